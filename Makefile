@@ -1,0 +1,54 @@
+# `make run` and `make test` need nothing but Python >= 3.11 and make.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: run test test-full lint bench wheel clean help
+
+help:
+	@echo 'make run        set up and run the main job on embedded real data (offline)'
+	@echo 'make test       set up and run the whole default suite'
+	@echo 'make test-full  the slow and full-size statistical tests as well'
+	@echo 'make lint       ruff, pyright, import rules'
+	@echo 'make bench      speed ratios, measured inside one run'
+	@echo 'make wheel      build the wheel and try it in an empty folder'
+	@echo 'make clean      remove the environment and everything generated'
+
+$(VENV)/.run: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo 'no Python >= 3.11 with venv found; set PYTHON=/path/to/python' >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	touch $@
+
+run: $(VENV)/.run
+	$(BIN)/dperm run -m mechanism=noisy_gd,noisy_sgd calibration=tight,paper epsilon=0.1,0.3,1,3,10 trials=20 out=outputs/first_run
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2
+
+test-full: $(VENV)/.dev
+	$(BIN)/python -m pytest -m ''
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	PYTHONPATH=. $(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m pytest benchmarks -q -s -p no:xdist
+
+wheel: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build -q --wheel
+	sh tests/wheel.sh $(BIN)/python
+
+clean:
+	rm -rf $(VENV) dist build outputs/* .pytest_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

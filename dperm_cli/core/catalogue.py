@@ -1,0 +1,48 @@
+"""What can be chosen on the command line, read from the YAML files' names and first lines.
+
+It imports nothing heavy and parses no YAML, so that help appears at once.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from dperm_cli.core.paths import shipped
+
+GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One YAML file of a group: its name, one-line description and ``key: default`` lines."""
+
+    name: str
+    summary: str
+    keys: tuple[str, ...]
+
+
+def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
+    """The choices of a group by name; ``extra`` is a user's own configuration folder."""
+    found: dict[str, Choice] = {}
+    for root in filter(None, (shipped("conf"), extra)):
+        folder = os.path.join(root, group)
+        for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if file.endswith(".yaml"):
+                found[file[:-5]] = _read(os.path.join(folder, file), file[:-5])
+    return found
+
+
+def top_level() -> tuple[str, ...]:
+    """The ``key: default  # meaning`` lines of the main configuration."""
+    with open(os.path.join(shipped("conf"), "config.yaml"), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    return tuple(line for line in lines if line[:1].isalpha() and not line.startswith("defaults"))
+
+
+def _read(path: str, name: str) -> Choice:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = file.read(65536).splitlines()
+    summary = lines[0].lstrip("# ").rstrip() if lines and lines[0].startswith("#") else ""
+    keys = tuple(ln for ln in lines if ln[:1].isalpha() and not ln.startswith("name:"))
+    return Choice(name, summary, keys)

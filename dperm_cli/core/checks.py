@@ -1,0 +1,92 @@
+"""Validators that name the key they check.
+
+Every comparison is written so that nan fails it, and booleans and strings are never
+taken for numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from dperm_cli.core.errors import InputError
+
+
+def number(
+    key: str,
+    value: object,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    low_open: bool = False,
+    high_open: bool = False,
+    allowed: str | None = None,
+) -> float:
+    """A finite float between ``low`` and ``high``."""
+    words = allowed or f"must be a number{_interval(low, high, low_open, high_open)}"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(key, value, words)
+    try:
+        result = float(value)
+    except OverflowError:
+        raise InputError(key, value, words) from None
+    above = result > low if low_open else result >= low
+    below = result < high if high_open else result <= high
+    if not (math.isfinite(result) and above and below):
+        raise InputError(key, value, words)
+    return result
+
+
+def positive(key: str, value: object) -> float:
+    """A finite float above zero."""
+    return number(key, value, low=0.0, low_open=True, allowed="must be a finite number > 0")
+
+
+def nonnegative(key: str, value: object) -> float:
+    """A finite float, zero or above."""
+    return number(key, value, low=0.0, allowed="must be a finite number >= 0")
+
+
+def integer(key: str, value: object, *, low: int, high: int | None = None) -> int:
+    """An integer between ``low`` and ``high`` (inclusive)."""
+    words = f"must be an integer >= {low}" + ("" if high is None else f" and <= {high}")
+    if isinstance(value, bool) or not isinstance(value, int):
+        if not (isinstance(value, float) and math.isfinite(value) and value == int(value)):
+            raise InputError(key, value, words)
+        value = int(value)
+    if value < low or (high is not None and value > high):
+        raise InputError(key, value, words)
+    return value
+
+
+def boolean(key: str, value: object) -> bool:
+    """True or false, and nothing that merely looks like it."""
+    if not isinstance(value, bool):
+        raise InputError(key, value, "must be true or false")
+    return value
+
+
+def choice(key: str, value: object, names: Iterable[str]) -> str:
+    """One of the given names."""
+    names = list(names)
+    if not isinstance(value, str) or value not in names:
+        raise InputError(key, value, f"must be one of {', '.join(names)}", names)
+    return value
+
+
+def auto_or(check, key: str, value: object, **limits):
+    """The word ``auto`` (returned as None), or what ``check`` accepts."""
+    if value == "auto":
+        return None
+    try:
+        return check(key, value, **limits)
+    except InputError as error:
+        raise InputError(key, value, f"{error.allowed}, or auto") from None
+
+
+def _interval(low: float, high: float, low_open: bool, high_open: bool) -> str:
+    left = "(" if low_open or low == -math.inf else "["
+    right = ")" if high_open or high == math.inf else "]"
+    if low == -math.inf and high == math.inf:
+        return ""
+    return f" in {left}{low:g}, {high:g}{right}"

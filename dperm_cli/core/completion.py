@@ -1,0 +1,62 @@
+"""Completion for bash: the script, and the words it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dperm_cli.core import catalogue
+
+BASH = """\
+_dperm() {
+  local IFS=$'\\n'
+  local line="${COMP_LINE:0:COMP_POINT}"
+  local -a typed
+  read -r -a typed <<< "${line//[[:space:]]/$'\\n'}" 2>/dev/null
+  IFS=' ' read -r -a typed <<< "$line"
+  local word=""
+  [[ "$line" =~ [[:space:]]$ ]] || word="${typed[${#typed[@]}-1]}"
+  [[ -n "$word" ]] && unset 'typed[${#typed[@]}-1]'
+  COMPREPLY=($(dperm completion --words "${typed[@]:1}" -- "$word" 2>/dev/null))
+  # bash splits words at '=': hand back only what follows the last one
+  if [[ "$word" == *=* && "$COMP_WORDBREAKS" == *=* ]]; then
+    local prefix="${word%"${word##*=}"}"
+    COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
+  fi
+  [[ "${COMPREPLY[0]}" == *= ]] && compopt -o nospace
+}
+complete -F _dperm dperm"""
+
+
+def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
+    """Completions of the last word, given ``typed words -- prefix``."""
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    typed, prefix = arguments[:split], "".join(arguments[split + 1 :])
+    if not typed:
+        found: Iterable[str] = verbs
+    elif typed[0] == "list":
+        found = catalogue.GROUPS
+    elif typed[0] == "data":
+        found = ("list", "path", "verify") if len(typed) == 1 else catalogue.choices("dataset")
+    elif typed[0] == "run":
+        found = _run_words(typed[1:], prefix)
+    elif typed[0] == "completion":
+        found = ("bash",)
+    else:
+        found = ()
+    return [word for word in found if word.startswith(prefix)]
+
+
+def _run_words(typed: list[str], prefix: str) -> list[str]:
+    group, equals, values = prefix.partition("=")
+    if equals and group in catalogue.GROUPS:
+        head = values.rpartition(",")[0]
+        head = f"{head}," if head else ""
+        return [f"{group}={head}{name}" for name in catalogue.choices(group)]
+    chosen = dict(word.split("=", 1) for word in typed if "=" in word)
+    found = [f"{group}=" for group in catalogue.GROUPS]
+    found += [f"{line.split(':')[0]}=" for line in catalogue.top_level()]
+    for group in catalogue.GROUPS:
+        choice = catalogue.choices(group).get(chosen.get(group, ""))
+        keys = choice.keys if choice else ()
+        found += [f"{group}.{line.split(':')[0]}=" for line in keys]
+    return [*found, "-m", "--config-dir", "--cfg", "--help"]

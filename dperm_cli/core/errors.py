@@ -1,0 +1,83 @@
+"""Errors and the exit codes they map to (the table is in docs/conventions.md)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_INPUT = 2
+EXIT_STORAGE = 3
+
+
+class DpermError(Exception):
+    """An error that reaches the user as one line and an exit code."""
+
+    exit_code = EXIT_FAILED
+
+
+class InputError(DpermError):
+    """Bad input: names the key, the value, what is allowed and the nearest known name.
+
+    Parameters
+    ----------
+    key : the configuration key as the user types it (``constraint.radius``).
+    value : what was given.
+    allowed : the allowed range or form, in words.
+    known : names to suggest from, when the value should have been one of them.
+    """
+
+    exit_code = EXIT_INPUT
+
+    def __init__(self, key: str, value: object, allowed: str, known: Iterable[str] = ()) -> None:
+        self.key, self.value, self.allowed = key, value, allowed
+        self.nearest = nearest(str(value), known)
+        hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
+        super().__init__(f"{key}={shown(value)}: {allowed}{hint}")
+
+
+class UnknownKey(InputError):
+    """A key that nothing reads; the message lists the keys that are read."""
+
+    def __init__(self, key: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        guess = nearest(key.rpartition(".")[2], [k.rpartition(".")[2] for k in known])
+        self.key, self.value, self.allowed = key, None, "unknown key"
+        self.nearest = guess
+        hint = f" (did you mean {guess!r}?)" if guess else ""
+        DpermError.__init__(self, f"{key}: unknown key{hint}; known: {', '.join(known)}")
+
+
+class PrivacyError(DpermError):
+    """A release was refused because its accounted guarantee exceeds the budget."""
+
+
+class StorageError(DpermError):
+    """The output folder cannot be read or written."""
+
+    exit_code = EXIT_STORAGE
+
+
+class Unsupported(Exception):
+    """Raised by ``Mechanism.plan`` only: the combination has no such guarantee.
+
+    It becomes a row with status ``unsupported``; it is not a failure.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The closest of the known names, or None when none is close."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def shown(value: object) -> str:
+    """A value as it should appear in one line of an error."""
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else text[:77] + "..."
