@@ -1,0 +1,1 @@
+"""What is being minimised, with no word of privacy in it."""

@@ -1,0 +1,1 @@
+"""Convex constraint sets, one file each."""

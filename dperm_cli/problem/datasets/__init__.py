@@ -1,0 +1,1 @@
+"""Data sets, one file each: each yields a Data object whose bounds are declared, not measured."""

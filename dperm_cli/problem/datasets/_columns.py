@@ -1,0 +1,62 @@
+"""Column-wise preprocessing: by declared bounds (public) or fitted to the data (not private)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.core.errors import InputError
+from dperm_cli.problem.datasets._rows import Rows
+
+FITTED = ("minmax", "standardise")
+
+
+def by_bounds(x: Rows, bounds: np.ndarray, centred: bool) -> Rows:
+    """Columns mapped from their declared [low, high] to [-1, 1] (centred) or [0, 1].
+
+    ``bounds`` is [p, 2] or [2]. Values outside their bounds are clipped to them first. A sparse
+    matrix is accepted when zero stays zero.
+    """
+    low, high = np.broadcast_to(bounds, (x.shape[1], 2)).T
+    if sparse.issparse(x):
+        return _sparse_by_bounds(x, low, high, centred)
+    fraction = (np.clip(x, low, high) - low) / (high - low)
+    return 2.0 * fraction - 1.0 if centred else fraction
+
+
+def fitted_map(x: Rows, kind: str, centred: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(offset [p], divisor [p]) of ``minmax`` or ``standardise``, read off the rows of x.
+
+    Sparse columns are only divided (by the largest magnitude, or by the root mean square), never
+    shifted. Constant columns are divided by one.
+    """
+    if sparse.issparse(x):
+        offset = np.zeros(x.shape[1])
+        if kind == "minmax":
+            spread = np.asarray(abs(x).max(axis=0).todense(), dtype=float).ravel()
+        else:
+            squares = np.asarray(x.multiply(x).sum(axis=0), dtype=float).ravel()
+            spread = np.sqrt(squares / x.shape[0])
+    elif kind == "minmax":
+        low, high = x.min(axis=0), x.max(axis=0)
+        offset, spread = ((low + high) / 2, (high - low) / 2) if centred else (low, high - low)
+    else:
+        offset, spread = x.mean(axis=0), x.std(axis=0)
+    return offset, np.where(spread > 0, spread, 1.0)
+
+
+def apply_map(x: Rows, offset: np.ndarray, divisor: np.ndarray) -> Rows:
+    """(x - offset) / divisor, column by column."""
+    if sparse.issparse(x):
+        return sparse.csr_array((x.data / divisor[x.indices], x.indices, x.indptr), shape=x.shape)
+    return (x - offset) / divisor
+
+
+def _sparse_by_bounds(x, low, high, centred: bool) -> sparse.csr_array:
+    if np.any(low != -high) if centred else np.any(low != 0):
+        allowed = "on a sparse matrix the bounds must map 0 to 0: [0, high] with centred=false, "
+        allowed += "[-high, high] with centred=true (or ask for dataset.storage=dense)"
+        raise InputError("dataset.scaling", "bounds", allowed)
+    low_at, high_at = low[x.indices], high[x.indices]
+    data = np.clip(x.data, low_at, high_at) / high_at
+    return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)

@@ -1,0 +1,79 @@
+"""Columns of a table with a target: which ones are features, and turning them into numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.problem.datasets._files import FileOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(FileOptions):
+    """The keys of tables: a column is given by name or by position (from 0; -1 is the last).
+
+    target : the column of labels or targets.
+    columns : the feature columns, in this order; None takes all but target and drop.
+    drop : columns that are neither feature nor target.
+    """
+
+    target: str | int = -1
+    columns: Sequence[str | int] | None = None
+    drop: Sequence[str | int] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _column("dataset.target", self.target)
+        for name in ("columns", "drop"):
+            object.__setattr__(self, name, _column_list(f"dataset.{name}", getattr(self, name)))
+        if self.columns is not None and not self.columns:
+            raise InputError("dataset.columns", [], "must name at least one column")
+
+    def choose(self, header: list[str]) -> tuple[list[int], int]:
+        """(positions of the features, position of the target) in a table with this header."""
+        target = position("dataset.target", self.target, header)
+        dropped = {position("dataset.drop", c, header) for c in self.drop or ()}
+        if self.columns is None:
+            wanted = [i for i in range(len(header)) if i != target and i not in dropped]
+            return wanted, target
+        wanted = [position("dataset.columns", c, header) for c in self.columns]
+        if len(set(wanted)) < len(wanted) or set(wanted) & (dropped | {target}):
+            allowed = "must be distinct columns, apart from target and drop"
+            raise InputError("dataset.columns", list(self.columns), allowed)
+        return wanted, target
+
+
+def position(key: str, column: str | int, header: list[str]) -> int:
+    """Where a column is; InputError names the nearest column name."""
+    if isinstance(column, int):
+        if -len(header) <= column < len(header):
+            return column % len(header)
+        raise InputError(key, column, f"the table has {len(header)} columns")
+    if header.count(column) == 1:
+        return header.index(column)
+    if column in header:
+        raise InputError(key, column, "occurs more than once in the header; give its position")
+    names = ", ".join(header[:8]) + (", ..." if len(header) > 8 else "")
+    raise InputError(key, column, f"no such column; there are {names}", header)
+
+
+def _column(key: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise InputError(key, value, "must be a column's name or position")
+
+
+def _column_list(key: str, value: object) -> tuple | None:
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InputError(key, value, "must be a list of column names or positions")
+    for column in value:
+        _column(key, column)
+    return tuple(value)
+
+
+def one_character(key: str, value: object) -> None:
+    """A delimiter: one character that cannot be part of a number or a line end."""
+    checks.choice(key, value, (",", ";", "\t", "|", " ", ":"))

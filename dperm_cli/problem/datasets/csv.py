@@ -1,0 +1,95 @@
+"""Records in a text table (csv, tsv, ...), plain or compressed."""
+
+from __future__ import annotations
+
+import csv as stdlib_csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.problem.datasets._files import open_bytes
+from dperm_cli.problem.datasets._tables import TableOptions, one_character
+
+
+@dataclass(frozen=True, kw_only=True)
+class Csv(TableOptions):
+    """Numeric feature columns and one target column; no cell may be empty.
+
+    header : whether the first line holds the column names (without it, give positions).
+    delimiter : one of , ; | : space or tab.
+    """
+
+    name: ClassVar[str] = "csv"
+
+    header: bool = True
+    delimiter: str = ","
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.boolean("dataset.header", self.header)
+        one_character("dataset.delimiter", self.delimiter)
+
+    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        first = self._first_line(key, path)
+        names = [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]
+        wanted, target = self.choose(names)
+        table = self._table(key, path, len(first), target)
+        x = np.empty((len(table), len(wanted)))
+        for j, i in enumerate(wanted):
+            x[:, j] = _numeric(key, path, table[i], names[i])
+        if self.task == "regression":
+            return x, _numeric(key, path, table[target], names[target])
+        return x, table[target].fillna("").to_numpy(dtype=str)
+
+    def _first_line(self, key: str, path: Path) -> list[str]:
+        with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="") as text:
+            try:
+                # A limit, so that a file without line ends is not taken in whole.
+                line = text.readline(1 << 24)
+                first = next(stdlib_csv.reader([line], delimiter=self.delimiter), [])
+            except stdlib_csv.Error as error:
+                raise InputError(key, path.name, f"is not a text table ({error})") from None
+        if not first:
+            raise InputError(key, path.name, "is empty")
+        return first
+
+    def _table(self, key: str, path: Path, width: int, target: int) -> Any:
+        import pandas as pd
+
+        with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="") as text:
+            try:
+                table = pd.read_csv(
+                    text, header=None, skiprows=int(self.header), sep=self.delimiter,
+                    dtype={} if self.task == "regression" else {target: str},
+                    keep_default_na=False, na_values=[""], skipinitialspace=True,
+                    low_memory=False,
+                )  # fmt: skip
+            except pd.errors.EmptyDataError:
+                raise InputError(key, path.name, "holds no records") from None
+            except (pd.errors.ParserError, ValueError) as error:
+                words = str(error).rpartition("C error: ")[2].strip()
+                raise InputError(key, path.name, f"is not a regular table ({words})") from None
+        if table.shape[1] != width:
+            allowed = f"records have {table.shape[1]} columns, the first line {width}"
+            raise InputError(key, path.name, allowed)
+        return table
+
+
+def _numeric(key: str, path: Path, column: Any, name: str) -> np.ndarray:
+    """A column as float64, nan where a cell is empty; InputError shows the first text in it."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64)
+    numbers: Any = pd.to_numeric(column, errors="coerce")
+    text = np.flatnonzero(numbers.isna() & column.notna())
+    if text.size:
+        cell = str(column.iloc[text[0]])[:40]
+        allowed = f"record {text[0] + 1}, column {name!r} holds {cell!r}, not a number"
+        raise InputError(key, path.name, allowed)
+    return numbers.to_numpy(dtype=np.float64)

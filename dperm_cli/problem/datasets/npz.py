@@ -1,0 +1,61 @@
+"""Records in a NumPy archive (.npz)."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core.errors import InputError
+from dperm_cli.problem.datasets._files import FileOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Npz(FileOptions):
+    """One array of rows [n, p] and one of labels or targets [n]; nothing is ever unpickled.
+
+    x, y : the names of the two arrays.
+    """
+
+    name: ClassVar[str] = "npz"
+
+    x: str = "x"
+    y: str = "y"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("x", "y"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value:
+                raise InputError(f"dataset.{name}", value, "must be the name of an array")
+
+    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        if not zipfile.is_zipfile(path):
+            raise InputError(key, path.name, "is not an npz archive")
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                x = _array(archive, "dataset.x", self.x)
+                y = _array(archive, "dataset.y", self.y)
+        except (ValueError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+            words = str(error).splitlines()[0] if str(error) else "damaged"
+            if "pickle" in words.lower():
+                words = "it holds pickled objects, which are never loaded"
+            raise InputError(key, path.name, f"is not a plain npz archive ({words})") from None
+        if x.ndim != 2 or x.dtype.kind not in "biuf":
+            allowed = f"{self.x!r} must be a matrix of real numbers, not {x.dtype}{list(x.shape)}"
+            raise InputError(key, path.name, allowed)
+        if y.shape not in ((len(x),), (len(x), 1)) or y.dtype.kind not in "biufUS":
+            allowed = f"{self.y!r} must hold one label for each of the {len(x)} rows, "
+            allowed += f"not {y.dtype}{list(y.shape)}"
+            raise InputError(key, path.name, allowed)
+        return np.ascontiguousarray(x, dtype=np.float64), y.reshape(-1)
+
+
+def _array(archive: np.lib.npyio.NpzFile, key: str, name: str) -> np.ndarray:
+    if name not in archive.files:
+        names = ", ".join(archive.files) or "none"
+        raise InputError(key, name, f"no such array; the archive holds {names}", archive.files)
+    return archive[name]

@@ -1,0 +1,47 @@
+"""Logistic loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """l(z; y) = log(1 + exp(-y z)) for labels y in {-1, +1}: 1-Lipschitz, 1/4-smooth in z."""
+
+    name: ClassVar[str] = "logistic"
+    tasks: ClassVar[tuple[str, ...]] = ("binary",)
+    code: ClassVar[int] = 0
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss at margins [..., n] for labels [n]; no overflow at any finite margin."""
+        return np.logaddexp(0.0, -y * z)
+
+    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l'(z) = -y / (1 + exp(y z)), [..., n]."""
+        return -y * expit(-y * z)
+
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l''(z) = s (1 - s) with s = 1 / (1 + exp(-z)), [..., n]."""
+        return expit(z) * expit(-z)
+
+    def slope_bound(self, margin: float, target: float) -> float:
+        """sup |l'| = 1 / (1 + exp(-margin)), reached at y z = -margin."""
+        return float(expit(margin))
+
+    @property
+    def smoothness(self) -> float:
+        """1/4, reached at z = 0."""
+        return 0.25
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) = u log u + (1 - u) log(1 - u) with u = -a y in [0, 1], +inf outside."""
+        u = -np.asarray(a) * y
+        inside = (u >= 0) & (u <= 1)
+        u = np.where(inside, u, 0.0)
+        entropy = xlogy(u, u) + xlogy(1.0 - u, 1.0 - u)
+        return np.where(inside, entropy, np.inf)

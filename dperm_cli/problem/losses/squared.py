@@ -1,0 +1,46 @@
+"""Squared loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Squared:
+    """l(z; y) = (z - y)^2 / 2 for targets |y| <= target_bound: 1-smooth in z.
+
+    It is Lipschitz only where margins are bounded, which the constraint sees to.
+    """
+
+    name: ClassVar[str] = "squared"
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    code: ClassVar[int] = 2
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss at margins [..., n] for targets [n]."""
+        return 0.5 * np.square(z - y)
+
+    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l'(z) = z - y, [..., n]."""
+        return z - y
+
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l''(z) = 1, [..., n]."""
+        return np.ones(np.broadcast_shapes(np.shape(z), np.shape(y)))
+
+    def slope_bound(self, margin: float, target: float) -> float:
+        """sup |z - y| = margin + target."""
+        return float(margin + target)
+
+    @property
+    def smoothness(self) -> float:
+        """1."""
+        return 1.0
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) = a y + a^2 / 2."""
+        a = np.asarray(a)
+        return a * (y + 0.5 * a)

@@ -1,0 +1,144 @@
+"""a9a in the data folder (skipped where it is absent), and the verbs about data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dperm_cli.core import registry
+from dperm_cli.core.errors import InputError
+from dperm_cli.problem.datasets import _verbs
+from dperm_cli.problem.datasets.a9a import A9a
+from dperm_cli.problem.datasets.breast_cancer import BreastCancer
+from dperm_cli.problem.datasets.npz import Npz
+from dperm_cli.problem.datasets.svmlight import Svmlight
+
+FOLDER = os.environ.get("DPERM_DATA_DIR", "")
+FILE = next((f for e in ("", ".bz2", ".gz") if (f := Path(FOLDER, f"a9a{e}")).is_file()), None)
+needs_a9a = pytest.mark.skipif(not FOLDER or FILE is None, reason="a9a is not in DPERM_DATA_DIR")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("DPERM_CACHE_DIR", str(cache))
+
+
+@needs_a9a
+def test_a9a_has_the_published_shape_and_split():
+    data = A9a().load()
+    assert isinstance(data.x, sparse.csr_array)
+    assert data.x.shape == (32561, 123)
+    assert data.x.nnz == 451592
+    assert (int(np.sum(data.y < 0)), int(np.sum(data.y > 0))) == (24720, 7841)
+    # The test file never mentions feature 123.
+    assert data.x_test.shape == (16281, 123)
+    assert int(data.x_test[:, [122]].nnz) == 0
+    assert (int(np.sum(data.y_test < 0)), int(np.sum(data.y_test > 0))) == (12435, 3846)
+    norms = np.sqrt(np.asarray(data.x.multiply(data.x).sum(axis=1)).ravel())
+    assert norms.max() <= 1.0
+    assert norms.min() >= 1 - 1e-12
+
+
+@needs_a9a
+def test_a9a_bound_of_the_encoding():
+    data = A9a(rows="none").load()
+    assert data.row_bound == pytest.approx(14**0.5)
+    assert np.all(data.x.data == 1.0)
+    assert A9a(intercept=True).load().p == 124
+
+
+@needs_a9a
+def test_a9a_test_file_alone_loses_a_column_unless_declared():
+    name = next(f.name for f in Path(FOLDER).iterdir() if f.name.split(".bz2")[0] == "a9a.t")
+    narrow = Svmlight(path=name).load(Path(FOLDER))
+    assert narrow.p == 122
+    assert any("n_features" in note for note in narrow.preprocessing)
+    assert Svmlight(path=name, n_features=123).load(Path(FOLDER)).p == 123
+
+
+@needs_a9a
+def test_a9a_is_found_and_verified():
+    assert _verbs.path("a9a", Path(FOLDER)) == FILE
+    findings = _verbs.verify("a9a", Path(FOLDER))
+    assert {f.level for f in findings} == {"ok"}
+    assert any("-1: 24720, +1: 7841" in f.detail for f in findings)
+
+
+def test_a9a_absent_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.delenv("DPERM_DATA_DIR", raising=False)
+    with pytest.raises(InputError, match=r"dataset=a9a: set DPERM_DATA_DIR.*LIBSVM data page"):
+        A9a().load()
+    with pytest.raises(InputError, match=r"dataset=a9a: no a9a.*LIBSVM data page"):
+        A9a().load(tmp_path)
+
+
+def test_a_file_that_is_not_a9a_is_refused(tmp_path):
+    (tmp_path / "a9a").write_text("-1 3:1 123:1\n+1 5:1\n")
+    with pytest.raises(InputError, match=r"dataset=a9a: a9a is not LIBSVM's a9a: .*2, 3 and 1"):
+        A9a().load(tmp_path)
+    (tmp_path / "a9a").write_text("-1 124:1\n")
+    with pytest.raises(InputError, match="n_features=123"):
+        A9a().load(tmp_path)
+
+
+def test_listing_covers_the_registry(tmp_path, monkeypatch):
+    monkeypatch.delenv("DPERM_DATA_DIR", raising=False)
+    rows = {row.name: row for row in _verbs.listing(tmp_path)}
+    assert tuple(rows) == registry.names("dataset")
+    assert (rows["digits"].n, rows["digits"].p, rows["digits"].where) == (1797, 64, "embedded")
+    assert rows["a9a"].present is False
+    assert rows["csv"].n is None
+    (tmp_path / "a9a.gz").write_bytes(b"")
+    listed = {row.name: row for row in _verbs.listing(tmp_path)}["a9a"]
+    assert (listed.present, listed.where) == (True, str(tmp_path / "a9a.gz"))
+
+
+def test_listed_sizes_are_the_true_ones():
+    for row in _verbs.listing():
+        if row.where in ("embedded", "generated"):
+            fields = {"n_test": 0} if row.where == "generated" else {"test_fraction": 0}
+            data = registry.load("dataset", row.name)(**fields).load()
+            assert (row.n, row.p, row.task) == (data.n, data.p, data.task)
+
+
+def test_path_of_each_kind(tmp_path):
+    assert _verbs.path("digits") == "embedded"
+    assert _verbs.path("synthetic_logistic") == "generated"
+    with pytest.raises(InputError, match=r"dataset\.path"):
+        _verbs.path("csv")
+    with pytest.raises(InputError, match="did you mean 'digits'"):
+        _verbs.path("digit")
+    with pytest.raises(InputError, match="LIBSVM"):
+        _verbs.path("a9a", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "digits", "diabetes", "synthetic_logistic"])
+def test_verify_finds_no_problem_in_the_shipped_sets(name):
+    findings = _verbs.verify(name)
+    assert "problem" not in {f.level for f in findings}
+    assert {"row bound", "fingerprint"} <= {f.check for f in findings}
+
+
+def test_verify_counts_what_is_wrong(tmp_path):
+    x = np.array([[3.0, 4.0], [0.0, 0.0], [0.1, 0.2], [9.0, 0.0]])
+    path = tmp_path / "f.npz"
+    np.savez(path, x=x, y=np.ones(4))
+    clipped = Npz(path=str(path), rows="clip", row_bound=5.0, test_fraction=0)
+    details = {f.check: (f.level, f.detail) for f in _verbs.verify(clipped)}
+    assert details["row norm"] == ("note", "1 rows longer than 5, clipped")
+    assert details["labels"] == ("note", "-1: 0, +1: 4")
+    assert details["zero rows"][1].startswith("1 ")
+    scaled = Npz(path=str(path), scaling="bounds", bounds=[0, 3.5])
+    details = {f.check: (f.level, f.detail) for f in _verbs.verify(scaled)}
+    assert details["bounds"][1].startswith("2 entries")
+    unsafe = BreastCancer(scaling="minmax", unsafe_scaling=True)
+    assert any(f.check == "scaling" and f.level == "note" for f in _verbs.verify(unsafe))
+    np.savez(path, x=np.full((2, 2), np.nan), y=np.ones(2))
+    (finding,) = _verbs.verify(Npz(path=str(path)))
+    assert (finding.level, finding.check) == ("problem", "load")
+    assert "nan" in finding.detail
