@@ -1,0 +1,270 @@
+"""Drawing one panel of the figure on matplotlib axes."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+from dperm_cli.results.facts import number
+from dperm_cli.results.series import AXIS_WORDS, Curve, Line, Panel, Point
+
+INK, GREY = "#222222", "#6E6E6E"
+# Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
+_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
+_LINES: dict[str, dict[str, Any]] = {
+    "floor": {"color": GREY, "linestyle": "-", "linewidth": 2.0, "alpha": 0.75},
+    "upper": {"color": INK, "linestyle": (0, (6, 1.5, 1, 1.5)), "linewidth": 1.0},
+    "lower": {"color": INK, "linestyle": (0, (1, 1.2)), "linewidth": 1.2},
+    "order_upper": {"linestyle": (0, (6, 1.5, 1, 1.5, 1, 1.5)), "linewidth": 0.9},
+    "order_lower": {"color": GREY, "linestyle": (0, (1, 2.4)), "linewidth": 1.2},
+}
+
+
+def draw_panel(
+    place: Any, panel: Panel, axis: str, hues: list[tuple[str, str]], alone: bool
+) -> None:
+    xs = sorted({point.x for curve in panel.curves for point in curve.points})
+    single = len(xs) == 1
+    place.set_yscale("log")
+    if not single:
+        place.set_xscale("log")
+    low, high = _limits(panel)
+    place.set_ylim(low, high)
+    for i, curve in enumerate(panel.curves):
+        color, mark = _look(hues, curve)
+        if single:
+            _draw_bars(place, curve, float(i), color, mark)
+        else:
+            _draw_curve(place, curve, color, mark)
+    for line in panel.lines:
+        _draw_line(place, line, (low, high), hues, alone)
+    _dress(place, panel, alone)
+    if single:
+        _name_places(place, panel, axis, xs[0])
+    else:
+        place.set_xlabel(AXIS_WORDS[axis])
+        _ticks(place, xs)
+        _paper_strip(place, panel, hues, alone)
+
+
+def _look(hues: list[tuple[str, str]], curve: Curve) -> tuple[str, str]:
+    at = hues.index(curve.hue)
+    return _HUES[at % len(_HUES)], _MARKS[at % len(_MARKS)]
+
+
+def level(point: Point) -> float:
+    """The height a point is drawn at: never under the gap, below which nothing is resolved."""
+    return max(point.median, point.gap)
+
+
+def _limits(panel: Panel) -> tuple[float, float]:
+    """Room for the curves and the floor; bounds widen it by a decade and a half at most."""
+    points = [point for curve in panel.curves for point in curve.points if level(point) > 0]
+    floors = [y for line in panel.lines if line.kind == "floor" for y in line.ys]
+    heights = [y for p in points for y in (level(p), p.high) if y > 0] + floors
+    heights += [max(point.low, point.gap) for point in points if max(point.low, point.gap) > 0]
+    low, high = min(heights), max(heights)
+    others = [y for line in panel.lines for y in line.ys if low / 30 <= y <= high * 30]
+    return min([low, *others]) / 1.6, max([high, *others]) * 1.6
+
+
+def _draw_curve(place: Any, curve: Curve, color: str, mark: str) -> None:
+    points = [point for point in curve.points if level(point) > 0]
+    xs, ys = [point.x for point in points], [level(point) for point in points]
+    tight = curve.calibration != "paper"
+    style = "-" if tight else (0, (4, 1.6))
+    if any(point.trials > 1 for point in points):
+        lows = [max(point.low, point.gap) or level(point) for point in points]
+        highs = [max(point.high, point.gap) for point in points]
+        place.fill_between(
+            xs, lows, highs, color=color, alpha=0.20 if tight else 0.10, linewidth=0, zorder=2
+        )
+    place.plot(xs, ys, color=color, linestyle=style, zorder=3)
+    place.plot([], [], color=color, linestyle=style, marker=mark, label=curve.label)
+    for point in points:
+        _mark(place, point.x, point, color, mark)
+
+
+def _draw_bars(place: Any, curve: Curve, x: float, color: str, mark: str) -> None:
+    for point in curve.points:
+        if level(point) <= 0:
+            continue
+        low, high = max(point.low, point.gap), max(point.high, point.gap)
+        if point.trials > 1 and low > 0:
+            place.plot(
+                [x, x],
+                [low, high],
+                color=color,
+                linewidth=5,
+                alpha=0.25,
+                zorder=2,
+                solid_capstyle="butt",
+            )
+        _mark(place, x, point, color, mark)
+
+
+def _mark(place: Any, x: float, point: Point, color: str, mark: str) -> None:
+    """One marker: hollow when saturated, pointing down when the gap hides the true value."""
+    y = level(point)
+    hidden = point.median <= point.gap
+    face = "white" if point.saturated else color
+    place.plot(
+        [x],
+        [y],
+        marker=11 if hidden else mark,
+        linestyle="none",
+        color=color,
+        markerfacecolor=face,
+        markeredgewidth=1.1,
+        zorder=4,
+    )
+    if point.gap > 0.02 * y and not hidden:
+        place.plot(
+            [x, x],
+            [y, y + point.gap],
+            color=color,
+            linewidth=1.0,
+            zorder=4,
+            marker="_",
+            markevery=[1],
+            markersize=5,
+        )
+
+
+def _draw_line(
+    place: Any, line: Line, limits: tuple[float, float], hues: list[tuple[str, str]], alone: bool
+) -> None:
+    style = dict(_LINES[line.kind])
+    if line.mechanism is not None:
+        names = [mechanism for mechanism, _ in hues]
+        style["color"] = _HUES[names.index(line.mechanism) % len(_HUES)]
+    label = line.label
+    if line.constant:
+        label += f", constant {line.constant}" if alone else ", fitted constant over the panel"
+    if min(line.ys) > limits[1]:
+        label += " (above the axis)"
+    if max(line.ys) < limits[0]:
+        label += " (below the axis)"
+    if len(line.xs) == 1:
+        place.axhline(line.ys[0], label=label, zorder=1.5, **style)
+    else:
+        place.plot(line.xs, line.ys, label=label, zorder=1.5, **style)
+
+
+def _dress(place: Any, panel: Panel, alone: bool) -> None:
+    """Titles, grid, the label of the left axis, and the right axis per record."""
+    records = f"over n = {panel.n} records" if panel.n and alone else "over records"
+    place.set_ylabel(f"excess risk (sum {records})")
+    details = [panel.detail] if alone else [_constants(panel), panel.detail]
+    details = [text for text in details if text]
+    place.set_title(panel.title, loc="left", fontweight="bold", pad=4 + 10 * len(details))
+    for i, text in enumerate(details):
+        place.annotate(
+            text,
+            (0, 1),
+            (0, 4 + 10 * i),
+            "axes fraction",
+            fontsize=6.8,
+            textcoords="offset points",
+            color=GREY,
+        )
+    place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
+    place.set_axisbelow(True)
+    if panel.n:
+        n = panel.n
+        twin = place.secondary_yaxis("right", functions=(lambda y: y / n, lambda y: y * n))
+        twin.set_ylabel("per record")
+        twin.spines["right"].set_color(GREY)
+        _plain_numbers(twin.yaxis, place.get_ylim())
+    else:
+        place.spines["right"].set_visible(False)
+    _plain_numbers(place.yaxis, place.get_ylim())
+
+
+def _plain_numbers(side: Any, limits: tuple[float, float]) -> None:
+    """Numbers on a logarithmic axis written as in the tables; 2 and 5 too where room is left."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    write = FuncFormatter(lambda y, _: number(float(y), 3))
+    side.set_major_formatter(write)
+    side.set_minor_formatter(NullFormatter())
+    if limits[1] < 60 * limits[0]:
+        side.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+        side.set_minor_formatter(write)
+
+
+def _constants(panel: Panel) -> str:
+    """The fitted constants of a panel's order bounds, in words short enough for its width."""
+    words = [
+        f"{line.kind.partition('_')[2]}{f' {line.mechanism}' if line.mechanism else ''} "
+        f"{line.constant.partition(' ')[0]}"
+        for line in panel.lines
+        if line.constant
+    ]
+    return f"order constants: {', '.join(words)}" if words else ""
+
+
+def _ticks(place: Any, xs: list[float]) -> None:
+    """Ticks at the values that were run, where they are few and apart."""
+    from matplotlib.ticker import NullFormatter
+
+    span = math.log(xs[-1] / xs[0])
+    apart = min(math.log(b / a) for a, b in pairwise(xs))
+    place.xaxis.set_minor_formatter(NullFormatter())
+    if len(xs) <= 9 and apart > span / 14:
+        place.set_xticks(xs, labels=[number(x, 3) for x in xs], minor=False)
+        place.tick_params(axis="x", which="minor", length=0)
+    place.set_xlim(xs[0] * math.exp(-0.05 * span), xs[-1] * math.exp(0.05 * span))
+
+
+def _name_places(place: Any, panel: Panel, axis: str, x: float) -> None:
+    """One place per curve on the axis, for a study with a single epsilon."""
+    labels = [_place_label(curve) for curve in panel.curves]
+    place.set_xticks(range(len(labels)), labels=labels)
+    place.set_xlim(-0.6, len(labels) - 0.4)
+    place.set_xlabel(f"{AXIS_WORDS[axis]} = {number(x)}")
+
+
+def _place_label(curve: Curve) -> str:
+    accounted = curve.points[0].epsilon_accounted
+    words = [curve.mechanism, curve.calibration, curve.variant]
+    if curve.calibration == "paper" and accounted is not None:
+        words.append(f"accounted {number(accounted, 3)}")
+    return "\n".join(word for word in words if word)
+
+
+def paper_curves(panel: Panel) -> list[Curve]:
+    """The curves whose accounted epsilon is worth a line of its own under the axis."""
+    xs = {point.x for curve in panel.curves for point in curve.points}
+    return [c for c in panel.curves if c.calibration == "paper"] if len(xs) > 1 else []
+
+
+def _paper_strip(place: Any, panel: Panel, hues: list[tuple[str, str]], named: bool) -> None:
+    """Accounted epsilon of each paper-calibrated curve, under the axis in the curve's colour."""
+    curves = paper_curves(panel)
+    for i, curve in enumerate(curves):
+        style = {"fontsize": 6.6, "color": _look(hues, curve)[0], "annotation_clip": False}
+        style |= {"va": "top", "textcoords": "offset points", "xycoords": "axes fraction"}
+        down, last = -18 - 10 * i, -math.inf
+        for point in curve.points:
+            across = _across(place, point.x)
+            if point.epsilon_accounted is not None and across - last > (0.085 if named else 0.15):
+                text = number(point.epsilon_accounted, 3)
+                place.annotate(text, (across, 0), (0, down), ha="center", **style)
+                last = across
+        if named:
+            place.annotate(_short(curve), (0, 0), (-9, down), ha="right", **style)
+    place.xaxis.labelpad = 2 + 10 * len(curves)
+
+
+def _across(place: Any, x: float) -> float:
+    """Where x lies on the axis, as a fraction of its length."""
+    low, high = (math.log(limit) for limit in place.get_xlim())
+    return (math.log(x) - low) / (high - low)
+
+
+def _short(curve: Curve) -> str:
+    name = ", ".join(word for word in (curve.mechanism, curve.variant) if word)
+    return name if len(name) <= 16 else name[:14] + ".."

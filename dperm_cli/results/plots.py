@@ -1,0 +1,168 @@
+"""The figure of a study: excess risk against epsilon, as PDF, SVG and PNG.
+
+Drawn with matplotlib's default settings plus ``_STYLE``, whatever the user's own are, and without
+dates or random ids, so that equal rows give equal bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from dperm_cli.results.drawing import GREY, INK, draw_panel, level, paper_curves
+from dperm_cli.results.facts import Row, number
+from dperm_cli.results.series import Panel, Point, axis_of, drawn_rows, panels
+
+FORMATS = ("pdf", "svg", "png")
+MAX_PANELS = 6
+_WIDTH = 7.0  # inches: both columns of a two-column page
+_STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.5,
+    "axes.edgecolor": GREY,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.2,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.6,
+    "savefig.dpi": 200.0,
+    "svg.hashsalt": "dperm",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "pdf.compression": 6,
+}
+_METADATA: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+}
+
+
+def figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
+    """The study's figure as bytes by format, and a note where something could not be drawn.
+
+    ``rows`` are summary rows. With nothing to draw the dict is empty and the note says why.
+    """
+    found = [panel for panel in panels(rows) if _drawable(panel)]
+    if not found:
+        return {}, "no figure: no cell has an excess risk that can be drawn"
+    note = None
+    if len(found) > MAX_PANELS:
+        note = f"figure: the first {MAX_PANELS} of {len(found)} problems; the table has them all"
+    with _settings():
+        drawn = _draw(found[:MAX_PANELS], axis_of(drawn_rows(rows)), note)
+        return {name: _bytes(drawn, name) for name in FORMATS}, note
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    import matplotlib
+
+    default = matplotlib.rcParamsDefault.items()
+    style: Any = {key: value for key, value in default if not key.startswith("backend")}
+    with matplotlib.rc_context(style | _STYLE):
+        yield
+
+
+def _bytes(drawn: Any, name: str) -> bytes:
+    sink = io.BytesIO()
+    drawn.savefig(sink, format=name, metadata=_METADATA[name])
+    return sink.getvalue()
+
+
+def _drawable(panel: Panel) -> bool:
+    return any(level(point) > 0 for curve in panel.curves for point in curve.points)
+
+
+def _draw(found: Sequence[Panel], axis: str, note: str | None) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = 1 if len(found) == 1 else 2
+    lines = math.ceil(len(found) / columns)
+    strips = max(len(paper_curves(panel)) for panel in found)
+    height = lines * ((3.4 if columns == 1 else 2.7) + 0.14 * strips)
+    drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
+    FigureCanvasAgg(drawn)
+    grid = drawn.subplots(lines, columns, squeeze=False).ravel().tolist()
+    hues = list(dict.fromkeys(curve.hue for panel in found for curve in panel.curves))
+    alone = len(found) == 1
+    for place, panel in zip(grid, found, strict=False):
+        draw_panel(place, panel, axis, hues, alone)
+    for place in grid[len(found) :]:
+        place.remove()
+    _below(drawn, height, _legend_entries(grid[: len(found)], found), _caption(found, note))
+    drawn.draw_without_rendering()
+    drawn.set_layout_engine("none")  # laid out once, the same for every format
+    return drawn
+
+
+def _below(drawn: Any, height: float, entries: dict[str, Any], caption: str) -> None:
+    """Legend and caption in a strip of their own under the panels, added to the height."""
+    legend = 0.139 * math.ceil(len(entries) / 2) + 0.12
+    notes = 0.135 * (caption.count("\n") + 1) + 0.06
+    total = height + legend + notes
+    drawn.set_figheight(total)
+    drawn.get_layout_engine().set(rect=(0, 1 - height / total, 1, height / total))
+    drawn.legend(
+        list(entries.values()),
+        list(entries),
+        loc="upper left",
+        ncols=2,
+        frameon=False,
+        bbox_to_anchor=(0.0, 1 - height / total),
+        handlelength=3.0,
+        columnspacing=1.5,
+        labelspacing=0.35,
+        borderaxespad=0.2,
+    )
+    drawn.text(
+        0.012, 0.06 / total, caption, fontsize=6.8, color=GREY, va="bottom", linespacing=1.35
+    )
+
+
+def _legend_entries(grid: Sequence[Any], found: Sequence[Panel]) -> dict[str, Any]:
+    """What the legend of all panels shows: each label once."""
+    from matplotlib.patches import Patch
+
+    entries: dict[str, Any] = {}
+    for place in grid:
+        for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if any(point.trials > 1 for point in _points(found)):
+        entries["5-95 % band over trials"] = Patch(color=GREY, alpha=0.25, linewidth=0)
+    return entries
+
+
+def _points(found: Sequence[Panel]) -> list[Point]:
+    return [point for panel in found for curve in panel.curves for point in curve.points]
+
+
+def _caption(found: Sequence[Panel], note: str | None) -> str:
+    points = _points(found)
+    counts = sorted({point.trials for point in points})
+    many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    trials = "One trial a point."
+    if counts != [1]:
+        trials = f"Median and 5-95 % band over {many} trials"
+        trials += ": a simulation on the same data, not a release."
+    gap = max(point.gap for point in points)
+    lines = [
+        trials,
+        "Hollow: within a factor 2 of the data-free floor, or above it (saturated). "
+        f"Optimum gap at most {number(gap, 2)}.",
+    ]
+    if any(paper_curves(panel) for panel in found):
+        lines.append("Coloured numbers under the axis: accounted epsilon, calibration=paper.")
+    return "\n".join([*lines, *([note] if note else [])])

@@ -1,0 +1,87 @@
+"""From the store to everything that is shown: the same code for a run and for a later report."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.core.errors import InputError
+from dperm_cli.results import tables
+from dperm_cli.results.store import Store, atomic_write, storage_errors
+from dperm_cli.results.summary import summarise
+
+FIGURES = ("figure.pdf", "figure.svg", "figure.png")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report found and wrote.
+
+    ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
+    paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record.
+    """
+
+    summary: list[dict[str, Any]]
+    text: str
+    files: tuple[str, ...]
+    missing: tuple[str, ...]
+    broken: tuple[str, ...]
+
+
+def report(out: str | os.PathLike[str], figures: bool = True) -> Report:
+    """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
+
+    Raises InputError when no study is there, StorageError when it cannot be read or written.
+    """
+    store = Store(out)
+    cells = (store.read_manifest() or {}).get("cells") or store.cells()
+    if not cells:
+        raise InputError("out", str(out), "must be a folder that holds a study's records")
+    states = {cell: store.state(cell) for cell in cells}
+    rows = summarise(store.read_all(cells))
+    files = [*_write_tables(store, rows)]
+    notes = _gaps(store, states)
+    if figures:
+        drawn, note = _write_figures(store, rows)
+        files += drawn
+        notes += [note] if note else []
+    text = tables.terminal(rows) + "".join(f"{note}\n" for note in notes)
+    return Report(rows, text, tuple(files), _in(states, "absent"), _in(states, "broken"))
+
+
+def _write_tables(store: Store, rows: Sequence[dict[str, Any]]) -> list[str]:
+    writers = {"csv": tables.csv_text, "md": tables.markdown, "tex": tables.latex}
+    for ending, write in writers.items():
+        atomic_write(store.out / f"table.{ending}", write(rows).encode())
+    return [str(store.out / f"table.{ending}") for ending in writers]
+
+
+def _write_figures(store: Store, rows: Sequence[dict[str, Any]]) -> tuple[list[str], str | None]:
+    """Write the figures; with nothing to draw, an older figure goes, so that none lies about."""
+    from dperm_cli.results.plots import figure
+
+    drawn, note = figure(rows)
+    for name in FIGURES:
+        path = store.out / name
+        data = drawn.get(name.rpartition(".")[2])
+        if data is not None:
+            atomic_write(path, data)
+            continue
+        with storage_errors(path), contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    return [str(store.out / f"figure.{ending}") for ending in drawn], note
+
+
+def _in(states: dict[str, str], state: str) -> tuple[str, ...]:
+    return tuple(cell for cell, found in states.items() if found == state)
+
+
+def _gaps(store: Store, states: dict[str, str]) -> list[str]:
+    absent, broken = _in(states, "absent"), _in(states, "broken")
+    lines = [f"broken record, to be recomputed: {store.path(cell)}" for cell in broken]
+    if absent:
+        lines.append(f"unfinished: {len(absent)} of {len(states)} cells have no record yet")
+    return lines

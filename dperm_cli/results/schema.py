@@ -1,0 +1,242 @@
+"""The record: one flat, typed row per trial.
+
+``COLUMNS`` is the single description of a record; ``docs/records.md`` is checked against it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core.errors import nearest
+
+SCHEMA_VERSION = 1
+STATUSES = ("ok", "unsupported", "failed")
+ROLES = ("identity", "public", "result", "diagnostic")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a record or of a summary.
+
+    ``kind`` is ``text``, ``int``, ``float``, ``bool``, ``list`` (of doubles) or ``json`` (text);
+    ``unit`` is empty for plain numbers. ``role``: ``identity`` names the cell and what was asked,
+    ``public`` follows from public facts alone, ``result`` depends on the records of the data set
+    (and is no private release unless it says so), ``diagnostic`` may differ between two equal runs.
+    """
+
+    name: str
+    kind: str
+    unit: str
+    doc: str
+    role: str
+
+
+def _columns(role: str, *entries: tuple[str, str, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(name, kind, unit, doc, role) for name, kind, unit, doc in entries)
+
+
+COLUMNS: tuple[Column, ...] = (
+    *_columns(
+        "identity",
+        ("cell", "text", "", "Hash of the cell's typed configuration; names the record file."),
+        ("trial", "int", "", "Index of the trial inside its cell; null when nothing ran."),
+        ("status", "text", "", "`ok`, `unsupported` (no such guarantee) or `failed` (an error)."),
+        ("reason", "text", "", "Why the cell is unsupported or failed; null when `ok`."),
+        ("dataset", "text", "", "Name of the data set."),
+        ("task", "text", "", "`binary` or `regression`, as the data set declares it."),
+    ),
+    *_columns(
+        "public",
+        ("n", "int", "records", "Number of training records that enter the sum."),
+        ("p", "int", "", "Number of parameters, the intercept included."),
+        ("row_bound", "float", "norm", "Bound every feature row is held to, before any fit."),
+        ("target_bound", "float", "target", "Declared bound on the absolute target, if any."),
+        ("preprocessing", "text", "", "What was done to the rows, and with which constants."),
+        ("unsafe_scaling", "bool", "", "True when scaling was learnt from the data: NOT covered."),
+        ("loss", "text", "", "Name of the loss; the objective is its sum over records."),
+        ("constraint", "text", "", "Name of the constraint set."),
+        ("constraint_radius", "float", "norm", "The set's radius as configured, in its own norm."),
+        ("radius", "float", "L2 norm", "Largest L2 norm of a point of the set."),
+        ("diameter", "float", "L2 norm", "Largest L2 distance between two points of the set."),
+        ("ridge", "float", "per record", "Strength of the quadratic term added to each loss."),
+        ("lipschitz", "float", "per record", "Lipschitz constant of one record's loss on the set."),
+        ("smoothness", "float", "per record", "Smoothness of one record's loss; null when none."),
+        ("mechanism", "text", "", "Name of the mechanism."),
+        ("calibration", "text", "", "`tight` (accounted) or `paper` (the scale as printed)."),
+        ("settings", "json", "", "Public settings of the plan: step size, batch, averaging."),
+        ("privacy", "text", "", "Kind of guarantee asked for: `auto`, `pure` or `approx`."),
+        ("relation", "text", "", "Neighbouring relation: `replace_one` or `add_remove`."),
+        ("guarantee", "text", "", "Kind delivered: `pure`, `approx`, `local` or `none`."),
+        ("epsilon", "float", "nats", "Epsilon asked for (nominal)."),
+        ("delta", "float", "probability", "Delta asked for."),
+        ("epsilon_accounted", "float", "nats", "Epsilon recomputed from the plan's own events."),
+        ("delta_accounted", "float", "probability", "Delta that goes with `epsilon_accounted`."),
+        ("accountant", "text", "", "Theorem or accountant behind the accounted numbers."),
+        ("arithmetic", "text", "", "Number format of the computation (`float64`)."),
+        ("noise", "text", "", "`research`: seeded floating-point noise, not for release."),
+        ("noise_scale", "float", "mechanism's", "Standard deviation or scale of one noise draw."),
+        ("steps", "int", "", "Number of noisy steps, fixed before any record is seen."),
+        ("seed", "int", "", "Base seed of the seed tree."),
+        ("trials", "int", "", "Number of trials asked for in the cell."),
+    ),
+    *_columns(
+        "result",
+        ("optimum", "float", "loss sum", "Objective at the non-private minimiser over the set."),
+        ("optimum_gap", "float", "loss sum", "Certified duality gap: most the optimum can be off."),
+        ("floor_risk", "float", "loss sum", "Objective at the point chosen without any data."),
+        ("floor_excess_risk", "float", "loss sum", "`floor_risk` minus `optimum`."),
+        ("excess_risk", "float", "loss sum", "Objective at the released point minus `optimum`."),
+        ("excess_risk_per_record", "float", "loss", "`excess_risk` divided by `n`."),
+        ("train_metric", "float", "", "`metric` on the training records."),
+        ("test_metric", "float", "", "`metric` on the held-out records; null without a split."),
+        ("metric", "text", "", "`accuracy` or `r2`."),
+    ),
+    *_columns(
+        "public",
+        ("bound_upper", "float", "loss sum", "Upper bound with explicit constant; null if none."),
+        ("bound_upper_id", "text", "", "Theorem of the upper bound."),
+        ("bound_lower", "float", "loss sum", "Lower bound with explicit constant; null if none."),
+        ("bound_lower_id", "text", "", "Theorem of the lower bound."),
+        ("bound_constant", "text", "", "Constant of `bound_upper`: `explicit`, `fitted`, `none`."),
+        ("order_upper", "float", "loss sum", "Upper bound known up to a constant, constant one."),
+        ("order_upper_id", "text", "", "Theorem of the order upper bound."),
+        ("order_lower", "float", "loss sum", "Lower bound known up to a constant, constant one."),
+        ("order_lower_id", "text", "", "Theorem of the order lower bound."),
+    ),
+    *_columns(
+        "result",
+        ("theta", "list", "", "The released point, `p` numbers: the one private output."),
+    ),
+    *_columns(
+        "public",
+        ("events", "json", "", "Privacy events of the plan, from which the guarantee follows."),
+        ("overrides", "json", "", "The cell's configuration: what to type to get it again."),
+    ),
+    *_columns(
+        "result",
+        ("data_fingerprint", "text", "", "Hash of the records as the mechanism saw them."),
+    ),
+    *_columns("identity", ("version", "text", "", "Version of dperm that wrote the record.")),
+    *_columns(
+        "diagnostic",
+        ("seconds", "float", "s", "Wall time of the cell's releases divided by its trials."),
+        ("seconds_optimum", "float", "s", "Wall time of the non-private optimum (0 from cache)."),
+    ),
+)
+BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+STABLE: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role != "diagnostic")
+
+
+def normalise(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A full record in column order: missing values become null.
+
+    Raises ValueError for an unknown column and for a value of the wrong kind.
+    """
+    for name in row:
+        if name not in BY_NAME:
+            guess = nearest(name, BY_NAME)
+            raise ValueError(f"record column {name!r} is unknown; nearest: {guess!r}")
+    return {column.name: coerce(column, row.get(column.name)) for column in COLUMNS}
+
+
+def coerce(column: Column, value: Any) -> Any:
+    """The value as a plain Python object of the column's kind; ValueError when it is not one."""
+    if value is None:
+        return None
+    try:
+        return _COERCE[column.kind](value)
+    except (TypeError, ValueError):
+        message = f"record column {column.name!r} wants {column.kind}, got {value!r:.80}"
+        raise ValueError(message) from None
+
+
+def arrow_schema():
+    """The pyarrow schema of a record."""
+    import pyarrow as pa
+
+    kinds = {
+        "text": pa.string(),
+        "json": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "list": pa.list_(pa.float64()),
+    }
+    return pa.schema([pa.field(column.name, kinds[column.kind]) for column in COLUMNS])
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys; infinities and nan become words, since JSON has no such numbers."""
+    return json.dumps(_speakable(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def markdown(columns: Iterable[Column]) -> str:
+    """The columns as a Markdown table: what ``docs/records.md`` holds."""
+    lines = ["| column | kind | unit | role | meaning |", "|---|---|---|---|---|"]
+    for c in columns:
+        lines.append(f"| `{c.name}` | {c.kind} | {c.unit} | {c.role} | {c.doc} |")
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return str(value)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return bool(value)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError
+    return float(value)
+
+
+def _numbers(value: Any) -> list[float]:
+    array = np.asarray(value)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
+        raise TypeError
+    return array.astype(np.float64).tolist()
+
+
+def _json_text(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def _speakable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _speakable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_speakable(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+_COERCE = {
+    "text": _text,
+    "json": _json_text,
+    "int": _integer,
+    "float": _number,
+    "bool": _boolean,
+    "list": _numbers,
+}

@@ -1,0 +1,314 @@
+"""The summary as a table: for the terminal, CSV, Markdown and LaTeX. Pure functions of rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.results.facts import Row, constraint, distinct, grouped, number, variants
+from dperm_cli.results.summary import DIAGNOSTIC, SUMMARY_NAMES
+
+SIMULATION = (
+    "Medians and bands over trials are a simulation on the same data, not a release: "
+    "the guarantee covers one trial."
+)
+RESEARCH = "noise=research: seeded floating-point noise, not for release."
+
+
+@dataclass(frozen=True)
+class Field:
+    """One table column: two lines of heading, the text of a row, and where it is aligned."""
+
+    top: str
+    low: str
+    text: Callable[[Row], str]
+    left: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """The cells of one problem: what they share, headings, body."""
+
+    facts: tuple[str, ...]
+    fields: tuple[Field, ...]
+    body: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the terminal, Markdown and LaTeX show: sections, and the notes below them."""
+
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+
+
+def build(rows: Sequence[Row]) -> Table:
+    """The table of a summary, one section per data set, loss, constraint and relation."""
+    ran = [row for row in rows if row["status"] == "ok"]
+    tagged = [{**row, "_variant": tags} for row, tags in zip(ran, variants(ran), strict=True)]
+    names = ("dataset", "loss", "constraint", "constraint_radius", "relation")
+    groups = grouped(tagged, lambda row: tuple(row[name] for name in names))
+    sections = tuple(_section(group) for group in groups.values())
+    return Table(sections, (*_notes(ran), *_refusals(rows)))
+
+
+def terminal(rows: Sequence[Row]) -> str:
+    """Aligned plain text for people; ASCII only, the same with and without a terminal."""
+    table = build(rows)
+    blocks = [text for part in table.sections for text in ("\n".join(part.facts), _grid(part))]
+    return "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """All summary columns but the diagnostics, exact numbers: equal runs give equal bytes."""
+    names = [name for name in SUMMARY_NAMES if name not in DIAGNOSTIC]
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([[_exact(row.get(name)) for name in names] for row in rows])
+    return sink.getvalue()
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Markdown tables with the common facts above each and the notes below."""
+    table = build(rows)
+    lines: list[str] = []
+    for part in table.sections:
+        lines += [f"{_markdown_cell(fact)}  " for fact in part.facts]
+        lines += ["", _pipe([f"{field.top} {field.low}".strip() for field in part.fields])]
+        lines.append(_pipe([":--" if field.left else "--:" for field in part.fields]))
+        lines += [_pipe([_markdown_cell(text) for text in row]) for row in part.body]
+        lines.append("")
+    return "\n".join([*lines, *(f"- {_markdown_cell(note)}" for note in table.notes)]) + "\n"
+
+
+def latex(rows: Sequence[Row]) -> str:
+    """LaTeX tables (booktabs), the common facts as captions, the notes as text below."""
+    table = build(rows)
+    lines = ["% needs \\usepackage{booktabs}"]
+    for part in table.sections:
+        sides = "".join("l" if field.left else "r" for field in part.fields)
+        lines += ["\\begin{table}", "\\centering", f"\\caption{{{_sentences(part.facts)}}}"]
+        lines += [f"\\begin{{tabular}}{{{sides}}}", "\\toprule"]
+        lines.append(_latex_row([_latex_text(field.top) for field in part.fields]))
+        lines.append(_latex_row([_latex_text(field.low) for field in part.fields]))
+        lines.append("\\midrule")
+        lines += [_latex_row([_latex_text(text) for text in row]) for row in part.body]
+        lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
+    return "\n".join([*lines, _sentences(table.notes)]) + "\n"
+
+
+def _section(rows: Sequence[Row]) -> Section:
+    """Columns that vary or matter; the rest as common facts."""
+    fields = tuple(_fields(rows))
+    body = tuple(tuple(field.text(row) for field in fields) for row in rows)
+    return Section(tuple(_facts(rows)), fields, body)
+
+
+def _sentences(lines: Sequence[str]) -> str:
+    return " ".join(_latex_text(line.replace(" | ", ", ").rstrip(".") + ".") for line in lines)
+
+
+def _fields(rows: Sequence[Row]) -> list[Field]:
+    fields = [field for name, field in _WHEN_VARYING if len(distinct(rows, name)) > 1]
+    fields += [Field("mechanism", "", lambda row: str(row["mechanism"]), left=True)]
+    for key in dict.fromkeys(key for row in rows for key in row["_variant"]):
+        fields.append(_variant_field(key))
+    fields += [Field("calib.", "", lambda row: _word(row["calibration"]), left=True)]
+    fields += [field for name, field in _LATE_VARYING if len(distinct(rows, name)) > 1]
+    fields += _ALWAYS
+    if any((row["trials"] or 0) > 1 for row in rows):
+        fields.append(Field("5-95 %", "band", _band))
+    fields.append(_plain("excess_risk_per_record_median", "excess", "per record"))
+    if len(distinct(rows, "floor_excess_risk")) > 1:
+        fields.append(_plain("floor_excess_risk", "data-free", "floor", 3))
+    fields += [field for name, field in _WHEN_KNOWN if any(row[name] is not None for row in rows)]
+    fields += _metric_fields(rows)
+    if any(row["unsafe_scaling"] for row in rows):
+        fields.append(Field("unsafe", "scaling", lambda row: "YES" * bool(row["unsafe_scaling"])))
+    return fields
+
+
+def _plain(name: str, top: str, low: str = "", digits: int = 4) -> Field:
+    return Field(top, low, lambda row: number(row[name], digits))
+
+
+def _worded(name: str, top: str, low: str = "") -> Field:
+    return Field(top, low, lambda row: _word(row[name]), left=True)
+
+
+def _variant_field(key: str) -> Field:
+    top, _, low = key.rpartition(".")
+    return Field(top or low, low if top else "", lambda row: row["_variant"].get(key, "-"), True)
+
+
+_WHEN_VARYING = (
+    ("n", _plain("n", "n")),
+    ("p", _plain("p", "p")),
+    ("ridge", _plain("ridge", "ridge")),
+)
+_LATE_VARYING = (
+    ("guarantee", _worded("guarantee", "guarantee")),
+    ("trials", _plain("trials", "trials")),
+    ("delta", _plain("delta", "delta", digits=3)),
+)
+_ALWAYS = (
+    _plain("epsilon", "epsilon"),
+    _plain("epsilon_accounted", "epsilon", "accounted"),
+    _plain("noise_scale", "noise", "scale"),
+    _plain("steps", "steps", digits=3),
+    _plain("excess_risk_median", "excess", "risk"),
+)
+_WHEN_KNOWN = (
+    ("bound_upper", _plain("bound_upper", "upper", "bound", 3)),
+    ("bound_lower", _plain("bound_lower", "lower", "bound", 3)),
+)
+
+
+def _metric_fields(rows: Sequence[Row]) -> list[Field]:
+    names = [name for name in distinct(rows, "metric") if name]
+    low = names[0] if len(names) == 1 else "metric"
+    fields = [Field("metric", "", lambda row: _word(row["metric"]), True)] if len(names) > 1 else []
+    for name, top in (("train_metric", "train"), ("test_metric", "test")):
+        if any(row[name] is not None for row in rows):
+            fields.append(Field(top, low, lambda row, name=name: _share(row[name])))
+    return fields
+
+
+def _facts(rows: Sequence[Row]) -> list[str]:
+    """The lines above a section: whatever its rows agree on."""
+    first = rows[0]
+    words = [str(first["dataset"]), str(first["loss"]), constraint(first)]
+    words += [f"{name} {number(first[name])}" for name in ("n", "p") if _common(rows, name)]
+    words += [f"ridge {number(first['ridge'])}"] * bool(_common(rows, "ridge") and first["ridge"])
+    words += [str(first["relation"])]
+    words += [f"delta {number(first['delta'], 3)}"] if _common(rows, "delta") else []
+    words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []
+    words += [_counted(first["trials"])] if _common(rows, "trials") else []
+    done = [text for text in distinct(rows, "preprocessing") if text]
+    return [" | ".join(words), *_optimum_facts(rows), *(f"rows: {text}" for text in done)]
+
+
+def _optimum_facts(rows: Sequence[Row]) -> list[str]:
+    gaps = [row["optimum_gap"] for row in rows if row["optimum_gap"] is not None]
+    words = [f"optimum {number(rows[0]['optimum'], 6)}"] if _common(rows, "optimum") else []
+    words += [f"optimum gap at most {number(max(gaps), 2)}"] if gaps else []
+    if _common(rows, "floor_excess_risk"):
+        sum_, each = rows[0]["floor_excess_risk"], rows[0]["floor_excess_risk_per_record"]
+        words.append(f"data-free floor: excess risk {number(sum_)}, per record {number(each)}")
+    return [" | ".join(words)] if words else []
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    notes = ["Excess risks are sums over the records of a data set, above the certified optimum."]
+    for side in ("upper", "lower"):
+        ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
+        if ids:
+            notes.append(f"{side} bound: {', '.join(dict.fromkeys(map(_word, ids)))}.")
+    sources = [row["accountant"] for row in rows if row["accountant"]]
+    if sources:
+        notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
+    if any(row["trials"] > 1 for row in rows):
+        notes.append(SIMULATION)
+    if any(row["noise"] != "secure" for row in rows):
+        notes.append(RESEARCH)
+    if any(row["unsafe_scaling"] for row in rows):
+        notes.append("unsafe scaling: learnt from the data and NOT covered by the guarantee.")
+    if any(row["guarantee"] == "none" for row in rows):
+        notes.append("guarantee none: these rows are NOT private.")
+    return notes
+
+
+def _refusals(rows: Sequence[Row]) -> list[str]:
+    """One line per reason, with the epsilons it concerns."""
+    left = [row for row in rows if row["status"] != "ok"]
+    names = ("status", "dataset", "loss", "constraint", "mechanism", "calibration", "reason")
+    lines = []
+    for key, group in grouped(left, lambda row: tuple(row[name] for name in names)).items():
+        status, dataset, loss, set_, mechanism, calibration, reason = map(_word, key)
+        at = ", ".join(number(epsilon) for epsilon in distinct(group, "epsilon"))
+        where = f"{mechanism} ({calibration}) on {dataset}, {loss}, {set_}, epsilon {at}"
+        lines.append(f"{status}: {where}: {' '.join(reason.split())}")
+    return lines
+
+
+def _common(rows: Sequence[Row], name: str) -> bool:
+    return rows[0][name] is not None and len(distinct(rows, name)) == 1
+
+
+def _counted(trials: int) -> str:
+    return f"{trials} trial" if trials == 1 else f"{trials} trials"
+
+
+def _word(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _band(row: Row) -> str:
+    low, high = row["excess_risk_q05"], row["excess_risk_q95"]
+    return "-" if row["trials"] < 2 else f"{number(low, 3)} .. {number(high, 3)}"
+
+
+def _grid(part: Section) -> str:
+    heads = [(field.top, field.low) for field in part.fields]
+    columns = zip(heads, part.fields, zip(*part.body, strict=True), strict=True)
+    padded = []
+    for (top, low), field, texts in columns:
+        width = max(map(len, (top, low, *texts)))
+        rule = "-" * width
+        cells = (text.ljust(width) if field.left else text.rjust(width) for text in (top, low))
+        texts = (text.ljust(width) if field.left else text.rjust(width) for text in texts)
+        padded.append([*cells, rule, *texts])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
+
+
+def _exact(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _pipe(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
+
+
+def _markdown_cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("_", "\\_").replace("<", "&lt;")
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+
+
+def _latex_text(text: str) -> str:
+    """Escaped text; ``1.2e-5`` becomes a power of ten."""
+    mantissa, sign, exponent = text.partition("e")
+    if sign and _is_number(mantissa) and exponent.lstrip("-").isdigit():
+        return f"${mantissa} \\cdot 10^{{{exponent}}}$"
+    return "".join(_LATEX.get(mark, mark) for mark in text)
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def _latex_row(texts: Sequence[str]) -> str:
+    return " & ".join(texts) + r" \\"

@@ -1,0 +1,197 @@
+"""The figure: its data (panels, curves, fitted bounds), hollow points, and equal bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from dperm_cli.results import drawing
+from dperm_cli.results.plots import figure
+from dperm_cli.results.schema import normalise
+from dperm_cli.results.series import axis_of, fit_order, panels
+from dperm_cli.results.summary import summarise
+from tests.results.conftest import refused, study_rows, trial_rows
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def summed(*groups):
+    return summarise(normalise(row) for group in groups for row in group)
+
+
+def test_one_panel_with_a_curve_per_calibration(summary):
+    (panel,) = panels(summary)
+    assert [curve.label for curve in panel.curves] == ["noisy_gd, tight", "noisy_gd, paper"]
+    assert panel.curves[0].hue == panel.curves[1].hue
+    assert [point.x for point in panel.curves[0].points] == [0.1, 0.5, 2.0, 10.0]
+    assert [point.epsilon_accounted for point in panel.curves[1].points] == [0.02, 0.1, 0.4, 2.0]
+    assert panel.n == 100
+
+
+def test_lines_are_labelled_with_their_theorems(summary):
+    (panel,) = panels(summary)
+    lines = {line.kind: line for line in panel.lines}
+    assert lines["floor"].label == "data-free floor"
+    assert lines["upper"].label == "upper bound [BST14, Thm 2.4]"
+    assert lines["lower"].ys == pytest.approx((2.0, 0.4, 0.1, 0.02))
+    assert lines["upper"].xs == (0.1, 0.5, 2.0, 10.0)
+
+
+def test_a_bound_whose_value_differs_between_curves_is_drawn_for_each(summary):
+    rows = [
+        {**row, "bound_upper": row["bound_upper"] and row["bound_upper"] * (i < 4 or 2)}
+        for i, row in enumerate(summary)
+    ]
+    labels = [line.label for line in panels(rows)[0].lines if line.kind == "upper"]
+    assert labels == [
+        "upper bound [BST14, Thm 2.4] (noisy_gd, tight)",
+        "upper bound [BST14, Thm 2.4] (noisy_gd, paper)",
+    ]
+
+
+def test_the_order_constant_is_fitted_on_unsaturated_tight_points(summary):
+    """Tight medians are 8, 2, 0.4 against orders 80, 20, 4; the first point is saturated."""
+    (panel,) = panels([{**summary[0], "excess_risk_median": 70.0}, *summary[1:]])
+    (line,) = [line for line in panel.lines if line.kind == "order_upper"]
+    assert line.constant == "0.1 fitted at epsilon <= 0.5"
+    assert line.mechanism == "noisy_gd"
+    assert line.ys == pytest.approx((40.0, 8.0, 2.0, 0.4))
+
+
+def test_fit_takes_the_smallest_third_of_the_axis():
+    points = [(float(x), ratio * 10.0, 10.0) for x, ratio in enumerate((1, 3, 9, 9, 9, 9), start=1)]
+    assert fit_order(points, upper=True) == (3.0, 2.0)
+    assert fit_order(points, upper=False) == (1.0, 2.0)
+    assert fit_order(points[:2], upper=True) is None
+
+
+def test_hollow_markers_are_the_saturated_points(summary):
+    """Tight medians 40, 8, 2, 0.4 and paper medians 80, 40, 10, 2 against half the floor, 40."""
+    (panel,) = panels(summary)
+    hollow = [[point.saturated for point in curve.points] for curve in panel.curves]
+    assert hollow == [[True, False, False, False], [True, True, False, False]]
+    for curve, flags in zip(panel.curves, hollow, strict=True):
+        faces = [_face(point) for point in curve.points]
+        assert [face == "white" for face in faces] == flags
+
+
+def _face(point):
+    from matplotlib.figure import Figure
+
+    place = Figure().subplots()
+    drawing._mark(place, point.x, point, "#0072B2", "o")
+    return place.lines[0].get_markerfacecolor()
+
+
+def test_a_risk_under_the_gap_is_drawn_at_the_gap():
+    (panel,) = panels(summed(trial_rows(risks=(-1e-9, 0.0, 1e-9), optimum_gap=1e-6)))
+    (point,) = panel.curves[0].points
+    assert drawing.level(point) == 1e-6
+    from matplotlib.figure import Figure
+
+    place = Figure().subplots()
+    drawing._mark(place, 1.0, point, "#0072B2", "o")
+    assert place.lines[0].get_marker() == 11
+
+
+@pytest.mark.parametrize(("gap", "bars"), [(1e-3, 0), (0.5, 1)])
+def test_the_gap_is_a_bar_where_it_is_visible(gap, bars):
+    from matplotlib.figure import Figure
+
+    (panel,) = panels(summed(trial_rows(risks=(2.0,), optimum_gap=gap)))
+    place = Figure().subplots()
+    drawing._mark(place, 1.0, panel.curves[0].points[0], "#0072B2", "o")
+    assert len(place.lines) == 1 + bars
+    if bars:
+        assert list(place.lines[1].get_ydata()) == [2.0, 2.5]
+
+
+def test_the_axis_follows_what_varies():
+    by_n = summed(trial_rows("a", n=100, delta=1e-4), trial_rows("b", n=1000, delta=1e-6))
+    assert axis_of(by_n) == "n"
+    assert [point.x for point in panels(by_n)[0].curves[0].points] == [100.0, 1000.0]
+    both = summed(trial_rows("a", n=100), trial_rows("b", n=1000, epsilon=2.0))
+    assert axis_of(both) == "epsilon"
+    assert [panel.n for panel in panels(both)] == [100, 1000]
+
+
+def test_equal_epsilons_of_different_settings_are_different_curves():
+    rows = [
+        trial_rows(name, overrides={"mechanism": {"name": "noisy_gd", "average": average}})
+        for name, average in (("a", "last"), ("b", "mean"))
+    ]
+    (panel,) = panels(summed(*rows))
+    assert [curve.variant for curve in panel.curves] == ["average last", "average mean"]
+
+
+@pytest.mark.parametrize(
+    "rows", [[refused("a")], trial_rows(risks=(-1.0, -2.0), optimum_gap=0.0)], ids=["none", "minus"]
+)
+def test_nothing_to_draw_is_a_note_and_no_figure(rows):
+    drawn, note = figure(summed(rows))
+    assert drawn == {}
+    assert note.startswith("no figure")
+
+
+def test_the_figure_says_what_it_shows(summary, monkeypatch):
+    """SVG text is drawn as outlines; matplotlib keeps each text as a comment beside them."""
+    monkeypatch.setattr("dperm_cli.results.plots.FORMATS", ("svg",))
+    svg = figure(summary)[0]["svg"].decode()
+    words = re.findall(r"<!-- (.*?) -->", svg)
+    for text in (
+        "noisy_gd, tight", "noisy_gd, paper", "data-free floor", "5-95 % band over trials",
+        "upper bound [BST14, Thm 2.4]", "excess risk (sum over n = 100 records)", "per record",
+        "upper order [BST14, Thm 2.4] for noisy_gd, constant 0.1 fitted at epsilon &lt;= 0.5",
+    ):  # fmt: skip
+        assert text in words
+    assert any("over 3 trials: a simulation" in text for text in words)
+
+
+def test_single_epsilon_and_single_trial_studies_draw():
+    drawn, note = figure(summed(trial_rows(risks=(2.0,))))
+    assert set(drawn) == {"pdf", "svg", "png"}
+    assert note is None
+    assert "epsilon = 1" in re.findall(r"<!-- (.*?) -->", drawn["svg"].decode())
+
+
+def test_more_problems_than_panels_is_said(monkeypatch):
+    monkeypatch.setattr("dperm_cli.results.plots.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.plots.MAX_PANELS", 2)
+    rows = summed(*(trial_rows(f"c{i}", (1.0,), dataset=f"set{i}") for i in range(3)))
+    drawn, note = figure(rows)
+    assert "first 2 of 3" in note
+    assert b"set1, logistic" in drawn["svg"]
+    assert b"set2, logistic" not in drawn["svg"]
+
+
+_PRINT = """
+import hashlib, sys
+from dperm_cli.results.plots import figure
+from dperm_cli.results.schema import normalise
+from dperm_cli.results.summary import summarise
+from tests.results.conftest import study_rows
+drawn, _ = figure(summarise(normalise(row) for row in study_rows()))
+print({name: hashlib.sha256(data).hexdigest() for name, data in drawn.items()})
+"""
+
+
+def test_equal_rows_give_equal_figures_in_every_process(tmp_path):
+    """Another process, hash seed, time zone and personal matplotlib settings: same bytes."""
+    (tmp_path / "matplotlibrc").write_text("figure.dpi: 50\nfont.size: 20\nlines.linewidth: 9\n")
+    extra = {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "PYTHONPATH": ROOT,
+             "MATPLOTLIBRC": str(tmp_path / "matplotlibrc")}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", _PRINT], env={**os.environ, **extra}, cwd=tmp_path,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    here = figure(summed(study_rows()))[0]
+    assert done.stdout.strip() == str(
+        {name: hashlib.sha256(data).hexdigest() for name, data in here.items()}
+    )
+    assert b"CreationDate" not in here["pdf"]
+    assert b"<dc:date>" not in here["svg"]

@@ -1,0 +1,161 @@
+"""Tables: what is shown, what is left out, escaping, exact bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+
+import pytest
+
+from dperm_cli.results import tables
+from dperm_cli.results.facts import number, variants
+from dperm_cli.results.schema import normalise
+from dperm_cli.results.summary import DIAGNOSTIC, SUMMARY_NAMES, summarise
+from tests.results.conftest import refused, study_rows, trial_rows
+
+
+def summed(*groups):
+    return summarise(normalise(row) for group in groups for row in group)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"), (0.0, "0"), (12345, "12345"), (10**9, "1e9"), (0.07503, "0.07503"),
+        (1014.2, "1014"), (1.5e-7, "1.5e-7"), (123456.0, "1.235e5"), (0.0012345, "0.001234"),
+    ],
+)  # fmt: skip
+def test_numbers(value, text):
+    assert number(value) == text
+
+
+def test_the_terminal_table_says_what_it_must(summary):
+    text = tables.terminal(summary)
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 130
+    head = text.splitlines()[0]
+    for word in ("digits", "logistic", "l2_ball radius 1", "n 100", "p 2", "replace_one",
+                 "delta 0.0001", "approx guarantee", "3 trials"):  # fmt: skip
+        assert word in head
+    assert "data-free floor: excess risk 80, per record 0.8" in text
+    assert "optimum gap at most 1e-6" in text
+    assert "not a release" in text
+    assert "not for release" in text
+    assert "upper bound: [BST14, Thm 2.4]." in text
+    assert "unsupported: noisy_sgd (tight) on digits" in text
+    assert "no pure guarantee" in text
+
+
+def test_nominal_and_accounted_epsilon_stand_side_by_side(summary):
+    line = next(line for line in tables.terminal(summary).splitlines() if " paper " in line)
+    assert line.split()[:4] == ["noisy_gd", "paper", "0.1", "0.02"]
+
+
+def test_columns_line_up(summary):
+    lines = tables.terminal(summary).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("----"))
+    ends = [match.end() for match in re.finditer("-+", lines[at])]
+    assert len(ends) > 8
+    for line in lines[at + 1 : at + 9]:
+        assert all(line[end : end + 2].strip() == "" for end in ends)
+
+
+def test_columns_without_values_are_left_out():
+    text = tables.terminal(summed(trial_rows(risks=(2.0,))))
+    for word in ("band", "upper", "test", "unsafe", "simulation"):
+        assert word not in text
+    assert "1 trial" in text
+
+
+def test_unsafe_scaling_is_printed_in_the_row():
+    text = tables.terminal(summed(trial_rows(unsafe_scaling=True)))
+    assert "YES" in text
+    assert "NOT covered" in text
+
+
+def test_each_problem_has_its_own_section():
+    text = tables.terminal(summed(trial_rows("a"), trial_rows("b", dataset="other", n=10)))
+    assert "digits | logistic" in text
+    assert "other | logistic" in text
+    assert text.count("------") > 10
+
+
+def test_settings_that_set_cells_apart_become_a_column():
+    rows = [
+        trial_rows(name, overrides={"mechanism": {"name": "noisy_gd", "average": average},
+                                    "trials": 3, "dataset": "digits"})
+        for name, average in (("a", "last"), ("b", "mean"))
+    ]  # fmt: skip
+    summary = summed(*rows)
+    assert variants(summary) == [{"mechanism.average": "last"}, {"mechanism.average": "mean"}]
+    assert "average" in tables.terminal(summary)
+    assert variants(summed(rows[0])) == [{}]
+
+
+def test_fields_of_another_mechanism_do_not_tell_cells_apart():
+    rows = summed(
+        trial_rows("a", overrides={"mechanism": {"name": "x", "batch": 1}}, mechanism="x"),
+        trial_rows("b", overrides={"mechanism": {"name": "y", "steps": 9}}, mechanism="y"),
+    )
+    assert variants(rows) == [{}, {}]
+
+
+def test_refusals_with_one_reason_share_a_line():
+    text = tables.terminal(summed([refused("a", epsilon=0.1)], [refused("b", epsilon=1.0)]))
+    assert text.count("no pure guarantee") == 1
+    assert "epsilon 0.1, 1:" in text
+
+
+def test_csv_is_exact_and_without_diagnostics(summary):
+    text = tables.csv_text(summary)
+    assert "\r" not in text
+    found = list(csv.DictReader(io.StringIO(text)))
+    assert list(found[0]) == [name for name in SUMMARY_NAMES if name not in DIAGNOSTIC]
+    assert not any(name.startswith("seconds") for name in found[0])
+    assert [float(row["excess_risk_median"]) for row in found[:-1]] == [
+        row["excess_risk_median"] for row in summary[:-1]
+    ]
+    assert found[-1]["excess_risk_median"] == ""
+
+
+def test_tables_do_not_depend_on_running_times():
+    def texts(seconds):
+        rows = summed(study_rows(seconds=seconds, seconds_optimum=seconds))
+        return [f(rows) for f in (tables.csv_text, tables.terminal, tables.markdown, tables.latex)]
+
+    assert texts(1.0) == texts(2.0)
+
+
+def test_markdown_rows_have_one_width(summary):
+    rows = [line for line in tables.markdown(summary).splitlines() if line.startswith("| ")]
+    assert len(rows) == 2 + 8
+    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+
+
+def test_latex_is_escaped_and_balanced():
+    rows = summed(trial_rows(mechanism="a_b", preprocessing=r"50% & $x_1$ \ {y} ~^<>#"))
+    text = tables.latex(rows)
+    assert r"a\_b" in text
+    assert r"50\% \& \$x\_1\$ \textbackslash{} \{y\} \textasciitilde{}\textasciicircum{}" in text
+    assert text.isascii()
+    for name in ("toprule", "midrule", "bottomrule"):
+        assert f"\\{name}" in text
+    for name in ("table", "tabular"):
+        assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
+    assert r"$1 \cdot 10^{9}$" in tables.latex(summed(trial_rows(steps=10**9)))
+
+
+def test_a_study_where_nothing_ran_still_has_a_table():
+    rows = summed([refused("a")])
+    assert "unsupported" in tables.terminal(rows)
+    assert "unsupported" in tables.markdown(rows)
+    assert "unsupported" in tables.latex(rows)
+
+
+def test_numbers_that_are_not_finite_print_as_dashes():
+    text = tables.terminal(summed(trial_rows(risks=(math.nan, math.inf))))
+    assert "nan" not in text.split("\n\n")[1]
+    assert json.dumps(text)
