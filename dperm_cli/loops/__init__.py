@@ -1,0 +1,1 @@
+"""Compiled loops: counter-based Gaussians and the n^2-step stochastic gradient loop."""

@@ -1,0 +1,86 @@
+"""How this room compiles: one decorator, and the exact machine operations loops are made of.
+
+No kernel uses fast-math. Sums have a written order and fused multiply-adds are asked for by
+name, so an expression has the same bits wherever it is inlined, vectorised or called from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+
+def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """``njit`` with the interpreter lock released and the machine code kept on disk."""
+    if function is None:
+        return lambda f: compiled(f, **options)
+    dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+    _stamp(dispatcher)
+    return dispatcher
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """A piece of kernels that Python itself never calls: no entry point, always inlined."""
+    return compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+@cache
+def room_digest() -> str:
+    """Digest of every source file of this room."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _stamp(dispatcher: Any) -> None:
+    """Make the stored machine code depend on the whole room, not on one file.
+
+    Kernels inline functions of neighbouring files; numba looks only at the file that holds the
+    kernel and would go on using machine code that contains an older neighbour.
+    """
+    store: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(store, "_source_stamp"):
+        store._source_stamp = (store._source_stamp, room_digest())
+
+
+# Any: a type checker would see the typing function, not the operation it describes
+operation: Any = intrinsic
+_DOUBLE, _WORD = ir.DoubleType(), ir.IntType(64)
+
+
+@operation
+def fma(_context, a, b, c):
+    """a * b + c, rounded once."""
+
+    def emit(_ctx, builder, _signature, args):
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), emit
+
+
+@operation
+def as_float(_context, word):
+    """The double whose bits are ``word``."""
+
+    def emit(_ctx, builder, _signature, args):
+        return builder.bitcast(args[0], _DOUBLE)
+
+    return types.float64(types.uint64), emit
+
+
+@operation
+def as_bits(_context, value):
+    """The bits of a double, as uint64."""
+
+    def emit(_ctx, builder, _signature, args):
+        return builder.bitcast(args[0], _WORD)
+
+    return types.uint64(types.float64), emit

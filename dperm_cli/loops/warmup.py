@@ -1,0 +1,29 @@
+"""Compile every kernel once; the machine code is kept on disk."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.loops import gaussian, indices, sgd
+
+
+def warmup() -> float:
+    """Compile (or load) every compiled loop and return the seconds it took."""
+    began = time.perf_counter()
+    key = np.ones((1, 2), np.uint64)
+    gaussian.normals(key, 0, 1, 2)
+    for poisson in (False, True):
+        indices.batch(key[0], 0, 3, 2, poisson)
+    x, y, theta = np.eye(2), np.ones(2), np.zeros((1, 2))
+    for matrix in (x, sparse.csr_array(x)):
+        rows = sgd.rows(matrix, y)
+        settings: dict[str, Any] = dict(loss_code=0, set_code=0, size=1.0, noise_scale=1.0, steps=1)
+        settings |= dict(population=2, eta_kind=sgd.CONSTANT, eta0=0.1)
+        sgd.run(matrix, y, theta, key, key, threads=1, **settings)
+        sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0)
+    sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
+    return time.perf_counter() - began
