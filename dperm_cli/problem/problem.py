@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -18,9 +18,9 @@ class Loss(Protocol):
     All methods broadcast over arrays of margins [..., n] and labels [n].
     """
 
-    name: str
-    tasks: tuple[str, ...]
-    code: int
+    name: ClassVar[str]
+    tasks: ClassVar[tuple[str, ...]]
+    code: ClassVar[int]
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
@@ -45,9 +45,13 @@ class Loss(Protocol):
 class Constraint(Protocol):
     """A closed bounded convex set in R^p; all norms without a name are Euclidean."""
 
-    name: str
-    p: int
-    code: int
+    name: ClassVar[str]
+    code: ClassVar[int]
+
+    @property
+    def p(self) -> int:
+        """The dimension."""
+        ...
 
     @property
     def size(self) -> float:
@@ -136,14 +140,14 @@ class Problem:
 
     def margins(self, theta: np.ndarray) -> np.ndarray:
         """<x_i, theta> for each row of [..., p], shape [..., n]."""
-        flat = np.atleast_2d(theta)
+        flat = theta.reshape(-1, theta.shape[-1])
         z = np.ascontiguousarray((self.data.x @ flat.T).T)
         return z.reshape(*theta.shape[:-1], self.data.n)
 
     def data_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Sum over records of one subgradient of the loss without the ridge, [..., p]."""
         theta = np.asarray(theta, dtype=float)
-        slopes = np.atleast_2d(self.loss.slope(self.margins(theta), self.data.y))
+        slopes = self.loss.slope(self.margins(theta), self.data.y).reshape(-1, self.data.n)
         return np.ascontiguousarray((self.data.x.T @ slopes.T).T).reshape(theta.shape)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:

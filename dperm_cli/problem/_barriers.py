@@ -1,0 +1,327 @@
+"""The pieces of a primal-dual interior-point iteration: sets and losses.
+
+Every inequality slack >= 0 has a multiplier, and an iteration moves both towards
+slack * multiplier = target. A piece eliminates its own unknowns and leaves, for the parameter
+theta, a positive semidefinite matrix and a right-hand side.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Arrays = list[np.ndarray]
+
+
+class Block:
+    """Slacks and multipliers of one piece, with the directions last computed for them."""
+
+    weight: float = 1.0
+    slacks: Arrays
+    duals: Arrays
+    d_slacks: Arrays
+    d_duals: Arrays
+
+    def targets(self, mu: float) -> Arrays:
+        """The central path's products."""
+        return [np.full_like(w, self.weight * mu) for w in self.slacks]
+
+    def corrected(self, mu: float) -> Arrays:
+        """The same less the products of the directions: Mehrotra's correction."""
+        pairs = zip(self.d_slacks, self.d_duals, strict=True)
+        return [self.weight * mu - dw * dq for dw, dq in pairs]
+
+    def largest_step(self) -> float:
+        """The largest step that keeps slacks and multipliers non-negative."""
+        values = [*self.slacks, *self.duals]
+        return min(map(_ratio, values, [*self.d_slacks, *self.d_duals]), default=np.inf)
+
+    def complementarity(self, step: float) -> tuple[float, float]:
+        """Sum of the products slack * multiplier after a step, and of their weights."""
+        pairs = zip(self.slacks, self.d_slacks, self.duals, self.d_duals, strict=True)
+        total = sum(float((w + step * dw) @ (q + step * dq)) for w, dw, q, dq in pairs)
+        return total, self.weight * sum(w.size for w in self.slacks)
+
+    def log_barrier(self, step: float) -> float:
+        """-sum log slack after a step."""
+        moved = (w + step * dw for w, dw in zip(self.slacks, self.d_slacks, strict=True))
+        return -sum(float(np.sum(np.log(w))) for w in moved)
+
+    def log_barrier_slope(self) -> float:
+        pairs = zip(self.slacks, self.d_slacks, strict=True)
+        return -sum(float(np.sum(dw / w)) for w, dw in pairs)
+
+    def move(self, step: float) -> None:
+        self.slacks = [w + step * dw for w, dw in zip(self.slacks, self.d_slacks, strict=True)]
+        self.duals = [q + step * dq for q, dq in zip(self.duals, self.d_duals, strict=True)]
+
+    def _set_directions(self, targets: Arrays, d_slacks: Arrays) -> None:
+        self.d_slacks = d_slacks
+        self.d_duals = [
+            (t - q * (w + dw)) / w
+            for t, w, q, dw in zip(targets, self.slacks, self.duals, d_slacks, strict=True)
+        ]
+
+
+class BoxBarrier(Block):
+    """Slacks a - theta and a + theta, at theta = 0 to begin with."""
+
+    @staticmethod
+    def products(p: int) -> int:
+        """The number of complementarity products."""
+        return 2 * p
+
+    def __init__(self, constraint: Any, mu: float) -> None:
+        size = np.full(constraint.p, constraint.size)
+        self.slacks = [size, size.copy()]
+        self.duals = [mu / w for w in self.slacks]
+
+    def matrix(self, theta: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """(b, c, w) of diag(b) + c w w^T."""
+        (u, v), (p, q) = self.slacks, self.duals
+        return p / u + q / v, 0.0, np.zeros_like(u)
+
+    def right_side(self, theta: np.ndarray, targets: Arrays) -> np.ndarray:
+        return targets[1] / self.slacks[1] - targets[0] / self.slacks[0]
+
+    def aim(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
+        self._set_directions(targets, [-d_theta, d_theta])
+
+
+class L1Barrier(Block):
+    """|theta_j| <= t_j and sum t <= r: slacks t - theta, t + theta and r - sum t."""
+
+    @staticmethod
+    def products(p: int) -> int:
+        """The number of complementarity products."""
+        return 2 * p + 1
+
+    def __init__(self, constraint: Any, mu: float) -> None:
+        p, size = constraint.p, constraint.size
+        t = np.full(p, 0.5 * size / p)
+        self.slacks = [t, t.copy(), np.array([0.5 * size])]
+        self.duals = [mu / w for w in self.slacks]
+
+    def matrix(self, theta: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """(b, c, w) of diag(b) + c w w^T."""
+        q1, q2, q3 = (q / w for q, w in zip(self.duals, self.slacks, strict=True))
+        total = q1 + q2
+        c = float(q3[0] / (1.0 + q3[0] * np.sum(1.0 / total)))
+        return 4.0 * q1 * (q2 / total), c, (q2 - q1) / total
+
+    def right_side(self, theta: np.ndarray, targets: Arrays) -> np.ndarray:
+        m1, m2, m3 = (t / w for t, w in zip(targets, self.slacks, strict=True))
+        q1, q2, _ = (q / w for q, w in zip(self.duals, self.slacks, strict=True))
+        return m2 - m1 + (q2 - q1) * self._solve_t(m3 - m1 - m2)
+
+    def aim(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
+        m1, m2, m3 = (t / w for t, w in zip(targets, self.slacks, strict=True))
+        q1, q2, _ = (q / w for q, w in zip(self.duals, self.slacks, strict=True))
+        d_t = -self._solve_t(m3 - m1 - m2 + (q2 - q1) * d_theta)
+        self._set_directions(targets, [d_t - d_theta, d_t + d_theta, -np.sum(d_t, keepdims=True)])
+
+    def _solve_t(self, v: np.ndarray) -> np.ndarray:
+        """(diag(q1 + q2) + q3 1 1^T)^-1 v."""
+        q1, q2, q3 = (q / w for q, w in zip(self.duals, self.slacks, strict=True))
+        total = q1 + q2
+        share = q3 * np.sum(v / total) / (1.0 + q3 * np.sum(1.0 / total))
+        return (v - share) / total
+
+
+class L2Barrier(Block):
+    """(r, theta) in the second-order cone, with Nesterov and Todd's scaling.
+
+    The multiplier s is a vector of the same cone; u o s = (u . s, u0 s + s0 u) is the cone's
+    product, det u = u0^2 - |u|^2, and W the symmetric map with W s = W^-1 u = lam.
+    """
+
+    @staticmethod
+    def products(p: int) -> int:
+        """The number of complementarity products."""
+        return 1
+
+    def __init__(self, constraint: Any, mu: float) -> None:
+        radius, zeros = constraint.radius, np.zeros(constraint.p)
+        self.slacks = [np.concatenate([[radius], zeros])]
+        self.duals = [np.concatenate([[mu / radius], zeros])]
+        self._rescale()
+
+    def matrix(self, theta: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """(b, c, w) of diag(b) + c w w^T, the block of W^-2 that theta sees."""
+        b = self._beta**-2
+        return np.full(theta.shape, b), 2.0 * b, self._point[1:]
+
+    def right_side(self, theta: np.ndarray, targets: Arrays) -> np.ndarray:
+        return self._unscaled(_divide(self._lam, targets[0]))[1:]
+
+    def aim(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
+        du = np.concatenate([[0.0], d_theta])
+        inner = _divide(self._lam, targets[0]) - self._unscaled(du)
+        self.d_slacks = [du]
+        self.d_duals = [self._unscaled(inner) - self.duals[0]]
+
+    def targets(self, mu: float) -> Arrays:
+        return [self.weight * mu * _unit(self._lam.size)]
+
+    def corrected(self, mu: float) -> Arrays:
+        product = _product(self._unscaled(self.d_slacks[0]), self._scaled(self.d_duals[0]))
+        return [self.weight * mu * _unit(self._lam.size) - product]
+
+    def largest_step(self) -> float:
+        primal = _cone_step(self._det_u, self.slacks[0], self.d_slacks[0])
+        return min(primal, _cone_step(self._det_s, self.duals[0], self.d_duals[0]))
+
+    def complementarity(self, step: float) -> tuple[float, float]:
+        u = self.slacks[0] + step * self.d_slacks[0]
+        return float(u @ (self.duals[0] + step * self.d_duals[0])), self.weight
+
+    def log_barrier(self, step: float) -> float:
+        return -0.5 * float(np.log(_det(self.slacks[0] + step * self.d_slacks[0])))
+
+    def log_barrier_slope(self) -> float:
+        return float(self.slacks[0][1:] @ self.d_slacks[0][1:]) / self._det_u
+
+    def move(self, step: float) -> None:
+        super().move(step)
+        self._rescale()
+
+    def _rescale(self) -> None:
+        self._det_u, self._det_s = _det(self.slacks[0]), _det(self.duals[0])
+        u = self.slacks[0] / np.sqrt(self._det_u)
+        s = self.duals[0] / np.sqrt(self._det_s)
+        self._beta = float((self._det_u / self._det_s) ** 0.25)
+        self._point = (u + _reflect(s)) / np.sqrt(2.0 * (1.0 + u @ s))
+        self._axis = self._point + _unit(u.size)
+        self._axis /= np.sqrt(2.0 * (1.0 + self._point[0]))
+        self._lam = self._scaled(self.duals[0])
+
+    def _scaled(self, v: np.ndarray) -> np.ndarray:
+        """W v."""
+        return self._beta * (2.0 * (self._axis @ v) * self._axis - _reflect(v))
+
+    def _unscaled(self, v: np.ndarray) -> np.ndarray:
+        """W^-1 v."""
+        axis = _reflect(self._axis)
+        return (2.0 * (axis @ v) * axis - _reflect(v)) / self._beta
+
+
+class SmoothLoss(Block):
+    """A twice differentiable loss: no inequalities of its own."""
+
+    def __init__(self, loss: Any, y: np.ndarray, mu: float) -> None:
+        self._loss, self._y = loss, y
+        self.slacks, self.duals, self.d_slacks, self.d_duals = [], [], [], []
+        self._z = self._dz = np.zeros_like(y)
+
+    def weights(self, z: np.ndarray) -> np.ndarray:
+        return self._loss.curvature(z, self._y)
+
+    def coefficients(self, z: np.ndarray, targets: Arrays) -> np.ndarray:
+        return self._loss.slope(z, self._y)
+
+    def aim(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
+        self._z, self._dz = z, dz
+
+    def value(self, step: float) -> float:
+        return float(np.sum(self._loss.value(self._z + step * self._dz, self._y)))
+
+    def value_slope(self) -> float:
+        return float(self._loss.slope(self._z, self._y) @ self._dz)
+
+    def dual(self, z: np.ndarray) -> np.ndarray:
+        return self._loss.slope(z, self._y)
+
+
+class PiecewiseLinearLoss(Block):
+    """up * max(r, 0) + down * max(-r, 0) with r = sign z + offset.
+
+    r = above - below with both >= 0; their multipliers are up - a and down + a, where a is the
+    slope in r: the record's dual variable, strictly feasible throughout.
+    """
+
+    def __init__(self, loss: Any, y: np.ndarray, mu: float) -> None:
+        self._sign, self._offset, self._up, self._down = loss.pieces(y)
+        spread, r = self._up + self._down, self._offset
+        root = np.sqrt(np.square(spread * r) + 4.0 * mu**2)
+        self.slacks = [(2.0 * mu + root + s * spread * r) / (2.0 * spread) for s in (1.0, -1.0)]
+        self.duals = [mu / w for w in self.slacks]
+
+    def weights(self, z: np.ndarray) -> np.ndarray:
+        (w1, w2), (q1, q2) = self.slacks, self.duals
+        return 1.0 / (w1 / q1 + w2 / q2)
+
+    def coefficients(self, z: np.ndarray, targets: Arrays) -> np.ndarray:
+        shift = self._residual(z) - targets[0] / self.duals[0] + targets[1] / self.duals[1]
+        return self._sign * (self._slope() + self.weights(z) * shift)
+
+    def aim(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
+        (w1, w2), (q1, q2), (m1, m2) = self.slacks, self.duals, targets
+        da = self._sign * dz + self._residual(z) - m1 / q1 + m2 / q2
+        da *= self.weights(z)
+        self.d_slacks = [(m1 + w1 * da) / q1 - w1, (m2 - w2 * da) / q2 - w2]
+        self.d_duals = [-da, da]
+
+    def value(self, step: float) -> float:
+        above, below = (w + step * dw for w, dw in zip(self.slacks, self.d_slacks, strict=True))
+        return float(self._up * np.sum(above) + self._down * np.sum(below))
+
+    def value_slope(self) -> float:
+        above, below = self.d_slacks
+        return float(self._up * np.sum(above) + self._down * np.sum(below))
+
+    def dual(self, z: np.ndarray) -> np.ndarray:
+        return self._sign * np.clip(self._slope(), -self._down, self._up)
+
+    def _slope(self) -> np.ndarray:
+        """up - q1 = q2 - down, from whichever multiplier is smaller."""
+        q1, q2 = self.duals
+        return np.where(q1 < q2, self._up - q1, q2 - self._down)
+
+    def _residual(self, z: np.ndarray) -> np.ndarray:
+        return self._sign * z + self._offset
+
+
+BARRIERS = {"box": BoxBarrier, "l1_ball": L1Barrier, "l2_ball": L2Barrier}
+
+
+def _ratio(values: np.ndarray, directions: np.ndarray) -> float:
+    falling = directions < 0
+    if not np.any(falling):
+        return np.inf
+    return float(np.min(values[falling] / -directions[falling]))
+
+
+def _cone_step(det: float, v: np.ndarray, d: np.ndarray) -> float:
+    """The largest step that keeps v + step d in the second-order cone (det = det v > 0)."""
+    a, b = float(d[1:] @ d[1:] - d[0] ** 2), float(v[1:] @ d[1:] - v[0] * d[0])
+    square = b * b + a * det
+    if b > 0:
+        return det / (b + np.sqrt(square)) if square >= 0 else np.inf
+    return float((np.sqrt(square) - b) / a) if a > 0 else np.inf
+
+
+def _det(v: np.ndarray) -> float:
+    tail = np.linalg.norm(v[1:])
+    return max(float((v[0] - tail) * (v[0] + tail)), float(np.finfo(float).tiny))
+
+
+def _unit(size: int) -> np.ndarray:
+    e = np.zeros(size)
+    e[0] = 1.0
+    return e
+
+
+def _reflect(v: np.ndarray) -> np.ndarray:
+    return np.concatenate([v[:1], -v[1:]])
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.concatenate([[a @ b], a[0] * b[1:] + b[0] * a[1:]])
+
+
+def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The c with a o c = b."""
+    tail = np.linalg.norm(a[1:])
+    first = (a[0] * b[0] - a[1:] @ b[1:]) / ((a[0] - tail) * (a[0] + tail))
+    return np.concatenate([[first], (b[1:] - first * a[1:]) / a[0]])

@@ -1,0 +1,254 @@
+"""The non-private minimiser over the set, with a certified duality gap."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.core.errors import StorageError
+from dperm_cli.problem import _first_order, _interior_point
+from dperm_cli.problem.problem import Problem
+
+_EPS = float(np.finfo(float).eps)
+_PATIENCE = {"interior_point": 25, "first_order": 1000}
+
+Candidates = Generator[tuple[np.ndarray, np.ndarray], float, None]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A feasible point and what is proved about it.
+
+    Attributes
+    ----------
+    theta : the best feasible point found, [p].
+    value : the objective there (summed over records).
+    lower : a lower bound on the objective over the whole set (see ``certificate``).
+    gap : value - lower, >= 0: theta's excess risk is at most this.
+    seconds, iterations : what it took.
+    method : ``interior_point`` or ``first_order``.
+    converged : whether the gap asked for was reached.
+    dual : the dual point that proves ``lower``, [n].
+    """
+
+    theta: np.ndarray
+    value: float
+    lower: float
+    gap: float
+    seconds: float
+    method: str
+    iterations: int
+    converged: bool
+    dual: np.ndarray = field(repr=False)
+
+
+def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
+    """A lower bound on the objective over the set, from any dual point [n].
+
+    Fenchel's inequality l(z) >= a z - l*(a) for each record gives, for every feasible theta,
+    objective >= -sum l*(a_i) + min over the set of <X^T a, theta> + (n ridge / 2) |theta|^2.
+    For any point v that minimum is at least -(n ridge / 2) |v|^2 - support(-(X^T a + n ridge v)),
+    with equality at the minimiser v = projection of -X^T a / (n ridge). A dual outside the
+    conjugate's domain proves nothing: the bound is -inf.
+
+    An allowance for rounding is subtracted (``theta`` only sets its scale): the sum over records is
+    rounded once, each term and each inner product is given the error of a random-sign rounding
+    model, (sqrt(length) + 16) units in the last place of the sum of moduli.
+    """
+    data = problem.data
+    conjugates = problem.loss.conjugate(dual, data.y)
+    if not np.all(np.isfinite(conjugates)):
+        return -math.inf
+    inner = _inner_minimum(problem, np.asarray(data.x.T @ dual))
+    return inner - math.fsum(conjugates) - rounding_allowance(problem, theta, dual)
+
+
+def rounding_allowance(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
+    """Bound on the rounding error of the objective at ``theta`` and of the bound from ``dual``."""
+    data, radius = problem.data, problem.constraint.radius
+    products = data.row_bound * radius * math.fsum(np.abs(dual))
+    terms = math.fsum(np.abs(problem.loss.conjugate(dual, data.y)))
+    terms += abs(float(problem.objective(theta))) + data.n * problem.ridge * radius**2
+    return _EPS * ((math.sqrt(max(data.n, data.p)) + 16.0) * 2.0 * products + 16.0 * terms)
+
+
+def solve(
+    problem: Problem,
+    *,
+    relative_gap: float = 1e-6,
+    seconds: float = 60.0,
+    progress: Callable[[int, float], None] | None = None,
+) -> Optimum:
+    """Minimise the objective until gap <= relative_gap * (objective(centre) - value).
+
+    When that cannot be had (out of ``seconds``, or the objective's rounding is coarser), the gap
+    reached is reported as it is; ``converged`` is also true where the gap is down to twice the
+    rounding allowance, as when the centre is itself the minimiser. ``progress`` is called with
+    (iteration, gap).
+    """
+    start = time.perf_counter()
+    method, candidates = _method(problem)
+    best = _Best(problem, relative_gap)
+    with threadpool_limits(1, user_api="blas"):
+        for iteration, (theta, dual) in enumerate(_fed(candidates, lambda: best.gap)):
+            best.offer(theta, dual, iteration)
+            if progress is not None:
+                progress(iteration, best.gap)
+            late = time.perf_counter() - start > seconds
+            if late or best.converged or best.idle(iteration) > _PATIENCE[method]:
+                break
+    return best.result(time.perf_counter() - start, method)
+
+
+def cached(
+    problem: Problem,
+    folder: Path,
+    *,
+    relative_gap: float = 1e-6,
+    seconds: float = 60.0,
+    progress: Callable[[int, float], None] | None = None,
+) -> Optimum:
+    """``solve``, or what an earlier call left in ``folder``.
+
+    A stored point is believed only as far as its certificate, which is computed anew from the
+    stored dual. A file that cannot be read, that does not fit the problem, or that was made in less
+    time for a gap now too wide is replaced.
+    """
+    path = folder / f"optimum-{problem.fingerprint()}.npz"
+    stored = _read(path, problem, relative_gap, seconds)
+    if stored is not None:
+        return stored
+    found = solve(problem, relative_gap=relative_gap, seconds=seconds, progress=progress)
+    _write(path, found, relative_gap, seconds)
+    return found
+
+
+class _Best:
+    """The best point and the best bound seen; they may come from different iterations."""
+
+    def __init__(self, problem: Problem, relative_gap: float) -> None:
+        self._problem, self._relative = problem, relative_gap
+        self._theta, self._dual = problem.constraint.centre(), np.zeros(problem.data.n)
+        self._start = self._value = float(problem.objective(self._theta))
+        self._lower, self._floor = -math.inf, 0.0
+        self._iteration = self._improved = 0
+        self._last_gap = math.inf
+
+    @property
+    def gap(self) -> float:
+        return max(self._value - self._lower, 0.0)
+
+    @property
+    def converged(self) -> bool:
+        excess = max(self._start - self._value, 0.0)
+        return self.gap <= max(self._relative * excess, 2.0 * self._floor)
+
+    def offer(self, theta: np.ndarray, dual: np.ndarray, iteration: int) -> None:
+        theta = self._problem.constraint.project(theta)
+        value = float(self._problem.objective(theta))
+        if value < self._value:
+            self._theta, self._value = theta, value
+        lower = certificate(self._problem, self._theta, dual)
+        if lower > self._lower:
+            self._lower, self._dual = lower, dual
+            self._floor = rounding_allowance(self._problem, self._theta, dual)
+        self._iteration = iteration
+        if self.gap < 0.9 * self._last_gap:
+            self._last_gap, self._improved = self.gap, iteration
+
+    def idle(self, iteration: int) -> int:
+        """Iterations since the gap last fell by a tenth."""
+        return iteration - self._improved
+
+    def result(self, seconds: float, method: str) -> Optimum:
+        return Optimum(
+            theta=self._theta,
+            value=self._value,
+            lower=self._lower,
+            gap=self.gap,
+            seconds=seconds,
+            method=method,
+            iterations=self._iteration,
+            converged=self.converged,
+            dual=self._dual,
+        )
+
+
+def _fed(candidates: Candidates, gap: Callable[[], float]) -> Iterator[tuple]:
+    """Run a method, sending it the gap that each of its candidates left."""
+    message: float | None = None
+    while True:
+        try:
+            yield candidates.send(message)  # type: ignore[arg-type]
+        except StopIteration:
+            return
+        message = gap()
+
+
+def _method(problem: Problem) -> tuple[str, Candidates]:
+    if _interior_point.applies(problem):
+        return "interior_point", _interior_point.iterate(problem)
+    return "first_order", _first_order.iterate(problem)
+
+
+def _inner_minimum(problem: Problem, g: np.ndarray) -> float:
+    """A lower bound, tight but for rounding, on <g, theta> + (n ridge / 2) |theta|^2 over C."""
+    weight = problem.data.n * problem.ridge
+    if weight == 0:
+        return -float(problem.constraint.support(-g))
+    v = problem.constraint.project(-g / weight)
+    return -0.5 * weight * float(v @ v) - float(problem.constraint.support(-(g + weight * v)))
+
+
+def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> Optimum | None:
+    """The stored optimum with a fresh certificate, or None when it is of no use."""
+    start = time.perf_counter()
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            theta, dual, effort = file["theta"], file["dual"], file["effort"]
+            method = str(file["method"])
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        return None
+    if not _fits(theta, (problem.data.p,)) or not _fits(dual, (problem.data.n,)):
+        return None
+    if not _fits(effort, (3,)) or not bool(problem.constraint.contains(theta)):
+        return None
+    asked_gap, asked_seconds, iterations = effort
+    best = _Best(problem, relative_gap)
+    best.offer(theta, dual, int(iterations))
+    found = best.result(time.perf_counter() - start, method)
+    as_hard = asked_gap <= relative_gap and asked_seconds >= seconds
+    return found if found.converged or (as_hard and math.isfinite(found.gap)) else None
+
+
+def _fits(array: np.ndarray, shape: tuple[int, ...]) -> bool:
+    return array.shape == shape and array.dtype == np.float64 and bool(np.all(np.isfinite(array)))
+
+
+def _write(path: Path, found: Optimum, relative_gap: float, seconds: float) -> None:
+    """Store atomically: readers see the old file or the new one, never a part."""
+    effort = np.array([relative_gap, seconds, found.iterations], dtype=float)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".optimum-", suffix=".npz", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(
+                    file, theta=found.theta, dual=found.dual, effort=effort, method=found.method
+                )
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(f"{path.parent}: cannot store the optimum ({error.strerror})") from error

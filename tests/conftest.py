@@ -1,0 +1,65 @@
+"""Shared fixtures: small problems, and a private cache folder for every test session."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dperm_cli.core import registry
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem
+
+
+@pytest.fixture(autouse=True, scope="session")
+def private_cache(tmp_path_factory):
+    """Optima and parsed files of tests never touch the user's cache."""
+    before = os.environ.get("DPERM_CACHE_DIR")
+    os.environ["DPERM_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["DPERM_CACHE_DIR"]
+    else:
+        os.environ["DPERM_CACHE_DIR"] = before
+
+
+@pytest.fixture
+def data_folder() -> Path:
+    """The folder of real files; tests that need it skip where it is absent."""
+    folder = os.environ.get("DPERM_DATA_DIR")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("DPERM_DATA_DIR names no folder")
+    return Path(folder)
+
+
+def small_problem(
+    loss: str = "logistic",
+    constraint: str = "l2_ball",
+    n: int = 40,
+    p: int = 3,
+    radius: float = 1.5,
+    ridge: float = 0.0,
+    seed: int = 0,
+) -> Problem:
+    """A random problem with rows in the unit ball and some signal along the first axis."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, p))
+    x /= np.linalg.norm(x, axis=1, keepdims=True) * rng.uniform(1.0, 3.0, (n, 1))
+    loss_object = registry.load("loss", loss)()
+    binary = "binary" in loss_object.tasks
+    score = np.clip(2.0 * x[:, 0] + 0.3 * rng.standard_normal(n), -1.0, 1.0)
+    y = np.where(score < 0.0, -1.0, 1.0) if binary else score
+    cls = registry.load("constraint", constraint)
+    field = getattr(cls, "keys", {}).get("radius", "radius")
+    data = Data(
+        name="small",
+        task="binary" if binary else "regression",
+        x=x,
+        y=y,
+        row_bound=1.0,
+        target_bound=1.0,
+        fingerprint=f"small-{loss}-{n}-{p}-{seed}",
+    )
+    return Problem(data, loss_object, cls(**{field: radius}, p=p), ridge)
