@@ -1,0 +1,1 @@
+"""Budgets, events, accounting, calibration and the one gate through which noise is drawn."""

@@ -1,0 +1,86 @@
+"""The Gaussian mechanism's exact profile and its two inverses [Balle-Wang 2018; Dong-Roth-Su 2019].
+
+A mechanism is mu-GDP when no test tells its outputs on neighbours apart better than N(mu, 1) from
+N(0, 1). Its delta at epsilon is Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). With
+a = epsilon/mu - mu/2, b = epsilon/mu + mu/2 and R the Mills ratio of the normal law that is
+phi(a) (R(a) - R(b)), the form used here: it loses no digits at delta = 1e-300, and the difference
+is taken as an integral of -R'(x) = 1 - x R(x) where mu is small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr, ndtr
+
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+_SMALL_MU = 0.25
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
+# Evaluation errors stay below this; inverses step to the private side by it.
+_ROUNDING = 4e-13
+
+
+def log_delta(epsilon: float, mu: float) -> float:
+    """Natural log of the delta of a mu-GDP mechanism at epsilon >= 0 (-inf for mu = 0)."""
+    if mu <= 0.0:
+        return -math.inf
+    low, high = epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0
+    if low < 0.0 and mu >= _SMALL_MU:
+        return math.log(float(ndtr(-low)) - math.exp(epsilon + float(log_ndtr(-high))))
+    gap = _mills_gap(low, mu) if mu < _SMALL_MU else _mills(low) - _mills(high)
+    return -low * low / 2.0 - _HALF_LOG_2PI + math.log(float(gap))
+
+
+def delta(epsilon: float, mu: float) -> float:
+    """The delta of a mu-GDP mechanism at epsilon >= 0."""
+    return math.exp(log_delta(epsilon, mu))
+
+
+def epsilon(delta: float, mu: float) -> float:
+    """The smallest epsilon of a mu-GDP mechanism at delta, rounded up; inf for delta = 0 < mu."""
+    if mu <= 0.0:
+        return 0.0
+    if not delta > 0.0:
+        return math.inf
+    target = math.log(delta)
+    if log_delta(0.0, mu) <= target:
+        return 0.0
+    high = mu * mu / 2.0 + mu
+    while log_delta(high, mu) > target:
+        high = 2.0 * high
+    return root(lambda e: log_delta(e, mu) - target, 0.0, high) * (1.0 + _ROUNDING)
+
+
+def mu(epsilon: float, delta: float) -> float:
+    """The largest mu whose profile stays within (epsilon, delta), rounded down."""
+    target = math.log(delta)
+    # delta_GM(0; mu) > mu/4 for mu <= 1, and mu = sqrt(2 eps) gives delta near 1/2 for large eps.
+    low, high = 1e-12, 1.0
+    while log_delta(epsilon, high) <= target:
+        high = 2.0 * high
+    while log_delta(epsilon, low) > target:
+        low = low / 16.0
+    log_mu = root(lambda m: log_delta(epsilon, math.exp(m)) - target, math.log(low), math.log(high))
+    return math.exp(log_mu) * (1.0 - _ROUNDING)
+
+
+def _mills(x: float) -> float:
+    return math.sqrt(math.pi / 2.0) * float(erfcx(x / math.sqrt(2.0)))
+
+
+def _mills_gap(low: float, width: float) -> float:
+    """R(low) - R(low + width), as the integral of 1 - x R(x)."""
+    x = low + width * (_NODES + 1.0) / 2.0
+    slope = 1.0 - x * math.sqrt(math.pi / 2.0) * erfcx(x / math.sqrt(2.0))
+    if low > 50.0:  # the asymptotic series, where the difference above cancels
+        slope = (1.0 - (3.0 - (15.0 - (105.0 - 945.0 / x**2) / x**2) / x**2) / x**2) / x**2
+    return width / 2.0 * float(_WEIGHTS @ slope)
+
+
+def root(f: Callable[[float], float], low: float, high: float, relative: float = 1e-14) -> float:
+    """The root of f between two points of opposite sign, by Brent's method."""
+    return cast(float, brentq(f, low, high, xtol=1e-300, rtol=np.float64(relative), maxiter=500))

@@ -1,0 +1,48 @@
+"""What is asked (Budget) and what is delivered (Guarantee)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RELATIONS = ("replace_one", "add_remove")
+KINDS = ("pure", "approx", "local", "none")
+TRUST = ("central", "local")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A privacy level asked for: (epsilon, delta) under one neighbouring relation.
+
+    Under ``replace_one`` the number of records n is public; under ``add_remove`` the n that
+    mechanisms see is a public constant that does not follow the data set.
+    """
+
+    epsilon: float
+    delta: float
+    relation: str = "replace_one"
+    trust: str = "central"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A privacy level delivered, with where it comes from.
+
+    ``kind`` is ``pure``, ``approx``, ``local`` or ``none``; ``source`` names the theorem or the
+    accountant; ``certificate`` carries what a sampler proved about its law.
+    """
+
+    kind: str
+    epsilon: float
+    delta: float
+    relation: str
+    source: str
+    trust: str = "central"
+    certificate: str | None = None
+
+    def within(self, budget: Budget) -> bool:
+        """True when this guarantee implies the budget; another relation never does."""
+        if self.kind == "none" or self.relation != budget.relation or self.trust != budget.trust:
+            return False
+        if self.kind == "approx" and not budget.delta > 0:
+            return False
+        return bool(self.epsilon <= budget.epsilon and self.delta <= budget.delta)

@@ -1,0 +1,136 @@
+"""From a privacy level to the least noise that certifies it.
+
+Every function returns the private side of its root: the certified epsilon of what is returned does
+not exceed the epsilon asked for. Scales are in the unit of the released sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy import _gdp, accountant
+from dperm_cli.privacy.events import Event, Gaussian
+
+# Relative distance of a calibrated scale from the root, at most.
+TOLERANCE = 2e-6
+_MOST_TRIALS = 200
+
+
+def mu(epsilon: float, delta: float) -> float:
+    """The mu at which a mu-GDP mechanism is exactly (epsilon, delta)-DP [Balle-Wang 2018, Thm 8].
+
+    ``Unsupported`` at delta = 0: no Gaussian mechanism is pure.
+    """
+    epsilon, delta = _level(epsilon, delta)
+    return _gdp.mu(epsilon, delta)
+
+
+def gaussian_scale(epsilon: float, delta: float, sensitivity: float) -> float:
+    """Standard deviation of Gaussian noise for one release of the given L2 sensitivity."""
+    sensitivity = checks.positive("sensitivity", sensitivity)
+    return sensitivity / mu(epsilon, delta) * (1.0 + 1e-15)
+
+
+def bst14_stated_scale(n: int, lipschitz: float, epsilon: float, delta: float) -> float:
+    """The sigma that [BST14, Alg. 1] states, for T = n^2 steps of one record each.
+
+    sigma^2 = 32 L^2 n^2 ln(n / delta) ln(1 / delta) / epsilon^2, the noise of one step on the sum
+    gradient. ``accountant.account`` gives the epsilon that it really certifies.
+    """
+    n = checks.integer("n", n, low=1)
+    lipschitz = checks.positive("lipschitz", lipschitz)
+    epsilon, delta = _level(epsilon, delta)
+    logs = math.log(n / delta) * math.log(1.0 / delta)
+    return math.sqrt(32.0 * logs) * lipschitz * n / epsilon
+
+
+def scale_for(
+    events_at: Callable[[float], Sequence[Event]], *, epsilon: float, delta: float, relation: str
+) -> float:
+    """The least scale whose events are certified (epsilon, delta)-DP, to ``TOLERANCE``.
+
+    ``events_at(scale)`` is what the mechanism does at a noise scale; its epsilon falls as the
+    scale rises. For the scale returned, ``account(events_at(scale)).epsilon <= epsilon`` as
+    computed. ``Unsupported`` at delta = 0, and where no scale reaches epsilon.
+    """
+    epsilon, delta = _level(epsilon, delta)
+
+    def excess(log_scale: float) -> float:
+        """log of the certified epsilon over the one asked for."""
+        events = events_at(math.exp(log_scale))
+        level = accountant.account(events, delta=delta, relation=relation)
+        return math.log(level.epsilon / epsilon) if level.epsilon > 0.0 else -_MOST_TRIALS
+
+    low, high, at_low, at_high = _bracket(excess, _guess(events_at, epsilon, delta, relation))
+    return math.exp(_refine(excess, low, high, at_low, at_high))
+
+
+def _level(epsilon: float, delta: float) -> tuple[float, float]:
+    epsilon = checks.positive("epsilon", epsilon)
+    delta = checks.number("delta", delta, low=0.0, high=1.0, high_open=True)
+    if delta == 0.0:
+        raise Unsupported("Gaussian noise gives no pure guarantee: delta must be above 0")
+    return epsilon, delta
+
+
+def _guess(events_at, epsilon: float, delta: float, relation: str) -> float:
+    """Log of the scale that the central-limit mu of the events suggests [Bu et al. 2020].
+
+    A step of rate q and distance s adds q^2 (e^{s^2} - 1) to mu^2; a full release adds s^2.
+    """
+    target = _gdp.mu(epsilon, delta) ** 2
+    unit = [(e, e.sensitivity(relation) / e.scale) for e in events_at(1.0)]
+    low, high = -200.0, 200.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        total = sum(_limit(event, ratio * math.exp(-middle)) for event, ratio in unit)
+        low, high = (middle, high) if total > target else (low, middle)
+    return high
+
+
+def _limit(event: Event, distance: float) -> float:
+    if isinstance(event, Gaussian):
+        return event.count * distance**2
+    return event.count * event.rate**2 * math.expm1(min(distance**2, 600.0))
+
+
+def _bracket(excess: Callable[[float], float], guess: float):
+    """Log scales on the two sides of the root, and the excesses there."""
+    step, here, at_here = 0.05, guess, excess(guess)
+    for _ in range(_MOST_TRIALS):
+        there = here + math.copysign(step, at_here)
+        at_there = excess(there)
+        if at_here > 0.0 >= at_there:
+            return here, there, at_here, at_there
+        if at_here <= 0.0 < at_there:
+            return there, here, at_there, at_here
+        here, at_here, step = there, at_there, min(1.7 * step, 1.0)
+    raise Unsupported("no noise scale reaches this epsilon")
+
+
+def _refine(excess, low: float, high: float, at_low: float, at_high: float) -> float:
+    """Shrink [low, high] (excess > 0 at low, <= 0 at high) and return the private end.
+
+    False position; each guess is moved up by a share of the tolerance, so that the private end
+    closes in, and a plain halving follows whenever the bracket did not shrink enough.
+    """
+    while high - low > TOLERANCE:
+        before = high - low
+        middle = low + before * at_low / (at_low - at_high) + 0.3 * TOLERANCE
+        for point in (middle, middle - 0.8 * TOLERANCE):
+            if low < point < high:
+                low, high, at_low, at_high = _cut(excess, point, low, high, at_low, at_high)
+        if high - low > before / 2.0:
+            point = (low + high) / 2.0
+            low, high, at_low, at_high = _cut(excess, point, low, high, at_low, at_high)
+    return high
+
+
+def _cut(excess, point: float, low: float, high: float, at_low: float, at_high: float):
+    value = excess(point)
+    if value > 0.0:
+        return point, high, value, at_high
+    return low, point, at_low, value

@@ -1,0 +1,126 @@
+"""Bounds: the formulas of the theorems, and the explicit lower bound against its own instance."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from dperm_cli.bounds import _registry
+from dperm_cli.bounds._bound import Setting
+from dperm_cli.bounds.bst14 import (
+    ApproxLowerOrder,
+    NoisyGdConstantStep,
+    NoisySgdConvex,
+    NoisySgdOrder,
+    NoisySgdStronglyConvexOrder,
+    TwoPointLower,
+)
+from dperm_cli.mechanisms.noisy_gd import theory_bound
+from dperm_cli.privacy.budget import Budget
+from tests.conftest import small_problem
+
+
+def at(epsilon=0.5, delta=1e-4, relation="replace_one", kind="approx", ridge=0.0, **settings):
+    spec = small_problem(n=100, p=4, radius=1.5, ridge=ridge).spec()
+    defaults = {"learning_rate": "convex", "output": "last", "gradient_bound": 700.0}
+    settings = {**defaults, **settings}
+    budget = Budget(epsilon, delta, relation)
+    return Setting(spec, budget, kind, "noisy_sgd", 50.0, 10_000, settings)
+
+
+def test_thm_2_4_part_1():
+    point = at()
+    logs = math.log(100 / 1e-4) ** 1.5 * math.sqrt(math.log(1e4))
+    assert NoisySgdOrder().value(point) == pytest.approx(
+        point.spec.lipschitz * 3.0 * logs * math.sqrt(4) / 0.5
+    )
+    assert NoisySgdOrder().applies(point) is None
+    assert NoisySgdOrder().applies(at(learning_rate="strongly_convex"))
+
+
+def test_thm_2_4_part_2():
+    point = at(ridge=0.1, learning_rate="strongly_convex")
+    logs = math.log(100 / 1e-4) ** 2 * math.log(1e4)
+    expected = point.spec.lipschitz_total**2 * logs * 4 / (100 * 0.1 * 0.25)
+    assert NoisySgdStronglyConvexOrder().value(point) == pytest.approx(expected)
+    assert NoisySgdStronglyConvexOrder().applies(point) is None
+
+
+def test_explicit_constants_of_thm_2_4():
+    n = 10_001
+    last = 1.5 * 3.0 * 700.0 * (2 + math.log(n)) / math.sqrt(n)
+    assert NoisySgdConvex().value(at()) == pytest.approx(last)
+    average = 1.5 * 3.0 * 700.0 * math.sqrt(n) / 10_000
+    assert NoisySgdConvex().value(at(output="average")) == pytest.approx(average)
+    assert NoisySgdConvex().applies(at(output="suffix_average"))
+
+
+def test_thm_5_3():
+    point = at()
+    assert ApproxLowerOrder().value(point) == pytest.approx(
+        point.spec.lipschitz * 3.0 * min(100, 2 / 0.5)
+    )
+    assert ApproxLowerOrder().value(at(epsilon=1e-6)) == pytest.approx(
+        point.spec.lipschitz * 3.0 * 100
+    )
+    assert ApproxLowerOrder().applies(at(kind="pure"))
+    assert ApproxLowerOrder().applies(at(ridge=0.1))
+
+
+def test_two_point_bound_at_one_change():
+    # epsilon so large that one changed record decides: L |C| (1 - TV) / 2
+    point = at(epsilon=5.0, delta=1e-4)
+    tv = (math.expm1(5) + 2e-4) / (math.exp(5) + 1)
+    assert TwoPointLower().value(point) == pytest.approx(point.spec.lipschitz * 3.0 * (1 - tv) / 2)
+
+
+def test_two_point_bound_is_attained_by_randomised_response():
+    """On its two data sets (k records up or down) an epsilon-DP choice of the end is optimal."""
+    point = at(epsilon=0.5, delta=0.0)
+    level = point.spec.lipschitz * point.spec.constraint.diameter
+    # wrong end with probability 1 / (e^{k eps} + 1) costs k L |C|: exactly the bound's k term
+    best = max(k / (math.exp(0.5 * k) + 1) for k in range(1, 101))
+    assert TwoPointLower().value(point) == pytest.approx(level * best)
+
+
+def test_two_point_bound_under_add_remove_counts_a_replacement_twice():
+    one, other = at(epsilon=1.0), at(epsilon=0.5, relation="add_remove")
+    assert TwoPointLower().value(other) <= TwoPointLower().value(one) * 1.001
+    assert TwoPointLower().value(other) > 0
+
+
+def test_two_point_never_exceeds_the_trivial_bound():
+    for epsilon in (1e-9, 1e-3, 1.0, 50.0, 1e4):
+        point = at(epsilon=epsilon)
+        value = TwoPointLower().value(point)
+        assert 0 <= value <= 100 * point.spec.lipschitz * 3.0
+
+
+def test_constant_step_bound_and_its_best_step():
+    settings = {"momentum": 0.0, "averaging": "uniform", "step_size": 1e-3}
+    point = dataclasses.replace(at(), mechanism="noisy_gd", settings=settings)
+    moment = (100 * point.spec.lipschitz) ** 2 + 4 * 50.0**2
+    expected = 9.0 / (2 * 1e-3 * 10_000) + 1e-3 * moment / 2
+    assert NoisyGdConstantStep().value(point) == pytest.approx(expected)
+    best = {**settings, "step_size": 3.0 / math.sqrt(10_000 * moment)}
+    at_best = NoisyGdConstantStep().value(dataclasses.replace(point, settings=best))
+    assert at_best == pytest.approx(theory_bound(point.spec, 50.0, 10_000))
+    for change in ({"momentum": 0.9}, {"averaging": "last"}, {"step_size": "auto"}):
+        assert NoisyGdConstantStep().applies(
+            dataclasses.replace(point, settings={**settings, **change})
+        )
+    assert NoisyGdConstantStep().applies(at())
+    assert NoisyGdConstantStep().applies(point) is None
+
+
+def test_best_fills_the_record_columns():
+    row = _registry.best(at())
+    assert row["bound_constant"] == "explicit"
+    assert row["bound_upper"] > row["bound_lower"]
+    assert row["order_upper_id"] == "BST14 Thm 2.4(1)"
+    assert row["order_lower_id"] == "BST14 Thm 5.3"
+    none = _registry.best(at(ridge=0.1, learning_rate="strongly_convex"))
+    assert "bound_upper" not in none
+    assert none["bound_constant"] == "none"
