@@ -42,7 +42,8 @@ lint: $(VENV)/.dev
 	PYTHONPATH=. $(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m pytest benchmarks -q -s -p no:xdist
+	$(BIN)/python benchmarks/bench_loops.py
+	$(BIN)/python benchmarks/bench_noisy_gd.py
 
 wheel: $(VENV)/.dev
 	rm -rf dist

@@ -35,9 +35,19 @@ def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
 
 def top_level() -> tuple[str, ...]:
     """The ``key: default  # meaning`` lines of the main configuration."""
-    with open(os.path.join(shipped("conf"), "config.yaml"), encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    lines = _main()
     return tuple(line for line in lines if line[:1].isalpha() and not line.startswith("defaults"))
+
+
+def defaults() -> dict[str, str]:
+    """The choice of each group that holds when none is made."""
+    pairs = (line.strip(" -").partition(": ") for line in _main() if line.startswith("  - "))
+    return {group: name for group, _, name in pairs if group in GROUPS}
+
+
+def _main() -> list[str]:
+    with open(os.path.join(shipped("conf"), "config.yaml"), encoding="utf-8") as file:
+        return file.read().splitlines()
 
 
 def _read(path: str, name: str) -> Choice:

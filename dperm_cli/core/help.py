@@ -21,7 +21,7 @@ look first:     --cfg job prints the cells without running them
 examples
   dperm run mechanism=noisy_sgd epsilon=0.1
   dperm run -m mechanism=noisy_sgd,noisy_gd epsilon=0.1,1,10 trials=20
-  dperm run dataset=csv dataset.path=mine.csv dataset.target=label 'dataset.labels={yes: 1, no: -1}'"""
+  dperm run dataset=csv dataset.path=a.csv dataset.target=label 'dataset.labels={yes: 1, no: -1}'"""
 
 
 def run_help() -> str:
@@ -31,8 +31,10 @@ def run_help() -> str:
         lines.append(f"  {group:<11}{' '.join(catalogue.choices(group))}")
     lines += ["", "keys and their defaults"]
     lines += [f"  {line}" for line in catalogue.top_level()]
-    for group, name in (("constraint", "l2_ball"), ("privacy", "auto"), ("mechanism", "noisy_sgd")):
-        lines += [f"  {group}.{key}" for key in catalogue.choices(group)[name].keys]
+    for group, name in catalogue.defaults().items():
+        keys = catalogue.choices(group)[name].keys
+        lines += [f"  with {group}={name}:"] if keys else []
+        lines += [f"    {group}.{key}" for key in keys]
     return "\n".join([*lines, "", RUN_TAIL])
 
 

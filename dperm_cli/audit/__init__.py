@@ -1,0 +1,1 @@
+"""Checks of a mechanism against its claims: record and replay on neighbouring data sets."""

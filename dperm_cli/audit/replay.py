@@ -1,0 +1,138 @@
+"""Record and replay: does what reaches the noise gate move by no more than it declares?
+
+A mechanism is run on a data set with a tape on its gate. Its outputs are then frozen and it is run
+again on a neighbouring data set, receiving the same noisy values and the same batches: every
+call must come in the same order with the same shapes, scales and sensitivities, and no value
+may differ by more than the declared sensitivity. What a mechanism does outside the gate cannot
+depend on records without showing up here as a call that moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.core.rng import seed_sequence
+from dperm_cli.mechanisms._protocol import Mechanism, Plan
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem
+
+TOLERANCE = 1e-9
+
+
+@dataclass
+class Call:
+    """One passage through the gate."""
+
+    kind: str
+    facts: tuple[Any, ...]
+    value: np.ndarray | None
+    drawn: np.ndarray
+
+
+@dataclass
+class Recorder:
+    """The tape of the first run."""
+
+    calls: list[Call] = field(default_factory=list)
+
+    def noise(self, value, scale, sensitivity, drawn):
+        facts = (float(scale), float(sensitivity), value.shape)
+        self.calls.append(Call("noise", facts, np.array(value), np.array(drawn)))
+        return drawn
+
+    def choice(self, population, batch, sampling, drawn):
+        self.calls.append(Call("choice", (population, batch, sampling), None, np.array(drawn)))
+        return drawn
+
+
+@dataclass
+class Player:
+    """The tape of the second run: hands back what was drawn and compares."""
+
+    calls: list[Call]
+    position: int = 0
+    worst: float = 0.0
+    faults: list[str] = field(default_factory=list)
+
+    def noise(self, value, scale, sensitivity, drawn):
+        call = self._next("noise", (float(scale), float(sensitivity), value.shape))
+        if call is None or call.value is None:
+            return drawn
+        distance = float(np.max(np.linalg.norm(np.atleast_2d(value - call.value), axis=-1)))
+        ratio = distance / sensitivity if sensitivity > 0 else float("inf")
+        # written so that a nan distance is a fault
+        if not ratio <= 1.0 + TOLERANCE:
+            self.faults.append(f"call {self.position}: moved by {ratio:.6g} sensitivities")
+        self.worst = max(self.worst, ratio if ratio == ratio else float("inf"))
+        return call.drawn
+
+    def choice(self, population, batch, sampling, drawn):
+        call = self._next("choice", (population, batch, sampling))
+        return drawn if call is None else call.drawn
+
+    def _next(self, kind: str, facts: tuple[Any, ...]) -> Call | None:
+        if self.position >= len(self.calls):
+            self.faults.append(f"call {self.position + 1}: one call more than on the first run")
+            return None
+        call = self.calls[self.position]
+        self.position += 1
+        if (call.kind, call.facts) != (kind, facts):
+            seen, now = (call.kind, call.facts), (kind, facts)
+            self.faults.append(f"call {self.position}: {now} where the first run had {seen}")
+            return None
+        return call
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The verdict: ``worst`` is the largest move in units of the declared sensitivity."""
+
+    calls: int
+    worst: float
+    faults: tuple[str, ...]
+
+    @property
+    def private(self) -> bool:
+        return not self.faults
+
+
+def replay(
+    mechanism: Mechanism, plan: Plan, first: Problem, second: Problem, seed: int = 0
+) -> Replay:
+    """Run on ``first``, freeze, run on the neighbouring ``second`` and compare."""
+    recorder = Recorder()
+    seeds = [seed_sequence(seed, "replay")]
+    out = mechanism.release(CentralView(first), plan, Gate(seeds, recorder))
+    player = Player(recorder.calls)
+    again = mechanism.release(CentralView(second), plan, Gate(seeds, player))
+    faults = list(player.faults)
+    if player.position != len(recorder.calls):
+        faults.append(f"{player.position} calls where the first run had {len(recorder.calls)}")
+    # equal passages must give equal outputs: nothing else may reach the data
+    if not faults and not np.array_equal(out.theta, again.theta):
+        faults.append("the outputs differ although every noisy value was the same")
+    return Replay(len(recorder.calls), player.worst, tuple(faults))
+
+
+def neighbour(problem: Problem, index: int, row: np.ndarray, target: float) -> Problem:
+    """``problem`` with record ``index`` replaced; the row must respect the declared bound.
+
+    A removal under add_remove is a replacement by a row of zeros, which contributes nothing.
+    """
+    data: Data = problem.data
+    y = data.y.copy()
+    y[index] = target
+    if isinstance(data.x, np.ndarray):
+        x = data.x.copy()
+        x[index] = row
+    else:
+        dense = sparse.lil_array(data.x)
+        dense[index] = row
+        x = sparse.csr_array(dense)
+    return replace(problem, data=replace(data, x=x, y=y))

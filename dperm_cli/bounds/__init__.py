@@ -1,0 +1,1 @@
+"""Risk bounds of the papers, one object per theorem."""

@@ -1,0 +1,150 @@
+"""The command line: verbs, and nothing heavy until one of them needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from dperm_cli import __version__
+from dperm_cli.core.errors import EXIT_INPUT, EXIT_OK, DpermError, InputError
+
+HELP = """\
+dperm {version}: differentially private convex empirical risk minimization
+
+usage: dperm VERB [ARGUMENTS]
+
+verbs
+  run         compose a problem, a mechanism and a privacy level, run it, write table and figure
+  report      print the table of a finished study again and redraw its figures
+  list        what can be chosen: dperm list [dataset|loss|constraint|privacy|mechanism]
+  data        the data sets: dperm data list | path NAME | verify NAME
+  warmup      compile the loops now instead of at first use
+  completion  print the completion script: eval "$(dperm completion bash)"
+
+three examples
+  dperm run mechanism=noisy_sgd epsilon=0.1
+  dperm run -m mechanism=noisy_sgd,noisy_gd epsilon=0.1,1,10 trials=20
+  dperm run dataset=digits loss=hinge constraint=l1_ball constraint.radius=5 format=json
+
+options of every verb: -h, --help; --debug shows the traceback of an error
+`dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed, 2 bad input, 3 storage."""
+
+VERBS = ("run", "report", "list", "data", "warmup", "completion")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    arguments = [word for word in arguments if word != "--debug"]
+    try:
+        return dispatch(arguments)
+    except BrokenPipeError:
+        _silence_stdout()
+        return EXIT_OK
+    except KeyboardInterrupt:
+        print("interrupted; finished cells are kept", file=sys.stderr)
+        return 130
+    except DpermError as error:
+        if debug:
+            raise
+        print(f"dperm: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def dispatch(arguments: list[str]) -> int:
+    """Hand the arguments to their verb."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(HELP.format(version=__version__))
+        return EXIT_OK if arguments else EXIT_INPUT
+    verb, rest = arguments[0], arguments[1:]
+    if verb in ("-V", "--version"):
+        print(__version__)
+        return EXIT_OK
+    if verb not in VERBS:
+        raise InputError("verb", verb, f"must be one of {', '.join(VERBS)}", VERBS)
+    handler = globals()[f"_{verb}"]
+    return handler(rest)
+
+
+def _run(arguments: list[str]) -> int:
+    if _wants_help(arguments):
+        from dperm_cli.core.help import run_help
+
+        print(run_help())
+        return EXIT_OK
+    from dperm_cli.runner.app import run
+
+    return run(arguments)
+
+
+def _report(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print("usage: dperm report FOLDER [format=table|json]\n\nReads the records in FOLDER "
+              "(the out= of a run), prints their table and redraws the figures.")  # fmt: skip
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.reporting import report
+
+    return report(arguments)
+
+
+def _list(arguments: list[str]) -> int:
+    from dperm_cli.core.help import listing
+
+    if _wants_help(arguments):
+        print("usage: dperm list [dataset|loss|constraint|privacy|mechanism]")
+        return EXIT_OK
+    print(listing(arguments))
+    return EXIT_OK
+
+
+def _data(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print("usage: dperm data list | path NAME | verify NAME [key=value ...]\n\n"
+              "list    every data set, its size and whether it is here\n"
+              "path    where a data set's file lies\n"
+              "verify  check a data set against what is declared of it (a public check)\n\n"
+              "Files are looked for in the folder named by DPERM_DATA_DIR.")  # fmt: skip
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.data_verbs import data
+
+    return data(arguments)
+
+
+def _warmup(arguments: list[str]) -> int:
+    if _wants_help(arguments):
+        print("usage: dperm warmup\n\nCompiles the loops and keeps them in numba's cache.")
+        return EXIT_OK
+    from dperm_cli.loops.warmup import warmup
+
+    print("compiling the loops ...", file=sys.stderr)
+    warmup()
+    return EXIT_OK
+
+
+def _completion(arguments: list[str]) -> int:
+    from dperm_cli.core import completion
+
+    if _wants_help(arguments) or arguments[:1] not in (["bash"], ["--words"]):
+        print('usage: eval "$(dperm completion bash)"')
+        return EXIT_OK if _wants_help(arguments) else EXIT_INPUT
+    if arguments[0] == "bash":
+        print(completion.BASH)
+    else:
+        print("\n".join(completion.words(arguments[1:], VERBS)))
+    return EXIT_OK
+
+
+def _wants_help(arguments: list[str]) -> bool:
+    return "-h" in arguments or "--help" in arguments
+
+
+def _silence_stdout() -> None:
+    # A reader such as `head` has gone; without this the interpreter complains at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+__all__ = ["VERBS", "dispatch", "main"]
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Step sizes of noisy gradient descent that set themselves from the released gradients.
+
+Noise of a fixed total budget enters the mean of all T noisy gradients with standard deviation
+nu = sigma / sqrt(T) per coordinate, whatever T is. What has to be chosen is therefore the total
+time, the sum of the step sizes: in a direction that the loss does not curve, time tau leaves
+noise of standard deviation tau nu. Everything here is a function of public facts and of values
+that were already released, so it is post-processing and costs no privacy.
+
+The time is the least of three, all of them revised at every step:
+ - a share of the worst-case time D / (nu sqrt(p)), smaller the further the mean gradient stands
+   out of the noise: min(LARGEST, s^-DECAY) with s = 2 |mean gradient| / (nu sqrt(p));
+ - the time after which noise costs as much as descending gains, GAIN |mean gradient|^2 /
+   (curvature nu^2), or STAY times the moment this was reached, if that is more;
+ - once the boundary was reached after time b, max(AFTER, s^AFTER_DECAY) b.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+# Chosen once, on public data sets with losses, radii and budgets of all sizes; they have no unit
+# and are the same for every problem.
+LARGEST = 0.4
+DECAY = 0.4
+GAIN = 1.0
+STAY = 2.5
+AFTER = 1.8
+AFTER_DECAY = 0.25
+EXPECTED = 0.12  # mean gradient expected before looking, as a share of its bound
+DOUBT = 0.3  # root of the standard deviation of that square, as a share of the bound
+RECENCY = 2.0  # gradient k has weight ~ k^(RECENCY - 1) in the mean gradient
+NEAR = 0.95  # share of the half-diameter that counts as reaching the boundary
+WARM = 0.1  # share of the steps over which the step size grows
+SHAPE = 0.5  # afterwards it falls as (1 - t/T)^SHAPE
+LEAST = 1.0  # share of the time that is spread over the steps even when it is used up
+LEAST_AFTER = 0.5  # the same once the boundary was reached
+TAIL = 4.0  # weight ~ k^(TAIL - 1) of iterate k since descending stopped to gain
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Public facts the schedule works from; gradients are sums over records.
+
+    Attributes
+    ----------
+    steps, p : number of noisy gradients; dimension.
+    noise : sigma, the standard deviation of the noise of one gradient, per coordinate.
+    diameter : of the set.
+    curvature : bound on the trace of the sum's Hessian (where the loss has kinks, what stands for
+        it), so that noise of standard deviation v costs curvature v^2 / 2 at most.
+    largest_step : a stable step, or inf where the loss has kinks.
+    gradient_bound : bound on the norm of the gradient at the centre.
+    """
+
+    steps: int
+    p: int
+    noise: float
+    diameter: float
+    curvature: float
+    largest_step: float
+    gradient_bound: float
+
+    @property
+    def nu(self) -> float:
+        """Standard deviation per coordinate of the mean of all noise."""
+        return self.noise / math.sqrt(self.steps)
+
+    @property
+    def worst_case_time(self) -> float:
+        """D / (nu sqrt(p)), the minimiser of D^2 / (2 tau) + tau p nu^2 / 2."""
+        return self.diameter / (self.nu * math.sqrt(self.p))
+
+
+class Pace:
+    """Chooses each trial's next step and which iterates count; arrays are [trials]."""
+
+    def __init__(self, facts: Facts, start: np.ndarray, momentum: float) -> None:
+        trials = len(start)
+        self.facts, self.start, self.momentum = facts, start, momentum
+        self.output = start
+        self.elapsed = np.zeros(trials)
+        self._done = 0
+        self._mean, self._weight = np.zeros_like(start), 0.0  # the mean's variance / sigma^2
+        self._signal = np.zeros(trials)
+        self._reached = np.full(trials, np.inf)
+        self._spent = np.full(trials, np.inf)
+        self._tail = np.zeros(trials)
+        u = (np.arange(facts.steps) + 0.5) / facts.steps
+        self._shape = (1.0 - u) ** SHAPE
+        self._left = np.cumsum(self._shape[::-1])[::-1]
+        self._warm = np.minimum(1.0, u / WARM)
+
+    def next(self, noisy: np.ndarray) -> np.ndarray:
+        """The time to follow this noisy gradient [trials, p] for."""
+        step, self._done = self._done, self._done + 1
+        target = self._target(*self._measure(noisy))
+        # a time that falls below what was spent must not end the descent: the steps that are
+        # left, made small, average out the noise of the large ones
+        least = np.where(np.isinf(self._reached), LEAST, LEAST_AFTER) * target
+        left = np.maximum(target - self.elapsed, least * self._left[step] / self._left[0])
+        eta = left * (self._shape[step] / self._left[step]) * self._warm[step]
+        eta = np.minimum(eta, self.facts.largest_step / (1.0 - self.momentum))
+        self.elapsed = self.elapsed + eta
+        return eta
+
+    def saw(self, theta: np.ndarray) -> None:
+        """Take note of the iterate [trials, p] that the step led to.
+
+        The output is the iterate itself; from the moment descending stops to gain inside the
+        set, it is a mean of the iterates since, recent ones weighing most.
+        """
+        distance = np.linalg.norm(theta - self.start, axis=1)
+        arrived = (distance > NEAR * self.facts.diameter / 2.0) & np.isinf(self._reached)
+        self._reached = np.where(arrived, self.elapsed, self._reached)
+        self._tail = self._tail + np.isfinite(self._spent)
+        new = np.minimum(1.0, TAIL / np.maximum(self._tail, 1.0))
+        new = np.where(np.isinf(self._reached), new, 1.0)[:, None]
+        self.output = (1.0 - new) * self.output + new * theta
+
+    def _target(self, ratio: np.ndarray, gradient2: np.ndarray) -> np.ndarray:
+        """The total time, from s and the squared mean gradient."""
+        f = self.facts
+        share = np.minimum(LARGEST, np.maximum(ratio, 1e-12) ** -DECAY)
+        gain = GAIN * gradient2 / (f.curvature * f.nu**2)
+        spent = (self.elapsed >= gain) & np.isinf(self._spent)
+        self._spent = np.where(spent, self.elapsed, self._spent)
+        gain = np.where(np.isinf(self._spent), gain, np.maximum(gain, STAY * self._spent))
+        after = self._reached * np.maximum(np.maximum(ratio, 1.0) ** AFTER_DECAY, AFTER)
+        return np.minimum(np.minimum(share * f.worst_case_time, gain), after)
+
+    def _measure(self, noisy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """s, from the largest mean gradient seen so far, and the present one, squared.
+
+        With noise of variance v in each coordinate of the mean, its squared norm exceeds that of
+        the mean gradient by p v on average, with standard deviation sqrt(2 p) v where noise
+        dominates. s is made of the estimate less one standard deviation; the present one is
+        the mean of what was expected and what was seen, weighted by their precisions.
+        """
+        f = self.facts
+        new = min(1.0, RECENCY / self._done)
+        self._mean = self._mean + new * (noisy - self._mean)
+        self._weight = (1.0 - new) ** 2 * self._weight + new**2
+        variance = self._weight * f.noise**2
+        spread = math.sqrt(2.0 * f.p) * variance
+        seen = np.sum(self._mean**2, axis=1) - f.p * variance
+        self._signal = np.maximum(self._signal, seen - spread)
+        expected, doubt = (EXPECTED * f.gradient_bound) ** 2, (DOUBT * f.gradient_bound) ** 2
+        trust = doubt**2 / (spread**2 + doubt**2)
+        present = (1.0 - trust) * expected + trust * np.maximum(seen, 0.0)
+        return 2.0 * np.sqrt(self._signal) / (f.nu * math.sqrt(f.p)), present

@@ -1,0 +1,180 @@
+"""Noisy full-gradient descent [BST14, Note 2 after Thm 2.1]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks, progress
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._schedule import Facts, Pace
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Gaussian
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.problem import ProblemSpec
+
+AVERAGING = ("auto", "last", "uniform", "suffix")
+STEPS = 200
+MOMENTUM = 0.9
+
+
+@dataclass(frozen=True)
+class NoisyGd:
+    """theta <- Project(theta - eta [sum of all n gradients + N(0, sigma^2 I)]), with momentum.
+
+    Algorithm: [BST14, Note 2 after Thm 2.1]; T = 200 full gradients. Guarantee: (epsilon, delta)
+    with sigma = sensitivity * sqrt(T) / mu(epsilon, delta), exact for T Gaussian releases;
+    sensitivity 2 L (replace_one) or L (add_remove); trust: central. ``noise_scale`` is sigma, in
+    the unit of the SUM of gradients. Shapes: theta [trials, p]. Cost: T n p a trial.
+    Unsupported: delta = 0; ``calibration=paper`` (the paper states no sigma for full gradients).
+
+    ``step_size`` is the time one gradient is followed for, in units of 1 / gradient of the sum:
+    ``auto`` adapts it to the released gradients (see ``_schedule``), ``theory`` is the constant
+    D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With ``momentum`` m a
+    step moves by (1 - m) of it at once and by the rest over the steps after. ``averaging=auto`` is
+    ``uniform`` for ``theory``, ``last`` for a number and the schedule's choice for ``auto``.
+    """
+
+    calibration: str = "tight"
+    steps: Any = "auto"
+    step_size: Any = "auto"
+    averaging: str = "auto"
+    momentum: Any = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+
+    def __post_init__(self) -> None:
+        checks.choice("calibration", self.calibration, ("tight", "paper"))
+        checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=10**7)
+        _check_step_size(self.step_size)
+        checks.choice("mechanism.averaging", self.averaging, AVERAGING)
+        key, limits = "mechanism.momentum", {"low": 0.0, "high": 1.0, "high_open": True}
+        checks.auto_or(checks.number, key, self.momentum, **limits)
+
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+        """Noise and number of steps, from public facts alone."""
+        if not budget.delta > 0:
+            raise Unsupported("noisy_gd adds Gaussian noise and needs delta > 0")
+        if self.calibration == "paper":
+            raise Unsupported("the paper states no noise scale for full gradients")
+        steps = STEPS if self.steps == "auto" else int(self.steps)
+        scale = calibrate.scale_for(
+            lambda scale: (Gaussian(scale, spec.lipschitz, steps),),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            relation=budget.relation,
+        )
+        events = (Gaussian(scale, spec.lipschitz, steps),)
+        accounted = account(events, delta=budget.delta, relation=budget.relation)
+        guarantee = Guarantee(
+            "approx", accounted.epsilon, budget.delta, budget.relation, accounted.accountant
+        )
+        return Plan(events, guarantee, scale, steps, self._settings(spec, scale, steps))
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """Run the descent, all trials at once."""
+        return Release(descend(view, plan, gate)[plan.settings["averaging"]])
+
+    def _settings(self, spec: ProblemSpec, scale: float, steps: int) -> dict[str, Any]:
+        theory, auto = self.step_size == "theory", self.step_size == "auto"
+        step_size: Any = theory_step(spec, scale, steps) if theory else self.step_size
+        averaging = "uniform" if theory else "adaptive" if auto else "last"
+        momentum = 0.0 if theory else MOMENTUM
+        return {
+            "step_size": step_size if auto else float(step_size),
+            "averaging": averaging if self.averaging == "auto" else self.averaging,
+            "momentum": momentum if self.momentum == "auto" else float(self.momentum),
+        }
+
+
+def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
+    """Projected, noisy, accelerated descent, and the ways to sum up its iterates, [trials, p] each.
+
+    ``uniform`` and ``suffix`` are means of the points whose gradients were taken, all and those
+    of the last half; ``adaptive`` is the schedule's own choice, ``last`` with a constant step.
+    Gradients are asked for at points of the set only: there, and not beyond, L bounds them.
+    """
+    spec, event = view.spec, plan.events[0]
+    noise = gate.gaussian(
+        dim=spec.p,
+        count=plan.steps,
+        scale=plan.noise_scale,
+        sensitivity=event.sensitivity(plan.guarantee.relation),
+    )
+    project, momentum = spec.constraint.project, plan.settings["momentum"]
+    theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
+    query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
+    pace = _pace(view, plan, theta)
+    for step in range(plan.steps):
+        noisy = noise.add(view.gradient_sum(query), step)
+        # the ridge depends on no record: it is added to what was released
+        noisy = noisy + spec.n * spec.ridge * query
+        sums["uniform"] += query
+        sums["suffix"] += query * (step >= plan.steps // 2)
+        eta = pace.next(noisy) if pace else np.broadcast_to(plan.settings["step_size"], gate.trials)
+        moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
+        query, theta = project(moved + momentum * (moved - theta)), moved
+        if pace:
+            pace.saw(theta)
+        progress.report("noisy_gd", step + 1, plan.steps)
+    half = plan.steps - plan.steps // 2
+    return {
+        "adaptive": pace.output if pace else theta,
+        "last": theta,
+        "uniform": sums["uniform"] / plan.steps,
+        "suffix": sums["suffix"] / half,
+    }
+
+
+def theory_step(spec: ProblemSpec, scale: float, steps: int) -> float:
+    """D / sqrt(T (n^2 L^2 + p sigma^2)), the ridge counted in L: minimises ``theory_bound``."""
+    return spec.constraint.diameter / math.sqrt(steps * _second_moment(spec, scale))
+
+
+def theory_bound(spec: ProblemSpec, scale: float, steps: int) -> float:
+    """D sqrt((n^2 L^2 + p sigma^2) / T) >= E excess risk of ``step_size=theory``."""
+    return spec.constraint.diameter * math.sqrt(_second_moment(spec, scale) / steps)
+
+
+def _second_moment(spec: ProblemSpec, scale: float) -> float:
+    return (spec.n * spec.lipschitz_total) ** 2 + spec.p * scale**2
+
+
+def _pace(view: CentralView, plan: Plan, start: np.ndarray) -> Pace | None:
+    """The adaptive schedule, or None for a constant step."""
+    if not isinstance(plan.settings["step_size"], str):
+        return None
+    spec = view.spec
+    reach = float(np.linalg.norm(spec.constraint.centre()))
+    slope = view.loss.slope_bound(spec.row_bound * reach, spec.target_bound)
+    smooth = spec.smoothness
+    # a kink in z is felt over a range of margins of the size of the targets
+    curvature = spec.lipschitz * spec.row_bound / spec.target_bound if smooth is None else smooth
+    facts = Facts(
+        steps=plan.steps,
+        p=spec.p,
+        noise=plan.noise_scale,
+        diameter=spec.constraint.diameter,
+        curvature=spec.n * (curvature + spec.p * spec.ridge),
+        largest_step=math.inf if smooth is None else 1.0 / (spec.n * (smooth + spec.ridge)),
+        gradient_bound=spec.n * (spec.row_bound * slope + spec.ridge * reach),
+    )
+    return Pace(facts, start, plan.settings["momentum"])
+
+
+def _check_step_size(value: object) -> None:
+    if isinstance(value, str) and value in ("auto", "theory"):
+        return
+    try:
+        checks.positive("mechanism.step_size", value)
+    except InputError as error:
+        words = f"{error.allowed}, or auto, or theory"
+        raise InputError("mechanism.step_size", value, words, ("auto", "theory")) from None

@@ -1,0 +1,118 @@
+"""``dperm run``: plan, validate, look up or run each cell, report from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
+from dperm_cli.core.paths import data_dir
+from dperm_cli.problem import optimum
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.datasets._cache import cache_dir
+from dperm_cli.problem.optimum import Optimum
+from dperm_cli.problem.problem import Problem
+from dperm_cli.results import manifest
+from dperm_cli.results.schema import canonical_json
+from dperm_cli.results.store import Store
+from dperm_cli.runner import cell as cells
+from dperm_cli.runner import plan, reporting, schema
+from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.progress import Meter, meter
+
+
+def run(arguments: list[str]) -> int:
+    """Run a study; returns the exit code."""
+    # one BLAS thread: more would change last bits from machine to machine, and fight the loops
+    with threadpool_limits(1):
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    request = parse(arguments)
+    study = plan.plan(request)
+    if request.show:
+        print("\n".join(canonical_json(cell.config) for cell in study.cells))
+        return EXIT_OK
+    prepared = _prepare(study.cells)
+    out = Path(study.out)
+    store, keys = Store(out), [item.key for item in prepared]
+    store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
+    failed = _run_cells(prepared, store, study.force)
+    reporting.present(out, study.format)
+    return EXIT_FAILED if failed else EXIT_OK
+
+
+def _prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
+    """Load every data set and join it to its cells; nothing has run or been written yet."""
+    folder = data_dir()
+    loaded: dict[str, Data] = {}
+    prepared = []
+    for item in study_cells:
+        name = schema.digest(item.config["dataset"])
+        if name not in loaded:
+            loaded[name] = item.dataset.load(None if folder is None else Path(folder))
+        data = loaded[name]
+        _check_scaling(item, data)
+        prepared.append(cells.prepare(item, data))
+    return prepared
+
+
+def _check_scaling(item: schema.Cell, data: Data) -> None:
+    if data.data_dependent and not getattr(item.dataset, "unsafe_scaling", False):
+        allowed = (
+            "is fitted to the data, which no guarantee covers; set dataset.unsafe_scaling=true"
+        )
+        raise InputError("dataset.scaling", data.preprocessing, allowed)
+
+
+def _run_cells(prepared: list[cells.Prepared], store: Store, force: bool) -> int:
+    """Run what has no record yet; returns how many cells failed."""
+    failed = 0
+    optimum_of = _optima()
+    with meter(len(prepared)) as shown:
+        for done, item in enumerate(prepared):
+            shown.cell(done, _label(item))
+            rows = None if force else _finished(store, item.key)
+            if rows is None:
+                rows = cells.run(item, optimum_of)
+                store.write(item.key, rows)
+            failed += _tell(shown, item, rows[0])
+    return failed
+
+
+def _finished(store: Store, key: str) -> list[dict] | None:
+    """A finished cell's rows; a failed cell is tried again."""
+    rows = store.read(key)
+    return None if rows is None or rows[0]["status"] == "failed" else rows
+
+
+def _optima() -> Callable[[Problem], Optimum]:
+    """Certified optima, each solved once per run and kept between runs."""
+    solved: dict[str, Optimum] = {}
+    # kept optima are not private: the cache is its owner's alone
+    cache = cache_dir()
+    solve = optimum.solve if cache is None else partial(optimum.cached, folder=cache / "optima")
+
+    def optimum_of(problem: Problem) -> Optimum:
+        name = problem.fingerprint()
+        if name not in solved:
+            solved[name] = solve(problem)
+        return solved[name]
+
+    return optimum_of
+
+
+def _label(item: cells.Prepared) -> str:
+    c = item.cell
+    return f"{c.mechanism_name} epsilon={c.epsilon:g} {c.calibration} on {item.data.name}"
+
+
+def _tell(shown: Meter, item: cells.Prepared, row: dict) -> int:
+    if row["status"] == "failed":
+        shown.note(f"failed: {_label(item)}: {row['reason']}")
+        return 1
+    return 0

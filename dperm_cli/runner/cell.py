@@ -1,0 +1,221 @@
+"""One cell: problem -> optimum -> plan -> checked guarantee -> releases -> rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dperm_cli import __version__
+from dperm_cli.bounds import _registry as bounds
+from dperm_cli.bounds._bound import Setting
+from dperm_cli.core.errors import DpermError, PrivacyError, Unsupported
+from dperm_cli.core.rng import seed_sequence
+from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.optimum import Optimum
+from dperm_cli.problem.problem import Problem, ProblemSpec
+from dperm_cli.runner import metrics, schema
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A cell with its data, ready to run: everything about it has been validated."""
+
+    cell: schema.Cell
+    problem: Problem
+    key: str
+
+    @property
+    def data(self) -> Data:
+        return self.problem.data
+
+
+def prepare(cell: schema.Cell, data: Data) -> Prepared:
+    """Join a cell to its data; the key names the record."""
+    problem = Problem(data, cell.loss, cell.constraint(data.p), cell.ridge)
+    facts = [cell.config, data.fingerprint, __version__]
+    return Prepared(cell, problem, schema.digest(facts))
+
+
+def run(
+    prepared: Prepared, optimum_of: Callable[[Problem], Optimum], debug: bool = False
+) -> list[dict[str, Any]]:
+    """The rows of one cell: one per trial, or one that says why there are none."""
+    common = _common(prepared)
+    try:
+        budget, kind = _budget(prepared)
+        common |= {"delta": budget.delta}
+        return _release(prepared, budget, kind, common, optimum_of(prepared.problem))
+    except Unsupported as reason:
+        return [common | {"status": "unsupported", "reason": str(reason)}]
+    except DpermError as error:
+        return [common | {"status": "failed", "reason": str(error)}]
+    except Exception as error:
+        if debug:
+            raise
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return [common | {"status": "failed", "reason": text[:500]}]
+
+
+def check(plan: Plan, budget: Budget, kind: str) -> tuple[Guarantee, str]:
+    """Recompute the guarantee from the plan's events; PrivacyError unless it fits the budget."""
+    accounted = account(plan.events, delta=budget.delta, relation=budget.relation)
+    guarantee = Guarantee(
+        kind=kind,
+        epsilon=accounted.epsilon,
+        delta=budget.delta,
+        relation=budget.relation,
+        source=accounted.accountant,
+        certificate=plan.guarantee.certificate,
+    )
+    for claim in (guarantee, plan.guarantee):
+        if not claim.within(budget):
+            raise PrivacyError(
+                f"refused to release: {claim.source} gives epsilon {claim.epsilon:.6g} at delta "
+                f"{claim.delta:.3g} under {claim.relation}; the budget is {budget}"
+            )
+    return guarantee, accounted.accountant
+
+
+def _budget(prepared: Prepared) -> tuple[Budget, str]:
+    """The budget in force and its kind; Unsupported when the mechanism has no such guarantee."""
+    cell, can = prepared.cell, prepared.cell.mechanism.guarantees
+    kind = cell.privacy
+    if kind == "auto":
+        kind = "pure" if cell.delta == 0 else ("approx" if "approx" in can else can[0])
+    if kind not in can:
+        raise Unsupported(f"{cell.mechanism_name} gives {' or '.join(can)} guarantees, not {kind}")
+    if cell.relation not in cell.mechanism.relations:
+        known = " or ".join(cell.mechanism.relations)
+        raise Unsupported(f"{cell.mechanism_name} is proved for {known}, not {cell.relation}")
+    if kind == "pure":
+        return Budget(cell.epsilon, 0.0, cell.relation), kind
+    n = prepared.data.n
+    # one record: 1/n^2 would be 1, which promises nothing
+    delta = min(0.25, 1.0 / n**2) if cell.delta is None else cell.delta
+    return Budget(cell.epsilon, delta, cell.relation), kind
+
+
+def _release(
+    prepared: Prepared, budget: Budget, kind: str, common: dict[str, Any], optimum: Optimum
+) -> list[dict[str, Any]]:
+    cell, problem = prepared.cell, prepared.problem
+    spec = problem.spec()
+    start = time.perf_counter()
+    plan = cell.mechanism.plan(spec, budget)
+    guarantee, accountant = check(plan, budget, kind)
+    name = schema.digest(cell.identity())
+    seeds = [seed_sequence(cell.seed, "noise", name, trial) for trial in range(cell.trials)]
+    released = cell.mechanism.release(CentralView(problem), plan, Gate(seeds))
+    seconds = (time.perf_counter() - start) / cell.trials
+    theta = np.asarray(released.theta)
+    if not np.all(np.isfinite(theta)):
+        raise FloatingPointError("the released point is not finite")
+    common = common | _planned(plan, guarantee, accountant) | _solved(problem, optimum)
+    common |= bounds.best(_setting(cell, spec, budget, kind, plan)) | {"seconds": seconds}
+    return _trials(problem, optimum, theta, common)
+
+
+def _trials(
+    problem: Problem, optimum: Optimum, theta: np.ndarray, common: dict[str, Any]
+) -> list[dict[str, Any]]:
+    # trial by trial, so that a row never depends on how many stand beside it
+    rows = []
+    for trial, point in enumerate(theta):
+        excess = float(problem.objective(point)) - optimum.value
+        rows.append(
+            common
+            | metrics.score(problem, point)
+            | {
+                "status": "ok",
+                "trial": trial,
+                "excess_risk": excess,
+                "excess_risk_per_record": excess / problem.data.n,
+                "theta": point,
+            }
+        )
+    return rows
+
+
+def _setting(
+    cell: schema.Cell, spec: ProblemSpec, budget: Budget, kind: str, plan: Plan
+) -> Setting:
+    return Setting(
+        spec=spec,
+        budget=budget,
+        kind=kind,
+        mechanism=cell.mechanism_name,
+        noise_scale=plan.noise_scale,
+        steps=plan.steps,
+        settings=plan.settings,
+    )
+
+
+def _planned(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:
+    events = [{"event": type(e).__name__, **dataclasses.asdict(e)} for e in plan.events]
+    return {
+        "guarantee": guarantee.kind,
+        "epsilon_accounted": guarantee.epsilon,
+        "delta_accounted": guarantee.delta,
+        "accountant": accountant,
+        "noise_scale": plan.noise_scale,
+        "steps": plan.steps,
+        "settings": dict(plan.settings),
+        "events": events,
+    }
+
+
+def _solved(problem: Problem, optimum: Optimum) -> dict[str, Any]:
+    floor = float(problem.objective(problem.constraint.centre()))
+    return {
+        "optimum": optimum.value,
+        "optimum_gap": optimum.gap,
+        "floor_risk": floor,
+        "floor_excess_risk": floor - optimum.value,
+        "seconds_optimum": optimum.seconds,
+    }
+
+
+def _common(prepared: Prepared) -> dict[str, Any]:
+    cell, data, spec = prepared.cell, prepared.data, prepared.problem.spec()
+    return {
+        "cell": prepared.key,
+        "status": "ok",
+        "dataset": data.name,
+        "task": data.task,
+        "n": data.n,
+        "p": data.p,
+        "row_bound": data.row_bound,
+        "target_bound": data.target_bound,
+        "preprocessing": "; ".join(data.preprocessing),
+        "unsafe_scaling": data.data_dependent,
+        "loss": cell.loss.name,
+        "constraint": spec.constraint.name,
+        "constraint_radius": spec.constraint.size,
+        "radius": spec.constraint.radius,
+        "diameter": spec.constraint.diameter,
+        "ridge": cell.ridge,
+        "lipschitz": spec.lipschitz_total,
+        "smoothness": spec.smoothness,
+        "mechanism": cell.mechanism_name,
+        "calibration": cell.calibration,
+        "privacy": cell.privacy,
+        "relation": cell.relation,
+        "epsilon": cell.epsilon,
+        "delta": cell.delta,
+        "arithmetic": "float64",
+        "noise": "research",
+        "seed": cell.seed,
+        "trials": cell.trials,
+        "overrides": cell.config,
+        "data_fingerprint": data.fingerprint,
+        "version": __version__,
+    }

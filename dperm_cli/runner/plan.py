@@ -1,0 +1,117 @@
+"""From a request to the list of its cells, every one validated before any runs."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.core.catalogue import GROUPS
+from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.runner import schema
+from dperm_cli.runner.compose import Composer
+from dperm_cli.runner.overrides import Request, Setting
+
+STUDY_KEYS = ("format", "out", "force")
+
+
+@dataclass(frozen=True)
+class Study:
+    """Cells in axis order, and the keys that belong to the study as a whole."""
+
+    cells: tuple[schema.Cell, ...]
+    name: str
+    format: str
+    out: str
+    force: bool
+
+
+def plan(request: Request) -> Study:
+    """Expand the axes of a request and type every cell."""
+    composer = Composer(request.config_dir)
+    settings = _last_wins(request.settings)
+    _check_keys(settings)
+    defaults = composer.compose({})
+    axes = [(s.key, _axis(s, settings, composer, defaults)) for s in settings]
+    for key, values in axes:
+        if key in STUDY_KEYS and len(values) > 1:
+            raise InputError(key, values, "takes one value for the whole study")
+    configs = [
+        _configure(dict(zip((k for k, _ in axes), combination, strict=True)), composer)
+        for combination in itertools.product(*(values for _, values in axes))
+    ]
+    cells = _distinct([schema.typed(config) for config in configs])
+    return _study(cells, configs[0])
+
+
+def _last_wins(settings: tuple[Setting, ...]) -> list[Setting]:
+    by_key = {setting.key: setting for setting in settings}
+    return list(by_key.values())
+
+
+def _check_keys(settings: list[Setting]) -> None:
+    for setting in settings:
+        head, dot, _ = setting.key.partition(".")
+        if head not in (GROUPS if dot else schema.known_top_level()):
+            raise UnknownKey(setting.key, schema.known_top_level())
+
+
+def _axis(
+    setting: Setting, settings: list[Setting], composer: Composer, defaults: dict[str, Any]
+) -> list[Any]:
+    """The values of one setting; a list is an axis unless the key itself takes a list."""
+    values = list(setting.values)
+    if setting.sweep or not isinstance(values[0], list):
+        return values
+    group, _, key = setting.key.partition(".")
+    if key:
+        chosen = {s.key: s.values for s in settings}
+        first: Any = chosen[group][0] if group in chosen else defaults[group]["name"]
+        first = first[0] if isinstance(first, list) and first else first
+        if schema.list_valued(group, composer.compose({group: str(first)})[group], key):
+            return values
+    if not values[0]:
+        raise InputError(setting.key, "[]", "needs at least one value")
+    return list(values[0])
+
+
+def _configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
+    chosen = {key: value for key, value in values.items() if key in GROUPS}
+    composed = composer.compose(chosen)
+    config = copy.deepcopy(composed)
+    for key, value in values.items():
+        if key in GROUPS:
+            continue
+        group, dot, name = key.partition(".")
+        if not dot:
+            config[key] = value
+        elif name in config[group] and name != "name":
+            config[group][name] = value
+        else:
+            known = [f"{group}.{k}" for k in config[group] if k != "name"]
+            raise UnknownKey(key, known)
+    return config
+
+
+def _distinct(cells: list[schema.Cell]) -> tuple[schema.Cell, ...]:
+    by_identity = {schema.digest(cell.config): cell for cell in cells}
+    return tuple(by_identity.values())
+
+
+def _study(cells: tuple[schema.Cell, ...], config: dict[str, Any]) -> Study:
+    format_ = schema.checks.choice("format", config["format"], schema.FORMATS)
+    force = schema.checks.boolean("force", config["force"])
+    name = _study_name(cells)
+    out = config["out"]
+    if not isinstance(out, str) or not out or "\0" in out:
+        raise InputError("out", out, "must be a folder name, or auto")
+    return Study(cells, name, format_, f"outputs/{name}" if out == "auto" else out, force)
+
+
+def _study_name(cells: tuple[schema.Cell, ...]) -> str:
+    """Readable and stable: what was run and a hash of every cell's configuration."""
+    mechanisms = list(dict.fromkeys(cell.mechanism_name for cell in cells))
+    datasets = list(dict.fromkeys(cell.config["dataset"]["name"] for cell in cells))
+    words = [*datasets[:2], *mechanisms[:2]]
+    return f"{'-'.join(words)}-{schema.digest([cell.config for cell in cells])[:8]}"

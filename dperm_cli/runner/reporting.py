@@ -1,0 +1,42 @@
+"""What a study prints, made from its store alone: `dperm report`, and the end of `dperm run`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import EXIT_OK, InputError, UnknownKey
+from dperm_cli.results.report import Report
+from dperm_cli.results.report import report as make
+
+FORMATS = ("table", "json")
+
+
+def report(arguments: list[str]) -> int:
+    """``dperm report FOLDER [format=table|json]``."""
+    folders = [word for word in arguments if "=" not in word]
+    options = dict(word.split("=", 1) for word in arguments if "=" in word)
+    for key in options:
+        if key not in ("format", "out"):
+            raise UnknownKey(key, ["format", "out"])
+    folders += [options["out"]] if "out" in options else []
+    if len(folders) != 1:
+        raise InputError("FOLDER", " ".join(folders), "must be one folder (the out= of a run)")
+    present(Path(folders[0]), checks.choice("format", options.get("format", "table"), FORMATS))
+    return EXIT_OK
+
+
+def present(out: Path, format_: str) -> Report:
+    """Write tables and figures, print the table (or JSON rows) on stdout, name files on stderr."""
+    from dperm_cli.results.schema import canonical_json
+
+    made = make(out)
+    if format_ == "json":
+        print("\n".join(canonical_json(row) for row in made.summary))
+    else:
+        print(made.text.rstrip("\n"))
+    names = ", ".join(os.path.basename(path) for path in made.files)
+    print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
+    return made

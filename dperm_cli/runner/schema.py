@@ -1,0 +1,174 @@
+"""Typed cells: what Hydra composed, checked key by key and turned into plug-in objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.core import checks, registry
+from dperm_cli.core.catalogue import GROUPS
+from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.privacy.budget import RELATIONS
+
+PRIVACY_KINDS = ("auto", "pure", "approx")
+CALIBRATIONS = ("tight", "paper")
+FORMATS = ("table", "json")
+TOP_LEVEL = {
+    "epsilon", "delta", "calibration", "ridge", "trials", "seed", "format", "out", "force",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a study: a problem, a mechanism, a privacy level and how often to run it.
+
+    ``delta`` is None for ``auto``. The plug-ins are validated objects, except for the constraint,
+    which needs the dimension and is kept as its configuration.
+    """
+
+    dataset: Any
+    loss: Any
+    constraint_config: dict[str, Any]
+    mechanism: Any
+    mechanism_name: str
+    privacy: str
+    relation: str
+    epsilon: float
+    delta: float | None
+    calibration: str
+    ridge: float
+    trials: int
+    seed: int
+    config: dict[str, Any]
+
+    def identity(self) -> dict[str, Any]:
+        """What the released point depends on, besides the data and the number of trials."""
+        return {key: value for key, value in self.config.items() if key != "trials"}
+
+    def constraint(self, p: int) -> Any:
+        """The constraint set in dimension p."""
+        return build("constraint", self.constraint_config, p=p)
+
+
+def typed(config: dict[str, Any]) -> Cell:
+    """Check a composed configuration and build what can be built without data."""
+    for key in config:
+        if key not in known_top_level():
+            raise UnknownKey(key, known_top_level())
+    calibration = checks.choice("calibration", config["calibration"], CALIBRATIONS)
+    privacy = _privacy(config["privacy"])
+    dataset = build("dataset", config["dataset"])
+    build("constraint", config["constraint"], p=1)
+    loss = build("loss", _loss_config(config["loss"], dataset))
+    cell = Cell(
+        dataset=dataset,
+        loss=loss,
+        constraint_config=dict(config["constraint"]),
+        mechanism=build_mechanism(config["mechanism"], calibration),
+        mechanism_name=config["mechanism"]["name"],
+        privacy=privacy["name"],
+        relation=privacy["relation"],
+        epsilon=checks.positive("epsilon", config["epsilon"]),
+        delta=_delta(config["delta"], privacy["name"]),
+        calibration=calibration,
+        ridge=checks.nonnegative("ridge", config["ridge"]),
+        trials=checks.integer("trials", config["trials"], low=1, high=1_000_000),
+        seed=checks.integer("seed", config["seed"], low=0),
+        config=_identity_config(config, loss),
+    )
+    _check_task(cell)
+    return cell
+
+
+def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
+    """The plug-in object of a group from its configuration; every key is checked."""
+    if not isinstance(config, dict) or "name" not in config:
+        raise InputError(group, config, "needs a name")
+    cls = registry.load(group, config["name"])
+    aliases = getattr(cls, "keys", {})
+    fields = {f.name for f in dataclasses.fields(cls)} - set(extra)
+    back = {field: key for key, field in aliases.items()}
+    known = {back.get(field, field) for field in fields}
+    given = {key: value for key, value in config.items() if key != "name"}
+    for key in given:
+        if key not in known:
+            raise UnknownKey(f"{group}.{key}", [f"{group}.{name}" for name in known])
+    values = {aliases.get(key, key): value for key, value in given.items()}
+    for field in dataclasses.fields(cls):
+        missing = field.default is field.default_factory is dataclasses.MISSING
+        if missing and field.name not in values and field.name not in extra:
+            raise InputError(f"{group}.{back.get(field.name, field.name)}", None, "is required")
+    return cls(**values, **extra)
+
+
+def build_mechanism(config: dict[str, Any], calibration: str) -> Any:
+    """A mechanism; the run's calibration is handed to those that know several."""
+    cls = registry.load("mechanism", config.get("name", ""))
+    if "calibration" in {f.name for f in dataclasses.fields(cls)}:
+        config = {**config, "calibration": calibration}
+    return build("mechanism", config)
+
+
+def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
+    """Whether a plug-in's key takes a list itself, so that a list is not an axis."""
+    try:
+        cls = registry.load(group, config["name"])
+    except (InputError, KeyError):
+        return False
+    kinds = {f.name: str(f.type) for f in dataclasses.fields(cls)}
+    kind = kinds.get(getattr(cls, "keys", {}).get(key, key), "")
+    return any(word in kind.lower() for word in ("tuple", "list", "sequence", "mapping", "dict"))
+
+
+def known_top_level() -> list[str]:
+    """Every word that may stand at the top of a configuration."""
+    return sorted(TOP_LEVEL.union(GROUPS))
+
+
+def digest(facts: Any) -> str:
+    """A short stable name for a JSON-able object."""
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+def _privacy(config: dict[str, Any]) -> dict[str, str]:
+    for key in config:
+        if key not in ("name", "relation"):
+            raise UnknownKey(f"privacy.{key}", ["privacy.relation"])
+    name = checks.choice("privacy", config.get("name"), PRIVACY_KINDS)
+    relation = checks.choice("privacy.relation", config.get("relation", "replace_one"), RELATIONS)
+    return {"name": name, "relation": relation}
+
+
+def _delta(value: Any, privacy: str) -> float | None:
+    delta = checks.auto_or(
+        checks.number, "delta", value, low=0.0, high=1.0, high_open=True,
+        allowed="must be a number in [0, 1)",
+    )  # fmt: skip
+    if privacy == "pure" and delta:
+        raise InputError("delta", value, "must be 0 or auto under privacy=pure")
+    if privacy == "approx" and delta == 0:
+        raise InputError("delta", value, "must be above 0 under privacy=approx")
+    return delta
+
+
+def _loss_config(config: dict[str, Any], dataset: Any) -> dict[str, Any]:
+    return {"name": dataset.default_loss} if config.get("name") == "auto" else config
+
+
+def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
+    kept = {key: value for key, value in config.items() if key not in ("format", "out", "force")}
+    if kept["loss"].get("name") == "auto":
+        kept["loss"] = {"name": loss.name}
+    return kept
+
+
+def _check_task(cell: Cell) -> None:
+    task = cell.dataset.task
+    if task not in cell.loss.tasks:
+        fitting = [n for n in registry.names("loss") if task in registry.load("loss", n).tasks]
+        allowed = f"is for {', '.join(cell.loss.tasks)} data; {task} losses: {', '.join(fitting)}"
+        raise InputError("loss", cell.loss.name, allowed)

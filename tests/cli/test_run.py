@@ -1,0 +1,239 @@
+"""`dperm run` from the words to the files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+import pytest
+
+KEYS = (
+    "dataset",
+    "n",
+    "p",
+    "loss",
+    "constraint",
+    "mechanism",
+    "calibration",
+    "relation",
+    "guarantee",
+    "epsilon",
+    "delta",
+    "epsilon_accounted",
+    "noise_scale",
+    "steps",
+    "trials",
+    "excess_risk_median",
+    "excess_risk_q05",
+    "excess_risk_q95",
+    "excess_risk_per_record_median",
+    "floor_excess_risk",
+    "optimum_gap",
+    "bound_upper",
+    "bound_lower",
+    "bound_upper_id",
+    "bound_constant",
+    "train_metric",
+    "test_metric",
+    "metric",
+    "seconds",
+    "status",
+    "reason",
+)
+TINY = ("dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "trials=3")
+
+
+def test_json_rows_have_the_promised_keys(dperm):
+    done = dperm("run", *TINY, "mechanism=noisy_sgd", "format=json")
+    assert done.code == 0, done.err
+    (row,) = done.rows
+    assert set(KEYS) <= set(row)
+    assert row["status"] == "ok"
+    assert row["guarantee"] == "approx"
+    assert row["relation"] == "replace_one"
+    assert row["steps"] == row["n"] ** 2
+    assert row["delta"] == pytest.approx(row["n"] ** -2)
+    assert 0 < row["epsilon_accounted"] <= row["epsilon"] == 1.0
+    assert row["excess_risk_q05"] <= row["excess_risk_median"] <= row["excess_risk_q95"]
+    assert row["optimum_gap"] <= 1e-6 * row["floor_excess_risk"]
+    assert row["excess_risk_median"] == pytest.approx(
+        row["n"] * row["excess_risk_per_record_median"]
+    )
+    assert row["bound_upper"] > row["bound_lower"] > 0
+
+
+def test_files_and_table(dperm, tmp_path):
+    done = dperm("run", *TINY, "epsilon=[0.5,5]", "out=here")
+    assert done.code == 0, done.err
+    written = set(os.listdir(tmp_path / "here"))
+    assert {"records", "manifest.json", "table.csv", "table.md", "table.tex"} <= written
+    assert {"figure.pdf", "figure.svg", "figure.png"} <= written
+    assert len(os.listdir(tmp_path / "here" / "records")) == 2
+    assert "synthetic_logistic" in done.out
+    again = dperm("report", "here")
+    assert again.out == done.out
+
+
+def test_lists_and_multirun_are_the_same_cells(dperm):
+    one = dperm("run", *TINY, "epsilon=[0.5,5]", "mechanism=[noisy_gd,noisy_sgd]", "--cfg", "job")
+    two = dperm("run", "-m", *TINY, "epsilon=0.5,5", "mechanism=noisy_gd,noisy_sgd", "--cfg", "job")
+    assert one.out == two.out
+    assert len(one.rows) == 4
+
+
+def test_default_study_name_is_stable_and_readable(dperm, tmp_path):
+    dperm("run", *TINY, "trials=1")
+    dperm("run", *TINY, "trials=1")
+    (study,) = os.listdir(tmp_path / "outputs")
+    assert study.startswith("synthetic_logistic-noisy_gd-")
+
+
+def test_finished_cells_are_looked_up_and_force_recomputes(dperm, tmp_path):
+    record = tmp_path / "here" / "records"
+    dperm("run", *TINY, "out=here")
+    (name,) = os.listdir(record)
+    first = (record / name).stat().st_mtime_ns
+    dperm("run", *TINY, "out=here")
+    assert (record / name).stat().st_mtime_ns == first
+    table = (tmp_path / "here" / "table.csv").read_bytes()
+    dperm("run", *TINY, "out=here", "force=true")
+    assert (record / name).stat().st_mtime_ns > first
+    assert (tmp_path / "here" / "table.csv").read_bytes() == table
+
+
+def test_a_trial_is_the_same_among_few_and_many(dperm, tmp_path):
+    import pyarrow.parquet as pq
+
+    def thetas(out):
+        (name,) = os.listdir(tmp_path / out / "records")
+        return pq.read_table(tmp_path / out / "records" / name)["theta"].to_pylist()
+
+    words = (*TINY, "mechanism=noisy_sgd")
+    dperm("run", *words, "trials=2", "out=two")
+    dperm("run", *words, "trials=5", "out=five")
+    assert thetas("five")[:2] == thetas("two")
+
+
+def test_paper_calibration_prints_certified_beside_nominal(dperm):
+    done = dperm(
+        "run", "dataset=synthetic_logistic", "dataset.n=1000",
+        "dataset.p=2", "mechanism=noisy_sgd", "calibration=paper", "trials=1", "format=json",
+    )  # fmt: skip
+    (row,) = done.rows
+    assert row["n"] == 1000
+    assert row["epsilon"] == 1.0
+    assert row["epsilon_accounted"] == pytest.approx(0.0750, abs=5e-5)
+    lipschitz = 1 / (1 + math.exp(-10))  # the logistic slope on margins up to 10
+    assert row["noise_scale"] == pytest.approx(95716.7 * lipschitz, rel=1e-5)
+
+
+def test_relation_and_privacy_kinds(dperm):
+    words = ("run", "-m", *TINY, "mechanism=noisy_gd,noisy_sgd", "format=json")
+    both = dperm(*words, "privacy.relation=add_remove").rows
+    assert [row["status"] for row in both] == ["ok", "unsupported"]
+    pure = dperm(*words, "privacy=pure").rows
+    assert [row["status"] for row in pure] == ["unsupported", "unsupported"]
+    zero = dperm(*words, "delta=0")
+    assert zero.code == 0
+    assert all("approx" in row["reason"] for row in zero.rows)
+    poisson = dperm(
+        "run", *TINY, "mechanism=noisy_sgd", "mechanism.sampling=poisson", "mechanism.batch=5",
+        "privacy.relation=add_remove", "format=json",
+    )  # fmt: skip
+    assert poisson.rows[0]["status"] == "ok"
+    assert poisson.rows[0]["relation"] == "add_remove"
+
+
+def test_add_remove_needs_half_the_noise_of_replace_one(dperm):
+    words = ("run", *TINY, "mechanism=noisy_gd", "mechanism.steps=10", "format=json")
+    (one,) = dperm(*words).rows
+    (other,) = dperm(*words, "privacy.relation=add_remove").rows
+    assert one["noise_scale"] == pytest.approx(2 * other["noise_scale"], rel=1e-9)
+
+
+def test_unsafe_scaling_is_printed(dperm, tmp_path):
+    lines = ["a,b,label"] + [f"{i % 7},{i % 5},{'yes' if i % 3 else 'no'}" for i in range(40)]
+    (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+    words = (
+        "run", "dataset=csv", "dataset.path=mine.csv", "dataset.target=label",
+        "dataset.labels={yes: 1, no: -1}", "dataset.scaling=minmax", "trials=1",
+    )  # fmt: skip
+    assert dperm(*words).code == 2
+    done = dperm(*words, "dataset.unsafe_scaling=true")
+    assert done.code == 0, done.err
+    assert "unsafe" in done.out.lower() or "not covered" in done.out.lower()
+
+
+def test_a_users_own_yaml(dperm, tmp_path):
+    folder = tmp_path / "mine" / "mechanism"
+    folder.mkdir(parents=True)
+    (folder / "short.yaml").write_text("# ten steps\nname: noisy_gd\nsteps: 10\n")
+    done = dperm("run", *TINY, "--config-dir", "mine", "mechanism=short", "format=json")
+    assert done.code == 0, done.err
+    assert done.rows[0]["steps"] == 10
+
+
+def test_a_failed_cell_does_not_lose_the_others(dperm, tmp_path, monkeypatch):
+    from dperm_cli.mechanisms.noisy_gd import NoisyGd
+
+    release = NoisyGd.release
+
+    def broken(self, view, plan, gate):
+        if plan.guarantee.epsilon < 1:
+            raise RuntimeError("out of\nluck")
+        return release(self, view, plan, gate)
+
+    monkeypatch.setattr(NoisyGd, "release", broken)
+    words = ("run", *TINY, "epsilon=[0.5,5]", "out=here", "format=json")
+    done = dperm(*words)
+    assert done.code == 1
+    assert [row["status"] for row in done.rows] == ["failed", "ok"]
+    assert done.rows[0]["reason"] == "RuntimeError: out of luck"
+    monkeypatch.setattr(NoisyGd, "release", release)
+    healed = dperm(*words)
+    assert healed.code == 0
+    assert [row["status"] for row in healed.rows] == ["ok", "ok"]
+
+
+def test_a_plan_beyond_the_budget_is_not_released(dperm, monkeypatch):
+    """The runner adds the events up again; a mechanism cannot talk its way out."""
+    import dataclasses
+
+    from dperm_cli.mechanisms.noisy_gd import NoisyGd
+
+    honest = NoisyGd.plan
+
+    def boastful(self, spec, budget):
+        plan = honest(self, spec, budget)
+        events = tuple(dataclasses.replace(e, scale=e.scale / 2) for e in plan.events)
+        return dataclasses.replace(plan, events=events)
+
+    monkeypatch.setattr(NoisyGd, "plan", boastful)
+    done = dperm("run", *TINY, "format=json")
+    assert done.code == 1
+    assert done.rows[0]["status"] == "failed"
+    assert "refused to release" in done.rows[0]["reason"]
+    assert done.rows[0]["excess_risk_median"] is None
+
+
+def test_unwritable_output_is_a_storage_error(dperm, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = dperm("run", *TINY, "trials=1", "out=file/below")
+    assert done.code == 3
+    assert "file" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_rows_are_json_without_nan(dperm):
+    done = dperm("run", *TINY, "trials=1", "loss=hinge", "constraint=box", "format=json")
+    (row,) = [json.loads(line, parse_constant=pytest.fail) for line in done.out.splitlines()]
+    assert math.isfinite(row["excess_risk_median"])
+
+
+def test_manifest_says_where_the_numbers_come_from(dperm, tmp_path):
+    dperm("run", *TINY, "trials=1", "out=here")
+    manifest = json.loads((tmp_path / "here" / "manifest.json").read_text())
+    assert manifest["argv"][:1] == ["dataset=synthetic_logistic"]
+    assert manifest["versions"]["dperm"]
+    assert len(manifest["cells"]) == 1

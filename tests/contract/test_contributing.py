@@ -1,0 +1,41 @@
+"""The mechanism shown in CONTRIBUTING.md works as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.core.rng import seed_sequence
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.noise import Gate
+from tests.conftest import small_problem
+
+PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
+
+
+def one_step():
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    names: dict = {}
+    exec("from __future__ import annotations\n" + block, names)
+    return names["OneStep"]()
+
+
+def test_the_recipe_is_private_and_replays():
+    mechanism, problem = one_step(), small_problem(n=8)
+    for relation in mechanism.relations:
+        budget = Budget(1.0, 1e-5, relation)
+        plan = mechanism.plan(problem.spec(), budget)
+        accounted = account(plan.events, delta=1e-5, relation=relation)
+        assert accounted.epsilon <= 1.0
+        gate = Gate([seed_sequence(0, "test", trial) for trial in range(3)])
+        theta = mechanism.release(CentralView(problem), plan, gate).theta
+        assert theta.shape == (3, 3)
+        other = np.zeros(3) if relation == "add_remove" else np.array([-1.0, 0.0, 0.0])
+        verdict = replay(mechanism, plan, problem, neighbour(problem, 0, other, -1.0))
+        assert verdict.private
+        assert verdict.worst > 0

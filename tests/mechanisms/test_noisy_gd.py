@@ -1,0 +1,279 @@
+"""What is particular to noisy_gd [BST14, Note 2 after Thm 2.1]."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.core import registry
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.core.rng import seed_sequence
+from dperm_cli.mechanisms import _schedule
+from dperm_cli.mechanisms._schedule import Facts, Pace
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.mechanisms.noisy_gd import NoisyGd, theory_bound, theory_step
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.optimum import solve
+from dperm_cli.problem.problem import Problem
+from tests.conftest import small_problem
+
+BUDGET = Budget(1.0, 1e-6)
+SETTINGS = [
+    {},
+    {"step_size": "theory"},
+    {"step_size": 0.1, "momentum": 0.8, "averaging": "suffix"},
+]
+
+
+class Points:
+    """A view that keeps every point it was asked about."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.view, self.seen = CentralView(problem), []
+        self.spec, self.loss = self.view.spec, self.view.loss
+
+    def gradient_sum(self, theta):
+        self.seen.append(theta.copy())
+        return self.view.gradient_sum(theta)
+
+
+def released(mechanism, problem, trials=3, budget=BUDGET, view=None):
+    plan = mechanism.plan(problem.spec(), budget)
+    seeds = [seed_sequence(3, "test", trial) for trial in range(trials)]
+    return mechanism.release(view or CentralView(problem), plan, Gate(seeds)).theta
+
+
+def scaled(problem, rows=1.0, n=1):
+    """The same problem in other units: rows times ``rows``, set divided by it, n copies."""
+    data = dataclasses.replace(
+        problem.data,
+        x=np.tile(problem.data.x * rows, (n, 1)),
+        y=np.tile(problem.data.y, n),
+        row_bound=problem.data.row_bound * rows,
+    )
+    ball = registry.load("constraint", "l2_ball")(problem.constraint.radius / rows, problem.data.p)
+    return Problem(data, problem.loss, ball, problem.ridge * rows**2)
+
+
+@pytest.mark.parametrize(("steps", "sigma"), [(10, 26.719), (100, 84.494), (1000, 267.19)])
+def test_sigma_is_the_exact_gaussian_one(steps, sigma):
+    """sigma = 2 L sqrt(T) / mu(1, 1e-6) under replace_one, half of it under add_remove."""
+    spec = small_problem(n=1000).spec()
+    plan = NoisyGd(steps=steps).plan(spec, BUDGET)
+    assert plan.noise_scale / spec.lipschitz == pytest.approx(sigma, rel=2e-5)
+    half = NoisyGd(steps=steps).plan(spec, dataclasses.replace(BUDGET, relation="add_remove"))
+    assert half.noise_scale == pytest.approx(plan.noise_scale / 2, rel=1e-9)
+
+
+def test_plan_has_one_event_and_default_settings():
+    spec = small_problem().spec()
+    plan = NoisyGd().plan(spec, BUDGET)
+    (event,) = plan.events
+    assert (event.record_norm, event.count, event.gap) == (spec.lipschitz, plan.steps, None)
+    assert plan.settings == {"step_size": "auto", "averaging": "adaptive", "momentum": 0.9}
+    theory = NoisyGd(step_size="theory").plan(spec, BUDGET).settings
+    assert (theory["averaging"], theory["momentum"]) == ("uniform", 0.0)
+    assert theory["step_size"] == theory_step(spec, plan.noise_scale, plan.steps)
+
+
+def test_ridge_adds_no_noise():
+    plain, ridged = (small_problem(ridge=r).spec() for r in (0.0, 0.5))
+    assert NoisyGd().plan(plain, BUDGET).noise_scale == NoisyGd().plan(ridged, BUDGET).noise_scale
+
+
+def test_unsupported_says_why():
+    spec = small_problem().spec()
+    with pytest.raises(Unsupported, match="delta > 0"):
+        NoisyGd().plan(spec, Budget(1.0, 0.0))
+    with pytest.raises(Unsupported, match="no noise scale"):
+        NoisyGd(calibration="paper").plan(spec, BUDGET)
+
+
+def test_a_wrong_step_size_names_the_words():
+    with pytest.raises(InputError, match=r"or theory.*did you mean 'theory'"):
+        NoisyGd(step_size="theroy")
+    with pytest.raises(InputError):
+        NoisyGd(momentum=1.0)
+
+
+@pytest.mark.parametrize("fields", SETTINGS)
+@pytest.mark.parametrize("constraint", ["l2_ball", "l1_ball", "box"])
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_gradients_are_taken_in_the_set_only(loss, constraint, fields):
+    """Outside it the Lipschitz bound, and with it the sensitivity, would not hold."""
+    problem = small_problem(loss=loss, constraint=constraint, radius=0.05, ridge=0.05)
+    view = Points(problem)
+    theta = released(NoisyGd(steps=40, **fields), problem, budget=Budget(50.0, 1e-6), view=view)
+    points = np.concatenate(view.seen)
+    assert len(points) == 120
+    assert np.all(problem.constraint.contains(points))
+    assert np.any(np.isclose(problem.constraint.gauge(points), 1.0))  # the boundary was met
+    assert np.all(problem.constraint.contains(theta))
+
+
+@pytest.mark.parametrize("fields", SETTINGS)
+def test_replay_of_every_option(fields):
+    """Adaptive or not, what reaches the gate moves by no more than the sensitivity."""
+    problem = small_problem(loss="squared", n=5, ridge=0.1)
+    mechanism = NoisyGd(steps=30, **fields)
+    plan = mechanism.plan(problem.spec(), Budget(50.0, 1e-3))
+    rng = np.random.default_rng(1)
+    for index in range(5):
+        row = rng.standard_normal(3)
+        row /= np.linalg.norm(row)
+        verdict = replay(mechanism, plan, problem, neighbour(problem, index, row, -1.0), index)
+        assert verdict.private, verdict.faults
+        assert verdict.calls == 30
+        assert verdict.worst > 0.05
+
+
+def test_constant_steps_are_the_written_recursion():
+    """One trial, by hand: theta <- P(query - (1-m) eta g), query <- P(theta + m (theta - old))."""
+    problem = small_problem(ridge=0.2)
+    mechanism = NoisyGd(steps=25, step_size=0.01, momentum=0.5)
+    plan = mechanism.plan(problem.spec(), BUDGET)
+    seeds = [seed_sequence(3, "test", 0)]
+    noise = Gate(seeds).gaussian(dim=3, count=25, scale=plan.noise_scale, sensitivity=1.0)
+    project, theta = problem.constraint.project, np.zeros((1, 3))
+    query, queries = theta, []
+    for step in range(25):
+        queries.append(query)
+        g = noise.add(problem.data_gradient(query), step) + 40 * 0.2 * query
+        old, theta = theta, project(query - 0.5 * 0.01 * g)
+        query = project(theta + 0.5 * (theta - old))
+    for averaging, expected in [
+        ("last", theta),
+        ("uniform", np.mean(queries, axis=0)),
+        ("suffix", np.mean(queries[12:], axis=0)),
+    ]:
+        chosen = dataclasses.replace(mechanism, averaging=averaging)
+        np.testing.assert_allclose(released(chosen, problem, 1), expected, rtol=1e-10)
+
+
+def test_theory_step_minimises_the_bound():
+    """B(eta) = D^2 / (2 eta T) + eta (n^2 L^2 + p sigma^2) / 2 is least there."""
+    spec = small_problem(n=50, ridge=0.3).spec()
+    steps, scale = 70, 12.0
+    second = (50 * spec.lipschitz_total) ** 2 + 3 * scale**2
+    etas = theory_step(spec, scale, steps) * np.linspace(0.5, 2.0, 301)
+    values = spec.constraint.diameter**2 / (2 * etas * steps) + etas * second / 2
+    assert values.min() == pytest.approx(theory_bound(spec, scale, steps), rel=1e-9)
+    assert etas[values.argmin()] == pytest.approx(theory_step(spec, scale, steps), rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute"])
+def test_theory_bound_holds(loss):
+    """E excess <= bound; the mean of 200 trials is below it by far more than its error."""
+    problem = small_problem(loss=loss, n=200, radius=1.0)
+    mechanism = NoisyGd(step_size="theory", steps=50)
+    plan = mechanism.plan(problem.spec(), BUDGET)
+    excess = problem.objective(released(mechanism, problem, 200)) - solve(problem).value
+    error = excess.std() / math.sqrt(200)
+    assert excess.mean() + 5 * error < theory_bound(problem.spec(), plan.noise_scale, 50)
+
+
+@pytest.mark.parametrize("fields", [{}, {"step_size": "theory"}])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute"])
+def test_units_do_not_matter(loss, fields):
+    """Rows times c and the set divided by c are the same problem: theta is divided by c."""
+    problem = small_problem(loss=loss, ridge=0.05)
+    other = scaled(problem, rows=8.0)
+    theta = released(NoisyGd(**fields), problem)
+    np.testing.assert_allclose(8.0 * released(NoisyGd(**fields), other), theta, rtol=1e-7)
+
+
+def test_copies_of_the_records_and_as_much_more_noise_do_not_matter():
+    """n copies of the data and n times the noise: the same run, with steps n times smaller."""
+    problem = small_problem()
+    mechanism, other = NoisyGd(), scaled(problem, n=4)
+    plan = mechanism.plan(problem.spec(), BUDGET)
+    louder = dataclasses.replace(plan, noise_scale=4 * plan.noise_scale)
+    runs = []
+    for p, chosen in ((problem, plan), (other, louder)):
+        seeds = [seed_sequence(3, "test", trial) for trial in range(3)]
+        runs.append(mechanism.release(CentralView(p), chosen, Gate(seeds)).theta)
+    np.testing.assert_allclose(runs[0], runs[1], rtol=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute"])
+@pytest.mark.parametrize("radius", [1.0, 10.0])
+def test_no_worse_than_the_floor_when_noise_is_all(loss, radius):
+    """At tiny epsilon the descent stays at the centre: 1 % above the floor at most, on average."""
+    problem = small_problem(loss=loss, n=400, p=20, radius=radius)
+    floor = float(problem.objective(np.zeros(20)))
+    theta = released(NoisyGd(), problem, 50, Budget(1e-3, 1e-6))
+    assert problem.objective(theta).mean() <= 1.01 * floor
+
+
+@pytest.mark.parametrize(("epsilon", "worst"), [(1.0, 0.15), (10.0, 0.012)])
+def test_defaults_beat_the_floor_on_real_data(epsilon, worst):
+    """Median of 20 trials, as a share of the floor's excess risk; 0.09 and 0.009 when written."""
+    data = registry.load("dataset", "breast_cancer")().load()
+    ball = registry.load("constraint", "l2_ball")(10.0, data.p)
+    problem = Problem(data, registry.load("loss", "logistic")(), ball)
+    best = solve(problem).value
+    budget = Budget(epsilon, data.n**-2.0, "add_remove")
+    excess = problem.objective(released(NoisyGd(), problem, 20, budget)) - best
+    assert np.median(excess) < worst * (problem.objective(np.zeros(data.p)) - best)
+
+
+def facts(**changed):
+    base = {"steps": 100, "p": 10, "noise": 1.0, "diameter": 2.0, "curvature": 1e-6}
+    base |= {"largest_step": math.inf, "gradient_bound": 100.0}
+    return Facts(**(base | changed))
+
+
+def run_pace(pace, gradient, steps=100, noise=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(steps):
+        pace.next(gradient + noise * rng.standard_normal(pace.start.shape))
+        pace.saw(pace.start)
+    return pace.elapsed
+
+
+def test_without_signal_the_time_is_the_worst_case_share():
+    """LARGEST D / (nu sqrt(p)) where noise is cheap, and a vanishing time where it is dear."""
+    f = facts()
+    assert f.nu == pytest.approx(0.1)
+    assert f.worst_case_time == pytest.approx(2.0 / (0.1 * math.sqrt(10)))
+    none = np.zeros((4, 10))
+    time = run_pace(Pace(f, none, 0.9), none)
+    np.testing.assert_allclose(time, _schedule.LARGEST * f.worst_case_time, rtol=0.02)
+    dear = run_pace(Pace(facts(curvature=1e9), none, 0.9), none, noise=1.0)
+    assert np.all(dear < 1e-3 * time)
+
+
+def test_the_time_falls_with_the_signal_as_stated():
+    gradient = np.zeros((1, 10))
+    gradient[0, 0] = 50.0
+    f = facts()
+    ratio = 2 * 50.0 / (f.nu * math.sqrt(10))
+    time = run_pace(Pace(f, np.zeros((1, 10)), 0.9), gradient)
+    expected = ratio**-_schedule.DECAY * f.worst_case_time
+    np.testing.assert_allclose(time, expected, rtol=0.02)
+
+
+def test_steps_never_exceed_the_stable_one():
+    pace = Pace(facts(largest_step=1e-4), np.zeros((1, 10)), 0.9)
+    steps = [pace.next(np.ones((1, 10)))[0] for _ in range(100)]
+    assert max(steps) == pytest.approx(1e-3)
+
+
+def test_the_boundary_ends_the_descent_and_takes_the_iterate():
+    pace = Pace(facts(), np.zeros((1, 10)), 0.9)
+    for _ in range(20):
+        pace.next(np.zeros((1, 10)))
+    edge = np.zeros((1, 10))
+    edge[0, 0] = 0.97
+    pace.saw(edge)
+    reached = pace.elapsed[0]
+    for _ in range(80):
+        pace.next(np.zeros((1, 10)))
+        pace.saw(edge)
+    assert pace.elapsed[0] == pytest.approx(_schedule.AFTER * reached, rel=0.05)
+    assert np.array_equal(pace.output, edge)
