@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from dperm_cli import __version__
 from dperm_cli.bounds import _registry as bounds
 from dperm_cli.bounds._bound import Setting
