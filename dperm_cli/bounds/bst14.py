@@ -58,7 +58,7 @@ class NoisySgdConvex:
     T that follow a step (3/2) |C| G sqrt(N) / T; the proof is in docs/proofs/noisy_sgd.md.
     """
 
-    id: ClassVar[str] = "BST14 Thm 2.4(1), explicit"
+    id: ClassVar[str] = "noisy_sgd Thm 1"
     paper: ClassVar[str] = "BST14"
     statement: ClassVar[str] = "(3/2) |C| G (2 + ln N) / sqrt(N), N = T + 1"
     kind: ClassVar[str] = "upper"

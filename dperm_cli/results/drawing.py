@@ -142,7 +142,7 @@ def _draw_line(
         style["color"] = _HUES[names.index(line.mechanism) % len(_HUES)]
     label = line.label
     if line.constant:
-        label += f", constant {line.constant}" if alone else ", fitted constant over the panel"
+        label += f" x {line.constant} (fitted)" if alone else ", fitted (constant over the panel)"
     if min(line.ys) > limits[1]:
         label += " (above the axis)"
     if max(line.ys) < limits[0]:
@@ -199,7 +199,7 @@ def _constants(panel: Panel) -> str:
     """The fitted constants of a panel's order bounds, in words short enough for its width."""
     words = [
         f"{line.kind.partition('_')[2]}{f' {line.mechanism}' if line.mechanism else ''} "
-        f"{line.constant.partition(' ')[0]}"
+        f"{line.constant}"
         for line in panel.lines
         if line.constant
     ]

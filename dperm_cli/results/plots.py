@@ -17,6 +17,8 @@ from dperm_cli.results.facts import Row, number
 from dperm_cli.results.series import Panel, Point, axis_of, drawn_rows, panels
 
 FORMATS = ("pdf", "svg", "png")
+# Characters of a legend entry of which two stand side by side.
+_WIDEST_LABEL = 54
 MAX_PANELS = 6
 _WIDTH = 7.0  # inches: both columns of a two-column page
 _STYLE = {
@@ -110,7 +112,8 @@ def _draw(found: Sequence[Panel], axis: str, note: str | None) -> Any:
 
 def _below(drawn: Any, height: float, entries: dict[str, Any], caption: str) -> None:
     """Legend and caption in a strip of their own under the panels, added to the height."""
-    legend = 0.139 * math.ceil(len(entries) / 2) + 0.12
+    columns = 2 if max(map(len, entries), default=0) <= _WIDEST_LABEL else 1
+    legend = 0.139 * math.ceil(len(entries) / columns) + 0.12
     notes = 0.135 * (caption.count("\n") + 1) + 0.06
     total = height + legend + notes
     drawn.set_figheight(total)
@@ -119,7 +122,7 @@ def _below(drawn: Any, height: float, entries: dict[str, Any], caption: str) -> 
         list(entries.values()),
         list(entries),
         loc="upper left",
-        ncols=2,
+        ncols=columns,
         frameon=False,
         bbox_to_anchor=(0.0, 1 - height / total),
         handlelength=3.0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,22 +94,18 @@ def drawn_rows(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["status"] == "ok" and row["excess_risk_median"] is not None]
 
 
-def fit_order(
-    points: Sequence[tuple[float, float, float]], upper: bool
-) -> tuple[float, float] | None:
-    """The constant of an order bound, and the largest x it was fitted on.
+def fit_order(points: Sequence[tuple[float, float, float]], upper: bool) -> float | None:
+    """The constant with which an order bound is drawn.
 
     ``points`` holds (x, measured, bound with constant one) of the points that are not
-    saturated. The constant is the largest (for a lower bound the smallest) ratio of measured to
-    bound over the smallest third of the axis. None with fewer than three places on the axis,
-    where a fit would hold of itself.
+    saturated. The constant is the largest ratio of measured to bound (for a lower bound the
+    smallest), so that the line touches the data from its side and its slope can be compared.
+    It is a drawing aid and no test of the theorem. None with fewer than three places on the axis.
     """
-    places = sorted({x for x, _, _ in points})
-    if len(places) < 3:
+    if len({x for x, _, _ in points}) < 3:
         return None
-    last = places[math.ceil(len(places) / 3) - 1]
-    ratios = [measured / bound for x, measured, bound in points if x <= last]
-    return (max(ratios) if upper else min(ratios)), last
+    ratios = [measured / bound for _, measured, bound in points]
+    return max(ratios) if upper else min(ratios)
 
 
 def _problem(row: Row, axis: str) -> tuple[Any, ...]:
@@ -235,14 +230,11 @@ def _fitted(rows: Sequence[Row], axis: str, side: str, mechanism: str | None) ->
     name = _named(rows, axis, column)
     for label, series in _reference(rows, axis, column, name):
         mine = [row for row in rows if row[column] is not None and name(row) == label]
-        fitted = fit_order(_fit_points(mine, axis, column), upper=side == "upper")
-        if fitted is not None:
-            constant, last = fitted
-            label = f"{side} order {label}" + (f" for {mechanism}" if mechanism else "")
+        constant = fit_order(_fit_points(mine, axis, column), upper=side == "upper")
+        if constant is not None:
             scaled = {x: constant * value for x, value in series.items()}
-            words = f"{number(constant, 2)} fitted at {axis} <= {number(last, 3)}"
-            line = _line(column, label, scaled)
-            lines.append(replace(line, mechanism=mechanism, constant=words))
+            line = _line(column, f"{side} order {label}", scaled)
+            lines.append(replace(line, mechanism=mechanism, constant=number(constant, 2)))
     return lines
 
 

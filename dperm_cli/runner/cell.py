@@ -24,6 +24,7 @@ from dperm_cli.problem.data import Data
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.runner import metrics, schema
+from dperm_cli.runner.code import code_digest
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Prepared:
 def prepare(cell: schema.Cell, data: Data) -> Prepared:
     """Join a cell to its data; the key names the record."""
     problem = Problem(data, cell.loss, cell.constraint(data.p), cell.ridge)
-    facts = [cell.config, data.fingerprint, __version__]
+    facts = [cell.config, data.fingerprint, __version__, code_digest()]
     return Prepared(cell, problem, schema.digest(facts))
 
 

@@ -102,6 +102,13 @@ def test_finished_cells_are_looked_up_and_force_recomputes(dperm, tmp_path):
     assert (tmp_path / "here" / "table.csv").read_bytes() == table
 
 
+def test_records_of_other_code_are_not_looked_up(dperm, tmp_path, monkeypatch):
+    dperm("run", *TINY, "trials=1", "out=here")
+    monkeypatch.setattr("dperm_cli.runner.cell.code_digest", lambda: "other")
+    dperm("run", *TINY, "trials=1", "out=here")
+    assert len(os.listdir(tmp_path / "here" / "records")) == 2
+
+
 def test_a_trial_is_the_same_among_few_and_many(dperm, tmp_path):
     import pyarrow.parquet as pq
 

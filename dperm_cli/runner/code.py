@@ -1,0 +1,26 @@
+"""A digest of the code that decides what a record holds."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import dperm_cli
+
+# Rooms whose change may change a record; tables and figures are made anew from records.
+ROOMS = ("core", "loops", "problem", "privacy", "samplers", "mechanisms", "bounds")
+FILES = ("runner/cell.py", "runner/metrics.py")
+
+
+@cache
+def code_digest() -> str:
+    """Hex digest of the sources: records of other code are never mixed with this code's."""
+    root = Path(dperm_cli.__file__).parent
+    paths = [root / name for name in FILES]
+    for room in ROOMS:
+        paths += sorted((root / room).rglob("*.py"))
+    digest = hashlib.blake2b(digest_size=10)
+    for path in paths:
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
