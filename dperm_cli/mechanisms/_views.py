@@ -40,5 +40,4 @@ class CentralView:
 
     def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
         """Sum over the records ``batch`` (indices, [b]) of the subgradient at theta [p]."""
-        x, y = self.x[batch], self.y[batch]
-        return np.asarray(x.T @ self.loss.slope(x @ theta, y))
+        return self.loss.gradient(theta, self._problem.data.take(batch))

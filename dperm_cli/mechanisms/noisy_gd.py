@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -154,7 +154,7 @@ def _pace(view: CentralView, plan: Plan, start: np.ndarray) -> Pace | None:
         return None
     spec = view.spec
     reach = float(np.linalg.norm(spec.constraint.centre()))
-    slope = view.loss.slope_bound(spec.row_bound * reach, spec.target_bound)
+    gradient = view.loss.lipschitz(replace(spec.bounds, radius=reach))
     smooth = spec.smoothness
     # a kink in z is felt over a range of margins of the size of the targets
     curvature = spec.lipschitz * spec.row_bound / spec.target_bound if smooth is None else smooth
@@ -165,7 +165,7 @@ def _pace(view: CentralView, plan: Plan, start: np.ndarray) -> Pace | None:
         diameter=spec.constraint.diameter,
         curvature=spec.n * (curvature + spec.p * spec.ridge),
         largest_step=math.inf if smooth is None else 1.0 / (spec.n * (smooth + spec.ridge)),
-        gradient_bound=spec.n * (spec.row_bound * slope + spec.ridge * reach),
+        gradient_bound=spec.n * (gradient + spec.ridge * reach),
     )
     return Pace(facts, start, plan.settings["momentum"])
 

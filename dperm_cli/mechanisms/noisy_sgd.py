@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from dperm_cli.problem.problem import ProblemSpec
 
 RATES = ("auto", "convex", "strongly_convex")
 OUTPUTS = ("last", "average", "suffix_average")
+MOST_PLAIN_STEPS = 300_000  # of a loop in Python: about half a minute a trial
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class NoisySgd:
         if self.batch > spec.n:
             raise Unsupported(f"batch {self.batch} exceeds the {spec.n} records")
         steps = self._steps(spec)
+        if steps > MOST_PLAIN_STEPS and not spec.compiled:
+            raise Unsupported(
+                f"{steps} steps are too many for {spec.loss} on {spec.constraint.name}: it has no "
+                f"compiled loop; set mechanism.steps to {MOST_PLAIN_STEPS} or less, or use noisy_gd"
+            )
         scale = self._scale(spec, budget, steps)
         events = (self._event(spec, scale, steps),)
         accounted = account(events, delta=budget.delta, relation=budget.relation)
@@ -94,7 +101,7 @@ class NoisySgd:
             sampling=event.sampling,
             count=plan.steps,
         )
-        loop = _compiled if gate.compiled else _plain
+        loop = _compiled if gate.compiled and view.spec.compiled else _plain
         return Release(loop(view, plan, noise, choice))
 
     def _steps(self, spec: ProblemSpec) -> int:
@@ -164,6 +171,8 @@ def _compiled(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceS
         choice.keys,
         **_rule(view, plan),
         loss_code=view.loss.code,
+        set_code=view.spec.constraint.code,
+        size=view.spec.constraint.size,
         noise_scale=plan.noise_scale,
         steps=plan.steps,
         population=choice.population,
@@ -177,7 +186,7 @@ def _compiled(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceS
 
 def _plain(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStream):
     """The same loop one step at a time through the gate: same bits, a thousand times slower."""
-    rows, rule, spec = sgd.rows(view.x, view.y), _rule(view, plan), view.spec
+    gradient, move, rule, spec = *_parts(view), _rule(view, plan), view.spec
     factor, decay = choice.population / choice.batch, choice.population * spec.ridge
     theta = _start(view, noise.trials)
     total, kept = np.zeros_like(theta), 0
@@ -186,15 +195,33 @@ def _plain(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStre
         value = np.empty_like(theta)
         for trial in range(noise.trials):
             batch = choice.draw(trial, step)
-            value[trial] = sgd.batch_gradient(rows, theta[trial], batch, view.loss.code)
+            value[trial] = gradient(theta[trial], batch)
         eta = sgd.learning_rate(rule["eta_kind"], rule["eta0"], step + 1)
         # the ridge part is a function of released values and cancels between neighbours
         noisy = noise.add(factor * value + decay * theta, step)
         for trial in range(noise.trials):
-            sgd.update(theta[trial], noisy[trial], eta, rule["set_code"], rule["size"])
+            move(theta[trial], noisy[trial], eta)
         if step >= averaged_from[plan.settings["output"]]:
             total, kept = total + theta, kept + 1
     return total / kept if kept else theta
+
+
+def _parts(view: CentralView) -> tuple[Callable, Callable]:
+    """A batch's gradient and the projected step in place: the compiled loop's own, where it has."""
+    constraint = view.spec.constraint
+    if view.spec.compiled:
+        rows, code = sgd.rows(view.x, view.y), view.loss.code
+        return (
+            lambda theta, batch: sgd.batch_gradient(rows, theta, batch, code),
+            lambda theta, noisy, eta: sgd.update(
+                theta, noisy, eta, constraint.code, constraint.size
+            ),
+        )
+
+    def move(theta: np.ndarray, noisy: np.ndarray, eta: float) -> None:
+        theta[:] = constraint.project(theta - eta * noisy)
+
+    return view.batch_gradient, move
 
 
 def _start(view: CentralView, trials: int) -> np.ndarray:
@@ -204,8 +231,6 @@ def _start(view: CentralView, trials: int) -> np.ndarray:
 def _rule(view: CentralView, plan: Plan) -> dict[str, Any]:
     kinds = {"convex": sgd.INV_SQRT, "strongly_convex": sgd.INV}
     return {
-        "set_code": view.spec.constraint.code,
-        "size": view.spec.constraint.size,
         "eta_kind": kinds[plan.settings["learning_rate"]],
         "eta0": plan.settings["eta0"],
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,8 @@ class Data:
     Attributes
     ----------
     name : the data set's name.
-    task : ``binary`` (labels -1 and +1) or ``regression`` (targets within +-target_bound).
+    task : ``binary`` (labels -1 and +1), ``regression`` (targets within +-target_bound),
+        ``multiclass`` (labels 0 .. classes - 1) or ``location`` (rows alone; y is zero).
     x : training rows [n, p], float64, C order or CSR; every row has L2 norm <= row_bound.
     y : training labels [n], float64.
     row_bound, target_bound : the declared bounds (target_bound is 1 for binary tasks).
@@ -28,6 +29,7 @@ class Data:
     data_dependent : True when a step was fitted to the data (min-max, standardisation): no
         mechanism's guarantee covers such a step.
     minimiser : the population minimiser of a synthetic set [p], or None.
+    classes : number of classes of a multiclass task.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Data:
     preprocessing: tuple[str, ...] = ()
     data_dependent: bool = False
     minimiser: np.ndarray | None = field(default=None, repr=False)
+    classes: int = 2
 
     @property
     def n(self) -> int:
@@ -49,4 +52,38 @@ class Data:
 
     @property
     def p(self) -> int:
+        """Number of columns."""
         return int(self.x.shape[1])
+
+    def take(self, batch: np.ndarray) -> Data:
+        """The training records with these indices [b]."""
+        return replace(self, x=self.x[batch], y=self.y[batch], x_test=None, y_test=None)
+
+
+class Minorant(NamedTuple):
+    """An affine function <slope, theta> + constant that lies below a summed loss everywhere.
+
+    ``constant`` is -inf where a dual point proves nothing. ``slopes`` bounds the sum over records
+    of the norms of their slopes, ``terms`` the sum of the moduli of the constant's terms: what a
+    certificate's rounding error is measured by.
+    """
+
+    slope: np.ndarray
+    constant: float
+    slopes: float
+    terms: float
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The public bounds that a loss's constants follow from.
+
+    ``row`` on the L2 norm of a row, ``target`` on |y|, ``radius`` on |theta| over the set;
+    ``columns`` of the data and ``classes`` of a multiclass task.
+    """
+
+    row: float
+    target: float
+    radius: float
+    columns: int
+    classes: int = 2

@@ -65,20 +65,19 @@ def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     rounded once, each term and each inner product is given the error of a random-sign rounding
     model, (sqrt(length) + 16) units in the last place of the sum of moduli.
     """
-    data = problem.data
-    conjugates = problem.loss.conjugate(dual, data.y)
-    if not np.all(np.isfinite(conjugates)):
+    below = problem.loss.minorant(dual, problem.data)
+    if not math.isfinite(below.constant):
         return -math.inf
-    inner = _inner_minimum(problem, np.asarray(data.x.T @ dual))
-    return inner - math.fsum(conjugates) - rounding_allowance(problem, theta, dual)
+    least = _inner_minimum(problem, below.slope)
+    return least + below.constant - rounding_allowance(problem, theta, dual)
 
 
 def rounding_allowance(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     """Bound on the rounding error of the objective at ``theta`` and of the bound from ``dual``."""
     data, radius = problem.data, problem.constraint.radius
-    products = data.row_bound * radius * math.fsum(np.abs(dual))
-    terms = math.fsum(np.abs(problem.loss.conjugate(dual, data.y)))
-    terms += abs(float(problem.objective(theta))) + data.n * problem.ridge * radius**2
+    below = problem.loss.minorant(dual, data)
+    terms = below.terms + abs(float(problem.objective(theta))) + data.n * problem.ridge * radius**2
+    products = radius * below.slopes
     return _EPS * ((math.sqrt(max(data.n, data.p)) + 16.0) * 2.0 * products + 16.0 * terms)
 
 

@@ -9,44 +9,41 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from dperm_cli.problem.data import Data
+from dperm_cli.problem.data import Bounds, Data, Minorant
 
 
 class Loss(Protocol):
-    """A generalised-linear loss l(z; y) of the margin z = <x, theta>.
+    """A convex loss of one record; ``losses._glm.Glm`` serves those of the margin <x, theta>.
 
-    All methods broadcast over arrays of margins [..., n] and labels [n].
+    ``code`` names the compiled twin in ``loops.slopes``; None where there is none. Methods take
+    theta as rows of [..., p]. ``gradient`` is the sum over the data's records of one subgradient
+    each. ``lipschitz`` and ``curvature_bound`` hold for every record within the bounds (Euclidean,
+    in theta). ``minorant`` turns a dual point of the loss's own shape into an affine function
+    below the summed loss: what certificates are made of.
     """
 
     name: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
-    code: ClassVar[int]
+    code: ClassVar[int | None]
 
-    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
+    def dimension(self, data: Data) -> int: ...
 
-    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """One subgradient in z."""
-        ...
+    def values(self, theta: np.ndarray, data: Data) -> np.ndarray: ...
 
-    def slope_bound(self, margin: float, target: float) -> float:
-        """sup |slope| over |z| <= margin and |y| <= target."""
-        ...
+    def gradient(self, theta: np.ndarray, data: Data) -> np.ndarray: ...
 
-    @property
-    def smoothness(self) -> float | None:
-        """Lipschitz constant of the slope in z, or None when the loss has kinks."""
-        ...
+    def lipschitz(self, bounds: Bounds) -> float: ...
 
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """sup_z (a z - l(z; y)), +inf outside the domain."""
-        ...
+    def curvature_bound(self, bounds: Bounds) -> float | None: ...
+
+    def minorant(self, dual: np.ndarray, data: Data) -> Minorant: ...
 
 
 class Constraint(Protocol):
     """A closed bounded convex set in R^p; all norms without a name are Euclidean."""
 
     name: ClassVar[str]
-    code: ClassVar[int]
+    code: ClassVar[int | None]
 
     @property
     def p(self) -> int:
@@ -96,7 +93,8 @@ class ProblemSpec:
     ``lipschitz`` and ``smoothness`` are those of one record's loss without the ridge, in theta
     (Euclidean); ``strong_convexity`` is per record, so the sum is n times as convex.
     ``lipschitz_total`` counts the ridge too. ``curvature_bound`` bounds the largest eigenvalue of
-    the summed Hessian of the data part (n * smoothness), or is None.
+    the summed Hessian of the data part (n * smoothness), or is None. ``compiled`` says whether loss
+    and set both have compiled twins.
     """
 
     n: int
@@ -111,6 +109,8 @@ class ProblemSpec:
     task: str
     row_bound: float
     target_bound: float
+    bounds: Bounds
+    compiled: bool = True
 
     @property
     def curvature_bound(self) -> float | None:
@@ -131,24 +131,20 @@ class Problem:
     constraint: Constraint
     ridge: float = 0.0
 
+    @property
+    def p(self) -> int:
+        """Number of parameters."""
+        return self.constraint.p
+
     def objective(self, theta: np.ndarray) -> np.ndarray:
         """The summed loss at each row of [..., p]."""
         theta = np.asarray(theta, dtype=float)
-        z = self.margins(theta)
         penalty = 0.5 * self.data.n * self.ridge * np.sum(theta * theta, axis=-1)
-        return np.sum(self.loss.value(z, self.data.y), axis=-1) + penalty
-
-    def margins(self, theta: np.ndarray) -> np.ndarray:
-        """<x_i, theta> for each row of [..., p], shape [..., n]."""
-        flat = theta.reshape(-1, theta.shape[-1])
-        z = np.ascontiguousarray((self.data.x @ flat.T).T)
-        return z.reshape(*theta.shape[:-1], self.data.n)
+        return np.sum(self.loss.values(theta, self.data), axis=-1) + penalty
 
     def data_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Sum over records of one subgradient of the loss without the ridge, [..., p]."""
-        theta = np.asarray(theta, dtype=float)
-        slopes = self.loss.slope(self.margins(theta), self.data.y).reshape(-1, self.data.n)
-        return np.ascontiguousarray((self.data.x.T @ slopes.T).T).reshape(theta.shape)
+        return self.loss.gradient(np.asarray(theta, dtype=float), self.data)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """A subgradient of the objective, [..., p]."""
@@ -156,16 +152,15 @@ class Problem:
 
     def spec(self) -> ProblemSpec:
         """The public facts (they follow from declared bounds, n and p alone)."""
-        return make_spec(
-            n=self.data.n,
-            p=self.data.p,
-            loss=self.loss,
-            constraint=self.constraint,
-            ridge=self.ridge,
-            task=self.data.task,
-            row_bound=self.data.row_bound,
-            target_bound=self.data.target_bound,
+        data = self.data
+        bounds = Bounds(
+            row=data.row_bound,
+            target=data.target_bound,
+            radius=self.constraint.radius,
+            columns=data.p,
+            classes=data.classes,
         )
+        return make_spec(data.n, self.loss, self.constraint, self.ridge, data.task, bounds)
 
     def fingerprint(self) -> str:
         """Hex digest of everything the optimum depends on."""
@@ -174,30 +169,23 @@ class Problem:
 
 
 def make_spec(
-    *,
-    n: int,
-    p: int,
-    loss: Loss,
-    constraint: Constraint,
-    ridge: float,
-    task: str,
-    row_bound: float,
-    target_bound: float,
+    n: int, loss: Loss, constraint: Constraint, ridge: float, task: str, bounds: Bounds
 ) -> ProblemSpec:
     """Assemble the public facts of a problem from its declared bounds."""
-    slope = loss.slope_bound(row_bound * constraint.radius, target_bound)
-    smoothness = None if loss.smoothness is None else loss.smoothness * row_bound**2
+    lipschitz = loss.lipschitz(bounds)
     return ProblemSpec(
         n=n,
-        p=p,
-        lipschitz=row_bound * slope,
-        lipschitz_total=row_bound * slope + ridge * constraint.radius,
-        smoothness=smoothness,
+        p=constraint.p,
+        lipschitz=lipschitz,
+        lipschitz_total=lipschitz + ridge * constraint.radius,
+        smoothness=loss.curvature_bound(bounds),
         strong_convexity=ridge,
         ridge=ridge,
         constraint=constraint,
         loss=loss.name,
         task=task,
-        row_bound=row_bound,
-        target_bound=target_bound,
+        row_bound=bounds.row,
+        target_bound=bounds.target,
+        bounds=bounds,
+        compiled=loss.code is not None and constraint.code is not None,
     )

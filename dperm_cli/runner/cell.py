@@ -42,7 +42,7 @@ class Prepared:
 
 def prepare(cell: schema.Cell, data: Data) -> Prepared:
     """Join a cell to its data; the key names the record."""
-    problem = Problem(data, cell.loss, cell.constraint(data.p), cell.ridge)
+    problem = Problem(data, cell.loss, cell.constraint(cell.loss.dimension(data)), cell.ridge)
     facts = [cell.config, data.fingerprint, __version__, code_digest()]
     return Prepared(cell, problem, schema.digest(facts))
 
@@ -194,7 +194,7 @@ def _common(prepared: Prepared) -> dict[str, Any]:
         "dataset": data.name,
         "task": data.task,
         "n": data.n,
-        "p": data.p,
+        "p": spec.p,
         "row_bound": data.row_bound,
         "target_bound": data.target_bound,
         "preprocessing": "; ".join(data.preprocessing),

@@ -15,6 +15,7 @@ from dperm_cli.core.errors import StorageError
 from dperm_cli.problem import _first_order, _interior_point, optimum
 from dperm_cli.problem._newton_system import NewtonSystem
 from dperm_cli.problem.data import Data
+from dperm_cli.problem.losses._glm import margins
 from dperm_cli.problem.problem import Problem
 
 LOSSES = ["logistic", "hinge", "squared", "absolute"]
@@ -182,7 +183,7 @@ def test_no_feasible_point_is_below_any_certificate(loss, shape, seed, ridge):
         points = np.vstack([points, best])
     lowest = float(np.min(problem.objective(points)))
     for theta in points[rng.integers(0, len(points), 5)]:
-        dual = problem.loss.slope(problem.margins(theta), problem.data.y)
+        dual = problem.loss.slope(margins(theta, problem.data), problem.data.y)
         for shrunk in (dual, rng.random() * dual):
             assert optimum.certificate(problem, theta, shrunk) <= lowest
 

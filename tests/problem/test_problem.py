@@ -9,6 +9,8 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
+from dperm_cli.problem.data import Bounds
+from dperm_cli.problem.losses._glm import margins
 from dperm_cli.problem.problem import make_spec
 from tests.conftest import small_problem
 
@@ -46,9 +48,9 @@ def test_rows_of_parameters_and_sparse_data():
     data = dataclasses.replace(dense.data, x=sparse.csr_array(dense.data.x))
     csr = dataclasses.replace(dense, data=data)
     theta = np.random.default_rng(1).normal(size=(4, 3))
-    assert dense.margins(theta).shape == (4, 6)
+    assert margins(theta, dense.data).shape == (4, 6)
     stacked = theta.reshape(2, 2, 3)
-    for method in ("margins", "objective", "data_gradient", "gradient"):
+    for method in ("objective", "data_gradient", "gradient"):
         whole = getattr(dense, method)(theta)
         nested = getattr(dense, method)(stacked)
         np.testing.assert_allclose(nested.reshape(whole.shape), whole, rtol=1e-12)
@@ -62,7 +64,7 @@ def test_public_constants_bound_every_record(loss, shape):
     problem = small_problem(loss, shape, n=30, p=3, radius=2.0, ridge=0.2)
     spec, rng = problem.spec(), np.random.default_rng(2)
     points = problem.constraint.project(3 * rng.normal(size=(60, 3)))
-    z = problem.margins(points)
+    z = margins(points, problem.data)
     value, slope = (f(z, problem.data.y) for f in (problem.loss.value, problem.loss.slope))
     distance = np.linalg.norm(points[1:] - points[:-1], axis=1)[:, None]
     keep = distance[:, 0] > 1e-9
@@ -90,9 +92,9 @@ def test_spec_of_a_ridge_problem():
 
 def test_constants_scale_with_the_row_bound():
     make = registry.load("constraint", "l2_ball")
-    common = dict(n=5, p=2, constraint=make(1.0, 2), ridge=0.0, task="binary", target_bound=1.0)
     loss = registry.load("loss", "logistic")()
-    one, three = (make_spec(loss=loss, row_bound=b, **common) for b in (1.0, 3.0))
+    bounds = (Bounds(row=b, target=1.0, radius=1.0, columns=2) for b in (1.0, 3.0))
+    one, three = (make_spec(5, loss, make(1.0, 2), 0.0, "binary", bound) for bound in bounds)
     assert three.smoothness == pytest.approx(9 * one.smoothness)
     assert one.lipschitz == pytest.approx(1 / (1 + np.exp(-1.0)))
     assert three.lipschitz == pytest.approx(3 / (1 + np.exp(-3.0)))

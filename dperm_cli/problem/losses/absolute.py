@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.problem.losses._glm import Glm
+
 
 @dataclass(frozen=True)
-class Absolute:
+class Absolute(Glm):
     """l(z; y) = |z - y| for targets |y| <= target_bound: 1-Lipschitz, not smooth."""
 
     name: ClassVar[str] = "absolute"

@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.problem.losses._glm import Glm
+
 
 @dataclass(frozen=True)
-class Hinge:
+class Hinge(Glm):
     """l(z; y) = max(0, 1 - y z) for labels y in {-1, +1}: 1-Lipschitz, not smooth."""
 
     name: ClassVar[str] = "hinge"

@@ -8,9 +8,11 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, xlogy
 
+from dperm_cli.problem.losses._glm import Glm
+
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Glm):
     """l(z; y) = log(1 + exp(-y z)) for labels y in {-1, +1}: 1-Lipschitz, 1/4-smooth in z."""
 
     name: ClassVar[str] = "logistic"

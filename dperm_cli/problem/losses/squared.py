@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.problem.losses._glm import Glm
+
 
 @dataclass(frozen=True)
-class Squared:
+class Squared(Glm):
     """l(z; y) = (z - y)^2 / 2 for targets |y| <= target_bound: 1-smooth in z.
 
     It is Lipschitz only where margins are bounded, which the constraint sees to.

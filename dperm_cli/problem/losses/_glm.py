@@ -1,0 +1,66 @@
+"""What losses of the margin z = <x, theta> have in common."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.problem.data import Bounds, Data, Minorant
+
+
+class Glm:
+    """A loss l(<x, theta>; y), from a subclass's ``value``, ``slope``, ``slope_bound``,
+    ``smoothness`` and ``conjugate`` in the margin.
+
+    Those broadcast over margins [..., n] and labels [n]; ``slope_bound(margin, target)`` is
+    sup |slope| over |z| <= margin and |y| <= target, ``smoothness`` the Lipschitz constant of the
+    slope or None, ``conjugate(a, y)`` = sup_z (a z - l(z; y)).
+    """
+
+    value: Any
+    slope: Any
+    slope_bound: Any
+    smoothness: Any
+    conjugate: Any
+
+    def dimension(self, data: Data) -> int:
+        """One parameter per column."""
+        return data.p
+
+    def values(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Each record's loss at each row of [..., p], shape [..., n]."""
+        return self.value(margins(theta, data), data.y)
+
+    def gradient(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of one subgradient, [..., p]."""
+        slopes = self.slope(margins(theta, data), data.y).reshape(-1, data.n)
+        return np.ascontiguousarray((data.x.T @ slopes.T).T).reshape(theta.shape)
+
+    def lipschitz(self, bounds: Bounds) -> float:
+        """row_bound * slope_bound: Euclidean, for every record within the bounds."""
+        return bounds.row * self.slope_bound(bounds.row * bounds.radius, bounds.target)
+
+    def curvature_bound(self, bounds: Bounds) -> float | None:
+        """Lipschitz constant of one record's gradient, or None."""
+        return None if self.smoothness is None else self.smoothness * bounds.row**2
+
+    def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
+        """From one slope per record [n], by Fenchel's inequality l(z) >= a z - l*(a), added up."""
+        conjugates = self.conjugate(dual, data.y)
+        if not np.all(np.isfinite(conjugates)):
+            return Minorant(np.zeros(data.p), -math.inf, 0.0, 0.0)
+        return Minorant(
+            slope=np.asarray(data.x.T @ dual),
+            constant=-math.fsum(conjugates),
+            slopes=data.row_bound * math.fsum(np.abs(dual)),
+            terms=math.fsum(np.abs(conjugates)),
+        )
+
+
+def margins(theta: np.ndarray, data: Data) -> np.ndarray:
+    """<x_i, theta> for each row of [..., p], shape [..., n]."""
+    flat = theta.reshape(-1, theta.shape[-1])
+    z = np.ascontiguousarray((data.x @ flat.T).T)
+    return z.reshape(*theta.shape[:-1], data.n)
