@@ -15,9 +15,10 @@ usage: dperm VERB [ARGUMENTS]
 
 verbs
   run         compose a problem, a mechanism and a privacy level, run it, write table and figure
+  describe    what is known of a problem before any budget is spent
   report      print the table of a finished study again and redraw its figures
   list        what can be chosen: dperm list [dataset|loss|constraint|privacy|mechanism]
-  data        the data sets: dperm data list | path NAME | verify NAME
+  data        the data sets: dperm data list | path NAME | fetch NAME | verify NAME
   warmup      compile the loops now instead of at first use
   completion  print the completion script: eval "$(dperm completion bash)"
 
@@ -29,7 +30,14 @@ three examples
 options of every verb: -h, --help; --debug shows the traceback of an error
 `dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed, 2 bad input, 3 storage."""
 
-VERBS = ("run", "report", "list", "data", "warmup", "completion")
+DESCRIBE_HELP = """\
+usage: dperm describe [KEY=VALUE ...]
+
+Takes the keys of `dperm run` that make a problem (dataset, loss, constraint, ridge, privacy) and
+prints its constants, certified optimum and floor, what each mechanism could do with it and
+what the bounds promise, and draws a picture. Nothing is released."""
+
+VERBS = ("run", "describe", "report", "list", "data", "warmup", "completion")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -78,6 +86,15 @@ def _run(arguments: list[str]) -> int:
     return run(arguments)
 
 
+def _describe(arguments: list[str]) -> int:
+    if _wants_help(arguments):
+        print(DESCRIBE_HELP)
+        return EXIT_OK
+    from dperm_cli.runner.describe import describe
+
+    return describe(arguments)
+
+
 def _report(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print("usage: dperm report FOLDER [format=table|json]\n\nReads the records in FOLDER "
@@ -100,11 +117,14 @@ def _list(arguments: list[str]) -> int:
 
 def _data(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
-        print("usage: dperm data list | path NAME | verify NAME [key=value ...]\n\n"
+        print("usage: dperm data list | path NAME | fetch NAME | verify NAME [key=value ...]\n\n"
               "list    every data set, its size and whether it is here\n"
               "path    where a data set's file lies\n"
+              "fetch   download a data set's files, going on where an earlier try broke off\n"
               "verify  check a data set against what is declared of it (a public check)\n\n"
-              "Files are looked for in the folder named by DPERM_DATA_DIR.")  # fmt: skip
+              "Files are looked for in the folder named by DPERM_DATA_DIR, then among the\n"
+              "downloads in DPERM_CACHE_DIR (~/.cache/dperm). DPERM_OFFLINE=1 forbids downloads;\n"
+              "DPERM_MIRROR names a web folder to use instead of the published ones.")  # fmt: skip
         return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.data_verbs import data
 

@@ -29,7 +29,7 @@ from dperm_cli.loops import _lanes as lanes
 from dperm_cli.loops import gaussian, indices
 from dperm_cli.loops._jit import compiled, fma, inlined
 from dperm_cli.loops.projections import L2_BALL, project_row, shrinkage
-from dperm_cli.loops.slopes import slope, slopes
+from dperm_cli.loops.slopes import ROUNDED, slope, slopes
 
 CONSTANT, INV_SQRT, INV = 0, 1, 2
 LAST, AVERAGE, SUFFIX_AVERAGE = 0, 1, 2
@@ -52,7 +52,8 @@ class Rows(NamedTuple):
 
 class Rule(NamedTuple):
     """The numbers of a run (see ``run``): factor = population / batch, decay = population * ridge,
-    and ``averaged_from`` the first step whose iterate enters the average."""
+    ``averaged_from`` the first step whose iterate enters the average, and ``loss_width`` what
+    ``slopes`` needs of the loss beside its code."""
 
     loss_code: int
     set_code: int
@@ -66,6 +67,7 @@ class Rule(NamedTuple):
     population: int
     batch: int
     skip_rate: float
+    loss_width: float
 
 
 def rows(x: np.ndarray | sparse.csr_array, y: np.ndarray) -> Rows:
@@ -117,7 +119,7 @@ def _sparse_dot(indptr, columns, values, i, theta, row):
 
 
 @inlined
-def _gradient(has_csr, x, indptr, columns, values, y, theta, row, chosen, count, code, g):
+def _gradient(has_csr, x, indptr, columns, values, y, theta, row, chosen, count, code, width, g):
     """g[0] = the sum over records ``chosen[:count]`` of the loss's subgradient at theta[row]."""
     # arrays come one by one: taking them out of a tuple in here would count references
     p = g.shape[1]
@@ -130,24 +132,24 @@ def _gradient(has_csr, x, indptr, columns, values, y, theta, row, chosen, count,
             lanes.prefetch(columns, indptr[later])
             lanes.prefetch(values, indptr[later])
             z = _sparse_dot(indptr, columns, values, i, theta, row)
-            weight = slope(code, z, y[i])
+            weight = slope(code, z, y[i], width)
             for k in range(indptr[i], indptr[i + 1]):
                 g[0, columns[k]] = fma(weight, values[k], g[0, columns[k]])
         else:
             for k in range(0, p, 8):
                 lanes.prefetch(x, later * p + k)
-            weight = slope(code, lanes.dot(x, i * p, theta, row * p, p), y[i])
+            weight = slope(code, lanes.dot(x, i * p, theta, row * p, p), y[i], width)
             for k in range(p):
                 g[0, k] = fma(weight, x[i, k], g[0, k])
 
 
 @compiled
-def batch_gradient(rows, theta, chosen, code):
+def batch_gradient(rows, theta, chosen, code, width=0.0):
     """Sum over the records ``chosen`` [b] of the loss's subgradient at theta [p], shape [p]."""
     g = np.empty((1, theta.size))
     has_csr, x, indptr, columns, values, y = rows
     one = theta.reshape((1, theta.size))
-    _gradient(has_csr, x, indptr, columns, values, y, one, 0, chosen, chosen.size, code, g)
+    _gradient(has_csr, x, indptr, columns, values, y, one, 0, chosen, chosen.size, code, width, g)
     return g[0]
 
 
@@ -239,7 +241,7 @@ def _block_of_records(x, y, rule, start, count, theta, total, left, right, chose
             lanes.prefetch(y, ahead)
             for k in range(0, p, 8):
                 lanes.prefetch(x, ahead * p + k)
-        slopes(rule.loss_code, weight, label)
+        slopes(rule.loss_code, weight, label, rule.loss_width)
         for c in range(chains):
             _move(rule, eta, theta, c, weight[c], x, chosen[c, s], left, right, s * pairs)
         _project_all(rule, theta, weight)
@@ -269,8 +271,9 @@ def _block_of_batches(
                     rule.population, rule.batch, rule.skip_rate, seen, out,
                 )  # fmt: skip
             _gradient(
-                has_csr, x, indptr, columns, values, y, theta, c, out, size, rule.loss_code, g
-            )
+                has_csr, x, indptr, columns, values, y, theta, c, out, size,
+                rule.loss_code, rule.loss_width, g,
+            )  # fmt: skip
             _move(rule, eta, theta, c, 1.0, g, 0, left, right, s * pairs)
             project_row(rule.set_code, rule.size, theta, c)
         if start + s >= rule.averaged_from:
@@ -346,6 +349,7 @@ def start(
     eta0: float,
     ridge: float = 0.0,
     average: int = LAST,
+    loss_width: float = 0.0,
 ) -> State:
     """The state before the first step; parameters as in ``run``."""
     first = {LAST: steps, AVERAGE: 0, SUFFIX_AVERAGE: steps // 2}[average]
@@ -355,6 +359,7 @@ def start(
         factor=population / batch, decay=float(population * ridge), noise_scale=float(noise_scale),
         eta_kind=int(eta_kind), eta0=float(eta0), averaged_from=first,
         population=int(population), batch=int(batch), skip_rate=float(rate),
+        loss_width=float(loss_width),
     )  # fmt: skip
     theta = np.array(theta0, dtype=np.float64, order="C", ndmin=2)
     keys = [np.array(k, dtype=np.uint64, order="C") for k in (noise_keys, index_keys)]
@@ -372,6 +377,8 @@ def _check(state: State) -> None:
         raise ValueError(f"records {(n, records.x.shape[1])} do not fit p={p}, {state.rule}")
     if not state.noise_keys.shape == state.index_keys.shape == (chains, 2):
         raise ValueError(f"{chains} chains need keys of shape {(chains, 2)}")
+    if state.rule.loss_code in ROUNDED and not state.rule.loss_width > 0:
+        raise ValueError(f"loss {state.rule.loss_code} needs loss_width > 0")
 
 
 def advance(state: State, until: int, threads: int | None = None) -> None:
@@ -438,6 +445,7 @@ def run(
     ridge : each record's loss has the term ridge / 2 |theta|^2.
     average : LAST iterate; AVERAGE of the iterates after every step; SUFFIX_AVERAGE of those after
         steps steps // 2 onwards.
+    loss_width : the half-width of a huberized loss; the others ignore it.
     progress : called with (steps done, steps) about twice a second, on the calling thread.
     threads : how many chain groups run at once (default: all cores).
     """

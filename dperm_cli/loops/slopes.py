@@ -1,13 +1,19 @@
 """Slopes dl/dz of the losses l(z; y) of a margin z, by integer code.
 
-=========  ====================  ==========================================
-code       l(z; y)               slope
-=========  ====================  ==========================================
-LOGISTIC   log(1 + exp(-y z))    -y / (1 + exp(y z))
-HINGE      max(0, 1 - y z)       -y where y z < 1, else 0 (0 at the kink)
-SQUARED    (z - y)^2 / 2         z - y
-ABSOLUTE   |z - y|               sign(z - y), 0 at the kink
-=========  ====================  ==========================================
+=======================  ==================  ==========================================
+code                     l(z; y)             slope
+=======================  ==================  ==========================================
+LOGISTIC                 log(1 + exp(-y z))  -y / (1 + exp(y z))
+HINGE                    max(0, 1 - y z)     -y where y z < 1, else 0 (0 at the kink)
+SQUARED                  (z - y)^2 / 2       z - y
+ABSOLUTE                 |z - y|             sign(z - y), 0 at the kink
+LINEAR                   -y z                -y
+HUBERIZED_HINGE          f(1 - y z)          -y f'(1 - y z)
+POSITIVE_PART            max(0, y - z)       -1 where z < y, else 0 (0 at the kink)
+HUBERIZED_POSITIVE_PART  f(y - z)            -f'(y - z)
+=======================  ==================  ==========================================
+
+f'(u) = (u + h) / (2 h), clipped to [0, 1], for a half-width h > 0 that the other losses ignore.
 """
 
 from __future__ import annotations
@@ -17,6 +23,8 @@ import numpy as np
 from dperm_cli.loops._jit import as_bits, as_float, compiled, fma
 
 LOGISTIC, HINGE, SQUARED, ABSOLUTE = 0, 1, 2, 3
+LINEAR, HUBERIZED_HINGE, POSITIVE_PART, HUBERIZED_POSITIVE_PART = 4, 5, 6, 7
+ROUNDED = (HUBERIZED_HINGE, HUBERIZED_POSITIVE_PART)  # those with a half-width
 
 _ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding and subtracting it rounds to an integer
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
@@ -46,25 +54,37 @@ def exp(x):
 
 
 @compiled(forceinline=True)
-def slope(code, z, y):
-    """One subgradient in z of the loss ``code`` at margin z and label y."""
+def _rounded_step(u, width):
+    """(u + width) / (2 width), clipped to [0, 1]."""
+    return min(max((u + width) / (2.0 * width), 0.0), 1.0)
+
+
+@compiled(forceinline=True)
+def slope(code, z, y, width=0.0):
+    """One subgradient in z of the loss ``code`` (of half-width ``width``) at margin z, label y."""
     if code == LOGISTIC:
         return -y / (1.0 + exp(y * z))
     if code == HINGE:
         return -y if y * z < 1.0 else 0.0
     if code == SQUARED:
         return z - y
-    if z > y:
-        return 1.0
-    return -1.0 if z < y else 0.0
+    if code == LINEAR:
+        return -y
+    if code == HUBERIZED_HINGE:
+        return -y * _rounded_step(1.0 - y * z, width)
+    if code == HUBERIZED_POSITIVE_PART:
+        return -_rounded_step(y - z, width)
+    if z < y:
+        return -1.0
+    return 1.0 if code == ABSOLUTE and z > y else 0.0
 
 
 @compiled(forceinline=True)
-def slopes(code, z, y):
-    """z[c] <- slope(code, z[c], y[c]) for every c; one loop per loss, so that each vectorises."""
+def slopes(code, z, y, width=0.0):
+    """z[c] <- slope(code, z[c], y[c], width) for every c; the logistic loop vectorises."""
     if code == LOGISTIC:
         for c in range(z.size):
-            z[c] = slope(LOGISTIC, z[c], y[c])
+            z[c] = slope(LOGISTIC, z[c], y[c], width)
     else:
         for c in range(z.size):
-            z[c] = slope(code, z[c], y[c])
+            z[c] = slope(code, z[c], y[c], width)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.problem import _duals
 from dperm_cli.problem.problem import Problem
 
 Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
@@ -21,30 +22,34 @@ _EVERY = 20
 _FIRST_SMOOTHING = 0.1
 
 
-def iterate(problem: Problem) -> Iterates:
-    """Pairs (theta [p], dual [n]), one for every 20 steps; the gap reached is to be sent in."""
-    if hasattr(problem.loss, "pieces") or problem.loss.smoothness is not None:
-        return _accelerated(problem)
-    return _subgradient(problem)
+def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
+    """Pairs (theta [p], dual), one for every 20 steps; the gap reached is to be sent in.
+
+    ``seconds`` is for the caller to keep: a step is short.
+    """
+    if _duals.kinked(problem.loss) or _duals.curvature_bound(problem) is not None:
+        return _accelerated(problem, start)
+    return _subgradient(problem, start)
 
 
-def _accelerated(problem: Problem) -> Iterates:
+def _accelerated(problem: Problem, start: np.ndarray) -> Iterates:
     """Projected gradient steps with momentum, restarted when the momentum points uphill.
 
-    A piecewise linear loss is replaced by its Moreau envelope, whose slopes are dual feasible and
+    A loss with kinks is replaced by its Moreau envelope, whose slopes are dual feasible and
     whose width follows the gap down.
     """
-    x: Any = problem.data.x
-    ridge, spread = problem.data.n * problem.ridge, _largest_eigenvalue(x)
-    theta = ahead = problem.constraint.centre()
+    ridge, spread = problem.data.n * problem.ridge, _spread(problem)
+    bound = _duals.curvature_bound(problem)
+    theta = ahead = start
     momentum, width = 1.0, _FIRST_SMOOTHING
     for step in count():
         if step % _EVERY == 0:
-            gap = yield theta, _slope(problem, x @ theta, width)
+            gap = yield theta, _duals.at(problem, theta, width)
             if math.isfinite(gap):
                 width = min(width, max(gap / (8.0 * problem.data.n), 1e-14))
-        curvature = problem.loss.smoothness or 1.0 / width
-        gradient = x.T @ _slope(problem, x @ ahead, width) + ridge * ahead
+        curvature = bound or 1.0 / width
+        dual = _duals.at(problem, ahead, width)
+        gradient = _duals.gradient(problem, dual) + ridge * ahead
         moved = problem.constraint.project(ahead - gradient / (curvature * spread + ridge))
         if (ahead - moved) @ (moved - theta) > 0:
             momentum = 1.0
@@ -53,36 +58,30 @@ def _accelerated(problem: Problem) -> Iterates:
         theta, momentum = moved, following
 
 
-def _subgradient(problem: Problem) -> Iterates:
-    """Projected subgradient steps of length radius / sqrt(t); points and slopes are averaged."""
+def _subgradient(problem: Problem, theta: np.ndarray) -> Iterates:
+    """Projected subgradient steps of length radius / sqrt(t); points and duals are averaged."""
     data, constraint = problem.data, problem.constraint
-    x: Any = data.x
-    theta, weights = constraint.centre(), 0.0
-    points, slopes = np.zeros(data.p), np.zeros(data.n)
+    weights, points, duals = 0.0, np.zeros_like(theta), 0.0
     for step in count():
-        slope = problem.loss.slope(x @ theta, data.y)
+        dual = _duals.at(problem, theta)
         share = 1.0 / math.sqrt(step + 1.0)
         weights += share
-        points += share / weights * (theta - points)
-        slopes += share / weights * (slope - slopes)
+        points = points + share / weights * (theta - points)
+        duals = duals + share / weights * (dual - duals)
         if step % _EVERY == 0:
-            yield points.copy(), slopes.copy()
-        g = x.T @ slope + data.n * problem.ridge * theta
+            yield points, duals
+        g = _duals.gradient(problem, dual) + data.n * problem.ridge * theta
         length = np.linalg.norm(g)
         if length == 0:
-            yield theta, slope
+            yield theta, dual
             return
         theta = constraint.project(theta - share * constraint.radius / length * g)
 
 
-def _slope(problem: Problem, z: np.ndarray, width: float) -> np.ndarray:
-    """The loss's slope, or its Moreau envelope's where the loss has kinks."""
-    y = problem.data.y
-    loss: Any = problem.loss
-    if loss.smoothness is not None:
-        return loss.slope(z, y)
-    sign, offset, up, down = loss.pieces(y)
-    return sign * np.clip((sign * z + offset) / width, -down, up)
+def _spread(problem: Problem) -> float:
+    """What the curvature per unit of each record's argument is multiplied by."""
+    x: Any = problem.data.x
+    return float(problem.data.n) if _duals.is_median(problem.loss) else _largest_eigenvalue(x)
 
 
 def _largest_eigenvalue(x: Any) -> float:

@@ -11,18 +11,23 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core.errors import StorageError
-from dperm_cli.problem import _first_order, _interior_point
+from dperm_cli.problem import _conic, _duals, _first_order, _interior_point
 from dperm_cli.problem.problem import Problem
 
 _EPS = float(np.finfo(float).eps)
-_PATIENCE = {"interior_point": 25, "first_order": 1000}
+_PATIENCE = 25
+_NO_RANGE = 1e-12
+_LAST_PATIENCE = 1000
 
 Candidates = Generator[tuple[np.ndarray, np.ndarray], float, None]
+# From the best point so far and the seconds left
+Method = Callable[[Problem, np.ndarray, float], Candidates]
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,9 @@ class Optimum:
     lower : a lower bound on the objective over the whole set (see ``certificate``).
     gap : value - lower, >= 0: theta's excess risk is at most this.
     seconds, iterations : what it took.
-    method : ``interior_point`` or ``first_order``.
+    method : ``interior_point``, ``conic`` or ``first_order``: the one that closed the gap.
     converged : whether the gap asked for was reached.
-    dual : the dual point that proves ``lower``, [n].
+    dual : the dual point that proves ``lower``, in the loss's own shape ([n] for a GLM loss).
     """
 
     theta: np.ndarray
@@ -53,7 +58,7 @@ class Optimum:
 
 
 def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
-    """A lower bound on the objective over the set, from any dual point [n].
+    """A lower bound on the objective over the set, from any dual point of the loss.
 
     Fenchel's inequality l(z) >= a z - l*(a) for each record gives, for every feasible theta,
     objective >= -sum l*(a_i) + min over the set of <X^T a, theta> + (n ridge / 2) |theta|^2.
@@ -68,7 +73,7 @@ def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     below = problem.loss.minorant(dual, problem.data)
     if not math.isfinite(below.constant):
         return -math.inf
-    least = _inner_minimum(problem, below.slope)
+    least = _inner_minimum(problem, below.slope, theta)
     return least + below.constant - rounding_allowance(problem, theta, dual)
 
 
@@ -78,7 +83,15 @@ def rounding_allowance(problem: Problem, theta: np.ndarray, dual: np.ndarray) ->
     below = problem.loss.minorant(dual, data)
     terms = below.terms + abs(float(problem.objective(theta))) + data.n * problem.ridge * radius**2
     products = radius * below.slopes
-    return _EPS * ((math.sqrt(max(data.n, data.p)) + 16.0) * 2.0 * products + 16.0 * terms)
+    return _EPS * ((math.sqrt(max(data.n, problem.p)) + 16.0) * 2.0 * products + 16.0 * terms)
+
+
+def negligible(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
+    """The gap below which there is nothing to gain: twice the rounding allowance, or 1e-12 of the
+    range n * lipschitz * diameter that the objective could have on the set."""
+    spec = problem.spec()
+    span = problem.data.n * spec.lipschitz_total * problem.constraint.diameter
+    return max(2.0 * rounding_allowance(problem, theta, dual), _NO_RANGE * span)
 
 
 def solve(
@@ -91,22 +104,18 @@ def solve(
     """Minimise the objective until gap <= relative_gap * (objective(centre) - value).
 
     When that cannot be had (out of ``seconds``, or the objective's rounding is coarser), the gap
-    reached is reported as it is; ``converged`` is also true where the gap is down to twice the
-    rounding allowance, as when the centre is itself the minimiser. ``progress`` is called with
-    (iteration, gap).
+    reached is reported as it is; ``converged`` is also true where the gap is ``negligible``, as
+    when the centre is itself the minimiser. ``progress`` is called with (iteration, gap).
     """
     start = time.perf_counter()
-    method, candidates = _method(problem)
     best = _Best(problem, relative_gap)
     with threadpool_limits(1, user_api="blas"):
-        for iteration, (theta, dual) in enumerate(_fed(candidates, lambda: best.gap)):
-            best.offer(theta, dual, iteration)
+        for iteration in _steps(problem, best, start + seconds):
             if progress is not None:
                 progress(iteration, best.gap)
-            late = time.perf_counter() - start > seconds
-            if late or best.converged or best.idle(iteration) > _PATIENCE[method]:
+            if best.converged or time.perf_counter() - start > seconds:
                 break
-    return best.result(time.perf_counter() - start, method)
+    return best.result(time.perf_counter() - start)
 
 
 def cached(
@@ -137,11 +146,13 @@ class _Best:
 
     def __init__(self, problem: Problem, relative_gap: float) -> None:
         self._problem, self._relative = problem, relative_gap
-        self._theta, self._dual = problem.constraint.centre(), np.zeros(problem.data.n)
-        self._start = self._value = float(problem.objective(self._theta))
+        self.theta = problem.constraint.centre()
+        self._dual = _duals.at(problem, self.theta)
+        self._start = self._value = float(problem.objective(self.theta))
         self._lower, self._floor = -math.inf, 0.0
         self._iteration = self._improved = 0
         self._last_gap = math.inf
+        self._method = self._current = ""
 
     @property
     def gap(self) -> float:
@@ -150,37 +161,59 @@ class _Best:
     @property
     def converged(self) -> bool:
         excess = max(self._start - self._value, 0.0)
-        return self.gap <= max(self._relative * excess, 2.0 * self._floor)
+        return self.gap <= max(self._relative * excess, self._floor)
+
+    def begin(self, method: str, iteration: int) -> None:
+        """Candidates of this method follow."""
+        self._method = self._method or method
+        self._current, self._improved = method, iteration
 
     def offer(self, theta: np.ndarray, dual: np.ndarray, iteration: int) -> None:
         theta = self._problem.constraint.project(theta)
         value = float(self._problem.objective(theta))
         if value < self._value:
-            self._theta, self._value = theta, value
-        lower = certificate(self._problem, self._theta, dual)
+            self.theta, self._value = theta, value
+        lower = certificate(self._problem, self.theta, dual)
         if lower > self._lower:
             self._lower, self._dual = lower, dual
-            self._floor = rounding_allowance(self._problem, self._theta, dual)
+            self._floor = negligible(self._problem, self.theta, dual)
         self._iteration = iteration
         if self.gap < 0.9 * self._last_gap:
             self._last_gap, self._improved = self.gap, iteration
+            self._method = self._current
 
     def idle(self, iteration: int) -> int:
         """Iterations since the gap last fell by a tenth."""
         return iteration - self._improved
 
-    def result(self, seconds: float, method: str) -> Optimum:
+    def result(self, seconds: float) -> Optimum:
         return Optimum(
-            theta=self._theta,
+            theta=self.theta,
             value=self._value,
             lower=self._lower,
             gap=self.gap,
             seconds=seconds,
-            method=method,
+            method=self._method,
             iterations=self._iteration,
             converged=self.converged,
             dual=self._dual,
         )
+
+
+def _steps(problem: Problem, best: _Best, end: float) -> Iterator[int]:
+    """Offer every method's candidates; the next method begins where the last one got stuck."""
+    methods, iteration = _methods(problem), 0
+    for method, make in methods:
+        first = make is methods[0][1]
+        patience = _LAST_PATIENCE if first and method == "first_order" else _PATIENCE
+        best.begin(method, iteration)
+        candidates = make(problem, best.theta, end - time.perf_counter())
+        for theta, dual in _fed(candidates, lambda: best.gap):
+            best.offer(theta, dual, iteration)
+            yield iteration
+            iteration += 1
+            if best.idle(iteration) > patience:
+                break
 
 
 def _fed(candidates: Candidates, gap: Callable[[], float]) -> Iterator[tuple]:
@@ -194,19 +227,55 @@ def _fed(candidates: Candidates, gap: Callable[[], float]) -> Iterator[tuple]:
         message = gap()
 
 
-def _method(problem: Problem) -> tuple[str, Candidates]:
+def _methods(problem: Problem) -> list[tuple[str, Method]]:
+    """Those within whose reach the problem is, the best one first."""
+    found: list[tuple[str, Method]] = [("first_order", _first_order.iterate)]
+    if _conic.applies(problem):
+        found.insert(0, ("conic", _conic.iterate))
     if _interior_point.applies(problem):
-        return "interior_point", _interior_point.iterate(problem)
-    return "first_order", _first_order.iterate(problem)
+        found.insert(0, ("interior_point", lambda problem, *_: _interior_point.iterate(problem)))
+    return found
 
 
-def _inner_minimum(problem: Problem, g: np.ndarray) -> float:
+def _inner_minimum(problem: Problem, g: np.ndarray, theta: np.ndarray) -> float:
     """A lower bound, tight but for rounding, on <g, theta> + (n ridge / 2) |theta|^2 over C."""
     weight = problem.data.n * problem.ridge
     if weight == 0:
-        return -float(problem.constraint.support(-g))
+        return -_support(problem.constraint, -g, theta)
     v = problem.constraint.project(-g / weight)
-    return -0.5 * weight * float(v @ v) - float(problem.constraint.support(-(g + weight * v)))
+    return -0.5 * weight * float(v @ v) - _support(problem.constraint, -(g + weight * v), v)
+
+
+def _support(constraint: Any, g: np.ndarray, near: np.ndarray) -> float:
+    """sup of <g, theta> over the set, never too small; ``near`` is close to a maximiser.
+
+    Within K and a ball of radius r a maximiser is only found iteratively, which proves nothing. But
+    any c >= 0 and x give sup <= (K's support at g - c x) + c r |x|, with equality for a maximiser
+    x and the best c.
+    """
+    if not hasattr(constraint, "ball"):
+        return float(constraint.support(g))
+    inner, far = constraint.inner, float(np.linalg.norm(g))
+    found = min(_support(inner, g, near), constraint.ball * far)
+    for x in (near, constraint.lmo(-g)):
+        length = float(np.linalg.norm(x))
+        if length > 0 and far > 0:
+            found = min(found, _split_bound(inner, constraint.ball, g, x / length))
+    return found
+
+
+def _split_bound(inner: Any, ball: float, g: np.ndarray, x: np.ndarray) -> float:
+    """The least over c of (K's support at g - c x) + c ball, for a unit vector x."""
+    from scipy.optimize import minimize_scalar
+
+    far = float(np.linalg.norm(g))
+    found: Any = minimize_scalar(
+        lambda c: float(inner.support(g - c * x)) + c * ball,
+        bounds=(0.0, far),
+        method="bounded",
+        options={"xatol": 1e-15 * far, "maxiter": 200},
+    )
+    return float(found.fun)
 
 
 def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> Optimum | None:
@@ -218,16 +287,21 @@ def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> 
             method = str(file["method"])
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
-    if not _fits(theta, (problem.data.p,)) or not _fits(dual, (problem.data.n,)):
+    if not _fits(theta, (problem.p,)) or not _fits(dual, _dual_shape(problem)):
         return None
     if not _fits(effort, (3,)) or not bool(problem.constraint.contains(theta)):
         return None
     asked_gap, asked_seconds, iterations = effort
     best = _Best(problem, relative_gap)
+    best.begin(method, 0)
     best.offer(theta, dual, int(iterations))
-    found = best.result(time.perf_counter() - start, method)
+    found = best.result(time.perf_counter() - start)
     as_hard = asked_gap <= relative_gap and asked_seconds >= seconds
     return found if found.converged or (as_hard and math.isfinite(found.gap)) else None
+
+
+def _dual_shape(problem: Problem) -> tuple[int, ...]:
+    return np.shape(_duals.at(problem, problem.constraint.centre()))
 
 
 def _fits(array: np.ndarray, shape: tuple[int, ...]) -> bool:

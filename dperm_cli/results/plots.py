@@ -62,13 +62,14 @@ def figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
     note = None
     if len(found) > MAX_PANELS:
         note = f"figure: the first {MAX_PANELS} of {len(found)} problems; the table has them all"
-    with _settings():
+    with styled():
         drawn = _draw(found[:MAX_PANELS], axis_of(drawn_rows(rows)), note)
-        return {name: _bytes(drawn, name) for name in FORMATS}, note
+        return {name: image_bytes(drawn, name) for name in FORMATS}, note
 
 
 @contextmanager
-def _settings() -> Iterator[None]:
+def styled() -> Iterator[None]:
+    """The style of all figures, whatever the user's own is."""
     import matplotlib
 
     default = matplotlib.rcParamsDefault.items()
@@ -77,7 +78,8 @@ def _settings() -> Iterator[None]:
         yield
 
 
-def _bytes(drawn: Any, name: str) -> bytes:
+def image_bytes(drawn: Any, name: str) -> bytes:
+    """A matplotlib figure in one of FORMATS, without dates or random ids."""
     sink = io.BytesIO()
     drawn.savefig(sink, format=name, metadata=_METADATA[name])
     return sink.getvalue()

@@ -37,7 +37,7 @@ def _run(arguments: list[str]) -> int:
     if request.show:
         print("\n".join(canonical_json(cell.config) for cell in study.cells))
         return EXIT_OK
-    prepared = _prepare(study.cells)
+    prepared = prepare(study.cells)
     out = Path(study.out)
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
@@ -46,7 +46,7 @@ def _run(arguments: list[str]) -> int:
     return EXIT_FAILED if failed else EXIT_OK
 
 
-def _prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
+def prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
     """Load every data set and join it to its cells; nothing has run or been written yet."""
     folder = data_dir()
     loaded: dict[str, Data] = {}
@@ -72,7 +72,7 @@ def _check_scaling(item: schema.Cell, data: Data) -> None:
 def _run_cells(prepared: list[cells.Prepared], store: Store, force: bool) -> int:
     """Run what has no record yet; returns how many cells failed."""
     failed = 0
-    optimum_of = _optima()
+    optimum_of = optima()
     with meter(len(prepared)) as shown:
         for done, item in enumerate(prepared):
             shown.cell(done, _label(item))
@@ -90,7 +90,7 @@ def _finished(store: Store, key: str) -> list[dict] | None:
     return None if rows is None or rows[0]["status"] == "failed" else rows
 
 
-def _optima() -> Callable[[Problem], Optimum]:
+def optima() -> Callable[[Problem], Optimum]:
     """Certified optima, each solved once per run and kept between runs."""
     solved: dict[str, Optimum] = {}
     # kept optima are not private: the cache is its owner's alone

@@ -98,12 +98,17 @@ def _budget(prepared: Prepared) -> tuple[Budget, str]:
     if cell.relation not in cell.mechanism.relations:
         known = " or ".join(cell.mechanism.relations)
         raise Unsupported(f"{cell.mechanism_name} is proved for {known}, not {cell.relation}")
+    return budget_of(prepared, kind), kind
+
+
+def budget_of(prepared: Prepared, kind: str) -> Budget:
+    """The cell's budget for one kind of guarantee; ``delta=auto`` is 1/n^2."""
+    cell, n = prepared.cell, prepared.data.n
     if kind == "pure":
-        return Budget(cell.epsilon, 0.0, cell.relation), kind
-    n = prepared.data.n
+        return Budget(cell.epsilon, 0.0, cell.relation)
     # one record: 1/n^2 would be 1, which promises nothing
     delta = min(0.25, 1.0 / n**2) if cell.delta is None else cell.delta
-    return Budget(cell.epsilon, delta, cell.relation), kind
+    return Budget(cell.epsilon, delta, cell.relation)
 
 
 def _release(

@@ -1,10 +1,12 @@
-"""``dperm data list | path NAME | verify NAME [key=value ...]``."""
+"""``dperm data list | path NAME | fetch NAME | verify NAME [key=value ...]``."""
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 
-from dperm_cli.core import registry
+from dperm_cli.core import progress, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey
 from dperm_cli.core.paths import data_dir
 from dperm_cli.problem.datasets import _verbs
@@ -12,7 +14,7 @@ from dperm_cli.runner import schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import parse
 
-VERBS = ("list", "path", "verify")
+VERBS = ("list", "path", "fetch", "verify")
 
 
 def data(arguments: list[str]) -> int:
@@ -28,6 +30,8 @@ def data(arguments: list[str]) -> int:
         raise InputError(f"data {verb}", " ".join(rest), "needs the name of a data set")
     if verb == "path":
         return _path(rest)
+    if verb == "fetch":
+        return _fetch(rest)
     return _verify(rest[0], rest[1:])
 
 
@@ -37,11 +41,11 @@ def _folder() -> Path | None:
 
 
 def _list() -> int:
-    print(f"{'name':<20}{'task':<22}{'n':>8}{'p':>8}  where")
+    print(f"{'name':<22}{'task':<22}{'n':>8}{'p':>9}  where")
     for row in _verbs.listing(_folder()):
         n, p = ("-" if size is None else size for size in (row.n, row.p))
         where = row.where if row.present else f"not here ({row.where})"
-        print(f"{row.name:<20}{row.task:<22}{n:>8}{p:>8}  {where}")
+        print(f"{row.name:<22}{row.task:<22}{n:>8}{p:>9}  {where}")
     return EXIT_OK
 
 
@@ -51,6 +55,35 @@ def _path(rest: list[str]) -> int:
     registry.load("dataset", rest[0])
     print(_verbs.path(rest[0], _folder()))
     return EXIT_OK
+
+
+def _fetch(rest: list[str]) -> int:
+    if len(rest) > 1:
+        raise InputError("data fetch", " ".join(rest), "takes one name")
+    with progress.listening(_Meter().step):
+        paths = _verbs.fetch(rest[0], _folder())
+    for path in paths:
+        print(path)
+    return EXIT_OK
+
+
+class _Meter:
+    """How far a download is, on stderr: one live line on a terminal, a line now and then else."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._next = 0.0
+
+    def step(self, label: str, done: float, total: float) -> None:
+        now = time.monotonic()
+        finished = total > 0 and done >= total
+        if now < self._next and not finished:
+            return
+        self._next = now + (0.1 if self._live else 5.0)
+        share = f" of {total / 1e6:.1f}" if total else ""
+        start, end = ("\r\x1b[K", "\n" if finished else "") if self._live else ("", "\n")
+        sys.stderr.write(f"{start}{label}: {done / 1e6:.1f}{share} MB{end}")
+        sys.stderr.flush()
 
 
 def _verify(name: str, words: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -71,15 +72,21 @@ def test_a9a_is_found_and_verified():
 
 def test_a9a_absent_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delenv("DPERM_DATA_DIR", raising=False)
-    with pytest.raises(InputError, match=r"dataset=a9a: set DPERM_DATA_DIR.*LIBSVM data page"):
+    monkeypatch.delenv("DPERM_OFFLINE", raising=False)
+    fetch = r"dataset=a9a: is not here: run `dperm data fetch a9a`, or put a9a and a9a.t "
+    with pytest.raises(InputError, match=fetch + r"\(LIBSVM data page.*DPERM_DATA_DIR names"):
         A9a().load()
-    with pytest.raises(InputError, match=r"dataset=a9a: no a9a.*LIBSVM data page"):
+    with pytest.raises(InputError, match=fetch) as caught:
+        A9a().load(tmp_path)
+    assert str(tmp_path) in str(caught.value)
+    monkeypatch.setenv("DPERM_OFFLINE", "1")
+    with pytest.raises(InputError, match="DPERM_OFFLINE forbids a download: put a9a"):
         A9a().load(tmp_path)
 
 
 def test_a_file_that_is_not_a9a_is_refused(tmp_path):
     (tmp_path / "a9a").write_text("-1 3:1 123:1\n+1 5:1\n")
-    with pytest.raises(InputError, match=r"dataset=a9a: a9a is not LIBSVM's a9a: .*2, 3 and 1"):
+    with pytest.raises(InputError, match=r"dataset=a9a: a9a is not the published a9a: 2 records"):
         A9a().load(tmp_path)
     (tmp_path / "a9a").write_text("-1 124:1\n")
     with pytest.raises(InputError, match="n_features=123"):
@@ -101,8 +108,10 @@ def test_listing_covers_the_registry(tmp_path, monkeypatch):
 def test_listed_sizes_are_the_true_ones():
     for row in _verbs.listing():
         if row.where in ("embedded", "generated"):
-            fields = {"n_test": 0} if row.where == "generated" else {"test_fraction": 0}
-            data = registry.load("dataset", row.name)(**fields).load()
+            kind = registry.load("dataset", row.name)
+            none_held = {"n_test": 0, "test_fraction": 0}
+            names = {f.name for f in dataclasses.fields(kind)}
+            data = kind(**{k: v for k, v in none_held.items() if k in names}).load()
             assert (row.n, row.p, row.task) == (data.n, data.p, data.task)
 
 

@@ -299,7 +299,7 @@ def test_cache_is_used_checked_and_private(tmp_path, monkeypatch):
     (entry,) = (tmp_path / "cache").iterdir()
     assert entry.stat().st_mode & 0o077 == 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_svmlight, "_parse", lambda key, path: pytest.fail("not cached"))
+        patch.setattr(_svmlight, "_parse", lambda *_: pytest.fail("not cached"))
         again, labels = _svmlight.read("dataset.path", path, 3, cache=True)
     assert np.array_equal(first.toarray(), again.toarray())
     assert labels.tolist() == SVM_Y
@@ -323,9 +323,10 @@ def test_damaged_cache_entry_is_rebuilt(harm, tmp_path, monkeypatch):
         content[place] ^= 1
         entry.write_bytes(content)
     elif harm == "swap":
-        with np.load(entry) as archive:
-            arrays = {**archive, "values": archive["values"] + 1}
-        np.savez(entry, **arrays)
+        arrays = {k: v.copy() for k, v in (_cache._load(entry) or {}).items()}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_cache, "_digest", lambda _: "0" * 32)
+            _cache._store(entry, {**arrays, "values": arrays["values"] + 1})
     else:
         entry.write_bytes(pickle.dumps({"labels": 1}))
     x, _ = _svmlight.read("dataset.path", path, 3, cache=True)

@@ -236,3 +236,53 @@ def test_check_finite_names_the_entry(make, bad):
         check_finite("dataset.path", "f", make(x), np.ones(4))
     with pytest.raises(InputError, match="target of record 2"):
         check_finite("dataset.path", "f", make(X), np.array([1.0, bad, 1.0, 1.0]))
+
+
+# --- norms other than the Euclidean one
+
+
+@settings(max_examples=100, deadline=None)
+@given(MATRICES, st.sampled_from(["unit", "clip"]), st.sampled_from([1.0, math.inf]))
+def test_the_bound_holds_in_norm_one_and_infinity(x, rule, norm):
+    dense = _rows.bound_rows(x, rule, 2.0, norm)
+    thin = _rows.bound_rows(sparse.csr_array(x), rule, 2.0, norm).toarray()
+    assert np.allclose(dense, thin, rtol=1e-12, atol=0)
+    for before, row in zip(x, dense, strict=True):
+        size = np.linalg.norm(row, norm)
+        assert size <= 2.0
+        if before.any() and rule == "unit":
+            assert size == pytest.approx(2.0, abs=1e-11)
+        if rule == "clip" and np.linalg.norm(before / 2.0, norm) <= 1 - 1e-12:
+            assert np.array_equal(row, before)
+
+
+def test_the_euclidean_bound_that_follows_from_another_norm():
+    raw = Raw(x=X, y=np.ones(4))
+    for norm, bound, intercept, follows in [
+        (1, 3.0, False, 3.0),
+        (2, 3.0, False, 3.0),
+        ("inf", 3.0, False, 3.0 * math.sqrt(2)),
+        (math.inf, 1.0, True, math.sqrt(3)),
+    ]:
+        options = RowOptions(norm=norm, row_bound=bound, intercept=intercept, test_fraction=0)
+        data = prepare("toy", "binary", options, raw)
+        assert data.row_bound == pytest.approx(follows)
+        assert _rows.row_norms(data.x).max() <= data.row_bound
+        size = np.linalg.norm(data.x[0], float(norm))
+        assert size == pytest.approx(bound)
+    for bad in (0, 3, "two", True, None):
+        with pytest.raises(InputError, match=r"dataset\.norm"):
+            RowOptions(norm=bad)
+    with pytest.raises(InputError, match=r"dataset\.norm"):
+        RowOptions(norm=1, rows="none", row_bound=1.0)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_sparse_columns_that_move_zero_are_filled_when_they_are_few(centred):
+    rng = np.random.default_rng(1)
+    dense = np.where(rng.random((40, 30)) < 0.2, rng.integers(-3, 9, (40, 30)), 0).astype(float)
+    bounds = np.tile([0.0, 6.0] if not centred else [-6.0, 6.0], (30, 1))
+    bounds[3], bounds[17] = [2.0, 8.0], [-1.0, 3.0]
+    scaled = _columns.by_bounds(sparse.csr_array(dense), bounds, centred)
+    assert np.allclose(scaled.toarray(), _columns.by_bounds(dense, bounds, centred))
+    assert scaled.has_sorted_indices

@@ -12,7 +12,7 @@ from scipy import optimize, sparse
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import StorageError
-from dperm_cli.problem import _first_order, _interior_point, optimum
+from dperm_cli.problem import _conic, _first_order, _interior_point, optimum
 from dperm_cli.problem._newton_system import NewtonSystem
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.losses._glm import margins
@@ -53,7 +53,7 @@ def sample(loss, shape, size=2.0, ridge=0.0, seed=0, n=60, p=5):
 
 def assert_certified(problem, found, relative=1e-6):
     excess = float(problem.objective(problem.constraint.centre())) - found.value
-    floor = 2.0 * optimum.rounding_allowance(problem, found.theta, found.dual)
+    floor = optimum.negligible(problem, found.theta, found.dual)
     assert found.converged
     assert problem.constraint.contains(found.theta, 1e-12)
     assert found.value == float(problem.objective(found.theta))
@@ -250,6 +250,7 @@ def test_optimum_at_the_centre_counts_as_converged():
 @pytest.mark.parametrize(("loss", "shape"), PAIRS)
 def test_first_order_fallback(loss, shape, monkeypatch):
     monkeypatch.setattr(_interior_point, "applies", lambda problem: False)
+    monkeypatch.setattr(_conic, "applies", lambda problem: False)
     problem = sample(loss, shape, 2.0, 0.01)
     found = optimum.solve(problem, relative_gap=1e-3)
     assert found.method == "first_order"

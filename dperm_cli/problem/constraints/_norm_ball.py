@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dperm_cli.problem.constraints._set import ConvexSet
 
-class NormBall:
+
+class NormBall(ConvexSet):
     """{theta : norm(theta) <= size}; a subclass gives ``p``, ``size``, ``radius`` and ``norm``."""
-
-    p: int
-
-    @property
-    def size(self) -> float:
-        raise NotImplementedError
 
     def norm(self, theta: np.ndarray) -> np.ndarray:
         """The set's own norm of each row of [..., p]."""
@@ -25,7 +21,3 @@ class NormBall:
     def contains(self, theta: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
         """Whether each row of [..., p] is in (1 + tolerance) C; false for nan."""
         return self.gauge(theta) <= 1.0 + tolerance
-
-    def centre(self) -> np.ndarray:
-        """The origin, [p]."""
-        return np.zeros(self.p)

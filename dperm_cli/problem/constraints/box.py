@@ -10,6 +10,8 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.problem.constraints._norm_ball import NormBall
+from dperm_cli.problem.constraints._set import dimension
+from dperm_cli.problem.constraints._widths import expected_norm
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Box(NormBall):
     def __post_init__(self) -> None:
         half_width = checks.positive("constraint.radius", self.half_width)
         object.__setattr__(self, "half_width", half_width)
-        object.__setattr__(self, "p", checks.integer("p", self.p, low=1))
+        object.__setattr__(self, "p", dimension(self.p))
 
     @property
     def size(self) -> float:
@@ -44,6 +46,15 @@ class Box(NormBall):
     def diameter(self) -> float:
         """2 a sqrt(p), between opposite corners."""
         return 2.0 * self.radius
+
+    @property
+    def inner_radius(self) -> float:
+        """a, the distance of a facet."""
+        return self.half_width
+
+    def width(self, rng: np.random.Generator | None = None, draws: int = 0) -> tuple[float, float]:
+        """a E |g|_1 = a p sqrt(2 / pi)."""
+        return self.half_width * expected_norm(self.p, 1.0), 0.0
 
     def norm(self, theta: np.ndarray) -> np.ndarray:
         return np.max(np.abs(theta), axis=-1)

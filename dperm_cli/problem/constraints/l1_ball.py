@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.problem.constraints._norm_ball import NormBall
+from dperm_cli.problem.constraints._set import dimension
+from dperm_cli.problem.constraints._widths import expected_norm
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class L1Ball(NormBall):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", checks.positive("constraint.radius", self.radius))
-        object.__setattr__(self, "p", checks.integer("p", self.p, low=1))
+        object.__setattr__(self, "p", dimension(self.p))
 
     @property
     def size(self) -> float:
@@ -33,6 +36,20 @@ class L1Ball(NormBall):
     def diameter(self) -> float:
         """2 radius, between opposite vertices."""
         return 2.0 * self.radius
+
+    @property
+    def inner_radius(self) -> float:
+        """radius / sqrt(p), the distance of a facet."""
+        return self.radius / math.sqrt(self.p)
+
+    def vertices(self) -> np.ndarray:
+        """The 2 p points +-radius e_j."""
+        corners = self.radius * np.eye(self.p)
+        return np.vstack([corners, -corners])
+
+    def width(self, rng: np.random.Generator | None = None, draws: int = 0) -> tuple[float, float]:
+        """radius E max |g_j|, exactly."""
+        return self.radius * expected_norm(self.p, math.inf), 0.0
 
     def norm(self, theta: np.ndarray) -> np.ndarray:
         return np.sum(np.abs(theta), axis=-1)

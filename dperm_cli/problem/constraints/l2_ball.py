@@ -9,6 +9,8 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.problem.constraints._norm_ball import NormBall
+from dperm_cli.problem.constraints._set import dimension, length, unit
+from dperm_cli.problem.constraints._widths import expected_length
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class L2Ball(NormBall):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", checks.positive("constraint.radius", self.radius))
-        object.__setattr__(self, "p", checks.integer("p", self.p, low=1))
+        object.__setattr__(self, "p", dimension(self.p))
 
     @property
     def size(self) -> float:
@@ -34,21 +36,32 @@ class L2Ball(NormBall):
         """2 radius."""
         return 2.0 * self.radius
 
+    @property
+    def inner_radius(self) -> float:
+        """The ball itself."""
+        return self.radius
+
+    def root(self) -> np.ndarray:
+        return self.radius * np.eye(self.p)
+
+    def width(self, rng: np.random.Generator | None = None, draws: int = 0) -> tuple[float, float]:
+        """radius E |g|_2, exactly."""
+        return self.radius * expected_length(self.p), 0.0
+
     def norm(self, theta: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(theta, axis=-1)
+        return length(theta)
 
     def project(self, theta: np.ndarray) -> np.ndarray:
         """theta min(1, radius / |theta|) for each row of [..., p]."""
         theta = np.asarray(theta, dtype=float)
-        length = self.norm(theta)[..., None]
-        return theta * (self.radius / np.maximum(length, self.radius))
+        norm = self.norm(theta)[..., None]
+        return np.where(norm > self.radius, self.radius * unit(theta), theta)
 
     def support(self, g: np.ndarray) -> np.ndarray:
         """radius |g|_2 for each row of [..., p]."""
-        return self.radius * np.linalg.norm(g, axis=-1)
+        return self.radius * length(g)
 
     def lmo(self, g: np.ndarray) -> np.ndarray:
         """-radius g / |g|, and the origin where g = 0."""
         g = np.asarray(g, dtype=float)
-        length = self.norm(g)[..., None]
-        return -g * (self.radius / np.where(length > 0, length, 1.0))
+        return -self.radius * unit(g)

@@ -1,24 +1,25 @@
-"""A cache of parsed files: plain .npz, keyed by the file's sha256 and the parser's version.
+"""A cache of parsed files, keyed by the file's sha256 and the parser's version.
 
-A cache entry is checked against its own digest and silently rebuilt when it is damaged; a folder
-that cannot be written only costs time. Entries are readable by their owner alone, since they hold
-a copy of the data.
+An entry is one file of plain arrays, each starting on a 64-byte boundary, so that they are mapped
+into memory instead of being read. It is checked against its own digest and silently rebuilt when
+it is damaged; a folder that cannot be written only costs time. Entries are readable by their owner
+alone, since they hold a copy of the data.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 CACHE_DIR = "DPERM_CACHE_DIR"
-_DIGEST = "digest"
+ALIGNMENT = 64
 
 
 def cache_dir() -> Path | None:
@@ -33,11 +34,11 @@ def cache_dir() -> Path | None:
 def fetch(
     source: Path, version: str, build: Callable[[], Mapping[str, np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """The arrays parsed from ``source``: from the cache, or built and then stored."""
+    """The arrays parsed from ``source``: mapped from the cache (read-only), or built and stored."""
     folder = cache_dir()
     if folder is None:
         return dict(build())
-    entry = folder / f"{version}-{sha256(source)}.npz"
+    entry = folder / f"{version}-{sha256(source)}.arrays"
     arrays = _load(entry)
     if arrays is None:
         arrays = dict(build())
@@ -53,23 +54,45 @@ def sha256(path: Path) -> str:
 
 def _load(entry: Path) -> dict[str, np.ndarray] | None:
     try:
-        with open(entry, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, MemoryError):
+        with open(entry, "rb") as file:
+            head = json.loads(bytes(_mapped(file)))
+            arrays = {str(name): _mapped(file) for name in head["names"]}
+    except (OSError, ValueError, EOFError, KeyError, TypeError, MemoryError):
         return None
-    stored = arrays.pop(_DIGEST, None)
-    return arrays if stored is not None and str(stored) == _digest(arrays) else None
+    return arrays if head.get("digest") == _digest(arrays) else None
+
+
+def _mapped(file: IO[bytes]) -> np.ndarray:
+    """The array whose .npy header begins here; the file is left at the next boundary."""
+    major, _ = np.lib.format.read_magic(file)
+    if major != 1:
+        raise ValueError("unknown array format")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.hasobject or fortran:
+        raise ValueError("not a plain array")
+    start, size = file.tell(), int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if size == 0:
+        mapped = np.zeros(shape, dtype)
+    else:
+        mapped = np.asarray(np.memmap(file, dtype, mode="r", offset=start, shape=shape))
+    file.seek(start + size + -(start + size) % ALIGNMENT)
+    return mapped
 
 
 def _store(entry: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write to a temporary file of the same folder, then rename."""
     temporary = None
+    head = {"names": sorted(arrays), "digest": _digest(arrays)}
+    text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
     try:
         entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=entry.parent, suffix=".tmp")
         with os.fdopen(handle, "wb") as file:
-            everything: dict[str, Any] = {**arrays, _DIGEST: np.array(_digest(arrays))}
-            np.savez(file, **everything)
+            for array in (text, *(arrays[name] for name in sorted(arrays))):
+                np.lib.format.write_array(
+                    file, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False
+                )
+                file.write(bytes(-file.tell() % ALIGNMENT))
         os.replace(temporary, entry)
     except OSError:
         if temporary is not None and os.path.exists(temporary):
@@ -79,7 +102,8 @@ def _store(entry: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array: Any = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}{array.dtype.str}{array.shape};".encode())
-        digest.update(array.data.cast("B"))
+        if array.size:
+            digest.update(array.reshape(-1).view(np.uint8))
     return digest.hexdigest()

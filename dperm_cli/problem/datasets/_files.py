@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import lzma
 import math
 import os
@@ -20,6 +18,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.data import Data
+from dperm_cli.problem.datasets import _archives
 from dperm_cli.problem.datasets._prepare import (
     DEFAULT_LOSS,
     Raw,
@@ -31,6 +30,7 @@ from dperm_cli.problem.datasets._prepare import (
 DATA_DIR = "DPERM_DATA_DIR"
 PLUS_MINUS = (("1", 1.0), ("-1", -1.0))
 ANY_OTHER = "*"
+TASKS = ("binary", "regression")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,7 @@ class FileOptions(RowOptions):
     labels : file label -> -1 or +1; ``"*"`` stands for every other label. None: {1: 1, -1: -1}.
     target_bounds : public [low, high] of a regression target, required for that task.
     bounds : public [low, high] of all columns, or one such pair per column (scaling=bounds).
+    max_size : GiB that a compressed file may unpack to (a plain file has no limit).
     """
 
     where: ClassVar[str] = "file"
@@ -56,13 +57,15 @@ class FileOptions(RowOptions):
     labels: Any = None
     target_bounds: Any = None
     bounds: Any = None
+    max_size: float = _archives.DEFAULT_GIB
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _path_text("dataset.path", self.path)
         if self.test_path is not None:
             _path_text("dataset.test_path", self.test_path)
-        checks.choice("dataset.task", self.task, DEFAULT_LOSS)
+        checks.choice("dataset.task", self.task, TASKS)
+        checks.positive("dataset.max_size", self.max_size)
         object.__setattr__(self, "labels", label_map(self.labels))
         object.__setattr__(self, "target_bounds", self._target_bounds())
         object.__setattr__(self, "bounds", _column_bounds(self.bounds))
@@ -70,6 +73,11 @@ class FileOptions(RowOptions):
             raise InputError("dataset.bounds", None, "must be declared for scaling=bounds")
         if self.rows == "none" and self.row_bound == "auto" and self.scaling != "bounds":
             raise InputError("dataset.row_bound", "auto", "must be declared with rows=none")
+
+    @property
+    def limit(self) -> int:
+        """Bytes a compressed file may unpack to."""
+        return int(self.max_size * _archives.GIB)
 
     @property
     def default_loss(self) -> str:
@@ -160,19 +168,6 @@ def data_folder(data_dir: Path | None) -> Path | None:
     return Path(found).expanduser() if found else None
 
 
-def open_bytes(path: Path) -> Any:
-    """A file's content, decompressed when its first bytes say gz, bz2 or xz."""
-    with open(path, "rb") as file:
-        magic = file.read(6)
-    if magic.startswith(b"\x1f\x8b"):
-        return gzip.open(path, "rb")
-    if magic.startswith(b"BZh"):
-        return bz2.open(path, "rb")
-    if magic == b"\xfd7zXZ\x00":
-        return lzma.open(path, "rb")
-    return open(path, "rb")
-
-
 @contextmanager
 def reading(key: str, path: Path) -> Iterator[None]:
     """Turn what goes wrong while reading a file into one line about it."""
@@ -182,6 +177,8 @@ def reading(key: str, path: Path) -> Iterator[None]:
         raise InputError(key, path.name, "is not UTF-8 text") from None
     except MemoryError:
         raise InputError(key, path.name, "does not fit into memory") from None
+    except _archives.TooLarge as error:
+        raise InputError(key, path.name, str(error)) from None
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         words = getattr(error, "strerror", None) or str(error) or "damaged file"
         raise InputError(key, path.name, f"cannot be read ({words})") from None

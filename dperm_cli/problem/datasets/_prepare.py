@@ -20,7 +20,13 @@ from dperm_cli.problem.datasets._rows import Rows
 
 ROWS = ("unit", "clip", "none")
 SCALINGS = ("none", "bounds", "minmax", "standardise")
-DEFAULT_LOSS = {"binary": "logistic", "regression": "squared"}
+DEFAULT_LOSS = {
+    "binary": "logistic",
+    "regression": "squared",
+    "multiclass": "multinomial",
+    "location": "l1_median",
+}
+NORMS = (1, 2, "inf", math.inf)
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Raw:
     x [n, p] finite; y [n] in {-1, +1}, or raw targets with ``target_bounds``. ``bounds`` are the
     public column bounds ([p, 2], or [2] for all columns), ``longest`` a public bound on the norm
     of a raw row; both may be unknown. A published test set comes in x_test, y_test. ``notes``
-    open the list of preprocessing steps.
+    open the list of preprocessing steps. With ``classes`` > 2, y holds class numbers from 0.
     """
 
     x: Rows
@@ -41,14 +47,17 @@ class Raw:
     x_test: Rows | None = None
     y_test: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    classes: int = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowOptions:
     """The keys that every data set of rows understands.
 
-    rows : ``unit`` scales every row to L2 norm row_bound, ``clip`` shortens longer rows to it,
+    rows : ``unit`` scales every row to norm row_bound, ``clip`` shortens longer rows to it,
         ``none`` scales nothing (a row beyond the bound is still shortened to it).
+    norm : 1, 2 or inf: the norm that unit and clip mean. The L2 bound that follows is row_bound
+        for 1 and 2, and row_bound * sqrt(p) for inf.
     row_bound : a number, or ``auto``: 1 for unit and clip; with none, what follows from the public
         column bounds or the encoding.
     scaling : of columns: ``none``, ``bounds`` (declared and public), ``minmax`` or ``standardise``
@@ -60,6 +69,7 @@ class RowOptions:
 
     rows: str = "unit"
     row_bound: float | str = "auto"
+    norm: float | str = 2
     scaling: str = "none"
     centred: bool = True
     unsafe_scaling: bool = False
@@ -70,6 +80,10 @@ class RowOptions:
     def __post_init__(self) -> None:
         checks.choice("dataset.rows", self.rows, ROWS)
         checks.auto_or(checks.positive, "dataset.row_bound", self.row_bound)
+        if isinstance(self.norm, bool) or self.norm not in NORMS:
+            raise InputError("dataset.norm", self.norm, "must be 1, 2 or inf")
+        if self.norm != 2 and self.rows == "none":
+            raise InputError("dataset.norm", self.norm, "needs dataset.rows=unit or clip")
         checks.choice("dataset.scaling", self.scaling, SCALINGS)
         for key in ("centred", "unsafe_scaling", "intercept"):
             checks.boolean(f"dataset.{key}", getattr(self, key))
@@ -79,6 +93,11 @@ class RowOptions:
             allowed = "is fitted to the data, so no privacy guarantee covers it; use bounds or "
             allowed += "none, or say dataset.unsafe_scaling=true (every row will show it)"
             raise InputError("dataset.scaling", self.scaling, allowed)
+
+    @property
+    def order(self) -> float:
+        """The norm as a number: 1, 2 or inf."""
+        return float(self.norm)
 
 
 def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
@@ -96,10 +115,12 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     if options.intercept:
         steps.append("constant coordinate appended")
     verb = "scaled" if options.rows == "unit" else "clipped"
-    steps.append(f"rows {verb} to norm {bound:g}")
+    kind = "norm" if options.order == 2 else f"L{options.order:g} norm"
+    steps.append(f"rows {verb} to {kind} {bound:g}")
     return make_data(
         name, task, x, y, x_test, y_test,
-        row_bound=bound,
+        row_bound=bound * (math.sqrt(x.shape[1]) if options.order == math.inf else 1.0),
+        classes=raw.classes,
         preprocessing=(*raw.notes, *steps),
         data_dependent=options.scaling in _columns.FITTED,
     )  # fmt: skip
@@ -206,7 +227,7 @@ def _entries(x: Rows) -> np.ndarray:
 def _finish_rows(options: RowOptions, bound: float, x: Rows) -> Rows:
     if options.intercept:
         x = _rows.with_constant(x)
-    x = _rows.bound_rows(x, options.rows, bound)
+    x = _rows.bound_rows(x, options.rows, bound, options.order)
     return _narrow(x) if sparse.issparse(x) else np.ascontiguousarray(x, dtype=np.float64)
 
 

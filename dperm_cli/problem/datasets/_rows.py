@@ -5,6 +5,7 @@ A rule of this kind commutes with replacing a record, so a mechanism's guarantee
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ Rows = Any
 HAIR = 1e-13
 
 
-def bound_rows(x: Rows, rule: str, bound: float) -> Rows:
-    """A copy of x [n, p] in which every row has L2 norm <= bound.
+def bound_rows(x: Rows, rule: str, bound: float, norm: float = 2.0) -> Rows:
+    """A copy of x [n, p] in which every row has norm <= bound; ``norm`` is 1, 2 or inf.
 
     ``unit`` gives every non-zero row the norm ``bound``; ``clip`` and ``none`` shorten only the
     rows that are longer. Zero rows stay zero. Entries must be finite, of any magnitude.
@@ -27,7 +28,7 @@ def bound_rows(x: Rows, rule: str, bound: float) -> Rows:
     peak = _row_peaks(x)
     # Two divisions rather than one by the norm: entries near 1e308 would overflow its square.
     direction = _over_rows(x, np.where(peak > 0, peak, 1.0))
-    length = row_norms(direction)
+    length = row_norms(direction, norm)
     target = bound * (1.0 - HAIR) / np.where(length > 0, length, 1.0)
     scaled = _times_rows(direction, target)
     if rule == "unit":
@@ -40,9 +41,13 @@ def bound_rows(x: Rows, rule: str, bound: float) -> Rows:
     return np.where(long[:, None], scaled, x)
 
 
-def row_norms(x: Rows) -> np.ndarray:
-    """The L2 norm of each row of x, shape [n]."""
+def row_norms(x: Rows, norm: float = 2.0) -> np.ndarray:
+    """The norm (1, 2 or inf) of each row of x, shape [n]."""
+    if norm == math.inf:
+        return _row_peaks(x)
     with np.errstate(over="ignore"):
+        if norm == 1.0:
+            return _row_sums(x, np.abs(x.data)) if sparse.issparse(x) else np.abs(x).sum(axis=1)
         if sparse.issparse(x):
             return np.sqrt(_row_sums(x, x.data * x.data))
         return np.sqrt(np.einsum("ij,ij->i", x, x))

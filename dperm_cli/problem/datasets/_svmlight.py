@@ -19,7 +19,7 @@ from scipy import sparse
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.datasets import _cache
-from dperm_cli.problem.datasets._files import open_bytes
+from dperm_cli.problem.datasets._archives import open_bytes
 
 VERSION = "svmlight1"
 BLOCK = 1 << 22
@@ -43,25 +43,31 @@ class Entries:
 
 
 def read(
-    key: str, path: Path, n_features: int | None, cache: bool = False
+    key: str,
+    path: Path,
+    n_features: int | None,
+    cache: bool = False,
+    limit: int | None = None,
+    member: str | None = None,
 ) -> tuple[sparse.csr_array, np.ndarray]:
     """(x [n, n_features] CSR, labels [n]); stored zeros are dropped, indices sorted.
 
     InputError with ``key`` on malformed lines, on indices that are 0, fractional, repeated within
-    a record or beyond ``n_features`` (None: the largest index in the file).
+    a record or beyond ``n_features`` (None: the largest index in the file). ``limit`` and
+    ``member`` are those of ``_archives.open_bytes``.
     """
     if cache:
-        parts = _cache.fetch(path, VERSION, lambda: vars(_parse(key, path)))
+        parts = _cache.fetch(path, VERSION, lambda: vars(_parse(key, path, limit, member)))
         entries = Entries(**parts)
     else:
-        entries = _parse(key, path)
+        entries = _parse(key, path, limit, member)
     return _matrix(key, path, entries, n_features), entries.labels
 
 
-def _parse(key: str, path: Path) -> Entries:
+def _parse(key: str, path: Path, limit: int | None = None, member: str | None = None) -> Entries:
     parts: list[Entries] = []
     line = 1
-    with open_bytes(path) as file:
+    with open_bytes(path, limit, member) as file:
         for block in _blocks(file):
             part = _parse_block(block)
             if part is None:
@@ -175,7 +181,9 @@ def _matrix(key: str, path: Path, entries: Entries, n_features: int | None) -> s
         allowed = f"record {record} has index {columns[wrong[0]]}; indices go from 1 to "
         allowed += str(limit) if n_features is None else f"n_features={n_features}"
         raise InputError(key, path.name, allowed)
-    x = sparse.csr_array((entries.values, columns - 1, indptr), shape=(entries.counts.size, limit))
+    # A copy: what follows works in place, and the entries may be a file mapped read-only.
+    parts = (entries.values.copy(), columns - 1, indptr)
+    x = sparse.csr_array(parts, shape=(entries.counts.size, limit))
     x.sort_indices()
     owner = np.repeat(np.arange(entries.counts.size), entries.counts)
     again = np.flatnonzero((np.diff(x.indices) == 0) & (np.diff(owner) == 0))

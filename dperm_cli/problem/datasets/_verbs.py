@@ -1,4 +1,4 @@
-"""What ``dperm data list|path|verify`` does, without its command line."""
+"""What ``dperm data list|path|fetch|verify`` does, without its command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets import _cache, _rows
+from dperm_cli.problem.datasets import _cache, _download, _registered, _rows
 from dperm_cli.problem.datasets._prepare import Raw
 
 
@@ -51,6 +51,42 @@ def path(name: str, data_dir: Path | None = None) -> Path | str:
     return kind().locate(data_dir)
 
 
+def fetch(name: str, data_dir: Path | None = None) -> list[Path]:
+    """Download the files of a registered data set that are not here; their paths.
+
+    Each is parsed and checked against what is published before the verb succeeds; a file that
+    fails the check is removed. InputError when the network is forbidden or fails.
+    """
+    kind = registry.load("dataset", name)
+    if kind.where != "registered":
+        raise InputError("dataset", name, "is not a set that is downloaded; see `dperm data list`")
+    dataset = kind()
+    paths = []
+    for source in kind.sources():
+        places = _registered.folders(data_dir)
+        found = next((f for place in places if (f := source.find(place))), None)
+        paths.append(found if found is not None else _fetch_one(dataset, source, data_dir))
+    return paths
+
+
+def _fetch_one(dataset: Any, source: _registered.Source, data_dir: Path | None) -> Path:
+    folder = _registered.downloads()
+    if source.address is None or _registered.offline() or folder is None:
+        raise InputError("dataset", dataset.name, _registered.missing(dataset, data_dir))
+    # A mirror may have recompressed the file: what counts is the digest of its records.
+    known = source.sha256 if source.address == source.url else ()
+    path = _download.download(
+        dataset.name, source.address, folder / source.saved_as,
+        sha256=known, limit=source.archive_limit,
+    )  # fmt: skip
+    try:
+        dataset.check(path, source)
+    except InputError:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
 def verify(dataset: Any, data_dir: Path | None = None) -> list[Finding]:
     """A public check of a data set (a name, or an instance with its fields).
 
@@ -73,8 +109,10 @@ def verify(dataset: Any, data_dir: Path | None = None) -> list[Finding]:
 def _listed(name: str, data_dir: Path | None) -> Listed:
     kind = registry.load("dataset", name)
     size = kind().size if kind.where == "generated" else kind.size
+    if kind.where == "registered":
+        size = kind().size
     n, p = size or (None, None)
-    task = kind.task if kind.where != "file" else "binary or regression"
+    task = kind().task if kind.where != "file" else "binary or regression"
     return Listed(name, task, n, p, *_place(name, kind, data_dir))
 
 
@@ -84,7 +122,7 @@ def _place(name: str, kind: Any, data_dir: Path | None) -> tuple[str, bool]:
     try:
         return str(path(name, data_dir)), True
     except InputError:
-        return str(kind.where), False
+        return "dperm data fetch" if kind.train.url else "DPERM_DATA_DIR", False
 
 
 def _raw_findings(dataset: Any, raw: Raw, data_dir: Path | None) -> list[Finding]:
@@ -98,14 +136,7 @@ def _raw_findings(dataset: Any, raw: Raw, data_dir: Path | None) -> list[Finding
         Finding("ok", "size", f"{n} records, {p} columns{stored}{held}"),
         Finding("ok", "finite", "no missing, nan or infinite entry"),
     ]
-    if raw.target_bounds is not None and dataset.task == "regression":
-        low, high = raw.target_bounds
-        beyond = int(np.sum((raw.y < low) | (raw.y > high)))
-        findings.append(_count(beyond, "targets", f"outside [{low:g}, {high:g}], clipped"))
-    else:
-        counts = ", ".join(f"{s:+d}: {int(np.sum(raw.y == s))}" for s in (-1, 1))
-        one_class = np.unique(raw.y).size == 1
-        findings.append(Finding("note" if one_class else "ok", "labels", counts))
+    findings.append(_target_finding(dataset, raw))
     if raw.bounds is not None and dataset.scaling == "bounds":
         beyond = int(np.sum(_outside(raw)))
         findings.append(_count(beyond, "bounds", "entries outside their column bounds, clipped"))
@@ -116,9 +147,23 @@ def _raw_findings(dataset: Any, raw: Raw, data_dir: Path | None) -> list[Finding
     return findings
 
 
+def _target_finding(dataset: Any, raw: Raw) -> Finding:
+    if raw.target_bounds is not None and dataset.task == "regression":
+        low, high = raw.target_bounds
+        beyond = int(np.sum((raw.y < low) | (raw.y > high)))
+        return _count(beyond, "targets", f"outside [{low:g}, {high:g}], clipped")
+    labels = (-1, 1) if raw.classes == 2 else range(raw.classes)
+    style = "+d" if raw.classes == 2 else "d"
+    counts = ", ".join(f"{k:{style}}: {int(np.sum(raw.y == k))}" for k in labels)
+    return Finding("note" if np.unique(raw.y).size == 1 else "ok", "labels", counts)
+
+
 def _source(dataset: Any, data_dir: Path | None) -> Finding:
     if dataset.where == "embedded":
         return Finding("ok", "digest", "the installed file is the one dperm knows")
+    if dataset.where == "registered" and dataset.train.digest is not None:
+        words = f"the records are the published ones ({dataset.train.digest})"
+        return Finding("ok", "digest", words)
     return Finding("ok", "sha256", _cache.sha256(dataset.locate(data_dir)))
 
 

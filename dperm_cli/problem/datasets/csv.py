@@ -12,7 +12,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets._files import open_bytes
+from dperm_cli.problem.datasets._archives import open_bytes
 from dperm_cli.problem.datasets._tables import TableOptions, one_character
 
 
@@ -46,8 +46,13 @@ class Csv(TableOptions):
             return x, _numeric(key, path, table[target], names[target])
         return x, table[target].fillna("").to_numpy(dtype=str)
 
+    def _text(self, path: Path) -> io.TextIOWrapper:
+        return io.TextIOWrapper(open_bytes(path, self.limit), encoding="utf-8-sig", newline="")
+
     def _first_line(self, key: str, path: Path) -> list[str]:
-        with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="") as text:
+        with io.TextIOWrapper(
+            open_bytes(path, self.limit), encoding="utf-8-sig", newline=""
+        ) as text:
             try:
                 # A limit, so that a file without line ends is not taken in whole.
                 line = text.readline(1 << 24)
@@ -61,7 +66,9 @@ class Csv(TableOptions):
     def _table(self, key: str, path: Path, width: int, target: int) -> Any:
         import pandas as pd
 
-        with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="") as text:
+        with io.TextIOWrapper(
+            open_bytes(path, self.limit), encoding="utf-8-sig", newline=""
+        ) as text:
             try:
                 table = pd.read_csv(
                     text, header=None, skiprows=int(self.header), sep=self.delimiter,

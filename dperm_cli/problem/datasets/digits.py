@@ -1,4 +1,4 @@
-"""Handwritten digits as 8x8 images: 1797 records, 64 pixels, a binary task."""
+"""Handwritten digits as 8x8 images: 1797 records, 64 pixels, two or ten classes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.datasets import _embedded
-from dperm_cli.problem.datasets._prepare import Raw, RowOptions, prepare
+from dperm_cli.problem.datasets._prepare import DEFAULT_LOSS, Raw, RowOptions, prepare
 
-CONTRASTS = ("parity", "high")
+CONTRASTS = ("parity", "high", "classes")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Digits(RowOptions):
-    """Which digits are told apart: ``parity`` (odd +1, even -1) or ``high`` (5-9 +1, 0-4 -1).
+    """Which digits are told apart: ``parity`` (odd +1, even -1), ``high`` (5-9 +1, 0-4 -1) or
+    ``classes`` (all ten).
 
     A pixel counts the ink in a 4x4 block, 0..16 by construction; it is mapped to [0, 1].
     """
 
-    task: ClassVar[str] = "binary"
-    default_loss: ClassVar[str] = "logistic"
     size: ClassVar[tuple[int, int]] = (1797, 64)
     where: ClassVar[str] = "embedded"
 
@@ -36,14 +35,25 @@ class Digits(RowOptions):
         super().__post_init__()
         checks.choice("dataset.contrast", self.contrast, CONTRASTS)
 
+    @property
+    def task(self) -> str:
+        return "multiclass" if self.contrast == "classes" else "binary"
+
+    @property
+    def default_loss(self) -> str:
+        return DEFAULT_LOSS[self.task]
+
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The 1797 images as published; ``data_dir`` is not used."""
         digest = "90c361a1caa4b57caf82f197be98e6e2"
         table = _embedded.read("digits", "digits.csv.gz", digest, delimiter=",")
         digit = table[:, -1]
         positive = digit % 2 == 1 if self.contrast == "parity" else digit >= 5
-        y = np.where(positive, 1.0, -1.0)
-        return Raw(x=table[:, :-1], y=y, bounds=np.array([0.0, 16.0]), longest=16.0 * 8.0)
+        every = self.contrast == "classes"
+        return Raw(
+            x=table[:, :-1], y=digit if every else np.where(positive, 1.0, -1.0),
+            bounds=np.array([0.0, 16.0]), longest=16.0 * 8.0, classes=10 if every else 2,
+        )  # fmt: skip
 
     def load(self, data_dir: Path | None = None) -> Data:
         return prepare("digits", self.task, self, self.raw(data_dir))

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.problem.datasets._archives import TooLarge
 from dperm_cli.problem.datasets._files import FileOptions
 
 
@@ -36,6 +37,7 @@ class Npz(FileOptions):
         if not zipfile.is_zipfile(path):
             raise InputError(key, path.name, "is not an npz archive")
         try:
+            self._check_size(key, path)
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 x = _array(archive, "dataset.x", self.x)
                 y = _array(archive, "dataset.y", self.y)
@@ -52,6 +54,13 @@ class Npz(FileOptions):
             allowed += f"not {y.dtype}{list(y.shape)}"
             raise InputError(key, path.name, allowed)
         return np.ascontiguousarray(x, dtype=np.float64), y.reshape(-1)
+
+    def _check_size(self, key: str, path: Path) -> None:
+        with zipfile.ZipFile(path) as archive:
+            held = sum(info.file_size for info in archive.infolist())
+        # Compressed archives only: a plain one cannot hold more than it weighs.
+        if held > max(self.limit, path.stat().st_size):
+            raise InputError(key, path.name, str(TooLarge(self.limit)))
 
 
 def _array(archive: np.lib.npyio.NpzFile, key: str, name: str) -> np.ndarray:

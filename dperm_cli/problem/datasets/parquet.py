@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.problem.datasets._archives import TooLarge
 from dperm_cli.problem.datasets._tables import TableOptions
 
 
@@ -19,7 +20,7 @@ class Parquet(TableOptions):
     name: ClassVar[str] = "parquet"
 
     def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
-        table = _open(key, path)
+        table = _open(key, path, self.limit)
         names = [str(name) for name in table.column_names]
         if not names:
             raise InputError(key, path.name, "holds no columns")
@@ -34,13 +35,17 @@ class Parquet(TableOptions):
         )
 
 
-def _open(key: str, path: Path) -> Any:
+def _open(key: str, path: Path, limit: int) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         # From a handle: given a path, a folder named key=value would add a column.
         with open(path, "rb") as file:
+            facts = pq.ParquetFile(file).metadata
+            # Run-length coding: a few bytes may stand for any number of equal cells.
+            if 8 * facts.num_rows * facts.num_columns > max(limit, path.stat().st_size):
+                raise InputError(key, path.name, str(TooLarge(limit)))
             return pq.read_table(file)
     except (pa.ArrowException, ValueError) as error:
         words = str(error).splitlines()[0] if str(error) else "damaged"

@@ -37,7 +37,7 @@ class Svmlight(FileOptions):
 
     def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         declared = None if self.n_features is None else int(self.n_features)
-        x, labels = _svmlight.read(key, path, declared, self.cache)
+        x, labels = _svmlight.read(key, path, declared, self.cache, self.limit)
         return (x.toarray() if self.storage == "dense" else x), labels
 
     def _notes(self) -> tuple[str, ...]:

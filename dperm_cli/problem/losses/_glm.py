@@ -8,22 +8,27 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.problem.data import Bounds, Data, Minorant
+from dperm_cli.problem.losses._shared import PerRecord, row_norm
 
 
-class Glm:
-    """A loss l(<x, theta>; y), from a subclass's ``value``, ``slope``, ``slope_bound``,
+class Glm(PerRecord):
+    """A loss l(<x, theta>; y), from a subclass's ``value``, ``slope``, ``slope_bound``, ``span``,
     ``smoothness`` and ``conjugate`` in the margin.
 
     Those broadcast over margins [..., n] and labels [n]; ``slope_bound(margin, target)`` is
-    sup |slope| over |z| <= margin and |y| <= target, ``smoothness`` the Lipschitz constant of the
-    slope or None, ``conjugate(a, y)`` = sup_z (a z - l(z; y)).
+    sup |slope| over |z| <= margin and |y| <= target, ``span(margin, target)`` the sup over those y
+    of max - min of the loss over those z, ``smoothness`` the Lipschitz constant of the slope or
+    None, ``conjugate(a, y)`` = sup_z (a z - l(z; y)). ``width`` is the one number that the compiled
+    slope may need beside its code.
     """
 
     value: Any
     slope: Any
     slope_bound: Any
+    span: Any
     smoothness: Any
     conjugate: Any
+    width: float = 0.0
 
     def dimension(self, data: Data) -> int:
         """One parameter per column."""
@@ -40,11 +45,27 @@ class Glm:
 
     def lipschitz(self, bounds: Bounds) -> float:
         """row_bound * slope_bound: Euclidean, for every record within the bounds."""
-        return bounds.row * self.slope_bound(bounds.row * bounds.radius, bounds.target)
+        return self.lipschitz_norm(bounds, 2)
+
+    def lipschitz_norm(self, bounds: Bounds, norm: float) -> float:
+        """sup |g|_norm over subgradients g, norm 1, 2 or inf: the L of the (L, norm) losses, which
+        are L-Lipschitz in the dual norm [DJW12, Def. 2]."""
+        slope = self.slope_bound(bounds.row * bounds.radius, bounds.target)
+        return row_norm(bounds, norm) * slope
 
     def curvature_bound(self, bounds: Bounds) -> float | None:
         """Lipschitz constant of one record's gradient, or None."""
         return None if self.smoothness is None else self.smoothness * bounds.row**2
+
+    def oscillation(self, bounds: Bounds, constraint: Any) -> float:
+        """min(2 span, 2 L diameter), margins being at most row * the set's radius."""
+        margin = bounds.row * constraint.radius
+        default = super().oscillation(bounds, constraint)
+        return min(2.0 * self.span(margin, bounds.target), default)
+
+    def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """The slopes [n] at theta [p], where ``minorant`` touches the summed loss."""
+        return self.slope(margins(theta, data), data.y)
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
         """From one slope per record [n], by Fenchel's inequality l(z) >= a z - l*(a), added up."""

@@ -30,6 +30,10 @@ class Absolute(Glm):
         """1."""
         return 1.0
 
+    def span(self, margin: float, target: float) -> float:
+        """min(2 margin, margin + target), at |y| = target."""
+        return min(2.0 * margin, margin + target)
+
     @property
     def smoothness(self) -> None:
         """None: the loss has a kink."""

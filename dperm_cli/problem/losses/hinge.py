@@ -30,6 +30,10 @@ class Hinge(Glm):
         """1: the point z = 0 has a slope of modulus 1 whatever the bounds."""
         return 1.0
 
+    def span(self, margin: float, target: float) -> float:
+        """min(2 margin, 1 + margin)."""
+        return min(2.0 * margin, 1.0 + margin)
+
     @property
     def smoothness(self) -> None:
         """None: the loss has a kink."""

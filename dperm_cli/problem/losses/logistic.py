@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, xlogy
 
+from dperm_cli.problem.data import Bounds
+from dperm_cli.problem.losses import _logistic_gap
 from dperm_cli.problem.losses._glm import Glm
 
 
@@ -35,10 +37,21 @@ class Logistic(Glm):
         """sup |l'| = 1 / (1 + exp(-margin)), reached at y z = -margin."""
         return float(expit(margin))
 
+    def span(self, margin: float, target: float) -> float:
+        """l(-margin) - l(margin) = margin."""
+        return float(margin)
+
     @property
     def smoothness(self) -> float:
         """1/4, reached at z = 0."""
         return 0.25
+
+    def gradient_gap(self, bounds: Bounds) -> float:
+        """Exactly row times the supremum of ``_logistic_gap`` for the number of columns."""
+        margin = bounds.row * bounds.radius
+        if bounds.columns == 1:
+            return bounds.row * _logistic_gap.on_the_line(margin)
+        return bounds.row * _logistic_gap.in_the_plane(margin)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = u log u + (1 - u) log(1 - u) with u = -a y in [0, 1], +inf outside."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.problem.data import Bounds
 from dperm_cli.problem.losses._glm import Glm
 
 
@@ -37,10 +38,18 @@ class Squared(Glm):
         """sup |z - y| = margin + target."""
         return float(margin + target)
 
+    def span(self, margin: float, target: float) -> float:
+        """((margin + target)^2 - max(0, target - margin)^2) / 2, at |y| = target."""
+        return 0.5 * ((margin + target) ** 2 - max(0.0, target - margin) ** 2)
+
     @property
     def smoothness(self) -> float:
         """1."""
         return 1.0
+
+    def gradient_gap(self, bounds: Bounds) -> float:
+        """row (row radius + 2 target): x x^T - x' x'^T has norm at most row^2."""
+        return bounds.row * (bounds.row * bounds.radius + 2.0 * bounds.target)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = a y + a^2 / 2."""

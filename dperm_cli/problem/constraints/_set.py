@@ -1,0 +1,258 @@
+"""What every constraint set can do, with the parts that follow from its projection and support."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+
+_DRAWS = 4096
+_CHUNK = 1024
+_CUTS = 200
+
+
+class ConvexSet:
+    """A compact convex set in R^p; a subclass gives at least project, lmo and the sizes.
+
+    ``symmetric`` says that C = -C. Methods take rows of [..., p].
+    """
+
+    p: int
+    radius: Any  # sup of |theta| over the set
+    symmetric: ClassVar[bool] | bool = True
+    accuracy: ClassVar[float] = 4e-15  # of a projection, over the radius
+
+    @property
+    def size(self) -> float:
+        """The set's radius as configured, in its own norm."""
+        raise NotImplementedError
+
+    @property
+    def diameter(self) -> float:
+        """sup of |theta - theta'| over the set; twice the radius for C = -C."""
+        return 2.0 * self.radius
+
+    @property
+    def inner_radius(self) -> float:
+        """Radius of the largest ball about the centre inside the set, within its affine hull."""
+        raise NotImplementedError
+
+    @property
+    def outer_radius(self) -> float:
+        """Radius of the smallest ball about the centre around the set."""
+        return self.radius
+
+    def project(self, theta: np.ndarray) -> np.ndarray:
+        """Euclidean projection of each row of [..., p]."""
+        raise NotImplementedError
+
+    def lmo(self, g: np.ndarray) -> np.ndarray:
+        """A minimiser of <g, theta> over the set, for each row of [..., p]."""
+        raise NotImplementedError
+
+    def support(self, g: np.ndarray) -> np.ndarray:
+        """sup of <g, theta> over the set, for each row of [..., p]."""
+        g = np.asarray(g, dtype=float)
+        return np.sum(g * self.lmo(-g), axis=-1)
+
+    def gauge(self, theta: np.ndarray) -> np.ndarray:
+        """The least t >= 0 with theta in t C, inf where there is none, for rows of [..., p]."""
+        return gauge_by_cuts(self, np.asarray(theta, dtype=float))
+
+    def contains(self, theta: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
+        """Whether each row of [..., p] is within tolerance * radius of the set; false for nan."""
+        theta = np.asarray(theta, dtype=float)
+        finite = np.all(np.isfinite(theta), axis=-1)
+        near = np.where(finite[..., None], theta, 0.0)
+        distance = np.linalg.norm(near - self.project(near), axis=-1)
+        return finite & (distance <= tolerance * self.radius)
+
+    def centre(self) -> np.ndarray:
+        """The origin, [p]."""
+        return np.zeros(self.p)
+
+    def directions(self) -> np.ndarray:
+        """An orthonormal basis of the affine hull's directions, [p, dimension of the set]."""
+        return np.eye(self.p)
+
+    def vertices(self) -> np.ndarray | None:
+        """Points [m, p] whose convex hull the set is, where there are few; otherwise None."""
+        return None
+
+    def root(self) -> np.ndarray | None:
+        """A [p, k] with C = A B for the unit ball B of R^k, where there is one; otherwise None."""
+        return None
+
+    def width(
+        self, rng: np.random.Generator | None = None, draws: int = _DRAWS
+    ) -> tuple[float, float]:
+        """(estimate, standard error) of the Gaussian width E sup <g, theta>, by simulation.
+
+        Pairs g, -g are averaged; without ``rng`` the draws are the same every time.
+        """
+        rng = np.random.default_rng(0) if rng is None else rng
+        pairs, values = max(2, draws // 2), []
+        for start in range(0, pairs, _CHUNK):
+            g = rng.standard_normal((min(_CHUNK, pairs - start), self.p))
+            values.append(0.5 * (self.support(g) + self.support(-g)))
+        found = np.concatenate(values)
+        return float(found.mean()), float(found.std(ddof=1) / np.sqrt(pairs))
+
+    def isotropic(self) -> tuple[np.ndarray, np.ndarray]:
+        """(A [p, p], b [p]) with B inside {phi : A phi + b in C}, from the set alone.
+
+        B is the unit ball of the affine hull's directions. For C = -C the set lies in sqrt(p) B,
+        otherwise in p B, unless the set says what it reaches.
+        """
+        scale = self.inner_radius or self.outer_radius or self.radius or 1.0
+        return scale * np.eye(self.p), self.centre()
+
+
+class Delegate(ConvexSet):
+    """A set that is another one under a name: everything is asked of ``body``."""
+
+    body: Any
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.body.symmetric
+
+    @property
+    def radius(self) -> float:
+        """sup of |theta| over the set."""
+        return self.body.radius
+
+    @property
+    def diameter(self) -> float:
+        """sup of |theta - theta'| over the set."""
+        return self.body.diameter
+
+    @property
+    def inner_radius(self) -> float:
+        """Radius of the largest ball about the centre inside the set, within its affine hull."""
+        return self.body.inner_radius
+
+    @property
+    def outer_radius(self) -> float:
+        """Radius of the smallest ball about the centre around the set."""
+        return self.body.outer_radius
+
+    def project(self, theta: np.ndarray) -> np.ndarray:
+        """Euclidean projection of each row of [..., p]."""
+        return self.body.project(theta)
+
+    def lmo(self, g: np.ndarray) -> np.ndarray:
+        """A minimiser of <g, theta> over the set, for each row of [..., p]."""
+        return self.body.lmo(g)
+
+    def support(self, g: np.ndarray) -> np.ndarray:
+        """sup of <g, theta> over the set, for each row of [..., p]."""
+        return self.body.support(g)
+
+    def gauge(self, theta: np.ndarray) -> np.ndarray:
+        """The least t >= 0 with theta in t C, inf where there is none, for rows of [..., p]."""
+        return self.body.gauge(theta)
+
+    def contains(self, theta: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
+        """Whether each row of [..., p] is in the set up to the tolerance; false for nan."""
+        return self.body.contains(theta, tolerance)
+
+    def centre(self) -> np.ndarray:
+        """A point of the set that depends on no data, [p]."""
+        return self.body.centre()
+
+    def directions(self) -> np.ndarray:
+        return self.body.directions()
+
+    def vertices(self) -> np.ndarray | None:
+        return self.body.vertices()
+
+    def root(self) -> np.ndarray | None:
+        return self.body.root()
+
+    def width(
+        self, rng: np.random.Generator | None = None, draws: int = _DRAWS
+    ) -> tuple[float, float]:
+        """(estimate, standard error) of the Gaussian width E sup <g, theta>."""
+        return self.body.width(rng, draws)
+
+    def isotropic(self) -> tuple[np.ndarray, np.ndarray]:
+        """(A [p, p], b [p]): theta = A phi + b puts the set near isotropic position."""
+        return self.body.isotropic()
+
+
+def dimension(p: object, given: int | None = None, field: str = "") -> int:
+    """The checked dimension; the fields that were ``given`` in numbers decide their own.
+
+    p = 0 asks for that dimension, or for 1 where the set takes any: a configuration can be checked
+    before there are data. InputError names ``constraint.<field>`` and both dimensions.
+    """
+    asked = checks.integer("p", p, low=0)
+    if asked == 0:
+        return given or 1
+    if given is not None and given != asked:
+        words = f"lies in {given} dimensions, but the problem has {asked} parameters"
+        raise InputError(f"constraint.{field}", f"<{given} columns>", words)
+    return asked
+
+
+def length(rows: np.ndarray) -> np.ndarray:
+    """The Euclidean norm of each row of [..., p], without overflow or underflow."""
+    rows = np.asarray(rows, dtype=float)
+    largest = np.max(np.abs(rows), axis=-1, keepdims=True)
+    sound = (largest > 0) & np.isfinite(largest)
+    scaled = rows / np.where(sound, largest, 1.0)
+    return np.linalg.norm(scaled, axis=-1) * np.where(sound, largest, 1.0)[..., 0]
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Each row of [..., p] over its Euclidean norm; rows of zeros stay."""
+    rows = np.asarray(rows, dtype=float)
+    largest = np.max(np.abs(rows), axis=-1, keepdims=True)
+    scaled = rows / np.where(largest > 0, largest, 1.0)
+    norm = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    return scaled / np.where(norm > 0, norm, 1.0)
+
+
+def by_rows(one, theta: np.ndarray) -> np.ndarray:
+    """A function of one row [p] applied to every row of [..., p]."""
+    theta = np.asarray(theta, dtype=float)
+    rows = theta.reshape(-1, theta.shape[-1])
+    found = np.empty_like(rows)
+    for i, row in enumerate(rows):
+        found[i] = one(row)
+    return found.reshape(theta.shape)
+
+
+def gauge_by_cuts(body: ConvexSet, theta: np.ndarray) -> np.ndarray:
+    """The gauge from projections: 1 / the largest s with s theta in C.
+
+    Every point s theta outside the set has a plane between it and the set; s moves down to where
+    the ray crosses that plane, until the point is in the set.
+    """
+    length = np.linalg.norm(theta, axis=-1)
+    moving = length > 0
+    ray = theta / np.where(moving, length, 1.0)[..., None]
+    reach = start = 1.5 * body.radius
+    step = np.where(moving, reach, 0.0)
+    for _ in range(_CUTS):
+        point = step[..., None] * ray
+        nearest = body.project(point)
+        normal = point - nearest
+        depth = np.linalg.norm(normal, axis=-1)
+        outside = depth > body.accuracy * start
+        slope = np.sum(normal * ray, axis=-1)
+        blocked = outside & (slope <= 1e-13 * depth)
+        level = np.sum(normal * nearest, axis=-1) / np.where(slope > 0, slope, 1.0)
+        crossed = np.where(outside, np.where(blocked, 0.0, np.minimum(level, step)), step)
+        crossed = np.maximum(crossed, 0.0)
+        if np.all(np.abs(crossed - step) <= 0.05 * body.accuracy * start):
+            break
+        step = crossed
+    kept = step > 1e-13 * start
+    with np.errstate(divide="ignore"):
+        found = np.where(kept, length / np.where(kept, step, 1.0), np.inf)
+    return np.where(moving, found, np.where(np.isnan(length), np.nan, 0.0))

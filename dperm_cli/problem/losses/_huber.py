@@ -1,0 +1,33 @@
+"""The positive part u_+ rounded off on [-h, h] [BST14, App. A].
+
+f(u) = 0 below -h, (u + h)^2 / (4 h) on [-h, h], u above h. It is convex, once continuously
+differentiable, and between u_+ and u_+ + h / 4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def value(u: np.ndarray, h: float) -> np.ndarray:
+    """f(u)."""
+    bent = np.clip(u + h, 0.0, 2.0 * h)
+    return np.where(u > h, u, bent * bent / (4.0 * h))
+
+
+def slope(u: np.ndarray, h: float) -> np.ndarray:
+    """f'(u) = (u + h) / (2 h), clipped to [0, 1]."""
+    return np.clip((u + h) / (2.0 * h), 0.0, 1.0)
+
+
+def curvature(u: np.ndarray, h: float) -> np.ndarray:
+    """f''(u): 1 / (2 h) on (-h, h), 0 elsewhere (the limit from outside at the ends)."""
+    return np.where(np.abs(u) < h, 1.0 / (2.0 * h), 0.0)
+
+
+def conjugate(s: np.ndarray, h: float) -> np.ndarray:
+    """f*(s) = -h s (1 - s) for s in [0, 1], +inf outside."""
+    s = np.asarray(s)
+    inside = (s >= 0) & (s <= 1)
+    s = np.where(inside, s, 0.0)
+    return np.where(inside, -h * s * (1.0 - s), np.inf)

@@ -1,0 +1,206 @@
+"""Every constraint set, as configured by default and with data of its own: the same promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dperm_cli.core import registry
+
+
+def build(name, p, radius=1.7, **fields):
+    cls = registry.load("constraint", name)
+    keys = getattr(cls, "keys", {})
+    given = {keys.get(key, key): value for key, value in {"radius": radius, **fields}.items()}
+    return cls(**given, p=p)
+
+
+def cases():
+    rng = np.random.default_rng(5)
+    square, tall = rng.standard_normal((4, 4)), rng.standard_normal((5, 3))
+    wide = rng.standard_normal((2, 4))
+    rows = rng.standard_normal((20, 4))
+    found = {}
+    for name in registry.names("constraint"):
+        for p in (1, 2, 6):
+            found[f"{name} p={p}"] = build(name, p)
+    for power in (1, 1.05, 1.3, 3, 40, float("inf")):
+        found[f"power {power}"] = build("lp_ball", 5, power=power)
+    found["axes"] = build("ellipsoid", 3, axes=[2, 1, 1e-3])
+    found["condition"] = build("ellipsoid", 4, condition=100)
+    found["shape"] = build("ellipsoid", 4, matrix=(square @ square.T).tolist())
+    found["points"] = build("polytope", 4, vertices=(rows + 1.5).tolist())
+    flat = rng.standard_normal((7, 2)) @ rng.standard_normal((2, 4)) + 1.0
+    found["flat points"] = build("polytope", 4, vertices=flat.tolist())
+    found["one point"] = build("polytope", 2, vertices=[[1.0, -2.0]])
+    halves = np.vstack([rows, -rows])
+    found["half-spaces"] = build("polytope", 4, matrix=halves.tolist(), offset=[1.0] * 40)
+    shifted = np.ones(40) + halves @ np.array([2.0, 0.0, -1.0, 0.5])
+    found["shifted"] = build("polytope", 4, matrix=halves.tolist(), offset=shifted.tolist())
+    cube = np.vstack([np.eye(7), -np.eye(7)])
+    found["cube of 7"] = build("polytope", 7, matrix=cube.tolist(), offset=[1.0] * 14)
+    sides = np.vstack([-np.eye(3), np.ones((1, 3)), -np.ones((1, 3))])
+    found["flat half-spaces"] = build("polytope", 3, matrix=sides.tolist(), offset=[0, 0, 0, 1, -1])
+    for inner in ({"name": "box"}, {"name": "l2_ball"}, {"name": "simplex"}):
+        found[f"square of {inner['name']}"] = build("image", 4, inner=inner, matrix=square.tolist())
+        found[f"wide of {inner['name']}"] = build("image", 2, inner=inner, matrix=wide.tolist())
+        found[f"tall of {inner['name']}"] = build("image", 5, inner=inner, matrix=tall.tolist())
+    for radius in (1.02, 1.3, 5.0):
+        inner = {"name": "simplex", "radius": 2.0}
+        found[f"simplex within {radius}"] = build("intersection", 4, radius, inner=inner)
+    for inner in ({"name": "box", "radius": 1.0}, {"name": "ellipsoid", "axes": [3, 1, 0.2, 0.1]}):
+        found[f"{inner['name']} within"] = build("intersection", 4, 1.4, inner=inner)
+    return found
+
+
+CASES = cases()
+every = pytest.mark.parametrize("case", CASES)
+
+
+def directions(c, rng, count=40):
+    """Unit vectors along the set's affine hull."""
+    basis = c.directions()
+    g = rng.standard_normal((count, basis.shape[1])) @ basis.T
+    return g / np.maximum(np.linalg.norm(g, axis=1), 1e-300)[:, None]
+
+
+def points(c, rng, scale):
+    return scale * c.radius * rng.standard_normal((6, c.p))
+
+
+@every
+def test_projection_is_optimal_and_idempotent(case):
+    c, rng = CASES[case], np.random.default_rng(0)
+    for scale in (1e-6, 0.1, 1.0, 10.0, 1e5):
+        theta = points(c, rng, scale)
+        found = c.project(theta)
+        residual = theta - found
+        limit = 1e-12 * c.radius * (c.radius + np.linalg.norm(theta, axis=1))
+        # the residual's support is attained at the projection (Moreau)
+        assert np.all(c.support(residual) - np.sum(residual * found, axis=1) <= limit)
+        corners = c.lmo(rng.standard_normal((30, c.p)))
+        assert np.all(residual @ corners.T <= (np.sum(residual * found, axis=1) + limit)[:, None])
+        assert np.all(c.contains(found, 1e-9))
+        np.testing.assert_allclose(c.project(found), found, rtol=0, atol=1e-10 * c.radius)
+        np.testing.assert_array_less(
+            np.linalg.norm(found - found[::-1], axis=1),
+            np.linalg.norm(theta - theta[::-1], axis=1) + 1e-9 * c.radius,
+        )
+
+
+@every
+def test_linear_minimiser_attains_the_support(case):
+    c, rng = CASES[case], np.random.default_rng(1)
+    g = rng.standard_normal((30, c.p))
+    best = c.lmo(g)
+    assert np.all(c.contains(best, 1e-9))
+    scale = c.radius * np.linalg.norm(g, axis=1)
+    assert np.all(np.abs(np.sum(g * best, axis=1) + c.support(-g)) <= 1e-12 * scale)
+    assert np.all(best @ g.T <= c.support(g) + 1e-10 * scale)
+    np.testing.assert_allclose(c.support(1e5 * g), 1e5 * c.support(g), rtol=1e-9, atol=1e-9)
+
+
+@every
+def test_gauge_and_membership_agree(case):
+    c, rng = CASES[case], np.random.default_rng(2)
+    weights = rng.dirichlet(np.ones(6), size=5)
+    inside = weights @ c.lmo(rng.standard_normal((6, c.p)))
+    assert np.all(c.contains(inside, 1e-9))
+    assert np.all(c.gauge(inside) <= 1.0 + 1e-8)
+    assert c.gauge(np.zeros(c.p)) == 0.0
+    assert c.contains(c.centre())
+    assert not c.contains(np.full(c.p, np.nan))
+    for theta in points(c, rng, 1.0):
+        t = float(c.gauge(theta))
+        if np.isfinite(t):
+            assert c.contains(theta / t, 1e-8)
+            assert not c.contains(theta / t * (1 + 1e-5), 1e-9) or t == 0
+            # duality: <g, theta> <= gauge support
+            g = rng.standard_normal((20, c.p))
+            assert np.all(g @ theta <= t * c.support(g) + 1e-8 * t * c.radius * 10)
+
+
+@every
+def test_sizes_bound_the_set(case):
+    c, rng = CASES[case], np.random.default_rng(3)
+    far = c.lmo(np.vstack([rng.standard_normal((40, c.p)), np.eye(c.p), -np.eye(c.p)]))
+    gaps = np.linalg.norm(far[:, None] - far[None], axis=-1)
+    slack = 1e-9 * c.radius
+    assert np.max(np.linalg.norm(far, axis=1)) <= c.radius + slack
+    assert np.max(gaps) <= c.diameter + slack
+    assert np.max(np.linalg.norm(far - c.centre(), axis=1)) <= c.outer_radius + slack
+    along = directions(c, rng)
+    edges = c.centre() + (1 - 1e-9) * c.inner_radius * along
+    assert np.all(c.contains(edges, 1e-9))
+    assert (c.inner_radius > 0) == (c.directions().shape[1] > 0)
+    assert c.inner_radius <= c.outer_radius + slack
+    assert c.size > 0
+
+
+@every
+def test_isotropic_map_holds_a_unit_ball(case):
+    c, rng = CASES[case], np.random.default_rng(4)
+    root, shift = c.isotropic()
+    assert root.shape == (c.p, c.p)
+    assert shift.shape == (c.p,)
+    d = c.directions().shape[1]
+    assert np.linalg.matrix_rank(root, 1e-12 * np.linalg.norm(root)) == c.p
+    if d == 0:
+        return
+    basis = np.linalg.svd(np.linalg.solve(root, c.directions()), full_matrices=False)[0]
+    phi = rng.standard_normal((40, d)) @ basis.T
+    phi /= np.linalg.norm(phi, axis=1)[:, None]
+    assert np.all(c.contains(shift + (1 - 1e-9) * phi @ root.T, 1e-9))
+    reach = np.linalg.solve(root, (c.lmo(rng.standard_normal((60, c.p))) - shift).T)
+    rounded = "within" not in case and "intersection" not in case and "wide" not in case
+    if rounded:
+        limit = np.sqrt(d) if c.symmetric else max(d, 1)
+        assert np.max(np.linalg.norm(reach, axis=0)) <= limit * (1 + 1e-4)
+
+
+@every
+def test_width_agrees_with_simulation(case):
+    """Within 4 standard errors of a simulation of its own seed: fixed, so never a false alarm."""
+    c, rng = CASES[case], np.random.default_rng(6)
+    value, error = c.width(np.random.default_rng(7), 200)
+    g = rng.standard_normal((100, c.p))
+    sample = 0.5 * (c.support(g) + c.support(-g))
+    spread = np.hypot(sample.std(ddof=1) / 10.0, error)
+    assert abs(sample.mean() - value) <= 4 * spread + 1e-12
+    if error == 0 and spread > 0:
+        assert value > 0
+
+
+@every
+def test_rows_and_scale(case):
+    c, rng = CASES[case], np.random.default_rng(8)
+    rows = c.radius * rng.standard_normal((2, 3, c.p))
+    for method in (c.project, c.lmo, c.support, c.gauge, c.contains):
+        whole = method(rows)
+        assert whole.shape[:2] == (2, 3)
+        np.testing.assert_allclose(whole[1, 2], method(rows[1, 2]), rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", registry.names("constraint"))
+@pytest.mark.parametrize("factor", [1e-8, 1e8])
+def test_everything_scales_with_the_radius(name, factor):
+    unit, scaled = build(name, 4, 1.0), build(name, 4, factor)
+    theta = 2.0 * np.random.default_rng(9).standard_normal((5, 4))
+    np.testing.assert_allclose(
+        scaled.project(factor * theta) / factor, unit.project(theta), rtol=1e-9, atol=1e-10
+    )
+    np.testing.assert_allclose(scaled.support(theta), factor * unit.support(theta), rtol=1e-10)
+    for size in ("radius", "diameter", "inner_radius", "outer_radius", "size"):
+        assert getattr(scaled, size) == pytest.approx(factor * getattr(unit, size), rel=1e-9)
+    np.testing.assert_allclose(scaled.isotropic()[0] / factor, unit.isotropic()[0], atol=1e-7)
+
+
+@pytest.mark.parametrize("name", registry.names("constraint"))
+def test_sets_are_values(name):
+    one, other = build(name, 3), build(name, 3)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert repr(one) == repr(other)
+    assert one != build(name, 3, 1.8)
+    assert one.p == 3
+    assert build(name, 0).p == 1
