@@ -53,10 +53,11 @@ def _run_words(typed: list[str], prefix: str) -> list[str]:
         head = f"{head}," if head else ""
         return [f"{group}={head}{name}" for name in catalogue.choices(group)]
     chosen = dict(word.split("=", 1) for word in typed if "=" in word)
+    defaults = catalogue.defaults()
     found = [f"{group}=" for group in catalogue.GROUPS]
     found += [f"{line.split(':')[0]}=" for line in catalogue.top_level()]
     for group in catalogue.GROUPS:
-        choice = catalogue.choices(group).get(chosen.get(group, ""))
+        choice = catalogue.choices(group).get(chosen.get(group, defaults[group]))
         keys = choice.keys if choice else ()
         found += [f"{group}.{line.split(':')[0]}=" for line in keys]
     return [*found, "-m", "--config-dir", "--cfg", "--help"]

@@ -189,7 +189,7 @@ def _facts(rows: Sequence[Row]) -> list[str]:
     words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []
     words += [_counted(first["trials"])] if _common(rows, "trials") else []
     done = [text for text in distinct(rows, "preprocessing") if text]
-    return [" | ".join(words), *_optimum_facts(rows), *(f"rows: {text}" for text in done)]
+    return [" | ".join(words), *_optimum_facts(rows), *(f"data: {text}" for text in done)]
 
 
 def _optimum_facts(rows: Sequence[Row]) -> list[str]:
@@ -209,7 +209,8 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     for side in ("upper", "lower"):
         ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
         if ids:
-            notes.append(f"{side} bound: {', '.join(dict.fromkeys(map(_word, ids)))}.")
+            whose = " (of the worst data set: a run may lie below)" if side == "lower" else ""
+            notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(map(_word, ids)))}.")
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources:
         notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")

@@ -118,9 +118,15 @@ def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
         cls = registry.load(group, config["name"])
     except (InputError, KeyError):
         return False
-    kinds = {f.name: str(f.type) for f in dataclasses.fields(cls)}
-    kind = kinds.get(getattr(cls, "keys", {}).get(key, key), "")
-    return any(word in kind.lower() for word in ("tuple", "list", "sequence", "mapping", "dict"))
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    field = fields.get(getattr(cls, "keys", {}).get(key, key))
+    if field is None:
+        return False
+    # a key of any type that is empty by default holds bounds, columns or the like
+    if str(field.type) == "Any":
+        return field.default is None
+    kind = str(field.type).lower()
+    return any(word in kind for word in ("tuple", "list", "sequence", "mapping", "dict"))
 
 
 def known_top_level() -> list[str]:
@@ -163,7 +169,18 @@ def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in ("format", "out", "force")}
     if kept["loss"].get("name") == "auto":
         kept["loss"] = {"name": loss.name}
-    return kept
+    return canonical(kept)
+
+
+def canonical(value: Any) -> Any:
+    """Numbers in one form, so that 1, 1.0 and 1e0 name one cell (and draw the same noise)."""
+    if isinstance(value, dict):
+        return {key: canonical(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [canonical(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
 
 
 def _check_task(cell: Cell) -> None:
