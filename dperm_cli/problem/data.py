@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,3 +50,19 @@ class Data:
     @property
     def p(self) -> int:
         return int(self.x.shape[1])
+
+
+def padded(data: Data, population: int) -> Data:
+    """The data filled up to ``population`` records with rows of zeros.
+
+    A zero row has a constant loss of the margin: it adds nothing to a gradient.
+    """
+    extra = population - data.n
+    if extra == 0:
+        return data
+    if isinstance(data.x, np.ndarray):
+        x = np.vstack([data.x, np.zeros((extra, data.p))])
+    else:
+        x = data.x.copy()
+        x.resize((population, data.p))
+    return replace(data, x=x, y=np.append(data.y, np.ones(extra)))

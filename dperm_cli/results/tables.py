@@ -15,6 +15,10 @@ SIMULATION = (
     "Medians and bands over trials are a simulation on the same data, not a release: "
     "the guarantee covers one trial."
 )
+DISCLOSED = (
+    "add_remove holds for the training records with n as a fixed public number, which it is not: n "
+    "was\ntaken from the data, so n is disclosed; privacy.population=N declares it instead."
+)
 RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
 
@@ -214,6 +218,8 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources:
         notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
+    if any(row.get("population_source") == "from the data" for row in rows):
+        notes.append(DISCLOSED)
     if any(row["trials"] > 1 for row in rows):
         notes.append(SIMULATION)
     if any(row["noise"] != "secure" for row in rows):

@@ -36,6 +36,7 @@ class Cell:
     mechanism_name: str
     privacy: str
     relation: str
+    population: int | None
     epsilon: float
     delta: float | None
     calibration: str
@@ -71,6 +72,7 @@ def typed(config: dict[str, Any]) -> Cell:
         mechanism_name=config["mechanism"]["name"],
         privacy=privacy["name"],
         relation=privacy["relation"],
+        population=privacy["population"],
         epsilon=checks.positive("epsilon", config["epsilon"]),
         delta=_delta(config["delta"], privacy["name"]),
         calibration=calibration,
@@ -140,13 +142,18 @@ def digest(facts: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
-def _privacy(config: dict[str, Any]) -> dict[str, str]:
+def _privacy(config: dict[str, Any]) -> dict[str, Any]:
     for key in config:
-        if key not in ("name", "relation"):
-            raise UnknownKey(f"privacy.{key}", ["privacy.relation"])
+        if key not in ("name", "relation", "population"):
+            raise UnknownKey(f"privacy.{key}", ["privacy.relation", "privacy.population"])
     name = checks.choice("privacy", config.get("name"), PRIVACY_KINDS)
     relation = checks.choice("privacy.relation", config.get("relation", "replace_one"), RELATIONS)
-    return {"name": name, "relation": relation}
+    given = config.get("population", "auto")
+    population = checks.auto_or(checks.integer, "privacy.population", given, low=1, high=2**31)
+    if population is not None and relation == "replace_one":
+        allowed = "is for relation add_remove; under replace_one n is public"
+        raise InputError("privacy.population", given, allowed)
+    return {"name": name, "relation": relation, "population": population}
 
 
 def _delta(value: Any, privacy: str) -> float | None:

@@ -305,3 +305,58 @@ def test_a_full_standard_output_is_one_line(words):
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 3
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_population_under_add_remove(dperm):
+    words = ("run", *TINY, "mechanism=noisy_gd", "privacy.relation=add_remove", "format=json")
+    (auto,) = dperm(*words).rows
+    assert (auto["population"], auto["population_source"]) == (auto["n"], "from the data")
+    done = dperm(*words[:-1], "privacy.population=100")
+    assert "disclosed" not in done.out
+    assert "disclosed" in dperm(*words[:-1]).out
+    (declared,) = dperm(*words, "privacy.population=100").rows
+    assert (declared["n"], declared["population"]) == (60, 100)
+    assert declared["population_source"] == "declared"
+    assert declared["delta"] == pytest.approx(1e-4)
+    assert dperm(*words, "privacy.population=59").code == 2
+    assert dperm("run", *TINY, "privacy.population=100").code == 2
+
+
+def test_nothing_in_a_plan_follows_n_when_the_population_is_declared(dperm):
+    def plan(n):
+        done = dperm(
+            "run", "dataset=synthetic_logistic", f"dataset.n={n}", "dataset.p=3", "trials=1",
+            "-m", "mechanism=noisy_gd,noisy_sgd", "mechanism.steps=50", "ridge=0.1",
+            "privacy.relation=add_remove", "privacy.population=64", "format=json",
+        )  # fmt: skip
+        return [
+            [row[key] for key in ("delta", "noise_scale", "steps", "settings", "reason")]
+            for row in done.rows
+        ]
+
+    assert plan(60) == plan(61)
+
+
+def test_other_data_draw_other_noise(dperm, tmp_path):
+    """Two versions of a file under one configuration must not share noise that cancels."""
+    import pyarrow.parquet as pq
+
+    thetas = []
+    for last in ("0.5", "-0.5"):
+        lines = ["a,b,label"] + ["0.1,0.2,1", "0.3,-0.2,-1"] * 20 + [f"{last},0.1,1"]
+        (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+        dperm(
+            "run", "dataset=csv", "dataset.path=mine.csv", "dataset.target=label", "trials=1",
+            "dataset.test_fraction=0", f"out=out{last}", "epsilon=0.01", "mechanism.steps=1",
+        )  # fmt: skip
+        (name,) = os.listdir(tmp_path / f"out{last}" / "records")
+        record = pq.read_table(tmp_path / f"out{last}" / "records" / name)
+        thetas.append(record["theta"].to_pylist()[0])
+    # at epsilon 0.01 the noise is hundreds of times one record: equal noise would show
+    assert math.dist(*thetas) > 0.05 * math.hypot(*thetas[0])
+
+
+def test_noise_beyond_the_generators_range_is_refused(dperm):
+    done = dperm("run", *TINY, "mechanism.steps=1", "epsilon=[1,100]", "format=json")
+    assert [row["status"] for row in done.rows] == ["ok", "unsupported"]
+    assert "bounded range" in done.rows[1]["reason"]
