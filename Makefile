@@ -14,7 +14,7 @@ help:
 	@echo 'make lint       ruff, pyright, import rules'
 	@echo 'make bench      speed ratios, measured inside one run'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
-	@echo 'make clean      remove the environment and everything generated'
+	@echo 'make clean      remove the environment, caches and outputs/first_run (your studies stay)'
 
 $(VENV)/.run: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo 'no Python >= 3.11 with venv found; set PYTHON=/path/to/python' >&2; exit 2; }
@@ -51,5 +51,5 @@ wheel: $(VENV)/.dev
 	sh tests/wheel.sh $(BIN)/python
 
 clean:
-	rm -rf $(VENV) dist build outputs/* .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) dist build outputs/first_run .pytest_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,7 @@ import os
 import sys
 
 from dperm_cli import __version__
-from dperm_cli.core.errors import EXIT_INPUT, EXIT_OK, DpermError, InputError
+from dperm_cli.core.errors import EXIT_INPUT, EXIT_OK, EXIT_STORAGE, DpermError, InputError
 
 HELP = """\
 dperm {version}: differentially private convex empirical risk minimization
@@ -28,7 +28,8 @@ three examples
   dperm run dataset=digits loss=hinge constraint=l1_ball constraint.radius=5 format=json
 
 options of every verb: -h, --help; --debug shows the traceback of an error
-`dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed, 2 bad input, 3 storage."""
+`dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed, 2 bad input, 3 storage,
+130 interrupted (finished cells are kept)."""
 
 DESCRIBE_HELP = """\
 usage: dperm describe [KEY=VALUE ...]
@@ -46,10 +47,18 @@ def main(argv: list[str] | None = None) -> int:
     debug = "--debug" in arguments
     arguments = [word for word in arguments if word != "--debug"]
     try:
-        return dispatch(arguments)
+        code = dispatch(arguments)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         _silence_stdout()
         return EXIT_OK
+    except OSError as error:
+        if debug:
+            raise
+        _silence_stdout()
+        print(f"dperm: {error.strerror or error}", file=sys.stderr)
+        return EXIT_STORAGE
     except KeyboardInterrupt:
         print("interrupted; finished cells are kept", file=sys.stderr)
         return 130

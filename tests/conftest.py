@@ -51,18 +51,24 @@ def small_problem(
     x = rng.standard_normal((n, p))
     x /= np.linalg.norm(x, axis=1, keepdims=True) * rng.uniform(1.0, 3.0, (n, 1))
     loss_object = registry.load("loss", loss)()
-    binary = "binary" in loss_object.tasks
+    task = next(t for t in ("binary", "regression", *loss_object.tasks) if t in loss_object.tasks)
     score = np.clip(2.0 * x[:, 0] + 0.3 * rng.standard_normal(n), -1.0, 1.0)
-    y = np.where(score < 0.0, -1.0, 1.0) if binary else score
-    cls = registry.load("constraint", constraint)
-    field = getattr(cls, "keys", {}).get("radius", "radius")
+    labels = {
+        "binary": np.where(score < 0.0, -1.0, 1.0),
+        "regression": score,
+        "multiclass": np.digitize(score, [-0.3, 0.3]).astype(float),
+        "location": np.zeros(n),
+    }
     data = Data(
         name="small",
-        task="binary" if binary else "regression",
+        task=task,
         x=x,
-        y=y,
+        y=labels[task],
         row_bound=1.0,
         target_bound=1.0,
         fingerprint=f"small-{loss}-{n}-{p}-{seed}",
+        classes=3 if task == "multiclass" else 2,
     )
-    return Problem(data, loss_object, cls(**{field: radius}, p=p), ridge)
+    cls = registry.load("constraint", constraint)
+    field = getattr(cls, "keys", {}).get("radius", "radius")
+    return Problem(data, loss_object, cls(**{field: radius}, p=loss_object.dimension(data)), ridge)

@@ -36,7 +36,9 @@ def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
     elif typed[0] == "list":
         found = catalogue.GROUPS
     elif typed[0] == "data":
-        found = ("list", "path", "verify") if len(typed) == 1 else catalogue.choices("dataset")
+        found = (
+            ("list", "path", "fetch", "verify") if len(typed) == 1 else catalogue.choices("dataset")
+        )
     elif typed[0] == "run":
         found = _run_words(typed[1:], prefix)
     elif typed[0] == "completion":
@@ -53,10 +55,11 @@ def _run_words(typed: list[str], prefix: str) -> list[str]:
         head = f"{head}," if head else ""
         return [f"{group}={head}{name}" for name in catalogue.choices(group)]
     chosen = dict(word.split("=", 1) for word in typed if "=" in word)
+    defaults = catalogue.defaults()
     found = [f"{group}=" for group in catalogue.GROUPS]
     found += [f"{line.split(':')[0]}=" for line in catalogue.top_level()]
     for group in catalogue.GROUPS:
-        choice = catalogue.choices(group).get(chosen.get(group, ""))
+        choice = catalogue.choices(group).get(chosen.get(group, defaults[group]))
         keys = choice.keys if choice else ()
         found += [f"{group}.{line.split(':')[0]}=" for line in keys]
     return [*found, "-m", "--config-dir", "--cfg", "--help"]

@@ -30,6 +30,8 @@ _INTEGER_BIAS = 4503599627370496.0 + 1023.0
 _EXPONENT, _DROP, _TOP = np.uint64(52), np.uint64(12), np.uint64(63)
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 
+LARGEST = math.sqrt(104.0 * math.log(2.0))  # radius of a pair, at most
+
 _BLOCK = 1024  # pairs made at a time: their scratch (32 KiB) stays in the fastest caches
 
 

@@ -24,6 +24,6 @@ def warmup() -> float:
         settings: dict[str, Any] = dict(loss_code=0, set_code=0, size=1.0, noise_scale=1.0, steps=1)
         settings |= dict(population=2, eta_kind=sgd.CONSTANT, eta0=0.1)
         sgd.run(matrix, y, theta, key, key, threads=1, **settings)
-        sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0)
+        sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
     return time.perf_counter() - began

@@ -155,9 +155,10 @@ def _pace(view: CentralView, plan: Plan, start: np.ndarray) -> Pace | None:
     spec = view.spec
     reach = float(np.linalg.norm(spec.constraint.centre()))
     gradient = view.loss.lipschitz(replace(spec.bounds, radius=reach))
-    smooth = spec.smoothness
+    smooth = spec.smoothness or None  # a linear loss has no curvature to go by
     # a kink in z is felt over a range of margins of the size of the targets
-    curvature = spec.lipschitz * spec.row_bound / spec.target_bound if smooth is None else smooth
+    reach_of_kink = spec.row_bound if spec.task == "location" else spec.target_bound
+    curvature = spec.lipschitz * spec.row_bound / reach_of_kink if smooth is None else smooth
     facts = Facts(
         steps=plan.steps,
         p=spec.p,

@@ -171,6 +171,7 @@ def _compiled(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceS
         choice.keys,
         **_rule(view, plan),
         loss_code=view.loss.code,
+        loss_width=view.loss.width,
         set_code=view.spec.constraint.code,
         size=view.spec.constraint.size,
         noise_scale=plan.noise_scale,
@@ -211,8 +212,9 @@ def _parts(view: CentralView) -> tuple[Callable, Callable]:
     constraint = view.spec.constraint
     if view.spec.compiled:
         rows, code = sgd.rows(view.x, view.y), view.loss.code
+        width = view.loss.width
         return (
-            lambda theta, batch: sgd.batch_gradient(rows, theta, batch, code),
+            lambda theta, batch: sgd.batch_gradient(rows, theta, batch, code, width),
             lambda theta, noisy, eta: sgd.update(
                 theta, noisy, eta, constraint.code, constraint.size
             ),

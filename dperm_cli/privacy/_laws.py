@@ -49,6 +49,18 @@ class Step:
         return self.shift / 2.0 if self.form == "fixed" else 0.0
 
     @property
+    def entropy(self) -> float:
+        """An upper bound on a relative entropy of the pair, in one of its two directions.
+
+        Mirrored forms: the mean loss itself, a sum of positive terms. One-sided forms: the
+        chi-square divergence q^2 (e^{a^2} - 1) of the mixture from its reference, because the sum
+        that makes the mean loses all digits when q and a are tiny.
+        """
+        if self.mirrored:
+            return tilted(self, 0.0).mean
+        return self.rate**2 * math.expm1(min(self.shift**2, 700.0))
+
+    @property
     def distance(self) -> float:
         """The total variation distance of the pair."""
         reach = self.shift if self.form == "poisson" else self.shift / 2.0

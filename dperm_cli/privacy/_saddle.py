@@ -47,7 +47,7 @@ class Composition:
         """An upper bound on delta(0): the union bound or Pinsker's, the lesser."""
         union = sum(s.count * s.distance for s in self.steps)
         union += math.erf(math.sqrt(self.mu2 / 8.0))
-        entropy = self.mu2 / 2.0 + sum(s.count * tilted(s, 0.0).mean for s in self.steps)
+        entropy = self.mu2 / 2.0 + sum(s.count * s.entropy for s in self.steps)
         return min(union, math.sqrt(entropy / 2.0)) * (1.0 + 1e-6)
 
     @property

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dperm_cli.core import checks
+
 SAMPLINGS = ("fixed", "poisson")
 
 
@@ -24,6 +26,10 @@ class Gaussian:
     record_norm: float
     count: int = 1
     gap: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.gap is not None:
+            checks.nonnegative("gap", self.gap)
 
     def sensitivity(self, relation: str) -> float:
         if relation == "add_remove":

@@ -9,6 +9,7 @@ every value, scale and sensitivity that passes, and forbids the compiled path.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import gaussian, indices
+from dperm_cli.privacy.events import Event, SampledGaussian
 
 
 class Tape(Protocol):
@@ -35,12 +37,20 @@ class Gate:
 
     Streams are numbered in the order they are asked for; the key of a stream is derived from
     (trial's seed, stream number), so no two streams and no two trials share random numbers.
+    With ``plan`` = (events, relation) every stream must be an event of the plan, each used once.
     """
 
-    def __init__(self, seeds: Sequence[np.random.SeedSequence], tape: Tape | None = None) -> None:
+    def __init__(
+        self,
+        seeds: Sequence[np.random.SeedSequence],
+        tape: Tape | None = None,
+        plan: tuple[Sequence[Event], str] | None = None,
+    ) -> None:
         self._seeds = list(seeds)
         self._streams = 0
         self.tape = tape
+        self._unused = None if plan is None else list(plan[0])
+        self._relation = "" if plan is None else plan[1]
 
     @property
     def trials(self) -> int:
@@ -58,11 +68,27 @@ class Gate:
         one step, given equal earlier outputs.
         """
         _check_scale(scale)
+        self._spend(scale, count, sensitivity)
         return NoiseStream(self._keys(), dim, count, scale, sensitivity, self.tape)
 
     def choice(self, *, population: int, batch: int, sampling: str, count: int) -> ChoiceStream:
         """A stream of ``count`` random batches of record indices per trial."""
         return ChoiceStream(self._keys(), population, batch, sampling, count, self.tape)
+
+    def _spend(self, scale: float, count: int, sensitivity: float) -> None:
+        """With a plan: take off the event that this stream carries out, or raise PrivacyError."""
+        if self._unused is None:
+            return
+        for event in self._unused:
+            declared = event.sensitivity(self._relation)
+            fits = event.scale == scale and event.count == count
+            if fits and math.isclose(declared, sensitivity, rel_tol=1e-12):
+                self._unused.remove(event)
+                return
+        raise PrivacyError(
+            f"{count} draws of scale {scale:.6g} at sensitivity {sensitivity:.6g} are no event of "
+            "the plan that was accounted for"
+        )
 
     def _keys(self) -> np.ndarray:
         number, self._streams = self._streams, self._streams + 1
@@ -132,6 +158,22 @@ class ChoiceStream:
     def keys(self) -> np.ndarray:
         """The keys [trials, 2], uint64, for a compiled loop."""
         return _open(self._keys, self._tape)
+
+
+def range_delta(events: Sequence[Event], relation: str) -> float:
+    """What the bounded range of the generator can add to delta.
+
+    Its normals come in pairs of radius at most R = ``gaussian.LARGEST``, so an output that a
+    neighbour's larger value makes possible may be impossible here: per draw with probability at
+    most exp(-(R - s)^2 / 2) for a shift of s standard deviations, however it is spread over pairs.
+    """
+    total = 0.0
+    for event in events:
+        room = gaussian.LARGEST - event.sensitivity(relation) / event.scale
+        chance = math.exp(-room * room / 2.0) if room > 0 else 1.0
+        rate = event.rate if isinstance(event, SampledGaussian) else 1.0
+        total += event.count * rate * chance
+    return total
 
 
 def _open(keys: np.ndarray, tape: Tape | None) -> np.ndarray:

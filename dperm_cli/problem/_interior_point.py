@@ -57,7 +57,8 @@ class _Direction:
 
 class _State:
     def __init__(self, problem: Problem) -> None:
-        data, loss = problem.data, problem.loss
+        data = problem.data
+        loss: Any = problem.loss
         self._x: Any = data.x
         self._ridge = data.n * problem.ridge
         self._system = NewtonSystem(data.x)

@@ -87,3 +87,20 @@ class Bounds:
     radius: float
     columns: int
     classes: int = 2
+
+
+def padded(data: Data, population: int) -> Data:
+    """The data filled up to ``population`` records with rows of zeros.
+
+    A zero row has a constant loss of the margin (or of the margins of all classes): it adds nothing
+    to a gradient.
+    """
+    extra = population - data.n
+    if extra == 0:
+        return data
+    if isinstance(data.x, np.ndarray):
+        x = np.vstack([data.x, np.zeros((extra, data.p))])
+    else:
+        x = data.x.copy()
+        x.resize((population, data.p))
+    return replace(data, x=x, y=np.append(data.y, np.ones(extra)))

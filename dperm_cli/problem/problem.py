@@ -24,7 +24,14 @@ class Loss(Protocol):
 
     name: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
-    code: ClassVar[int | None]
+
+    @property
+    def code(self) -> int | None: ...
+
+    @property
+    def width(self) -> float:
+        """Half-width of the rounding of a huberized loss's kink; 0 for others."""
+        ...
 
     def dimension(self, data: Data) -> int: ...
 
@@ -43,7 +50,9 @@ class Constraint(Protocol):
     """A closed bounded convex set in R^p; all norms without a name are Euclidean."""
 
     name: ClassVar[str]
-    code: ClassVar[int | None]
+
+    @property
+    def code(self) -> int | None: ...
 
     @property
     def p(self) -> int:

@@ -137,6 +137,9 @@ def _draw_line(
     place: Any, line: Line, limits: tuple[float, float], hues: list[tuple[str, str]], alone: bool
 ) -> None:
     style = dict(_LINES[line.kind])
+    if line.label.endswith("paper)"):
+        # the same theorem at the larger noise of the paper
+        style["alpha"] = 0.45
     if line.mechanism is not None:
         names = [mechanism for mechanism, _ in hues]
         style["color"] = _HUES[names.index(line.mechanism) % len(_HUES)]

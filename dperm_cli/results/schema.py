@@ -54,7 +54,19 @@ COLUMNS: tuple[Column, ...] = (
     ),
     *_columns(
         "public",
-        ("n", "int", "records", "Number of training records that enter the sum."),
+        (
+            "n",
+            "int",
+            "records",
+            "Training records that enter the sum; public under replace_one only.",
+        ),
+        ("population", "int", "records", "The n of the mechanism's formulas and of delta=auto."),
+        (
+            "population_source",
+            "text",
+            "",
+            "`public` (replace_one), `declared`, or `from the data`: then n itself is disclosed.",
+        ),
         ("p", "int", "", "Number of parameters, the intercept included."),
         ("row_bound", "float", "norm", "Bound every feature row is held to, before any fit."),
         ("target_bound", "float", "target", "Declared bound on the absolute target, if any."),

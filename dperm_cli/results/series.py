@@ -211,7 +211,8 @@ def _explicit(rows: Sequence[Row], axis: str) -> list[Line]:
     for side in ("upper", "lower"):
         name = _named(rows, axis, f"bound_{side}")
         for label, series in _reference(rows, axis, f"bound_{side}", name):
-            lines.append(_line(side, f"{side} bound {label}", series))
+            whose = ", worst data set" if side == "lower" else ""
+            lines.append(_line(side, f"{side} bound {label}{whose}", series))
     return lines
 
 
@@ -232,8 +233,9 @@ def _fitted(rows: Sequence[Row], axis: str, side: str, mechanism: str | None) ->
         mine = [row for row in rows if row[column] is not None and name(row) == label]
         constant = fit_order(_fit_points(mine, axis, column), upper=side == "upper")
         if constant is not None:
+            whose = ", worst data set," if side == "lower" else ""
             scaled = {x: constant * value for x, value in series.items()}
-            line = _line(column, f"{side} order {label}", scaled)
+            line = _line(column, f"{side} order {label}{whose}", scaled)
             lines.append(replace(line, mechanism=mechanism, constant=number(constant, 2)))
     return lines
 

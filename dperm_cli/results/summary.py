@@ -22,6 +22,7 @@ def _made(*entries: tuple[str, str, str, str]) -> tuple[Column, ...]:
 SUMMARY: tuple[Column, ...] = (
     *_kept("dataset", "task", "n", "p", "loss", "constraint", "constraint_radius", "ridge"),
     *_kept("preprocessing", "unsafe_scaling", "mechanism", "calibration", "privacy", "relation"),
+    *_kept("population", "population_source"),
     *_kept("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),
     *_kept("accountant", "arithmetic", "noise", "noise_scale", "steps", "settings", "seed"),
     Column("trials", "int", "", "Number of trials that ran: what the medians rest on.", "public"),

@@ -15,6 +15,10 @@ SIMULATION = (
     "Medians and bands over trials are a simulation on the same data, not a release: "
     "the guarantee covers one trial."
 )
+DISCLOSED = (
+    "add_remove holds for the training records with n as a fixed public number, which it is not: n "
+    "was\ntaken from the data, so n is disclosed; privacy.population=N declares it instead."
+)
 RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
 
@@ -189,7 +193,7 @@ def _facts(rows: Sequence[Row]) -> list[str]:
     words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []
     words += [_counted(first["trials"])] if _common(rows, "trials") else []
     done = [text for text in distinct(rows, "preprocessing") if text]
-    return [" | ".join(words), *_optimum_facts(rows), *(f"rows: {text}" for text in done)]
+    return [" | ".join(words), *_optimum_facts(rows), *(f"data: {text}" for text in done)]
 
 
 def _optimum_facts(rows: Sequence[Row]) -> list[str]:
@@ -209,10 +213,13 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     for side in ("upper", "lower"):
         ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
         if ids:
-            notes.append(f"{side} bound: {', '.join(dict.fromkeys(map(_word, ids)))}.")
+            whose = " (of the worst data set: a run may lie below)" if side == "lower" else ""
+            notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(map(_word, ids)))}.")
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources:
         notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
+    if any(row.get("population_source") == "from the data" for row in rows):
+        notes.append(DISCLOSED)
     if any(row["trials"] > 1 for row in rows):
         notes.append(SIMULATION)
     if any(row["noise"] != "secure" for row in rows):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, StorageError
 from dperm_cli.core.paths import data_dir
 from dperm_cli.problem import optimum
 from dperm_cli.problem.data import Data
@@ -16,6 +17,7 @@ from dperm_cli.problem.datasets._cache import cache_dir
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results import manifest
+from dperm_cli.results.report import FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
 from dperm_cli.runner import cell as cells
@@ -39,11 +41,23 @@ def _run(arguments: list[str]) -> int:
         return EXIT_OK
     prepared = prepare(study.cells)
     out = Path(study.out)
+    check_folder(out)
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
     failed = _run_cells(prepared, store, study.force)
     reporting.present(out, study.format)
     return EXIT_FAILED if failed else EXIT_OK
+
+
+def check_folder(out: Path) -> None:
+    """InputError when the output folder is a file, or holds files of that name by somebody else."""
+    if out.exists() and not out.is_dir():
+        raise InputError("out", out, "is a file; it must be a folder")
+    ours = ("table.csv", "table.md", "table.tex", "manifest.json", *FIGURES)
+    found = [name for name in ours if (out / name).exists()]
+    if found and Store(out).read_manifest() is None and not Store(out).cells():
+        allowed = f"holds a {found[0]} that is no study's; choose another folder"
+        raise InputError("out", out, allowed)
 
 
 def prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
@@ -95,7 +109,7 @@ def optima() -> Callable[[Problem], Optimum]:
     solved: dict[str, Optimum] = {}
     # kept optima are not private: the cache is its owner's alone
     cache = cache_dir()
-    solve = optimum.solve if cache is None else partial(optimum.cached, folder=cache / "optima")
+    solve = optimum.solve if cache is None else partial(_cached, folder=cache / "optima")
 
     def optimum_of(problem: Problem) -> Optimum:
         name = problem.fingerprint()
@@ -104,6 +118,15 @@ def optima() -> Callable[[Problem], Optimum]:
         return solved[name]
 
     return optimum_of
+
+
+def _cached(problem: Problem, folder: Path) -> Optimum:
+    """A cache that cannot be used costs time, not the run."""
+    try:
+        return optimum.cached(problem, folder)
+    except StorageError as error:
+        print(f"the cache is not used: {error}", file=sys.stderr)
+        return optimum.solve(problem)
 
 
 def _label(item: cells.Prepared) -> str:

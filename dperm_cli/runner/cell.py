@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ import numpy as np
 from dperm_cli import __version__
 from dperm_cli.bounds import _registry as bounds
 from dperm_cli.bounds._bound import Setting
-from dperm_cli.core.errors import DpermError, PrivacyError, Unsupported
+from dperm_cli.core.errors import DpermError, InputError, PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.data import Data
+from dperm_cli.privacy.noise import Gate, range_delta
+from dperm_cli.problem.data import Data, padded
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.runner import metrics, schema
@@ -29,11 +29,21 @@ from dperm_cli.runner.code import code_digest
 
 @dataclass(frozen=True)
 class Prepared:
-    """A cell with its data, ready to run: everything about it has been validated."""
+    """A cell with its data, ready to run: everything about it has been validated.
+
+    ``released`` is the problem as the mechanism sees it: under add_remove with a declared
+    population, records of zeros fill it up, so that nothing there depends on how many there are.
+    """
 
     cell: schema.Cell
     problem: Problem
+    released: Problem
     key: str
+
+    @property
+    def population(self) -> int:
+        """The n of the mechanism's formulas."""
+        return self.released.data.n
 
     @property
     def data(self) -> Data:
@@ -44,7 +54,16 @@ def prepare(cell: schema.Cell, data: Data) -> Prepared:
     """Join a cell to its data; the key names the record."""
     problem = Problem(data, cell.loss, cell.constraint(cell.loss.dimension(data)), cell.ridge)
     facts = [cell.config, data.fingerprint, __version__, code_digest()]
-    return Prepared(cell, problem, schema.digest(facts))
+    released = problem
+    if cell.population is not None:
+        if data.task == "location":
+            allowed = "cannot be declared for location data: a record of zeros is not nothing there"
+            raise InputError("privacy.population", cell.population, allowed)
+        if cell.population < data.n:
+            allowed = f"must be at least the {data.n} training records of {data.name}"
+            raise InputError("privacy.population", cell.population, allowed)
+        released = replace(problem, data=padded(data, cell.population))
+    return Prepared(cell, problem, released, schema.digest(facts))
 
 
 def run(
@@ -84,7 +103,18 @@ def check(plan: Plan, budget: Budget, kind: str) -> tuple[Guarantee, str]:
                 f"refused to release: {claim.source} gives epsilon {claim.epsilon:.6g} at delta "
                 f"{claim.delta:.3g} under {claim.relation}; the budget is {budget}"
             )
+    _check_range(plan, budget)
     return guarantee, accounted.accountant
+
+
+def _check_range(plan: Plan, budget: Budget) -> None:
+    """Unsupported where the generator's bounded range would add more than delta / 1000."""
+    added = range_delta(plan.events, budget.relation)
+    if added > 1e-3 * budget.delta:
+        raise Unsupported(
+            f"epsilon {budget.epsilon:g} allows so little noise that the generator's bounded range "
+            f"could add {added:.2g} to delta {budget.delta:.3g}; take more steps or less epsilon"
+        )
 
 
 def _budget(prepared: Prepared) -> tuple[Budget, str]:
@@ -103,7 +133,7 @@ def _budget(prepared: Prepared) -> tuple[Budget, str]:
 
 def budget_of(prepared: Prepared, kind: str) -> Budget:
     """The cell's budget for one kind of guarantee; ``delta=auto`` is 1/n^2."""
-    cell, n = prepared.cell, prepared.data.n
+    cell, n = prepared.cell, prepared.population
     if kind == "pure":
         return Budget(cell.epsilon, 0.0, cell.relation)
     # one record: 1/n^2 would be 1, which promises nothing
@@ -115,13 +145,15 @@ def _release(
     prepared: Prepared, budget: Budget, kind: str, common: dict[str, Any], optimum: Optimum
 ) -> list[dict[str, Any]]:
     cell, problem = prepared.cell, prepared.problem
-    spec = problem.spec()
+    spec = prepared.released.spec()
     start = time.perf_counter()
     plan = cell.mechanism.plan(spec, budget)
     guarantee, accountant = check(plan, budget, kind)
-    name = schema.digest(cell.identity())
+    # the data are in the name: noise of two versions of a data set must not cancel
+    name = schema.digest([cell.identity(), problem.data.fingerprint])
     seeds = [seed_sequence(cell.seed, "noise", name, trial) for trial in range(cell.trials)]
-    released = cell.mechanism.release(CentralView(problem), plan, Gate(seeds))
+    gate = Gate(seeds, plan=(plan.events, budget.relation))
+    released = cell.mechanism.release(CentralView(prepared.released), plan, gate)
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):
@@ -129,6 +161,13 @@ def _release(
     common = common | _planned(plan, guarantee, accountant) | _solved(problem, optimum)
     common |= bounds.best(_setting(cell, spec, budget, kind, plan)) | {"seconds": seconds}
     return _trials(problem, optimum, theta, common)
+
+
+def _population_source(cell: schema.Cell) -> str:
+    """How the n of the mechanism's formulas became known."""
+    if cell.relation == "replace_one":
+        return "public"
+    return "from the data" if cell.population is None else "declared"
 
 
 def _trials(
@@ -199,6 +238,8 @@ def _common(prepared: Prepared) -> dict[str, Any]:
         "dataset": data.name,
         "task": data.task,
         "n": data.n,
+        "population": prepared.population,
+        "population_source": _population_source(cell),
         "p": spec.p,
         "row_bound": data.row_bound,
         "target_bound": data.target_bound,

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from dperm_cli.core import progress, registry
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, UnknownKey
 from dperm_cli.core.paths import data_dir
 from dperm_cli.problem.datasets import _verbs
 from dperm_cli.runner import schema
@@ -96,4 +96,6 @@ def _verify(name: str, words: list[str]) -> int:
     findings = _verbs.verify(schema.build("dataset", config), _folder())
     for found in findings:
         print(f"{found.level:<8}{found.check:<15}{found.detail}")
+    if [found.check for found in findings] == ["load"]:
+        return EXIT_INPUT
     return EXIT_FAILED if any(found.level == "problem" for found in findings) else EXIT_OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +93,7 @@ def _setting(word: str) -> Setting:
     try:
         override = OverridesParser.create().parse_override(word)
     except HydraException:
-        raise InputError("argument", word, "must read KEY=VALUE (quote lists: 'k=[1,2]')") from None
+        return _json_setting(word)
     if not override.key_or_group:
         raise InputError("argument", word, "must read KEY=VALUE")
     if override.type == OverrideType.DEL:
@@ -103,6 +104,19 @@ def _setting(word: str) -> Setting:
     if not values:
         raise InputError(override.key_or_group, word, "needs at least one value")
     return Setting(override.key_or_group, values, override.is_sweep_override())
+
+
+def _json_setting(word: str) -> Setting:
+    """``key={"1": 1}``: a map with quoted keys, which Hydra's grammar does not know."""
+    key, _, text = word.partition("=")
+    try:
+        value = json.loads(text) if text[:1] in "{[" else None
+    except ValueError:
+        value = None
+    if not key or value is None:
+        allowed = "cannot be read as KEY=VALUE (quote lists and maps: 'k=[1,2]', 'k={a: 1}')"
+        raise InputError("argument", word, allowed)
+    return Setting(key, (value,), False)
 
 
 def _values(override: Override) -> tuple[Any, ...]:

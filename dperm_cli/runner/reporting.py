@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import EXIT_OK, InputError, UnknownKey
+from dperm_cli.core.errors import EXIT_OK, EXIT_STORAGE, InputError, UnknownKey
 from dperm_cli.results.report import Report
 from dperm_cli.results.report import report as make
 
@@ -24,8 +24,13 @@ def report(arguments: list[str]) -> int:
     folders += [options["out"]] if "out" in options else []
     if len(folders) != 1:
         raise InputError("FOLDER", " ".join(folders), "must be one folder (the out= of a run)")
-    present(Path(folders[0]), checks.choice("format", options.get("format", "table"), FORMATS))
-    return EXIT_OK
+    folder = Path(folders[0])
+    if not folder.is_dir():
+        raise InputError("FOLDER", folder, "must be an existing folder (the out= of a run)")
+    made = present(folder, checks.choice("format", options.get("format", "table"), FORMATS))
+    if made.broken:
+        print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
+    return EXIT_STORAGE if made.broken else EXIT_OK
 
 
 def present(out: Path, format_: str) -> Report:

@@ -36,6 +36,7 @@ class Cell:
     mechanism_name: str
     privacy: str
     relation: str
+    population: int | None
     epsilon: float
     delta: float | None
     calibration: str
@@ -61,7 +62,7 @@ def typed(config: dict[str, Any]) -> Cell:
     calibration = checks.choice("calibration", config["calibration"], CALIBRATIONS)
     privacy = _privacy(config["privacy"])
     dataset = build("dataset", config["dataset"])
-    build("constraint", config["constraint"], p=1)
+    build("constraint", config["constraint"], p=0)
     loss = build("loss", _loss_config(config["loss"], dataset))
     cell = Cell(
         dataset=dataset,
@@ -71,6 +72,7 @@ def typed(config: dict[str, Any]) -> Cell:
         mechanism_name=config["mechanism"]["name"],
         privacy=privacy["name"],
         relation=privacy["relation"],
+        population=privacy["population"],
         epsilon=checks.positive("epsilon", config["epsilon"]),
         delta=_delta(config["delta"], privacy["name"]),
         calibration=calibration,
@@ -118,9 +120,15 @@ def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
         cls = registry.load(group, config["name"])
     except (InputError, KeyError):
         return False
-    kinds = {f.name: str(f.type) for f in dataclasses.fields(cls)}
-    kind = kinds.get(getattr(cls, "keys", {}).get(key, key), "")
-    return any(word in kind.lower() for word in ("tuple", "list", "sequence", "mapping", "dict"))
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    field = fields.get(getattr(cls, "keys", {}).get(key, key))
+    if field is None:
+        return False
+    # a key of any type that is empty by default holds bounds, columns or the like
+    if str(field.type) == "Any":
+        return field.default is None
+    kind = str(field.type).lower()
+    return any(word in kind for word in ("tuple", "list", "sequence", "mapping", "dict"))
 
 
 def known_top_level() -> list[str]:
@@ -134,13 +142,18 @@ def digest(facts: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
 
-def _privacy(config: dict[str, Any]) -> dict[str, str]:
+def _privacy(config: dict[str, Any]) -> dict[str, Any]:
     for key in config:
-        if key not in ("name", "relation"):
-            raise UnknownKey(f"privacy.{key}", ["privacy.relation"])
+        if key not in ("name", "relation", "population"):
+            raise UnknownKey(f"privacy.{key}", ["privacy.relation", "privacy.population"])
     name = checks.choice("privacy", config.get("name"), PRIVACY_KINDS)
     relation = checks.choice("privacy.relation", config.get("relation", "replace_one"), RELATIONS)
-    return {"name": name, "relation": relation}
+    given = config.get("population", "auto")
+    population = checks.auto_or(checks.integer, "privacy.population", given, low=1, high=2**31)
+    if population is not None and relation == "replace_one":
+        allowed = "is for relation add_remove; under replace_one n is public"
+        raise InputError("privacy.population", given, allowed)
+    return {"name": name, "relation": relation, "population": population}
 
 
 def _delta(value: Any, privacy: str) -> float | None:
@@ -163,7 +176,18 @@ def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in ("format", "out", "force")}
     if kept["loss"].get("name") == "auto":
         kept["loss"] = {"name": loss.name}
-    return kept
+    return canonical(kept)
+
+
+def canonical(value: Any) -> Any:
+    """Numbers in one form, so that 1, 1.0 and 1e0 name one cell (and draw the same noise)."""
+    if isinstance(value, dict):
+        return {key: canonical(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [canonical(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
 
 
 def _check_task(cell: Cell) -> None:

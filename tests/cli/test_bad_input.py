@@ -35,7 +35,7 @@ CASES = {
     "dataset=breast_cancr": "breast_cancer",
     "dataset.rows=units": "unit",
     "dataset.scaling=minmax": "unsafe_scaling",
-    "loss=squared": "hinge, logistic",
+    "loss=squared": "binary losses: hinge",
     "loss=logstic": "logistic",
     "ridge=-1": ">= 0",
     "calibration=loose": "tight",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -244,3 +246,117 @@ def test_manifest_says_where_the_numbers_come_from(dperm, tmp_path):
     assert manifest["argv"][:1] == ["dataset=synthetic_logistic"]
     assert manifest["versions"]["dperm"]
     assert len(manifest["cells"]) == 1
+
+
+@pytest.mark.parametrize("word", ["epsilon=1", "epsilon=1.0", "epsilon=1e0", "epsilon=[1.0]"])
+def test_equal_numbers_are_one_cell(dperm, word):
+    words = ("run", *TINY, "--cfg", "job")
+    assert dperm(*words, word).out == dperm(*words).out
+    assert len(dperm(*words, "epsilon=[1,1.0]").rows) == 1
+
+
+def test_label_maps_with_quoted_keys_and_regression_bounds(dperm, tmp_path):
+    lines = ["a,b,target"] + [f"{i % 7},{i % 5},{i % 2}" for i in range(40)]
+    (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+    words = ("run", "dataset=csv", "dataset.path=mine.csv", "dataset.target=target", "trials=1")
+    done = dperm(*words, 'dataset.labels={"1": 1, "*": -1}', "format=json")
+    assert done.rows[0]["status"] == "ok", done.err
+    bounds = ("dataset.task=regression", "dataset.target_bounds=[0,2]", "dataset.columns=[a,b]")
+    done = dperm(*words, *bounds, "format=json")
+    assert [row["metric"] for row in done.rows] == ["r2"], done.err
+
+
+def test_files_of_somebody_else_are_left_alone(dperm, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "table.csv").write_text("precious\n")
+    done = dperm("run", *TINY, "trials=1", "out=mine")
+    assert done.code == 2
+    assert "table.csv" in done.err
+    assert os.listdir(tmp_path / "mine") == ["table.csv"]
+    assert dperm("run", *TINY, "trials=1", "out=mine/table.csv").code == 2
+
+
+def test_an_unusable_cache_costs_time_only(dperm, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path / "file"))
+    done = dperm("run", *TINY, "trials=1", "format=json")
+    assert done.code == 0
+    assert done.rows[0]["status"] == "ok"
+    assert "cache is not used" in done.err
+
+
+def test_report_of_a_damaged_record_says_so(dperm, tmp_path):
+    dperm("run", *TINY, "epsilon=[0.5,5]", "out=here")
+    records = tmp_path / "here" / "records"
+    path = records / sorted(os.listdir(records))[0]
+    path.write_bytes(path.read_bytes()[:-1])
+    done = dperm("report", "here")
+    assert done.code == 3
+    assert "damaged" in done.err
+    table = dperm("run", *TINY, "epsilon=[0.5,5]", "out=here").out
+    assert dperm("report", "here").out == table
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
+@pytest.mark.parametrize("words", [["--help"], ["list"]])
+def test_a_full_standard_output_is_one_line(words):
+    command = [sys.executable, "-m", "dperm_cli", *words]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_population_under_add_remove(dperm):
+    words = ("run", *TINY, "mechanism=noisy_gd", "privacy.relation=add_remove", "format=json")
+    (auto,) = dperm(*words).rows
+    assert (auto["population"], auto["population_source"]) == (auto["n"], "from the data")
+    done = dperm(*words[:-1], "privacy.population=100")
+    assert "disclosed" not in done.out
+    assert "disclosed" in dperm(*words[:-1]).out
+    (declared,) = dperm(*words, "privacy.population=100").rows
+    assert (declared["n"], declared["population"]) == (60, 100)
+    assert declared["population_source"] == "declared"
+    assert declared["delta"] == pytest.approx(1e-4)
+    assert dperm(*words, "privacy.population=59").code == 2
+    assert dperm("run", *TINY, "privacy.population=100").code == 2
+
+
+def test_nothing_in_a_plan_follows_n_when_the_population_is_declared(dperm):
+    def plan(n):
+        done = dperm(
+            "run", "dataset=synthetic_logistic", f"dataset.n={n}", "dataset.p=3", "trials=1",
+            "-m", "mechanism=noisy_gd,noisy_sgd", "mechanism.steps=50", "ridge=0.1",
+            "privacy.relation=add_remove", "privacy.population=64", "format=json",
+        )  # fmt: skip
+        return [
+            [row[key] for key in ("delta", "noise_scale", "steps", "settings", "reason")]
+            for row in done.rows
+        ]
+
+    assert plan(60) == plan(61)
+
+
+def test_other_data_draw_other_noise(dperm, tmp_path):
+    """Two versions of a file under one configuration must not share noise that cancels."""
+    import pyarrow.parquet as pq
+
+    thetas = []
+    for last in ("0.5", "-0.5"):
+        lines = ["a,b,label"] + ["0.1,0.2,1", "0.3,-0.2,-1"] * 20 + [f"{last},0.1,1"]
+        (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+        dperm(
+            "run", "dataset=csv", "dataset.path=mine.csv", "dataset.target=label", "trials=1",
+            "dataset.test_fraction=0", f"out=out{last}", "epsilon=0.01", "mechanism.steps=1",
+        )  # fmt: skip
+        (name,) = os.listdir(tmp_path / f"out{last}" / "records")
+        record = pq.read_table(tmp_path / f"out{last}" / "records" / name)
+        thetas.append(record["theta"].to_pylist()[0])
+    # at epsilon 0.01 the noise is hundreds of times one record: equal noise would show
+    assert math.dist(*thetas) > 0.05 * math.hypot(*thetas[0])
+
+
+def test_noise_beyond_the_generators_range_is_refused(dperm):
+    done = dperm("run", *TINY, "mechanism.steps=1", "epsilon=[1,100]", "format=json")
+    assert [row["status"] for row in done.rows] == ["ok", "unsupported"]
+    assert "bounded range" in done.rows[1]["reason"]

@@ -337,3 +337,10 @@ def test_replace_one_conventions_of_dp_accounting():
     doubled = dp.SelfComposedDpEvent(dp.GaussianDpEvent(84.494 / 2), 100)
     renyi = RdpAccountant(neighboring_relation=relation).compose(doubled).get_epsilon(1e-6)
     assert own < renyi == pytest.approx(1.078057, rel=1e-4)
+
+
+def test_tiny_rates_and_shifts_do_not_round_to_zero():
+    """The total variation here is 1.3e-11 (normal limit of nearly normal steps): no free lunch."""
+    event = SampledGaussian(1.0, 7.07e-8, 1, 790259620, "poisson", 131998888880)
+    assert account((event,), delta=9.08e-12, relation="add_remove").epsilon > 0.0
+    assert account((event,), delta=1.4e-11, relation="add_remove").epsilon == 0.0

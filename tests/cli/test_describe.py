@@ -1,0 +1,33 @@
+"""`dperm describe`: facts of a problem, before any budget is spent."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+TINY = ("dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3")
+
+
+def test_facts_and_picture(dperm, tmp_path):
+    done = dperm("describe", *TINY, "format=json", "out=here")
+    assert done.code == 0, done.err
+    (facts,) = done.rows
+    assert (facts["n"], facts["p"], facts["radius"], facts["diameter"]) == (60, 3, 10, 20)
+    assert facts["optimum_gap"] <= 1e-6 * facts["floor_excess_risk"]
+    # E|g| in three dimensions is 2 sqrt(2 / pi)
+    assert facts["width"] == pytest.approx(10 * 1.5957691216, rel=1e-9)
+    assert set(facts["mechanisms"]) == {"noisy_gd", "noisy_sgd"}
+    assert all(row["supported"] for row in facts["mechanisms"]["noisy_sgd"])
+    assert set(os.listdir(tmp_path / "here")) == {"problem.pdf", "problem.svg", "problem.png"}
+
+
+def test_says_why_a_mechanism_is_not_supported(dperm):
+    done = dperm("describe", *TINY, "privacy.relation=add_remove", "out=here")
+    assert "no: fixed-size batches need relation replace_one" in done.out
+
+
+def test_takes_one_problem(dperm, tmp_path):
+    done = dperm("describe", *TINY, "loss=[logistic,hinge]")
+    assert done.code == 2
+    assert os.listdir(tmp_path) == []
