@@ -118,7 +118,7 @@ class ApproxLowerOrder:
 
     def value(self, at: Setting) -> float:
         spec = at.spec
-        scale = spec.lipschitz * spec.constraint.diameter
+        scale = spec.lipschitz * spec.constraint.least_diameter
         return scale * min(spec.n, math.sqrt(spec.p) / at.budget.epsilon)
 
 
@@ -152,7 +152,7 @@ class TwoPointLower:
             k * (1.0 - _total_variation(k * step, budget.epsilon, budget.delta))
             for k in _candidates(last)
         )
-        return max(0.0, best) * spec.lipschitz * spec.constraint.diameter / 2.0
+        return max(0.0, best) * spec.lipschitz * spec.constraint.least_diameter / 2.0
 
 
 BOUNDS: tuple[Bound, ...] = (

@@ -74,6 +74,11 @@ class Constraint(Protocol):
         """sup of |theta - theta'| over the set."""
         ...
 
+    @property
+    def least_diameter(self) -> float:
+        """A distance that two points of the set have; ``diameter`` wherever that is exact."""
+        ...
+
     def project(self, theta: np.ndarray) -> np.ndarray:
         """Euclidean projection of each row of [..., p]."""
         ...

@@ -204,3 +204,28 @@ def test_sets_are_values(name):
     assert one != build(name, 3, 1.8)
     assert one.p == 3
     assert build(name, 0).p == 1
+
+
+@every
+def test_two_points_are_as_far_apart_as_the_least_diameter(case):
+    """What a lower bound on a risk is built on must not exceed a distance inside the set."""
+    c = CASES[case]
+    least = c.least_diameter
+    assert 0.0 <= least <= c.diameter * (1 + 1e-9)
+    rng = np.random.default_rng(3)
+    ends = c.lmo(np.vstack([np.eye(c.p), -np.eye(c.p), rng.standard_normal((200, c.p))]))
+    corners = c.vertices()
+    ends = ends if corners is None or len(corners) > 500 else np.vstack([ends, corners])
+    reached = max(float(np.max(np.linalg.norm(ends - end, axis=1))) for end in ends)
+    if c.symmetric:  # a farthest point and its opposite are both in the set
+        far = c.project(np.full(c.p, 1e9))
+        reached = max(reached, 2.0 * float(np.linalg.norm(far)), 2.0 * _farthest(c, rng))
+    assert least <= reached * (1 + 1e-6)
+
+
+def _farthest(c, rng):
+    """The largest norm that repeated linear maximisation from random starts comes to."""
+    theta = rng.standard_normal((50, c.p))
+    for _ in range(200):
+        theta = c.lmo(-theta)
+    return float(np.max(np.linalg.norm(theta, axis=1)))

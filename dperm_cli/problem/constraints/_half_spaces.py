@@ -10,7 +10,7 @@ import numpy as np
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.constraints import _rounding
 from dperm_cli.problem.constraints._hull import FACET_DIMENSION, Hull, solve_nonnegative
-from dperm_cli.problem.constraints._set import ConvexSet, by_rows, length
+from dperm_cli.problem.constraints._set import ConvexSet, by_rows, length, reached_diameter
 
 _EXACT = 1e-9
 _CORNERS = 20_000
@@ -54,6 +54,10 @@ class HalfSpaces(ConvexSet):
             return self._corners.radius
         low, high = self._box
         return float(length(np.maximum(np.abs(low), np.abs(high))))
+
+    @cached_property
+    def least_diameter(self) -> float:  # type: ignore[override]
+        return self.diameter if self._corners is not None else reached_diameter(self)
 
     @cached_property
     def diameter(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.problem.constraints._quadric import Quadric
-from dperm_cli.problem.constraints._set import ConvexSet, gauge_by_cuts, length
+from dperm_cli.problem.constraints._set import ConvexSet, gauge_by_cuts, length, reached_diameter
 
 _STEPS = 2_000
 _SIGNS = 12
@@ -47,6 +47,10 @@ class LinearImage(ConvexSet):
             return 2.0 * self.radius
         sides = self.support(np.eye(self.p)) + self.support(-np.eye(self.p))
         return min(self._norm * self.inner.diameter, float(length(sides)))
+
+    @cached_property
+    def least_diameter(self) -> float:  # type: ignore[override]
+        return reached_diameter(self)
 
     @cached_property
     def inner_radius(self) -> float:

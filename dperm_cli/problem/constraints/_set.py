@@ -14,6 +14,12 @@ _CHUNK = 1024
 _CUTS = 200
 
 
+def reached_diameter(body: Any) -> float:
+    """The largest distance between the two extreme points of the set along an axis."""
+    axes = np.eye(body.p)
+    return float(np.max(length(body.lmo(axes) - body.lmo(-axes))))
+
+
 class ConvexSet:
     """A compact convex set in R^p; a subclass gives at least project, lmo and the sizes.
 
@@ -34,6 +40,14 @@ class ConvexSet:
     def diameter(self) -> float:
         """sup of |theta - theta'| over the set; twice the radius for C = -C."""
         return 2.0 * self.radius
+
+    @property
+    def least_diameter(self) -> float:
+        """A distance that two points of the set have: the diameter wherever that is exact.
+
+        What a lower bound on a risk may be built on, where ``diameter`` is itself an upper bound.
+        """
+        return self.diameter
 
     @property
     def inner_radius(self) -> float:
@@ -129,6 +143,11 @@ class Delegate(ConvexSet):
     def diameter(self) -> float:
         """sup of |theta - theta'| over the set."""
         return self.body.diameter
+
+    @property
+    def least_diameter(self) -> float:
+        """A distance that two points of the set have."""
+        return self.body.least_diameter
 
     @property
     def inner_radius(self) -> float:

@@ -14,7 +14,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.constraints import _inner
 from dperm_cli.problem.constraints._roots import rising_crossing
-from dperm_cli.problem.constraints._set import ConvexSet, dimension, length, unit
+from dperm_cli.problem.constraints._set import ConvexSet, dimension, length, reached_diameter, unit
 
 _FAR = 1e10
 _TIE = 4e-15
@@ -70,6 +70,13 @@ class Intersection(ConvexSet):
     def diameter(self) -> float:
         """At most K's and that of the ball within K's affine hull."""
         return min(self._set.diameter, 2.0 * self._ball_within)
+
+    @cached_property
+    def least_diameter(self) -> float:  # type: ignore[override]
+        """Both sets symmetric: twice the smaller radius, both of them reached."""
+        if self._set.symmetric:
+            return min(self._set.least_diameter, 2.0 * self.ball)
+        return reached_diameter(self)
 
     @cached_property
     def inner_radius(self) -> float:
