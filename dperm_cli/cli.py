@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dperm_cli import __version__
 from dperm_cli.core.errors import EXIT_INPUT, EXIT_OK, EXIT_STORAGE, DpermError, InputError
+
+EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
 
 HELP = """\
 dperm {version}: differentially private convex empirical risk minimization
@@ -29,16 +35,20 @@ three examples
 
 options of every verb: -h, --help; --debug shows the traceback of an error
 `dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed, 2 bad input, 3 storage,
-130 interrupted (finished cells are kept)."""
+130 interrupted and 143 terminated (finished cells are kept)."""
 
 DESCRIBE_HELP = """\
 usage: dperm describe [KEY=VALUE ...]
 
-Takes the keys of `dperm run` that make a problem (dataset, loss, constraint, ridge, privacy) and
-prints its constants, certified optimum and floor, what each mechanism could do with it and
-what the bounds promise, and draws a picture. Nothing is released."""
+Takes the keys of `dperm run` that make a problem (dataset, loss, constraint, ridge, lasso,
+privacy) and prints its constants, certified optimum and floor, what each mechanism could do with
+it and what the bounds promise, and draws a picture. Nothing is released."""
 
 VERBS = ("run", "describe", "report", "list", "data", "warmup", "completion")
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, from a batch system or a container that ends: what is finished stays."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -47,8 +57,9 @@ def main(argv: list[str] | None = None) -> int:
     debug = "--debug" in arguments
     arguments = [word for word in arguments if word != "--debug"]
     try:
-        code = dispatch(arguments)
-        sys.stdout.flush()
+        with _termination():
+            code = dispatch(arguments)
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         _silence_stdout()
@@ -59,14 +70,35 @@ def main(argv: list[str] | None = None) -> int:
         _silence_stdout()
         print(f"dperm: {error.strerror or error}", file=sys.stderr)
         return EXIT_STORAGE
-    except KeyboardInterrupt:
-        print("interrupted; finished cells are kept", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        ended = isinstance(error, Terminated)
+        word = "terminated" if ended else "interrupted"
+        print(f"{word}; finished cells are kept", file=sys.stderr)
+        return EXIT_TERMINATED if ended else EXIT_INTERRUPTED
     except DpermError as error:
         if debug:
             raise
         print(f"dperm: {error}", file=sys.stderr)
         return error.exit_code
+
+
+@contextmanager
+def _termination() -> Iterator[None]:
+    """While the block runs, SIGTERM is raised in it as Ctrl-C is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        # a second one must not break into the way out
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -118,7 +150,7 @@ def _list(arguments: list[str]) -> int:
     from dperm_cli.core.help import listing
 
     if _wants_help(arguments):
-        print("usage: dperm list [dataset|loss|constraint|privacy|mechanism]")
+        print("usage: dperm list [--config-dir DIR] [dataset|loss|constraint|privacy|mechanism]")
         return EXIT_OK
     print(listing(arguments))
     return EXIT_OK

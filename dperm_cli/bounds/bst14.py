@@ -112,8 +112,8 @@ class ApproxLowerOrder:
     constant: ClassVar[str] = "order"
 
     def applies(self, at: Setting) -> str | None:
-        if at.spec.strong_convexity > 0:
-            return "is for losses that are not strongly convex"
+        if not at.spec.regulariser.vanishes:
+            return "is for losses without a regulariser"
         return None if at.kind == "approx" else "is for (epsilon, delta) guarantees"
 
     def value(self, at: Setting) -> float:
@@ -138,8 +138,8 @@ class TwoPointLower:
     constant: ClassVar[str] = "explicit"
 
     def applies(self, at: Setting) -> str | None:
-        if at.spec.strong_convexity > 0:
-            return "is for losses that are not strongly convex"
+        if not at.spec.regulariser.vanishes:
+            return "is for losses without a regulariser"
         return None
 
     def value(self, at: Setting) -> float:

@@ -33,6 +33,16 @@ def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
     return found
 
 
+def values(line: str) -> tuple[str, ...]:
+    """The words that a ``key: default  # a | b: meaning`` line offers for its key, if any."""
+    default, _, comment = line.partition(" #")
+    if default.partition(":")[2].strip() in ("true", "false"):
+        return ("true", "false")
+    listed = comment.split(":")[0].split("|") if "|" in comment else []
+    words = [part.split("(")[0].strip() for part in listed]
+    return tuple(word for word in words if word and " " not in word)
+
+
 def top_level() -> tuple[str, ...]:
     """The ``key: default  # meaning`` lines of the main configuration."""
     lines = _main()

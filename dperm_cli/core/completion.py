@@ -39,7 +39,7 @@ def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
         found = (
             ("list", "path", "fetch", "verify") if len(typed) == 1 else catalogue.choices("dataset")
         )
-    elif typed[0] == "run":
+    elif typed[0] in ("run", "describe"):
         found = _run_words(typed[1:], prefix)
     elif typed[0] == "completion":
         found = ("bash",)
@@ -49,17 +49,24 @@ def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
 
 
 def _run_words(typed: list[str], prefix: str) -> list[str]:
-    group, equals, values = prefix.partition("=")
+    group, equals, typed_values = prefix.partition("=")
     if equals and group in catalogue.GROUPS:
-        head = values.rpartition(",")[0]
+        head = typed_values.rpartition(",")[0]
         head = f"{head}," if head else ""
         return [f"{group}={head}{name}" for name in catalogue.choices(group)]
-    chosen = dict(word.split("=", 1) for word in typed if "=" in word)
+    lines = _key_lines(dict(word.split("=", 1) for word in typed if "=" in word))
+    if equals:
+        return [f"{group}={word}" for word in catalogue.values(lines.get(group, ""))]
+    found = [f"{name}=" for name in (*catalogue.GROUPS, *lines)]
+    return [*found, "-m", "--config-dir", "--cfg", "--help"]
+
+
+def _key_lines(chosen: dict[str, str]) -> dict[str, str]:
+    """Every key that may be set beside these choices, with its line of the configuration."""
     defaults = catalogue.defaults()
-    found = [f"{group}=" for group in catalogue.GROUPS]
-    found += [f"{line.split(':')[0]}=" for line in catalogue.top_level()]
+    found = {line.split(":")[0]: line for line in catalogue.top_level()}
     for group in catalogue.GROUPS:
         choice = catalogue.choices(group).get(chosen.get(group, defaults[group]))
-        keys = choice.keys if choice else ()
-        found += [f"{group}.{line.split(':')[0]}=" for line in keys]
-    return [*found, "-m", "--config-dir", "--cfg", "--help"]
+        for line in choice.keys if choice else ():
+            found[f"{group}.{line.split(':')[0]}"] = line
+    return found

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import textwrap
+
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import InputError
+
+_PAGE = 100
+_SETTING = 32
 
 RUN_HEAD = """\
 usage: dperm run [-m] [--config-dir DIR] [--cfg job] [KEY=VALUE ...]
@@ -39,22 +45,51 @@ def run_help() -> str:
 
 
 def listing(arguments: list[str]) -> str:
-    """The text of ``dperm list [group]``."""
-    if not arguments:
-        return "\n\n".join(_group(group, keys=False) for group in catalogue.GROUPS)
-    for word in arguments:
+    """The text of ``dperm list [--config-dir DIR] [group ...]``."""
+    groups, folder = _operands(arguments)
+    for word in groups:
         if word not in catalogue.GROUPS:
             allowed = f"must be one of {', '.join(catalogue.GROUPS)}"
             raise InputError("group", word, allowed, catalogue.GROUPS)
-    return "\n\n".join(_group(group, keys=True) for group in arguments)
+    shown = groups or catalogue.GROUPS
+    return "\n\n".join(_group(group, folder, keys=bool(groups)) for group in shown)
 
 
-def _group(group: str, keys: bool) -> str:
-    found = catalogue.choices(group)
+def _operands(arguments: list[str]) -> tuple[list[str], str | None]:
+    """(groups, the folder that --config-dir names)."""
+    words, groups, folder = list(arguments), [], None
+    while words:
+        flag, equals, value = words.pop(0).partition("=")
+        if flag in ("--config-dir", "-cd"):
+            folder = value if equals else words.pop(0) if words else ""
+            if not os.path.isdir(folder):
+                raise InputError("--config-dir", folder, "must be an existing folder")
+        elif flag.startswith("-"):
+            raise InputError("option", flag, "must be --config-dir", ["--config-dir"])
+        else:
+            groups.append(flag + equals + value)
+    return groups, folder
+
+
+def _group(group: str, folder: str | None, keys: bool) -> str:
+    found = catalogue.choices(group, folder)
     width = max((len(name) for name in found), default=0) + 2
     lines = [f"{group}="]
     for choice in found.values():
-        lines.append(f"  {choice.name:<{width}}{choice.summary}")
+        lines += _wrapped(choice.summary, f"  {choice.name:<{width}}")
         if keys:
-            lines += [f"  {'':<{width}}  {group}.{key}" for key in choice.keys]
+            lines += [part for key in choice.keys for part in _key(f"{group}.{key}")]
     return "\n".join(lines)
+
+
+def _key(line: str) -> list[str]:
+    """``key: default`` in one column and its meaning in another."""
+    setting, _, meaning = line.partition(" #")
+    return _wrapped(meaning.strip(), f"      {setting.rstrip():<{_SETTING}}  ")
+
+
+def _wrapped(text: str, head: str) -> list[str]:
+    """The text after its head, on as many lines as the page's width takes."""
+    parts = textwrap.wrap(text, max(_PAGE - len(head), 40), break_on_hyphens=False) or [""]
+    rest = [" " * len(head) + part for part in parts[1:]]
+    return [(head + parts[0]).rstrip(), *rest]

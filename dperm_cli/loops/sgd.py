@@ -4,7 +4,8 @@ Step t = 0, 1, ... of every chain (trial) is
 
     g      = sum over the batch of slope(<x_i, theta>; y_i) x_i
     value  = (population / batch) g + (population * ridge) theta
-    theta <- project(theta - eta(t + 1) (value + noise_scale N(0, I)))
+    noisy  = value + noise_scale N(0, I) [+ (population * lasso) sign(theta)]
+    theta <- project(theta - eta(t + 1) noisy)
 
 with each product and each sum rounded on its own, in this order: a plain loop that uses ``Rows``,
 ``learning_rate``, ``batch_gradient`` and ``update`` of this file has the same bits. A chain's
@@ -52,8 +53,8 @@ class Rows(NamedTuple):
 
 class Rule(NamedTuple):
     """The numbers of a run (see ``run``): factor = population / batch, decay = population * ridge,
-    ``averaged_from`` the first step whose iterate enters the average, and ``loss_width`` what
-    ``slopes`` needs of the loss beside its code."""
+    pull = population * lasso, ``averaged_from`` the first step whose iterate enters the average,
+    and ``loss_width`` what ``slopes`` needs of the loss beside its code."""
 
     loss_code: int
     set_code: int
@@ -68,6 +69,7 @@ class Rule(NamedTuple):
     batch: int
     skip_rate: float
     loss_width: float
+    pull: float
 
 
 def rows(x: np.ndarray | sparse.csr_array, y: np.ndarray) -> Rows:
@@ -191,6 +193,19 @@ def _move(rule, eta, theta, c, weight, x, i, left, right, at):
 
 
 @inlined
+def _move_pulled(rule, eta, theta, c, g, left, right, at):
+    """``_move`` along g [1, p] and the lasso's subgradient."""
+    p = theta.shape[1]
+    pairs = (p + 1) // 2
+    for k in range(p):
+        old = theta[c, k]
+        noise = left[c, at + k] if k < pairs else right[c, at + k - pairs]
+        noisy = rule.factor * g[0, k] + rule.decay * old + rule.noise_scale * noise
+        sign = 1.0 if old > 0.0 else (-1.0 if old < 0.0 else 0.0)
+        theta[c, k] = old - eta * (noisy + rule.pull * sign)
+
+
+@inlined
 def _project_all(rule, theta, work):
     """Project every chain; the ball's divisions are made side by side."""
     chains, p = theta.shape
@@ -253,7 +268,7 @@ def _block_of_records(x, y, rule, start, count, theta, total, left, right, chose
 def _block_of_batches(
     rows, rule, start, count, theta, total, keys, left, right, chosen, seen, out, g
 ):  # fmt: skip
-    """``count`` steps of any batch, dense or sparse; one-record batches were drawn before."""
+    """``count`` steps of any kind; one-record batches were drawn before."""
     pairs = (theta.shape[1] + 1) // 2
     has_csr, x, indptr, columns, values, y = rows
     for s in range(count):
@@ -274,7 +289,10 @@ def _block_of_batches(
                 has_csr, x, indptr, columns, values, y, theta, c, out, size,
                 rule.loss_code, rule.loss_width, g,
             )  # fmt: skip
-            _move(rule, eta, theta, c, 1.0, g, 0, left, right, s * pairs)
+            if rule.pull > 0.0:
+                _move_pulled(rule, eta, theta, c, g, left, right, s * pairs)
+            else:
+                _move(rule, eta, theta, c, 1.0, g, 0, left, right, s * pairs)
             project_row(rule.set_code, rule.size, theta, c)
         if start + s >= rule.averaged_from:
             _accumulate(theta, total)
@@ -302,7 +320,7 @@ def _advance(rows, rule, theta, total, noise_keys, index_keys, offset, pair, t0,
             noise_keys, index_keys, rule, np.uint64(start), offset, pair, count * pairs, count,
             left, right, chosen,
         )  # fmt: skip
-        if one and not rows.has_csr:
+        if one and not rows.has_csr and rule.pull == 0.0:
             _block_of_records(rows.x, rows.y, rule, start, count, theta, total, left, right, chosen)
         else:
             _block_of_batches(
@@ -348,6 +366,7 @@ def start(
     eta_kind: int,
     eta0: float,
     ridge: float = 0.0,
+    lasso: float = 0.0,
     average: int = LAST,
     loss_width: float = 0.0,
 ) -> State:
@@ -359,7 +378,7 @@ def start(
         factor=population / batch, decay=float(population * ridge), noise_scale=float(noise_scale),
         eta_kind=int(eta_kind), eta0=float(eta0), averaged_from=first,
         population=int(population), batch=int(batch), skip_rate=float(rate),
-        loss_width=float(loss_width),
+        loss_width=float(loss_width), pull=float(population * lasso),
     )  # fmt: skip
     theta = np.array(theta0, dtype=np.float64, order="C", ndmin=2)
     keys = [np.array(k, dtype=np.uint64, order="C") for k in (noise_keys, index_keys)]
@@ -442,7 +461,7 @@ def run(
     steps : number of updates (Alg. 1 makes n^2 - 1).
     population, batch, poisson : n, records a step, and how they are drawn (``indices.batch``).
     eta_kind, eta0 : the learning rate (``learning_rate``), in units of theta per gradient sum.
-    ridge : each record's loss has the term ridge / 2 |theta|^2.
+    ridge, lasso : each record's loss has the terms ridge / 2 |theta|^2 and lasso |theta|_1.
     average : LAST iterate; AVERAGE of the iterates after every step; SUFFIX_AVERAGE of those after
         steps steps // 2 onwards.
     loss_width : the half-width of a huberized loss; the others ignore it.

@@ -12,6 +12,8 @@ The time is the least of three, all of them revised at every step:
  - the time after which noise costs as much as descending gains, GAIN |mean gradient|^2 /
    (curvature nu^2), or STAY times the moment this was reached, if that is more;
  - once the boundary was reached after time b, max(AFTER, s^AFTER_DECAY) b.
+A step is at most the largest stable one, which is a public fact where the loss is smooth and is
+measured by ``Secants`` where it has kinks.
 """
 
 from __future__ import annotations
@@ -37,6 +39,10 @@ WARM = 0.1  # share of the steps over which the step size grows
 SHAPE = 0.5  # afterwards it falls as (1 - t/T)^SHAPE
 LEAST = 1.0  # share of the time that is spread over the steps even when it is used up
 LEAST_AFTER = 0.5  # the same once the boundary was reached
+FORGET = 0.7  # weight of a difference of gradients, from one step to the next
+CERTAIN = 3.0  # standard deviations of noise that are taken off a measured curvature
+SHARE = 0.3  # of the inverse of that curvature
+REGROW = 1.02  # a step
 TAIL = 4.0  # weight ~ k^(TAIL - 1) of iterate k since descending stopped to gain
 
 
@@ -92,9 +98,11 @@ class Pace:
         self._shape = (1.0 - u) ** SHAPE
         self._left = np.cumsum(self._shape[::-1])[::-1]
         self._warm = np.minimum(1.0, u / WARM)
+        self._secants = None if math.isfinite(facts.largest_step) else Secants(trials)
+        self._eta = np.zeros(trials)
 
-    def next(self, noisy: np.ndarray) -> np.ndarray:
-        """The time to follow this noisy gradient [trials, p] for."""
+    def next(self, noisy: np.ndarray, query: np.ndarray | None = None) -> np.ndarray:
+        """The time to follow this noisy gradient, taken at ``query``, for; both [trials, p]."""
         step, self._done = self._done, self._done + 1
         target = self._target(*self._measure(noisy))
         # a time that falls below what was spent must not end the descent: the steps that are
@@ -103,6 +111,11 @@ class Pace:
         left = np.maximum(target - self.elapsed, least * self._left[step] / self._left[0])
         eta = left * (self._shape[step] / self._left[step]) * self._warm[step]
         eta = np.minimum(eta, self.facts.largest_step / (1.0 - self.momentum))
+        if self._secants is not None and query is not None:
+            # the noise of a gradient moves the next query by (1 - m^2) eta
+            own = (1.0 - self.momentum**2) * self._eta * self.facts.p * self.facts.noise**2
+            stable = self._secants.stable_step(noisy, query, own, self.facts.noise)
+            self._eta = eta = np.minimum(eta, stable / (1.0 - self.momentum))
         self.elapsed = self.elapsed + eta
         return eta
 
@@ -151,3 +164,39 @@ class Pace:
         trust = doubt**2 / (spread**2 + doubt**2)
         present = (1.0 - trust) * expected + trust * np.maximum(seen, 0.0)
         return 2.0 * np.sqrt(self._signal) / (f.nu * math.sqrt(f.p)), present
+
+
+class Secants:
+    """The step that is stable along the path, from released gradients where a loss has kinks.
+
+    Differences of successive gradients over those of their queries, averaged with weights that
+    fall by FORGET a step, measure the curvature that the descent met; CERTAIN standard deviations
+    of their noise are taken off. The step is at most SHARE of its inverse, so that the steps shrink
+    at every crossing of a kink that many records share, and may grow again by REGROW a step. Where
+    noise hides the curvature there is no limit.
+    """
+
+    def __init__(self, trials: int) -> None:
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+        self._rise, self._run, self._noise = np.zeros((3, trials))
+        self._stable = np.full(trials, np.inf)
+
+    def stable_step(
+        self, noisy: np.ndarray, query: np.ndarray, own: np.ndarray, noise: float
+    ) -> np.ndarray:
+        """The limit [trials]; ``own`` is what a gradient's noise adds to the product of the
+        differences by having moved the query itself, on average."""
+        last, self._last = self._last, (noisy, query.copy())
+        if last is None:
+            return self._stable
+        moved = query - last[1]
+        length2 = np.sum(moved**2, axis=1)
+        self._rise = FORGET * self._rise + np.sum(moved * (noisy - last[0]), axis=1) - own
+        self._run = FORGET * self._run + length2
+        self._noise = FORGET**2 * self._noise + 2.0 * noise**2 * length2
+        certain = self._rise - CERTAIN * np.sqrt(self._noise)
+        found = np.where(
+            certain > 0, SHARE * self._run / np.where(certain > 0, certain, 1.0), np.inf
+        )
+        self._stable = np.minimum(REGROW * self._stable, found)
+        return self._stable

@@ -110,16 +110,18 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
         sensitivity=event.sensitivity(plan.guarantee.relation),
     )
     project, momentum = spec.constraint.project, plan.settings["momentum"]
+    penalty = spec.penalty
     theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
     query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
     pace = _pace(view, plan, theta)
     for step in range(plan.steps):
         noisy = noise.add(view.gradient_sum(query), step)
-        # the ridge depends on no record: it is added to what was released
-        noisy = noisy + spec.n * spec.ridge * query
+        # the regulariser depends on no record: it is added to what was released
+        noisy = noisy + penalty.subgradient(query)
         sums["uniform"] += query
         sums["suffix"] += query * (step >= plan.steps // 2)
-        eta = pace.next(noisy) if pace else np.broadcast_to(plan.settings["step_size"], gate.trials)
+        constant = np.broadcast_to(plan.settings["step_size"], gate.trials) if not pace else None
+        eta = pace.next(noisy, query) if pace else constant
         moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
         query, theta = project(moved + momentum * (moved - theta)), moved
         if pace:
@@ -135,7 +137,7 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
 
 
 def theory_step(spec: ProblemSpec, scale: float, steps: int) -> float:
-    """D / sqrt(T (n^2 L^2 + p sigma^2)), the ridge counted in L: minimises ``theory_bound``."""
+    """D / sqrt(T (n^2 L^2 + p sigma^2)), L with the regulariser: minimises ``theory_bound``."""
     return spec.constraint.diameter / math.sqrt(steps * _second_moment(spec, scale))
 
 
@@ -156,17 +158,21 @@ def _pace(view: CentralView, plan: Plan, start: np.ndarray) -> Pace | None:
     reach = float(np.linalg.norm(spec.constraint.centre()))
     gradient = view.loss.lipschitz(replace(spec.bounds, radius=reach))
     smooth = spec.smoothness or None  # a linear loss has no curvature to go by
-    # a kink in z is felt over a range of margins of the size of the targets
-    reach_of_kink = spec.row_bound if spec.task == "location" else spec.target_bound
-    curvature = spec.lipschitz * spec.row_bound / reach_of_kink if smooth is None else smooth
+    # a kink is felt over a range of margins of the size of the targets, or in all directions
+    # over a range of the size of the rows
+    location = spec.task == "location"
+    rate = spec.p / spec.row_bound if location else spec.row_bound / spec.target_bound
+    curvature = spec.lipschitz * rate if smooth is None else smooth
+    # the lasso's kinks are felt over what a coordinate of a spread-out point is
+    kinks = spec.lasso * math.sqrt(spec.p) / spec.constraint.radius
     facts = Facts(
         steps=plan.steps,
         p=spec.p,
         noise=plan.noise_scale,
         diameter=spec.constraint.diameter,
-        curvature=spec.n * (curvature + spec.p * spec.ridge),
+        curvature=spec.n * (curvature + spec.p * (spec.ridge + kinks)),
         largest_step=math.inf if smooth is None else 1.0 / (spec.n * (smooth + spec.ridge)),
-        gradient_bound=spec.n * (gradient + spec.ridge * reach),
+        gradient_bound=spec.n * (gradient + spec.regulariser.lipschitz(reach, spec.p)),
     )
     return Pace(facts, start, plan.settings["momentum"])
 

@@ -152,7 +152,7 @@ class NoisySgd:
 
 
 def gradient_bound(spec: ProblemSpec, scale: float, batch: int, sampling: str) -> float:
-    """G with E |G_t|^2 <= G^2: sampling, ridge and noise together [BST14, Eq. 2].
+    """G with E |G_t|^2 <= G^2: sampling, regulariser and noise together [BST14, Eq. 2].
 
     A Poisson batch of mean m has E[size^2] / m^2 = 1 + (1 - m/n) / m; a fixed one has 1.
     """
@@ -181,6 +181,7 @@ def _compiled(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceS
         poisson=choice.sampling == "poisson",
         average=OUTPUTS.index(plan.settings["output"]),
         ridge=view.spec.ridge,
+        lasso=view.spec.lasso,
         progress=lambda done, total: progress.report("noisy_sgd", done, total),
     )
 
@@ -189,6 +190,7 @@ def _plain(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStre
     """The same loop one step at a time through the gate: same bits, a thousand times slower."""
     gradient, move, rule, spec = *_parts(view), _rule(view, plan), view.spec
     factor, decay = choice.population / choice.batch, choice.population * spec.ridge
+    pull = choice.population * spec.lasso
     theta = _start(view, noise.trials)
     total, kept = np.zeros_like(theta), 0
     averaged_from = {"last": plan.steps, "average": 0, "suffix_average": plan.steps // 2}
@@ -198,8 +200,8 @@ def _plain(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStre
             batch = choice.draw(trial, step)
             value[trial] = gradient(theta[trial], batch)
         eta = sgd.learning_rate(rule["eta_kind"], rule["eta0"], step + 1)
-        # the ridge part is a function of released values and cancels between neighbours
-        noisy = noise.add(factor * value + decay * theta, step)
+        # the regulariser is a function of released values and cancels between neighbours
+        noisy = noise.add(factor * value + decay * theta, step) + pull * np.sign(theta)
         for trial in range(noise.trials):
             move(theta[trial], noisy[trial], eta)
         if step >= averaged_from[plan.settings["output"]]:

@@ -233,6 +233,38 @@ class SmoothLoss(Block):
         return self._loss.slope(z, self._y)
 
 
+class NoLoss(Block):
+    """The loss that is zero."""
+
+    def __init__(self) -> None:
+        self.slacks, self.duals, self.d_slacks, self.d_duals = [], [], [], []
+
+    def weights(self, z: np.ndarray) -> Any:
+        return 0.0
+
+    def coefficients(self, z: np.ndarray, targets: Arrays) -> Any:
+        return 0.0
+
+    def aim(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
+        """Nothing moves."""
+
+    def value(self, step: float) -> float:
+        return 0.0
+
+    def value_slope(self) -> float:
+        return 0.0
+
+
+class Moduli:
+    """weight |z| in the form of a loss with kinks."""
+
+    def __init__(self, weight: float) -> None:
+        self._weight = weight
+
+    def pieces(self, y: np.ndarray) -> tuple[float, np.ndarray, float, float]:
+        return 1.0, np.zeros_like(y), self._weight, self._weight
+
+
 class PiecewiseLinearLoss(Block):
     """up * max(r, 0) + down * max(-r, 0) with r = sign z + offset.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.problem import _cone_losses, _cone_sets, _cones, _duals
 from dperm_cli.problem.problem import Problem
@@ -46,7 +48,8 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
     program, theta = _over_set(problem)
     to_dual = _cone_losses.describe(program, problem, theta)
     if problem.ridge > 0:
-        program.quadratic(theta, np.full(theta.size, problem.data.n * problem.ridge))
+        program.quadratic(theta, np.full(theta.size, problem.penalty.ridge))
+    _l1_norm(program, theta, problem.penalty.lasso, problem.constraint.radius)
     for equilibrate in (True, False):
         left = end - time.perf_counter()
         if left <= 0:
@@ -57,7 +60,7 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
 
 
 def _newton(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
-    """Minimise the quadratic model over the set, search the segment to it, and again.
+    """Minimise the quadratic model (and the l1 norm) over the set, search the segment, and again.
 
     The size of each cone program is that of theta alone, however many the records. Where the
     solver loses its digits, the model is held closer to the point with a proximal term.
@@ -79,14 +82,15 @@ def _newton(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
 def _model_minimiser(
     problem: Problem, here: np.ndarray, hessian: np.ndarray, damping: float, seconds: float
 ) -> np.ndarray | None:
-    gradient = problem.gradient(here)
-    steepness = float(np.linalg.norm(gradient))
+    gradient, lasso = _smooth_gradient(problem, here), problem.penalty.lasso
+    steepness = float(np.linalg.norm(gradient)) + lasso * math.sqrt(problem.p)
     if steepness == 0:
         return None
     hessian = hessian + damping * steepness * np.eye(len(here))
     program, theta = _over_set(problem)
     program.quadratic(theta, hessian)
     program.linear(theta, gradient - hessian @ here)
+    _l1_norm(program, theta, lasso, problem.constraint.radius)
     ahead = program.solve(1.0 / (steepness * problem.constraint.radius), seconds).point[theta]
     return problem.constraint.project(ahead) if np.all(np.isfinite(ahead)) else None
 
@@ -94,7 +98,9 @@ def _model_minimiser(
 def _searched(problem: Problem, here: np.ndarray, ahead: np.ndarray) -> np.ndarray | None:
     """The first point of a halving sequence from ``ahead`` to ``here`` that descends enough."""
     start = float(problem.objective(here))
-    slope = float(problem.gradient(here) @ (ahead - here))
+    moduli = float(np.sum(np.abs(ahead)) - np.sum(np.abs(here)))
+    slope = float(_smooth_gradient(problem, here) @ (ahead - here))
+    slope += problem.penalty.lasso * moduli
     rounding = 1e-14 * abs(start)
     if slope >= 0:
         return None
@@ -103,6 +109,44 @@ def _searched(problem: Problem, here: np.ndarray, ahead: np.ndarray) -> np.ndarr
         if float(problem.objective(point)) <= start + 0.1 * step * slope + rounding:
             return point
     return None
+
+
+def _smooth_gradient(problem: Problem, theta: np.ndarray) -> np.ndarray:
+    """Of the objective but for its l1 norm, [p]."""
+    return problem.data_gradient(theta) + problem.penalty.ridge * theta
+
+
+def l1_slope(problem: Problem, g: np.ndarray) -> np.ndarray | None:
+    """u in [-n lasso, n lasso]^p with min <g + u, theta> + (n ridge / 2) |theta|^2 over the set
+    about as large as it gets: the multipliers of that minimum with n lasso |theta|_1 for <u, .>.
+
+    None where the set has no conic form or the solver fails.
+    """
+    if not (_cone_sets.known(problem.constraint) and _cones.available()):
+        return None
+    penalty, radius = problem.penalty, problem.constraint.radius
+    program, theta = _over_set(problem)
+    program.linear(theta, g)
+    if penalty.ridge > 0:
+        program.quadratic(theta, np.full(theta.size, penalty.ridge))
+    low, high = _l1_norm(program, theta, penalty.lasso, radius)
+    size = float(np.linalg.norm(g)) + penalty.lipschitz(radius, problem.p)
+    multipliers = program.solve(1.0 / (size * radius)).multipliers
+    u = np.clip(multipliers[low] - multipliers[high], -penalty.lasso, penalty.lasso)
+    return u if np.all(np.isfinite(u)) else None
+
+
+def _l1_norm(
+    program: _cones.Program, theta: np.ndarray, weight: float, scale: float
+) -> tuple[slice, slice]:
+    """Add weight |v[theta]|_1 to the cost; the rows t - theta >= 0 and t + theta >= 0."""
+    if weight == 0:
+        return slice(0), slice(0)
+    moduli, eye = program.variables(theta.size, scale), sparse.eye_array(theta.size)
+    program.linear(moduli, weight)
+    zeros = np.zeros(theta.size)
+    low = program.add("nonnegative", [(eye, moduli), (-eye, theta)], zeros)
+    return low, program.add("nonnegative", [(eye, moduli), (eye, theta)], zeros)
 
 
 def _over_set(problem: Problem) -> tuple[_cones.Program, np.ndarray]:

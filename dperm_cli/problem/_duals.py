@@ -67,14 +67,14 @@ def _envelope_slopes(problem: Problem, theta: np.ndarray, width: float) -> np.nd
 
 
 def hessian(problem: Problem, theta: np.ndarray) -> np.ndarray:
-    """Of the objective, [p, p]."""
+    """Of the objective but for its l1 norm, [p, p]."""
     data, loss = problem.data, problem.loss
     if loss.name == "multinomial":
         matrix = _softmax_hessian(data.x, _probabilities(problem, theta))
     else:
         z = margins(theta, data)
         matrix = _gram(data.x, loss.curvature(z, data.y))  # type: ignore[attr-defined]
-    matrix[np.diag_indices(problem.p)] += data.n * problem.ridge
+    matrix[np.diag_indices(problem.p)] += problem.penalty.ridge
     return matrix
 
 

@@ -18,6 +18,8 @@ from dperm_cli.problem._barriers import (
     BARRIERS,
     Arrays,
     Block,
+    Moduli,
+    NoLoss,
     PiecewiseLinearLoss,
     SmoothLoss,
 )
@@ -60,13 +62,14 @@ class _State:
         data = problem.data
         loss: Any = problem.loss
         self._x: Any = data.x
-        self._ridge = data.n * problem.ridge
+        self._ridge, lasso = problem.penalty.ridge, problem.penalty.lasso
         self._system = NewtonSystem(data.x)
         self.theta, self.z = np.zeros(data.p), np.zeros(data.n)
         scale = float(np.sum(loss.value(self.z, data.y)))
         smooth = hasattr(loss, "curvature")
         barrier = BARRIERS[problem.constraint.name]
         in_set, in_loss = barrier.products(data.p), 0 if smooth else 2 * data.n
+        in_loss += 2 * data.p if lasso > 0 else 0
         # One product for the whole set is soon outrun by the loss's many: it is given more weight.
         weight = math.sqrt(max(in_loss, 1)) if in_set == 1 else 1.0
         mu = max(scale, 1e-6 * data.n) / (weight * in_set + in_loss)
@@ -74,8 +77,10 @@ class _State:
         self.loss = term(loss, data.y, mu)
         self.set = barrier(problem.constraint, weight * mu)
         self.set.weight = weight
+        # the lasso is a loss with kinks whose records are the coordinates
+        self.l1 = PiecewiseLinearLoss(Moduli(lasso), self.theta, mu) if lasso > 0 else NoLoss()
         self._weights = weight * in_set + in_loss
-        self._blocks: tuple[Block, Block] = (self.loss, self.set)
+        self._blocks: tuple[Block, Block, Block] = (self.loss, self.set, self.l1)
 
     def advance(self, gap: float) -> bool:
         """One iteration; False when rounding allows no further step."""
@@ -105,15 +110,18 @@ class _State:
 
     def _factor(self) -> Solver:
         b, c, w = self.set.matrix(self.theta)
-        return self._system.factor(self.loss.weights(self.z), b + self._ridge, c, w)
+        b = b + self._ridge + self.l1.weights(self.theta)
+        return self._system.factor(self.loss.weights(self.z), b, c, w)
 
     def _direction(self, solver: Solver, targets: list[Arrays]) -> _Direction:
         slopes = self.loss.coefficients(self.z, targets[0])
         right = self.set.right_side(self.theta, targets[1])
         right = right - self._x.T @ slopes - self._ridge * self.theta
+        right = right - self.l1.coefficients(self.theta, targets[2])
         direction = _Direction(*solver(right))
         self.loss.aim(self.z, direction.z, targets[0])
         self.set.aim(self.theta, direction.theta, targets[1])
+        self.l1.aim(self.theta, direction.theta, targets[2])
         return direction
 
     def _targets(self, mu: float) -> list[Arrays]:
@@ -137,12 +145,12 @@ class _State:
         theta = self.theta + step * direction.theta
         barrier = sum(block.weight * block.log_barrier(step) for block in self._blocks)
         ridge = 0.5 * self._ridge * float(theta @ theta)
-        return self.loss.value(step) + ridge + mu * barrier
+        return self.loss.value(step) + self.l1.value(step) + ridge + mu * barrier
 
     def _merit_slope(self, direction: _Direction, mu: float) -> float:
         barrier = sum(block.weight * block.log_barrier_slope() for block in self._blocks)
         ridge = self._ridge * float(self.theta @ direction.theta)
-        return self.loss.value_slope() + ridge + mu * barrier
+        return self.loss.value_slope() + self.l1.value_slope() + ridge + mu * barrier
 
     def _move(self, direction: _Direction, step: float) -> bool:
         if step <= 0:

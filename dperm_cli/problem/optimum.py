@@ -11,13 +11,12 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core.errors import StorageError
-from dperm_cli.problem import _conic, _duals, _first_order, _interior_point
+from dperm_cli.problem import _conic, _duals, _first_order, _inner_minimum, _interior_point
 from dperm_cli.problem.problem import Problem
 
 _EPS = float(np.finfo(float).eps)
@@ -61,19 +60,18 @@ def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     """A lower bound on the objective over the set, from any dual point of the loss.
 
     Fenchel's inequality l(z) >= a z - l*(a) for each record gives, for every feasible theta,
-    objective >= -sum l*(a_i) + min over the set of <X^T a, theta> + (n ridge / 2) |theta|^2.
-    For any point v that minimum is at least -(n ridge / 2) |v|^2 - support(-(X^T a + n ridge v)),
-    with equality at the minimiser v = projection of -X^T a / (n ridge). A dual outside the
-    conjugate's domain proves nothing: the bound is -inf.
+    objective >= -sum l*(a_i) + min over the set of <X^T a, theta> + n r(theta), r the regulariser;
+    see ``_inner_minimum`` for that minimum. A dual outside the conjugate's domain proves nothing:
+    the bound is -inf. ``theta``, near a minimiser, makes the bound tight; it is true for any.
 
-    An allowance for rounding is subtracted (``theta`` only sets its scale): the sum over records is
-    rounded once, each term and each inner product is given the error of a random-sign rounding
-    model, (sqrt(length) + 16) units in the last place of the sum of moduli.
+    An allowance for rounding is subtracted: the sum over records is rounded once, each term and
+    each inner product is given the error of a random-sign rounding model, (sqrt(length) + 16) units
+    in the last place of the sum of moduli.
     """
     below = problem.loss.minorant(dual, problem.data)
     if not math.isfinite(below.constant):
         return -math.inf
-    least = _inner_minimum(problem, below.slope, theta)
+    least = _inner_minimum.lower_bound(problem, below.slope, theta)
     return least + below.constant - rounding_allowance(problem, theta, dual)
 
 
@@ -81,7 +79,9 @@ def rounding_allowance(problem: Problem, theta: np.ndarray, dual: np.ndarray) ->
     """Bound on the rounding error of the objective at ``theta`` and of the bound from ``dual``."""
     data, radius = problem.data, problem.constraint.radius
     below = problem.loss.minorant(dual, data)
-    terms = below.terms + abs(float(problem.objective(theta))) + data.n * problem.ridge * radius**2
+    terms = below.terms + abs(float(problem.objective(theta)))
+    penalty = problem.penalty
+    terms += penalty.ridge * radius**2 + penalty.lasso * math.sqrt(problem.p) * radius
     products = radius * below.slopes
     return _EPS * ((math.sqrt(max(data.n, problem.p)) + 16.0) * 2.0 * products + 16.0 * terms)
 
@@ -235,47 +235,6 @@ def _methods(problem: Problem) -> list[tuple[str, Method]]:
     if _interior_point.applies(problem):
         found.insert(0, ("interior_point", lambda problem, *_: _interior_point.iterate(problem)))
     return found
-
-
-def _inner_minimum(problem: Problem, g: np.ndarray, theta: np.ndarray) -> float:
-    """A lower bound, tight but for rounding, on <g, theta> + (n ridge / 2) |theta|^2 over C."""
-    weight = problem.data.n * problem.ridge
-    if weight == 0:
-        return -_support(problem.constraint, -g, theta)
-    v = problem.constraint.project(-g / weight)
-    return -0.5 * weight * float(v @ v) - _support(problem.constraint, -(g + weight * v), v)
-
-
-def _support(constraint: Any, g: np.ndarray, near: np.ndarray) -> float:
-    """sup of <g, theta> over the set, never too small; ``near`` is close to a maximiser.
-
-    Within K and a ball of radius r a maximiser is only found iteratively, which proves nothing. But
-    any c >= 0 and x give sup <= (K's support at g - c x) + c r |x|, with equality for a maximiser
-    x and the best c.
-    """
-    if not hasattr(constraint, "ball"):
-        return float(constraint.support(g))
-    inner, far = constraint.inner, float(np.linalg.norm(g))
-    found = min(_support(inner, g, near), constraint.ball * far)
-    for x in (near, constraint.lmo(-g)):
-        length = float(np.linalg.norm(x))
-        if length > 0 and far > 0:
-            found = min(found, _split_bound(inner, constraint.ball, g, x / length))
-    return found
-
-
-def _split_bound(inner: Any, ball: float, g: np.ndarray, x: np.ndarray) -> float:
-    """The least over c of (K's support at g - c x) + c ball, for a unit vector x."""
-    from scipy.optimize import minimize_scalar
-
-    far = float(np.linalg.norm(g))
-    found: Any = minimize_scalar(
-        lambda c: float(inner.support(g - c * x)) + c * ball,
-        bounds=(0.0, far),
-        method="bounded",
-        options={"xatol": 1e-15 * far, "maxiter": 200},
-    )
-    return float(found.fun)
 
 
 def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> Optimum | None:

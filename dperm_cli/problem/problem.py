@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from dperm_cli.problem.data import Bounds, Data, Minorant
+from dperm_cli.problem.regulariser import Regulariser
 
 
 class Loss(Protocol):
@@ -42,6 +43,12 @@ class Loss(Protocol):
     def lipschitz(self, bounds: Bounds) -> float: ...
 
     def curvature_bound(self, bounds: Bounds) -> float | None: ...
+
+    def oscillation(self, bounds: Bounds, constraint: Any) -> float: ...
+
+    def variation(self, bounds: Bounds, constraint: Any) -> float: ...
+
+    def gradient_gap(self, bounds: Bounds) -> float: ...
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant: ...
 
@@ -104,11 +111,12 @@ class Constraint(Protocol):
 class ProblemSpec:
     """The facts of a problem that are public, and all that a mechanism may plan with.
 
-    ``lipschitz`` and ``smoothness`` are those of one record's loss without the ridge, in theta
-    (Euclidean); ``strong_convexity`` is per record, so the sum is n times as convex.
-    ``lipschitz_total`` counts the ridge too. ``curvature_bound`` bounds the largest eigenvalue of
-    the summed Hessian of the data part (n * smoothness), or is None. ``compiled`` says whether loss
-    and set both have compiled twins.
+    ``lipschitz`` and ``smoothness`` are those of one record's loss without the regulariser, in
+    theta (Euclidean); ``strong_convexity`` is per record, so the sum is n times as convex.
+    ``lipschitz_total`` counts the regulariser too. ``curvature_bound`` bounds the largest
+    eigenvalue of the summed Hessian of the data part (n * smoothness), or is None. ``penalty`` is
+    the regulariser of the sum. ``compiled`` says whether loss and set both have compiled twins.
+    ``form`` is the loss as a formula, for its other constants.
     """
 
     n: int
@@ -117,7 +125,7 @@ class ProblemSpec:
     lipschitz_total: float
     smoothness: float | None
     strong_convexity: float
-    ridge: float
+    regulariser: Regulariser
     constraint: Constraint
     loss: str
     task: str
@@ -125,44 +133,86 @@ class ProblemSpec:
     target_bound: float
     bounds: Bounds
     compiled: bool = True
+    form: Loss | None = field(default=None, repr=False)
+
+    @property
+    def oscillation(self) -> float:
+        """>= sup over records d, d' of sup - inf of l_d - l_d' over the set; at most 2 L diameter."""
+        if self.form is None:
+            return 2.0 * self.lipschitz * self.constraint.diameter
+        return self.form.oscillation(self.bounds, self.constraint)
+
+    @property
+    def variation(self) -> float:
+        """>= sup over records d of sup - inf over the set of l_d; L diameter at most."""
+        if self.form is None:
+            return self.lipschitz * self.constraint.diameter
+        return self.form.variation(self.bounds, self.constraint)
+
+    @property
+    def gradient_gap(self) -> float:
+        """>= sup over records d, d' and the set of |grad l_d - grad l_d'|; 2 L at most."""
+        return 2.0 * self.lipschitz if self.form is None else self.form.gradient_gap(self.bounds)
 
     @property
     def curvature_bound(self) -> float | None:
         return None if self.smoothness is None else self.n * self.smoothness
 
+    @property
+    def ridge(self) -> float:
+        return self.regulariser.ridge
+
+    @property
+    def lasso(self) -> float:
+        return self.regulariser.lasso
+
+    @property
+    def penalty(self) -> Regulariser:
+        return self.regulariser.times(self.n)
+
 
 @dataclass(frozen=True)
 class Problem:
-    """minimise sum_i l(<x_i, theta>; y_i) + n * (ridge / 2) * |theta|^2 over the set.
+    """minimise sum_i [l(theta; d_i) + (ridge / 2) |theta|_2^2 + lasso |theta|_1] over the set.
 
-    The ridge is a part of each record's loss (as BST14 counts it) that does not depend on the
-    record: it adds ``ridge * radius`` to the Lipschitz constant and ``ridge`` to the strong
-    convexity, and cancels from every difference between neighbouring data sets.
+    The regulariser is a part of each record's loss (as BST14 counts it) that does not depend on the
+    record: it adds ``ridge * radius + lasso * sqrt(p)`` to the Lipschitz constant and ``ridge`` to
+    the strong convexity, and cancels from every difference between neighbouring data sets.
     """
 
     data: Data
     loss: Loss
     constraint: Constraint
     ridge: float = 0.0
+    lasso: float = 0.0
 
     @property
     def p(self) -> int:
         """Number of parameters."""
         return self.constraint.p
 
+    @property
+    def regulariser(self) -> Regulariser:
+        """That of one record."""
+        return Regulariser(self.ridge, self.lasso)
+
+    @property
+    def penalty(self) -> Regulariser:
+        """The regulariser of the sum: n times that of one record."""
+        return self.regulariser.times(self.data.n)
+
     def objective(self, theta: np.ndarray) -> np.ndarray:
         """The summed loss at each row of [..., p]."""
         theta = np.asarray(theta, dtype=float)
-        penalty = 0.5 * self.data.n * self.ridge * np.sum(theta * theta, axis=-1)
-        return np.sum(self.loss.values(theta, self.data), axis=-1) + penalty
+        return np.sum(self.loss.values(theta, self.data), axis=-1) + self.penalty.value(theta)
 
     def data_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Sum over records of one subgradient of the loss without the ridge, [..., p]."""
+        """Sum over records of one subgradient of the loss without the regulariser, [..., p]."""
         return self.loss.gradient(np.asarray(theta, dtype=float), self.data)
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """A subgradient of the objective, [..., p]."""
-        return self.data_gradient(theta) + self.data.n * self.ridge * np.asarray(theta)
+        return self.data_gradient(theta) + self.penalty.subgradient(np.asarray(theta))
 
     def spec(self) -> ProblemSpec:
         """The public facts (they follow from declared bounds, n and p alone)."""
@@ -174,16 +224,22 @@ class Problem:
             columns=data.p,
             classes=data.classes,
         )
-        return make_spec(data.n, self.loss, self.constraint, self.ridge, data.task, bounds)
+        return make_spec(data.n, self.loss, self.constraint, self.regulariser, data.task, bounds)
 
     def fingerprint(self) -> str:
         """Hex digest of everything the optimum depends on."""
-        facts = [self.data.fingerprint, repr(self.loss), repr(self.constraint), repr(self.ridge)]
+        parts = (self.loss, self.constraint, self.regulariser)
+        facts = [self.data.fingerprint, *map(repr, parts)]
         return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
 
 def make_spec(
-    n: int, loss: Loss, constraint: Constraint, ridge: float, task: str, bounds: Bounds
+    n: int,
+    loss: Loss,
+    constraint: Constraint,
+    regulariser: Regulariser,
+    task: str,
+    bounds: Bounds,
 ) -> ProblemSpec:
     """Assemble the public facts of a problem from its declared bounds."""
     lipschitz = loss.lipschitz(bounds)
@@ -191,10 +247,10 @@ def make_spec(
         n=n,
         p=constraint.p,
         lipschitz=lipschitz,
-        lipschitz_total=lipschitz + ridge * constraint.radius,
+        lipschitz_total=lipschitz + regulariser.lipschitz(constraint.radius, constraint.p),
         smoothness=loss.curvature_bound(bounds),
-        strong_convexity=ridge,
-        ridge=ridge,
+        strong_convexity=regulariser.strong_convexity,
+        regulariser=regulariser,
         constraint=constraint,
         loss=loss.name,
         task=task,
@@ -202,4 +258,5 @@ def make_spec(
         target_bound=bounds.target,
         bounds=bounds,
         compiled=loss.code is not None and constraint.code is not None,
+        form=loss,
     )

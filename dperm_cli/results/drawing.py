@@ -13,6 +13,7 @@ INK, GREY = "#222222", "#6E6E6E"
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
 _HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
+VISIBLE = 0.01  # share of the plotted excess from which the optimum's gap is an error bar
 _LINES: dict[str, dict[str, Any]] = {
     "floor": {"color": GREY, "linestyle": "-", "linewidth": 2.0, "alpha": 0.75},
     "upper": {"color": INK, "linestyle": (0, (6, 1.5, 1, 1.5)), "linewidth": 1.0},
@@ -120,10 +121,11 @@ def _mark(place: Any, x: float, point: Point, color: str, mark: str) -> None:
         markeredgewidth=1.1,
         zorder=4,
     )
-    if point.gap > 0.02 * y and not hidden:
+    if point.gap > VISIBLE * y:
+        # the optimum may be lower by the gap, and the true excess risk higher by as much
         place.plot(
             [x, x],
-            [y, y + point.gap],
+            [y, max(y, point.median + point.gap)],
             color=color,
             linewidth=1.0,
             zorder=4,

@@ -13,7 +13,7 @@ Key = TypeVar("Key", bound=Hashable)
 _SHOWN = frozenset(
     (
         *("dataset", "dataset.name", "loss", "loss.name", "mechanism", "mechanism.name"),
-        *("constraint", "constraint.name", "constraint.radius", "ridge", "n", "p"),
+        *("constraint", "constraint.name", "constraint.radius", "ridge", "lasso", "n", "p"),
         *("privacy", "privacy.name", "privacy.relation", "relation", "epsilon", "delta"),
         *("calibration", "trials", "format", "out", "force", "debug", "unsafe_scaling"),
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dperm_cli.results.drawing import GREY, INK, draw_panel, level, paper_curves
+from dperm_cli.results.drawing import GREY, INK, VISIBLE, draw_panel, level, paper_curves
 from dperm_cli.results.facts import Row, number
 from dperm_cli.results.series import Panel, Point, axis_of, drawn_rows, panels
 
@@ -154,6 +154,12 @@ def _points(found: Sequence[Panel]) -> list[Point]:
     return [point for panel in found for curve in panel.curves for point in curve.points]
 
 
+def _bars(points: Sequence[Point]) -> str:
+    """What the caption says where the gap is drawn."""
+    seen = any(level(point) > 0 and point.gap > VISIBLE * level(point) for point in points)
+    return ": the bar above a marker" if seen else ""
+
+
 def _caption(found: Sequence[Panel], note: str | None) -> str:
     points = _points(found)
     counts = sorted({point.trials for point in points})
@@ -166,7 +172,7 @@ def _caption(found: Sequence[Panel], note: str | None) -> str:
     lines = [
         trials,
         "Hollow: within a factor 2 of the data-free floor, or above it (saturated). "
-        f"Optimum gap at most {number(gap, 2)}.",
+        f"Optimum gap at most {number(gap, 2)}{_bars(points)}.",
     ]
     if any(paper_curves(panel) for panel in found):
         lines.append("Coloured numbers under the axis: accounted epsilon, calibration=paper.")

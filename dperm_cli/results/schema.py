@@ -50,7 +50,7 @@ COLUMNS: tuple[Column, ...] = (
         ("status", "text", "", "`ok`, `unsupported` (no such guarantee) or `failed` (an error)."),
         ("reason", "text", "", "Why the cell is unsupported or failed; null when `ok`."),
         ("dataset", "text", "", "Name of the data set."),
-        ("task", "text", "", "`binary` or `regression`, as the data set declares it."),
+        ("task", "text", "", "`binary`, `multiclass`, `regression` or `location`, as declared."),
     ),
     *_columns(
         "public",
@@ -78,6 +78,7 @@ COLUMNS: tuple[Column, ...] = (
         ("radius", "float", "L2 norm", "Largest L2 norm of a point of the set."),
         ("diameter", "float", "L2 norm", "Largest L2 distance between two points of the set."),
         ("ridge", "float", "per record", "Strength of the quadratic term added to each loss."),
+        ("lasso", "float", "per record", "Strength of the L1 norm added to each loss."),
         ("lipschitz", "float", "per record", "Lipschitz constant of one record's loss on the set."),
         ("smoothness", "float", "per record", "Smoothness of one record's loss; null when none."),
         ("mechanism", "text", "", "Name of the mechanism."),
@@ -108,7 +109,12 @@ COLUMNS: tuple[Column, ...] = (
         ("excess_risk_per_record", "float", "loss", "`excess_risk` divided by `n`."),
         ("train_metric", "float", "", "`metric` on the training records."),
         ("test_metric", "float", "", "`metric` on the held-out records; null without a split."),
-        ("metric", "text", "", "`accuracy` or `r2`."),
+        (
+            "metric",
+            "text",
+            "",
+            "`accuracy`, `r2`, or of locations `mean_distance` (Euclidean; smaller is better).",
+        ),
     ),
     *_columns(
         "public",

@@ -109,7 +109,7 @@ def fit_order(points: Sequence[tuple[float, float, float]], upper: bool) -> floa
 
 
 def _problem(row: Row, axis: str) -> tuple[Any, ...]:
-    names = ["dataset", "loss", "constraint", "constraint_radius", "relation", "ridge"]
+    names = ["dataset", "loss", "constraint", "constraint_radius", "relation", "ridge", "lasso"]
     names += ["preprocessing", "n", "p", "delta"]
     # n moves delta (1/n^2) and may move whatever a data set derives from its size.
     follows = {"n": {"n", "delta", "preprocessing"}, "p": {"p", "preprocessing"}}.get(axis, set())

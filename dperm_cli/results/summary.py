@@ -20,7 +20,8 @@ def _made(*entries: tuple[str, str, str, str]) -> tuple[Column, ...]:
 
 
 SUMMARY: tuple[Column, ...] = (
-    *_kept("dataset", "task", "n", "p", "loss", "constraint", "constraint_radius", "ridge"),
+    *_kept("dataset", "task", "n", "p", "loss", "constraint", "constraint_radius"),
+    *_kept("ridge", "lasso"),
     *_kept("preprocessing", "unsafe_scaling", "mechanism", "calibration", "privacy", "relation"),
     *_kept("population", "population_source"),
     *_kept("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),

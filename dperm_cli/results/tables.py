@@ -153,6 +153,7 @@ _WHEN_VARYING = (
     ("n", _plain("n", "n")),
     ("p", _plain("p", "p")),
     ("ridge", _plain("ridge", "ridge")),
+    ("lasso", _plain("lasso", "lasso")),
 )
 _LATE_VARYING = (
     ("guarantee", _worded("guarantee", "guarantee")),
@@ -188,6 +189,7 @@ def _facts(rows: Sequence[Row]) -> list[str]:
     words = [str(first["dataset"]), str(first["loss"]), constraint(first)]
     words += [f"{name} {number(first[name])}" for name in ("n", "p") if _common(rows, name)]
     words += [f"ridge {number(first['ridge'])}"] * bool(_common(rows, "ridge") and first["ridge"])
+    words += [f"lasso {number(first['lasso'])}"] * bool(_common(rows, "lasso") and first["lasso"])
     words += [str(first["relation"])]
     words += [f"delta {number(first['delta'], 3)}"] if _common(rows, "delta") else []
     words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []

@@ -52,7 +52,8 @@ class Prepared:
 
 def prepare(cell: schema.Cell, data: Data) -> Prepared:
     """Join a cell to its data; the key names the record."""
-    problem = Problem(data, cell.loss, cell.constraint(cell.loss.dimension(data)), cell.ridge)
+    constraint = cell.constraint(cell.loss.dimension(data))
+    problem = Problem(data, cell.loss, constraint, cell.ridge, cell.lasso)
     facts = [cell.config, data.fingerprint, __version__, code_digest()]
     released = problem
     if cell.population is not None:
@@ -251,6 +252,7 @@ def _common(prepared: Prepared) -> dict[str, Any]:
         "radius": spec.constraint.radius,
         "diameter": spec.constraint.diameter,
         "ridge": cell.ridge,
+        "lasso": cell.lasso,
         "lipschitz": spec.lipschitz_total,
         "smoothness": spec.smoothness,
         "mechanism": cell.mechanism_name,

@@ -6,17 +6,19 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import InputError, nearest
 from dperm_cli.core.paths import shipped
+
+_DEEPEST = 20
 
 
 class Composer:
@@ -45,6 +47,8 @@ class Composer:
             known = self.known(group)
             if not isinstance(name, str) or name not in known:
                 raise unknown_choice(group, name, list(known))
+            if self._extra is not None:
+                _check_yaml(os.path.join(self._extra, group, f"{name}.yaml"))
 
     def _compose(self, chosen: Mapping[str, str]) -> dict[str, Any]:
         overrides = [f"{group}={name}" for group, name in chosen.items()]
@@ -54,12 +58,61 @@ class Composer:
         try:
             with initialize_config_dir(shipped("conf"), version_base="1.3"):
                 config = OmegaConf.to_container(hydra_compose("config", overrides), resolve=False)
-        except (HydraException, OmegaConfBaseException, YAMLError) as error:
+        except yaml.MarkedYAMLError as error:
+            file = error.problem_mark.name if error.problem_mark else "the configuration"
+            raise _misread(file, error) from None
+        except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
             detail = " ".join(str(error).split())[:200]
-            raise InputError("configuration", " ".join(overrides), detail) from None
+            chosen_words = " ".join(f"{group}={name}" for group, name in chosen.items())
+            raise InputError("configuration", chosen_words, detail) from None
         assert isinstance(config, dict)
         _refuse_programs(config, "")
         return {str(key): value for key, value in config.items()}
+
+
+def _check_yaml(path: str) -> None:
+    """InputError unless the user's file, where there is one, is a plain map of keys to values."""
+    if not os.path.isfile(path):
+        return
+    name = _short(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(1 << 24)
+        _check_events(name, text)
+        found = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        raise _misread(path, error) from None
+    except (UnicodeDecodeError, yaml.YAMLError):
+        raise InputError("configuration", name, "is not YAML in UTF-8") from None
+    except ValueError as error:
+        raise InputError("configuration", name, f"holds a bad value ({error})") from None
+    except OSError as error:
+        raise InputError("configuration", name, f"cannot be read ({error.strerror})") from None
+    if not isinstance(found, dict) or not {"name", "defaults"} & set(found):
+        raise InputError("configuration", name, "must be KEY: VALUE lines, one of them name:")
+
+
+def _check_events(name: str, text: str) -> None:
+    """Nothing may repeat a part of the file without end, or nest without end."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise InputError("configuration", name, "aliases (*name) are not allowed")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise InputError("configuration", name, f"nests deeper than {_DEEPEST} levels")
+
+
+def _misread(path: str, error: yaml.MarkedYAMLError) -> InputError:
+    """Where a YAML file cannot be read and why, in one line."""
+    line = "" if error.problem_mark is None else f"line {error.problem_mark.line + 1}: "
+    return InputError("configuration", _short(path), f"{line}{error.problem or 'is not YAML'}")
+
+
+def _short(path: str) -> str:
+    """group/name.yaml: a whole path would be cut where the name stands."""
+    return "/".join(path.replace("\\", "/").split("/")[-2:])
 
 
 def unknown_choice(group: str, name: object, known: list[str]) -> InputError:

@@ -91,7 +91,8 @@ def _mechanisms() -> tuple[str, ...]:
 
 
 def _problem_keys(config: dict[str, Any]) -> dict[str, Any]:
-    return {k: config[k] for k in ("dataset", "loss", "constraint", "ridge", "privacy", "delta")}
+    names = ("dataset", "loss", "constraint", "ridge", "lasso", "privacy", "delta")
+    return {name: config[name] for name in names if name in config}
 
 
 def _delta(prepared: cell.Prepared) -> float:

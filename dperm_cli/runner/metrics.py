@@ -1,4 +1,4 @@
-"""Accuracy and R^2 of a linear predictor, on the training and the held-out records."""
+"""How well the released point predicts, on the training and the held-out records."""
 
 from __future__ import annotations
 
@@ -6,19 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.problem.data import Matrix
+from dperm_cli.problem.data import Data, Matrix
 from dperm_cli.problem.problem import Problem
+
+_BLOCK = 1 << 20  # entries of the rows made dense at once
 
 
 def score(problem: Problem, theta: np.ndarray) -> dict[str, Any]:
-    """``train_metric``, ``test_metric`` (None without a test set) and the metric's name."""
+    """``train_metric``, ``test_metric`` (None without a test set) and the metric's name.
+
+    ``accuracy`` for labels and classes, ``r2`` for targets, ``mean_distance`` for locations.
+    """
     data = problem.data
-    metric = accuracy if data.task == "binary" else r2
-    row: dict[str, Any] = {"metric": metric.__name__, "test_metric": None}
+    name, metric = _metric(data)
+    row: dict[str, Any] = {"metric": name, "test_metric": None}
     row["train_metric"] = metric(data.x, data.y, theta)
     if data.x_test is not None and data.y_test is not None and len(data.y_test):
         row["test_metric"] = metric(data.x_test, data.y_test, theta)
     return row
+
+
+def _metric(data: Data) -> tuple[str, Any]:
+    """The metric of a task and the name of its column."""
+    return {
+        "binary": ("accuracy", accuracy),
+        "regression": ("r2", r2),
+        "multiclass": ("accuracy", class_accuracy),
+        "location": ("mean_distance", mean_distance),
+    }[data.task]
 
 
 def accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
@@ -27,8 +42,27 @@ def accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
     return float(np.mean(predicted == y))
 
 
+def class_accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
+    """Share of records whose label has the largest score x W, the first of equal ones counting.
+
+    ``theta`` is W [columns, classes], row after row.
+    """
+    scores = np.asarray(x @ theta.reshape(x.shape[1], -1))
+    return float(np.mean(np.argmax(scores, axis=1) == y))
+
+
 def r2(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float | None:
     """1 - residual over total sum of squares; None when the targets do not vary."""
     total = float(np.sum((y - y.mean()) ** 2))
     residual = float(np.sum((y - np.asarray(x @ theta)) ** 2))
     return 1.0 - residual / total if total > 0 else None
+
+
+def mean_distance(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
+    """Mean Euclidean distance of the records to theta, whatever the loss; smaller is better."""
+    total, step = 0.0, max(1, _BLOCK // x.shape[1])
+    for start in range(0, x.shape[0], step):
+        rows = x[start : start + step]
+        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        total += float(np.sum(np.linalg.norm(dense - theta, axis=1)))
+    return total / x.shape[0]

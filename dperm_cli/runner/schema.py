@@ -17,8 +17,10 @@ PRIVACY_KINDS = ("auto", "pure", "approx")
 CALIBRATIONS = ("tight", "paper")
 FORMATS = ("table", "json")
 TOP_LEVEL = {
-    "epsilon", "delta", "calibration", "ridge", "trials", "seed", "format", "out", "force",
+    "epsilon", "delta", "calibration", "ridge", "lasso", "trials", "seed", "format", "out", "force",
 }  # fmt: skip
+# Keys that came after the first release, with defaults that leave a cell what it was before
+ADDED = {"lasso": 0.0}
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Cell:
     delta: float | None
     calibration: str
     ridge: float
+    lasso: float
     trials: int
     seed: int
     config: dict[str, Any]
@@ -77,6 +80,7 @@ def typed(config: dict[str, Any]) -> Cell:
         delta=_delta(config["delta"], privacy["name"]),
         calibration=calibration,
         ridge=checks.nonnegative("ridge", config["ridge"]),
+        lasso=checks.nonnegative("lasso", config["lasso"]),
         trials=checks.integer("trials", config["trials"], low=1, high=1_000_000),
         seed=checks.integer("seed", config["seed"], low=0),
         config=_identity_config(config, loss),
@@ -176,6 +180,8 @@ def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in ("format", "out", "force")}
     if kept["loss"].get("name") == "auto":
         kept["loss"] = {"name": loss.name}
+    # a cell that does not use them keeps its name and its noise
+    kept = {k: value for k, value in kept.items() if k not in ADDED or value != ADDED[k]}
     return canonical(kept)
 
 

@@ -58,6 +58,29 @@ def test_completion_words(dperm):
     assert dperm("completion", "--words", "--", "ru").out.split() == ["run"]
     asked = ("completion", "--words", "run", "mechanism=noisy_sgd", "--", "mechanism.ba")
     assert dperm(*asked).out.split() == ["mechanism.batch="]
+    offered = dperm("completion", "--words", "describe", "--", "privacy.relation=").out.split()
+    assert offered == ["privacy.relation=replace_one", "privacy.relation=add_remove"]
+    words = ("completion", "--words", "run", "dataset=csv", "--", "dataset.header=")
+    assert dperm(*words).out.split() == [f"dataset.header={v}" for v in ("true", "false", "auto")]
+    words = ("completion", "--words", "run", "--", "force=")
+    assert dperm(*words).out.split() == ["force=true", "force=false"]
+    words = ("completion", "--words", "run", "--", "epsilon=")
+    assert dperm(*words).out.split() == []
+
+
+def test_list_shows_a_users_own_files_within_the_page(dperm, tmp_path):
+    (tmp_path / "mine" / "loss").mkdir(parents=True)
+    (tmp_path / "mine" / "loss" / "own.yaml").write_text("# words of mine\nname: hinge\n")
+    for words in (("--config-dir", "mine", "loss"), ("loss", "--config-dir=mine")):
+        done = dperm("list", *words)
+        assert done.code == 0
+        assert any(line.split() == ["own", "words", "of", "mine"] for line in done.out.splitlines())
+    every = dperm("list", "dataset", "constraint", "loss", "mechanism", "privacy").out
+    assert max(map(len, every.splitlines())) <= 100
+    for words, part in [(("--config-dir",), "existing folder"), (("--config", "x"), "option")]:
+        done = dperm("list", *words)
+        assert (done.code, done.out) == (2, "")
+        assert part in done.err
 
 
 BASH = """

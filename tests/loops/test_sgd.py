@@ -27,7 +27,7 @@ def settings(**changes):
     rule = dict(
         loss_code=slopes.LOGISTIC, set_code=projections.L2_BALL, size=0.7, noise_scale=20.0,
         steps=STEPS, population=N, batch=1, poisson=False, eta_kind=sgd.INV_SQRT, eta0=0.003,
-        ridge=0.02, average=sgd.LAST,
+        ridge=0.02, lasso=0.0, average=sgd.LAST,
     )  # fmt: skip
     return {**rule, **changes}
 
@@ -49,6 +49,7 @@ def plain(x, y, chains, p, rule):
             g = sgd.batch_gradient(rows, theta[c], chosen, rule["loss_code"])
             value = (n / batch) * g + (n * rule["ridge"]) * theta[c]
             noisy = value + rule["noise_scale"] * noise[c]
+            noisy = noisy + (n * rule["lasso"]) * np.sign(theta[c])
             sgd.update(theta[c], noisy, eta, rule["set_code"], rule["size"])
         if t >= first[rule["average"]]:
             total, count = total + theta, count + 1
@@ -69,6 +70,19 @@ def test_same_bits_as_the_plain_loop(form, batch, poisson, loss):
         expected = plain(matrix, y, 3, P, rule)
         assert run(matrix, y, **rule).tobytes() == expected.tobytes()
         assert np.ptp(expected) > 0
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize(("batch", "poisson"), SAMPLINGS)
+@pytest.mark.parametrize("p", [1, 2, 11])
+def test_same_bits_with_a_lasso(form, batch, poisson, p):
+    x, y = records(p=p)
+    matrix = sparse.csr_array(x) if form == "csr" else x
+    for code in SETS:
+        rule = settings(set_code=code, batch=batch, poisson=poisson, lasso=0.1, steps=60)
+        theta = run(matrix, y, p=p, **rule)
+        assert theta.tobytes() == plain(matrix, y, 3, p, rule).tobytes()
+        assert np.any(theta != run(matrix, y, p=p, **{**rule, "lasso": 0.0}))
 
 
 @pytest.mark.parametrize("p", [1, 2, 8, 64, 1500])

@@ -81,9 +81,36 @@ def test_plan_has_one_event_and_default_settings():
     assert theory["step_size"] == theory_step(spec, plan.noise_scale, plan.steps)
 
 
-def test_ridge_adds_no_noise():
-    plain, ridged = (small_problem(ridge=r).spec() for r in (0.0, 0.5))
-    assert NoisyGd().plan(plain, BUDGET).noise_scale == NoisyGd().plan(ridged, BUDGET).noise_scale
+@pytest.mark.parametrize("fields", [{"ridge": 0.5}, {"lasso": 0.5}])
+def test_a_regulariser_adds_no_noise(fields):
+    plain = small_problem()
+    specs = (plain.spec(), dataclasses.replace(plain, **fields).spec())
+    one, other = (NoisyGd().plan(spec, BUDGET) for spec in specs)
+    assert one.events == other.events
+
+
+def test_the_regulariser_s_subgradient_is_added_after_the_noise():
+    """One step of length 1e-3 from a point off the kinks: the difference is n r'(theta)."""
+    plain = small_problem("logistic", "simplex", radius=1.5)
+    both = dataclasses.replace(plain, ridge=0.1, lasso=0.2)
+    mechanism = NoisyGd(steps=1, step_size=1e-3, momentum=0.0)
+    centre = plain.constraint.centre()
+    project = plain.constraint.project
+    seen = Points(both)
+    moved = released(mechanism, both, view=seen)
+    bare = released(mechanism, plain)
+    assert np.all(bare > 0)  # else the projection would have acted on more than the mean
+    np.testing.assert_array_equal(seen.seen[0][0], centre)
+    shift = 1e-3 * 40 * (0.1 * centre + 0.2)
+    np.testing.assert_allclose(moved, project(bare - shift), atol=1e-12)
+
+
+def test_theory_step_counts_the_lasso():
+    plain = small_problem(n=50)
+    spec = dataclasses.replace(plain, lasso=0.3).spec()
+    longest = 50 * (plain.spec().lipschitz + 0.3 * math.sqrt(3))
+    moment = longest**2 + 3 * 5.0**2
+    assert theory_step(spec, 5.0, 20) == pytest.approx(3.0 / math.sqrt(20 * moment))
 
 
 def test_unsupported_says_why():
@@ -116,10 +143,12 @@ def test_gradients_are_taken_in_the_set_only(loss, constraint, fields):
     assert np.all(problem.constraint.contains(theta))
 
 
+@pytest.mark.parametrize("lasso", [0.0, 2.0])
 @pytest.mark.parametrize("fields", SETTINGS)
-def test_replay_of_every_option(fields):
+def test_replay_of_every_option(fields, lasso):
     """Adaptive or not, what reaches the gate moves by no more than the sensitivity."""
     problem = small_problem(loss="squared", n=5, ridge=0.1)
+    problem = dataclasses.replace(problem, lasso=lasso)
     mechanism = NoisyGd(steps=30, **fields)
     plan = mechanism.plan(problem.spec(), Budget(50.0, 1e-3))
     rng = np.random.default_rng(1)
@@ -277,3 +306,40 @@ def test_the_boundary_ends_the_descent_and_takes_the_iterate():
         pace.saw(edge)
     assert pace.elapsed[0] == pytest.approx(_schedule.AFTER * reached, rel=0.05)
     assert np.array_equal(pace.output, edge)
+
+
+@pytest.mark.parametrize("noise", [0.0, 50.0])
+def test_secants_find_the_curvature_and_leave_no_limit_where_noise_hides_it(noise):
+    """Along a parabola of curvature 50 the limit is SHARE / 50; loud noise lifts or removes it."""
+    rng = np.random.default_rng(0)
+    secants, none = _schedule.Secants(4), np.zeros(4)
+    for _ in range(60):
+        query = 0.1 * rng.standard_normal((4, 3))
+        seen = 50.0 * query + noise * rng.standard_normal(query.shape)
+        limit = secants.stable_step(seen, query, none, noise)
+    if noise:
+        assert np.median(limit) > 3.0 * _schedule.SHARE / 50.0
+    else:
+        np.testing.assert_allclose(limit, _schedule.SHARE / 50.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_a_kink_that_all_records_share_is_not_stepped_over(epsilon):
+    """[BST14, App. A]'s first data set: far from its kink a step is worth many floors."""
+    data = registry.load("dataset", "bst14_d1")().load()
+    problem = Problem(
+        data,
+        registry.load("loss", "positive_part")(),
+        registry.load("constraint", "l2_ball")(10.0, 1),
+    )
+    excess = problem.objective(released(NoisyGd(), problem, 10, Budget(epsilon, 1e-7)))
+    assert np.median(excess) < 0.05 * problem.objective(np.zeros(1))
+
+
+@pytest.mark.parametrize("loss", ["l1_median", "l2_median"])
+def test_noise_on_a_location_costs_in_every_direction(loss):
+    """The Hessian's trace at distance R of a record is about L p / R, not L / R."""
+    problem = small_problem(loss, n=400, p=60, radius=10.0)
+    floor = problem.objective(np.zeros(60))
+    theta = released(NoisyGd(), problem, 20, Budget(0.1, 1e-6))
+    assert np.median(problem.objective(theta)) < 1.2 * floor

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._views import CentralView
@@ -46,6 +47,29 @@ def test_compiled_loop_is_bitwise_the_plain_loop(loss, constraint, output):
     assert np.array_equal(released(mechanism, problem), released(mechanism, problem, Silent()))
 
 
+@pytest.mark.parametrize(("sampling", "batch"), [("fixed", 1), ("fixed", 4), ("poisson", 4)])
+def test_compiled_loop_is_bitwise_the_plain_loop_with_a_lasso(sampling, batch):
+    plain = small_problem(n=12, p=5, ridge=0.01)
+    problem = dataclasses.replace(plain, lasso=0.3)
+    mechanism = NoisySgd(sampling=sampling, batch=batch, steps=50)
+    theta = released(mechanism, problem)
+    assert np.array_equal(theta, released(mechanism, problem, Silent()))
+    assert np.all(np.any(theta != released(mechanism, plain), axis=1))
+
+
+@pytest.mark.parametrize(("sampling", "batch"), [("fixed", 1), ("fixed", 3)])
+def test_replay_with_a_lasso(sampling, batch):
+    """What reaches the gate moves by no more than the sensitivity, which knows no lasso."""
+    problem = dataclasses.replace(small_problem(loss="squared", n=5), lasso=2.0)
+    mechanism = NoisySgd(sampling=sampling, batch=batch, steps=30)
+    plan = mechanism.plan(problem.spec(), Budget(50.0, 1e-3))
+    for index in range(5):
+        row = np.eye(3)[index % 3]
+        verdict = replay(mechanism, plan, problem, neighbour(problem, index, row, -1.0), index)
+        assert verdict.private, verdict.faults
+        assert verdict.worst > 0.05
+
+
 @pytest.mark.parametrize(("sampling", "batch"), [("fixed", 4), ("poisson", 4), ("poisson", 1)])
 def test_batches_are_bitwise_the_plain_loop(sampling, batch):
     problem = small_problem(n=12, p=5)
@@ -72,9 +96,13 @@ def test_strongly_convex_rate_is_used_with_ridge():
     assert NoisySgd(learning_rate="convex").plan(spec, BUDGET).settings["learning_rate"] == "convex"
 
 
-def test_ridge_adds_no_noise():
-    plain, ridged = (small_problem(n=30, ridge=r).spec() for r in (0.0, 0.5))
-    assert NoisySgd().plan(plain, BUDGET).noise_scale == NoisySgd().plan(ridged, BUDGET).noise_scale
+@pytest.mark.parametrize("fields", [{"ridge": 0.5}, {"lasso": 0.5}])
+def test_a_regulariser_adds_no_noise(fields):
+    plain = small_problem(n=30)
+    specs = (plain.spec(), dataclasses.replace(plain, **fields).spec())
+    one, other = (NoisySgd().plan(spec, BUDGET) for spec in specs)
+    assert one.events == other.events
+    assert one.settings["gradient_bound"] < other.settings["gradient_bound"]
 
 
 def test_paper_scale_is_the_stated_one_and_certified_below_nominal():

@@ -54,12 +54,12 @@ def test_a9a_bound_of_the_encoding():
 
 
 @needs_a9a
-def test_a9a_test_file_alone_loses_a_column_unless_declared():
+def test_a9a_test_file_never_mentions_the_last_column_but_has_it():
     name = next(f.name for f in Path(FOLDER).iterdir() if f.name.split(".bz2")[0] == "a9a.t")
-    narrow = Svmlight(path=name).load(Path(FOLDER))
-    assert narrow.p == 122
-    assert any("n_features" in note for note in narrow.preprocessing)
-    assert Svmlight(path=name, n_features=123).load(Path(FOLDER)).p == 123
+    data = Svmlight(path=name, n_features=123, test_fraction=0).load(Path(FOLDER))
+    assert (data.p, int(data.x.indices.max())) == (123, 121)
+    with pytest.raises(InputError, match=r"dataset\.n_features"):
+        Svmlight(path=name)
 
 
 @needs_a9a

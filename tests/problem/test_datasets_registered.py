@@ -9,7 +9,6 @@ import io
 import os
 import tarfile
 import zipfile
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -18,11 +17,7 @@ from scipy import sparse
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets import _archives, _cache, _digest, _registered, _verbs
-from dperm_cli.problem.datasets.csv import Csv
-from dperm_cli.problem.datasets.npz import Npz
-from dperm_cli.problem.datasets.parquet import Parquet
-from dperm_cli.problem.datasets.svmlight import Svmlight
+from dperm_cli.problem.datasets import _archives, _cache, _digest, _registered
 
 FOLDER = os.environ.get("DPERM_DATA_DIR", "")
 REGISTERED = [n for n in registry.names("dataset") if registry.load("dataset", n).where ==
@@ -45,19 +40,6 @@ class Toy(_registered.WithClasses):
         names=("toy", "toy.data"), n=4, p=3, limit=1 << 16, nnz=6, labels={1: 2, 2: 2},
         digest=_digest.of_records(X, LABELS), member="toy.txt",
     )  # fmt: skip
-
-
-def data_file(stem):
-    """A file of the data folder, or a skip."""
-    folder = Path(FOLDER) if FOLDER else None
-    found = None
-    if folder is not None:
-        found = next(
-            (f for e in ("", ".bz2", ".gz") if (f := folder / f"{stem}{e}").is_file()), None
-        )
-    if found is None:
-        pytest.skip(f"{stem} is not in DPERM_DATA_DIR")
-    return found
 
 
 @pytest.fixture(autouse=True)
@@ -256,43 +238,6 @@ def test_a_truncated_or_foreign_archive_is_one_line(tmp_path):
         assert "dataset=toy: " in refused(tmp_path)
 
 
-# --- the user's own files
-
-
-@pytest.mark.parametrize("kind", [Csv, Svmlight])
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, None])
-def test_own_text_files_have_a_limit(kind, pack, tmp_path):
-    def one(data):
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("f", data)
-        return out.getvalue()
-
-    text = b"a,y\n1,1\n" if kind is Csv else b"1 1:1\n"
-    (tmp_path / "f").write_bytes((pack or one)(text + b"1,1\n" * 400_000))
-    with pytest.raises(InputError, match=r"dataset\.path=f: unpacks to more than") as caught:
-        kind(path=str(tmp_path / "f"), max_size=0.001).load()
-    assert "\n" not in str(caught.value)
-    (tmp_path / "f").write_bytes((pack or one)(text))
-    assert kind(path=str(tmp_path / "f"), max_size=0.001).load().n == 1
-    with pytest.raises(InputError, match=r"dataset\.max_size"):
-        kind(path="f", max_size=0)
-
-
-def test_npz_and_parquet_bombs(tmp_path):
-    np.savez_compressed(tmp_path / "f.npz", x=np.zeros((200_000, 10)), y=np.ones(200_000))
-    with pytest.raises(InputError, match=r"unpacks to more than the declared limit"):
-        Npz(path=str(tmp_path / "f.npz"), max_size=0.001).load()
-    assert Npz(path=str(tmp_path / "f.npz")).load().p == 10
-    import pandas as pd
-
-    pd.DataFrame({"a": np.zeros(500_000), "y": np.ones(500_000)}).to_parquet(tmp_path / "f")
-    assert (tmp_path / "f").stat().st_size < 100_000
-    with pytest.raises(InputError, match=r"unpacks to more than the declared limit"):
-        Parquet(path=str(tmp_path / "f"), max_size=0.001).load()
-    assert Parquet(path=str(tmp_path / "f")).load().n == 400_000
-
-
 # --- the parsed cache
 
 
@@ -322,78 +267,6 @@ def test_a_cached_parse_is_checked_again(tmp_path, monkeypatch):
     stricter = dataclasses.replace(Toy.train, nnz=5)
     monkeypatch.setattr(Toy, "train", stricter)
     assert "6 non-zero entries; published: 5" in refused(tmp_path)
-
-
-# --- the real files
-
-
-def load(name, stem, **fields):
-    path = data_file(stem)
-    return registry.load("dataset", name)(**fields).load(path.parent)
-
-
-def test_covtype_labels_split_and_bounds():
-    data = load("covtype", "covtype.libsvm.binary")
-    assert data.x.shape == (500000, 54)
-    assert data.x_test.shape == (81012, 54)
-    assert sparse.issparse(data.x)
-    positive = int(np.sum(data.y > 0) + np.sum(data.y_test > 0))
-    assert (positive, 581012 - positive) == (283301, 297711)
-    # Shuffled: the file is in spatial order, and both parts must hold the classes alike.
-    assert abs(np.mean(data.y > 0) - np.mean(data.y_test > 0)) < 0.01
-    assert data.x.data.min() > 0
-    assert "columns to [0, 1] by public bounds, clipped" in data.preprocessing
-    findings = {f.check: f for f in _verbs.verify("covtype", Path(FOLDER))}
-    assert findings["bounds"].detail.startswith("0 entries")
-    assert findings["digest"].level == "ok"
-
-
-def test_kddcup99_keeps_duplicates_and_says_so():
-    data = load("kddcup99", "kddcup.data_10_percent", test_fraction=0)
-    assert data.x.shape == (494021, 122)
-    assert int(np.sum(data.y < 0)) == 97278
-    assert any("duplicates are kept" in step for step in data.preprocessing)
-    # Three indicators a record, all of declared words.
-    assert np.all(np.diff(data.x[:, 38:].indptr) == 3)
-    kind = registry.load("dataset", "kddcup99")
-    every = kind(classes="all").load(Path(FOLDER))
-    assert (every.task, every.classes) == ("multiclass", 23)
-    raw = kind(log=False).raw(Path(FOLDER))
-    assert raw.bounds is not None
-    assert raw.x.max() == pytest.approx(693375640)
-
-
-def test_news20_stays_sparse_and_balanced():
-    data = load("news20", "news20", test_fraction=0)
-    assert data.x.shape == (15935, 62061)
-    assert sparse.issparse(data.x)
-    assert 62061 - np.unique(data.x.indices).size == 1715
-    assert float(np.mean(data.y > 0)) == pytest.approx(0.499, abs=0.003)
-    every = registry.load("dataset", "news20")(classes="all").load(Path(FOLDER))
-    assert (every.classes, set(np.unique(every.y))) == (20, set(range(20)))
-
-
-def test_reuters_has_few_positives_and_unit_rows():
-    data = load("reuters_moneyfx", "reuters_moneyfx.trn")
-    assert (data.n, data.x_test.shape[0], data.p) == (7770, 3299, 8315)
-    assert (int(np.sum(data.y > 0)), int(np.sum(data.y_test > 0))) == (538, 179)
-    assert any("6.9 %" in step for step in data.preprocessing)
-
-
-def test_cal_housing_targets_are_censored_and_said_to_be():
-    raw = registry.load("dataset", "cal_housing")().raw(data_file("cal_housing.data").parent)
-    assert raw.x.shape == (20640, 8)
-    assert (raw.y.min(), raw.y.max()) == (14999, 500001)
-    assert int(np.sum(raw.y == 500001)) == 965
-    assert any("censored" in note for note in raw.notes)
-
-
-def test_song_years_split_by_the_row_number_which_is_no_feature():
-    data = load("yearpredictionmsd_10k", "yearpredictionmsd_10k.csv", intercept=False)
-    assert (data.x.shape, data.x_test.shape) == ((8984, 90), (1016, 90))
-    plain = registry.load("dataset", "yearpredictionmsd_10k")().raw(Path(FOLDER))
-    assert plain.x[:, 0].max() < 100
-    assert (plain.y.min(), plain.y_test.max()) == (1927, 2010)
 
 
 # --- the published layouts, on files made here

@@ -12,6 +12,7 @@ from dperm_cli.core import registry
 from dperm_cli.problem.data import Bounds
 from dperm_cli.problem.losses._glm import margins
 from dperm_cli.problem.problem import make_spec
+from dperm_cli.problem.regulariser import Regulariser
 from tests.conftest import small_problem
 
 PAIRS = [
@@ -90,11 +91,27 @@ def test_spec_of_a_ridge_problem():
     assert small_problem("hinge").spec().curvature_bound is None
 
 
+def test_the_lasso_counts():
+    plain = small_problem("squared", "box", n=40, p=4, radius=0.5, ridge=0.2)
+    problem = dataclasses.replace(plain, lasso=0.1)
+    spec, theta = problem.spec(), np.array([[0.5, -0.25, 0.0, 0.25]])
+    assert (spec.ridge, spec.lasso) == (0.2, 0.1)
+    assert spec.penalty == problem.penalty == Regulariser(40 * 0.2, 40 * 0.1)
+    assert spec.lipschitz == plain.spec().lipschitz
+    assert spec.lipschitz_total == pytest.approx(2.0 + 0.2 * 1.0 + 0.1 * 2.0)
+    assert spec.strong_convexity == 0.2
+    assert problem.objective(theta) - plain.objective(theta) == pytest.approx(40 * 0.1 * 1.0)
+    slope = problem.gradient(theta) - plain.gradient(theta)
+    np.testing.assert_allclose(slope, 40 * 0.1 * np.sign(theta), atol=1e-12)
+    np.testing.assert_array_equal(problem.data_gradient(theta), plain.data_gradient(theta))
+
+
 def test_constants_scale_with_the_row_bound():
     make = registry.load("constraint", "l2_ball")
     loss = registry.load("loss", "logistic")()
     bounds = (Bounds(row=b, target=1.0, radius=1.0, columns=2) for b in (1.0, 3.0))
-    one, three = (make_spec(5, loss, make(1.0, 2), 0.0, "binary", bound) for bound in bounds)
+    ball, none = make(1.0, 2), Regulariser()
+    one, three = (make_spec(5, loss, ball, none, "binary", bound) for bound in bounds)
     assert three.smoothness == pytest.approx(9 * one.smoothness)
     assert one.lipschitz == pytest.approx(1 / (1 + np.exp(-1.0)))
     assert three.lipschitz == pytest.approx(3 / (1 + np.exp(-3.0)))
@@ -108,6 +125,7 @@ def test_fingerprint_tells_problems_apart():
         small_problem(constraint="box"),
         small_problem(radius=1.5000001),
         small_problem(ridge=1e-9),
+        dataclasses.replace(small_problem(), lasso=1e-9),
     ]
     assert len({p.fingerprint() for p in problems}) == len(problems)
     assert small_problem().fingerprint() == problems[0].fingerprint()

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from dperm_cli.results import drawing
+from dperm_cli.results import drawing, plots
 from dperm_cli.results.plots import figure
 from dperm_cli.results.schema import normalise
 from dperm_cli.results.series import axis_of, fit_order, panels
@@ -99,7 +99,7 @@ def test_a_risk_under_the_gap_is_drawn_at_the_gap():
     assert place.lines[0].get_marker() == 11
 
 
-@pytest.mark.parametrize(("gap", "bars"), [(1e-3, 0), (0.5, 1)])
+@pytest.mark.parametrize(("gap", "bars"), [(0.019, 0), (0.021, 1), (0.5, 1)])
 def test_the_gap_is_a_bar_where_it_is_visible(gap, bars):
     from matplotlib.figure import Figure
 
@@ -108,7 +108,8 @@ def test_the_gap_is_a_bar_where_it_is_visible(gap, bars):
     drawing._mark(place, 1.0, panel.curves[0].points[0], "#0072B2", "o")
     assert len(place.lines) == 1 + bars
     if bars:
-        assert list(place.lines[1].get_ydata()) == [2.0, 2.5]
+        assert list(place.lines[1].get_ydata()) == [2.0, 2.0 + gap]
+    assert (": the bar above a marker" in plots._caption([panel], None)) == bool(bars)
 
 
 def test_the_axis_follows_what_varies():

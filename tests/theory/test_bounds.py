@@ -22,8 +22,11 @@ from dperm_cli.privacy.budget import Budget
 from tests.conftest import small_problem
 
 
-def at(epsilon=0.5, delta=1e-4, relation="replace_one", kind="approx", ridge=0.0, **settings):
-    spec = small_problem(n=100, p=4, radius=1.5, ridge=ridge).spec()
+def at(
+    epsilon=0.5, delta=1e-4, relation="replace_one", kind="approx", ridge=0.0, lasso=0.0, **settings
+):
+    problem = small_problem(n=100, p=4, radius=1.5, ridge=ridge)
+    spec = dataclasses.replace(problem, lasso=lasso).spec()
     defaults = {"learning_rate": "convex", "output": "last", "gradient_bound": 700.0}
     settings = {**defaults, **settings}
     budget = Budget(epsilon, delta, relation)
@@ -113,6 +116,21 @@ def test_constant_step_bound_and_its_best_step():
         )
     assert NoisyGdConstantStep().applies(at())
     assert NoisyGdConstantStep().applies(point) is None
+
+
+@pytest.mark.parametrize("fields", [{"ridge": 0.1}, {"lasso": 0.1}])
+def test_lower_bounds_are_for_bare_losses(fields):
+    """Their instances are linear losses: with a regulariser these have other minimisers."""
+    for bound in (ApproxLowerOrder(), TwoPointLower()):
+        assert bound.applies(at()) is None
+        assert "regulariser" in bound.applies(at(**fields))
+
+
+def test_upper_bounds_count_the_lasso():
+    bare, pulled = at(), at(lasso=0.3)
+    factor = (bare.spec.lipschitz + 0.3 * 2.0) / bare.spec.lipschitz
+    assert NoisySgdOrder().applies(pulled) is None
+    assert NoisySgdOrder().value(pulled) == pytest.approx(factor * NoisySgdOrder().value(bare))
 
 
 def test_best_fills_the_record_columns():

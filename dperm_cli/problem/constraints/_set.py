@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -123,6 +124,22 @@ class ConvexSet:
         """
         scale = self.inner_radius or self.outer_radius or self.radius or 1.0
         return scale * np.eye(self.p), self.centre()
+
+
+@dataclass(frozen=True)
+class OfRadius(ConvexSet):
+    """A set that its Euclidean radius and its dimension decide."""
+
+    radius: float
+    p: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", checks.positive("constraint.radius", self.radius))
+        object.__setattr__(self, "p", dimension(self.p))
+
+    @property
+    def size(self) -> float:
+        return self.radius
 
 
 class Delegate(ConvexSet):

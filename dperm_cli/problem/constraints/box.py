@@ -43,11 +43,6 @@ class Box(NormBall):
         return self.half_width * float(np.sqrt(self.p))
 
     @property
-    def diameter(self) -> float:
-        """2 a sqrt(p), between opposite corners."""
-        return 2.0 * self.radius
-
-    @property
     def inner_radius(self) -> float:
         """a, the distance of a facet."""
         return self.half_width

@@ -31,7 +31,8 @@ class Image(Delegate):
         content is what is kept.
 
     Images of balls and ellipsoids are ellipsoids and those of sets with few vertices are hulls,
-    both exact; for the others the sizes are bounds (LinearImage).
+    both exact; for the others the sizes are bounds, and where the matrix is not injective a
+    projection has a computed error bound (LinearImage).
     """
 
     name: ClassVar[str] = "image"

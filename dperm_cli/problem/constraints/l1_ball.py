@@ -8,34 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.problem.constraints._norm_ball import NormBall
-from dperm_cli.problem.constraints._set import dimension
+from dperm_cli.problem.constraints._set import OfRadius
 from dperm_cli.problem.constraints._widths import expected_norm
 
 
 @dataclass(frozen=True)
-class L1Ball(NormBall):
+class L1Ball(OfRadius, NormBall):
     """{theta in R^p : |theta|_1 <= radius}; its vertices are +-radius e_j."""
 
     name: ClassVar[str] = "l1_ball"
     code: ClassVar[int] = 1
-
-    radius: float
-    p: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.positive("constraint.radius", self.radius))
-        object.__setattr__(self, "p", dimension(self.p))
-
-    @property
-    def size(self) -> float:
-        return self.radius
-
-    @property
-    def diameter(self) -> float:
-        """2 radius, between opposite vertices."""
-        return 2.0 * self.radius
 
     @property
     def inner_radius(self) -> float:

@@ -7,34 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.problem.constraints._norm_ball import NormBall
-from dperm_cli.problem.constraints._set import dimension, length, unit
+from dperm_cli.problem.constraints._set import OfRadius, length, unit
 from dperm_cli.problem.constraints._widths import expected_length
 
 
 @dataclass(frozen=True)
-class L2Ball(NormBall):
+class L2Ball(OfRadius, NormBall):
     """{theta in R^p : |theta|_2 <= radius}."""
 
     name: ClassVar[str] = "l2_ball"
     code: ClassVar[int] = 0
-
-    radius: float
-    p: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.positive("constraint.radius", self.radius))
-        object.__setattr__(self, "p", dimension(self.p))
-
-    @property
-    def size(self) -> float:
-        return self.radius
-
-    @property
-    def diameter(self) -> float:
-        """2 radius."""
-        return 2.0 * self.radius
 
     @property
     def inner_radius(self) -> float:

@@ -8,13 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
-from dperm_cli.problem.constraints._set import ConvexSet, dimension
+from dperm_cli.problem.constraints._set import OfRadius
 from dperm_cli.problem.constraints._widths import expected_max
 
 
 @dataclass(frozen=True)
-class Simplex(ConvexSet):
+class Simplex(OfRadius):
     """{theta in R^p : theta >= 0, sum of theta = radius}; its vertices are radius e_j.
 
     It has dimension p - 1: for p = 1 it is a point, with diameter 0.
@@ -23,17 +22,6 @@ class Simplex(ConvexSet):
     name: ClassVar[str] = "simplex"
     code: ClassVar[None] = None
     symmetric: ClassVar[bool] = False
-
-    radius: float
-    p: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.positive("constraint.radius", self.radius))
-        object.__setattr__(self, "p", dimension(self.p))
-
-    @property
-    def size(self) -> float:
-        return self.radius
 
     @property
     def diameter(self) -> float:

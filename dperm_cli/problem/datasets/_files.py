@@ -7,7 +7,7 @@ import math
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.datasets import _archives
+from dperm_cli.problem.datasets._labels import class_map, label_map, map_labels
 from dperm_cli.problem.datasets._prepare import (
     DEFAULT_LOSS,
     Raw,
@@ -28,9 +29,7 @@ from dperm_cli.problem.datasets._prepare import (
 )
 
 DATA_DIR = "DPERM_DATA_DIR"
-PLUS_MINUS = (("1", 1.0), ("-1", -1.0))
-ANY_OTHER = "*"
-TASKS = ("binary", "regression")
+TASKS = ("binary", "regression", "multiclass", "location")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +39,10 @@ class FileOptions(RowOptions):
     path : the file, relative to the working directory or else to the data folder; plain, gz, bz2
         or xz (text formats).
     test_path : a file of held-out records; without it test_fraction of the records is held out.
-    task : ``binary`` or ``regression``.
+    task : ``binary``, ``regression``, ``multiclass`` or ``location`` (rows alone: labels, where
+        the format has them, are not looked at).
     labels : file label -> -1 or +1; ``"*"`` stands for every other label. None: {1: 1, -1: -1}.
+        With task=multiclass the labels in class order, or label -> class number; required.
     target_bounds : public [low, high] of a regression target, required for that task.
     bounds : public [low, high] of all columns, or one such pair per column (scaling=bounds).
     max_size : GiB that a compressed file may unpack to (a plain file has no limit).
@@ -66,13 +67,17 @@ class FileOptions(RowOptions):
             _path_text("dataset.test_path", self.test_path)
         checks.choice("dataset.task", self.task, TASKS)
         checks.positive("dataset.max_size", self.max_size)
-        object.__setattr__(self, "labels", label_map(self.labels))
+        declared = class_map if self.task == "multiclass" else label_map
+        object.__setattr__(self, "labels", declared(self.labels))
         object.__setattr__(self, "target_bounds", self._target_bounds())
         object.__setattr__(self, "bounds", _column_bounds(self.bounds))
         if self.scaling == "bounds" and self.bounds is None:
             raise InputError("dataset.bounds", None, "must be declared for scaling=bounds")
         if self.rows == "none" and self.row_bound == "auto" and self.scaling != "bounds":
             raise InputError("dataset.row_bound", "auto", "must be declared with rows=none")
+        if self.intercept and self.task == "location":
+            allowed = "is for predictors: a constant is no coordinate of a location"
+            raise InputError("dataset.intercept", True, allowed)
 
     @property
     def limit(self) -> int:
@@ -82,6 +87,13 @@ class FileOptions(RowOptions):
     @property
     def default_loss(self) -> str:
         return DEFAULT_LOSS[self.task]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes: declared for task=multiclass, otherwise 2."""
+        if self.task != "multiclass":
+            return 2
+        return 1 + int(max(number for _, number in self.labels))
 
     def locate(self, data_dir: Path | None = None) -> Path:
         """The file itself; InputError when it is missing or is not a file."""
@@ -103,7 +115,7 @@ class FileOptions(RowOptions):
             raise InputError("dataset.bounds", f"{len(bounds)} pairs", allowed)
         return Raw(
             x=x, y=y, x_test=x_test, y_test=y_test, bounds=bounds,
-            target_bounds=self.target_bounds, notes=self._notes(),
+            target_bounds=self.target_bounds, classes=self.classes,
         )  # fmt: skip
 
     def load(self, data_dir: Path | None = None) -> Data:
@@ -113,9 +125,6 @@ class FileOptions(RowOptions):
         """(x [n, p], labels or targets [n]) of one file: what a format has to write."""
         raise NotImplementedError
 
-    def _notes(self) -> tuple[str, ...]:
-        return ()
-
     def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         with reading(key, path):
             x, y = self.read(key, path)
@@ -123,12 +132,20 @@ class FileOptions(RowOptions):
             raise InputError(key, path.name, "holds no records")
         if x.shape[1] == 0:
             raise InputError(key, path.name, "holds no columns besides the target")
+        y = self._targets(key, path, y)
+        check_finite(key, path.name, x, y)
+        return x, y
+
+    def _targets(self, key: str, path: Path, y: np.ndarray) -> np.ndarray:
+        """What the file says beside a row, as the task wants it."""
+        if self.task == "location":
+            return np.zeros(len(y))
         missing = np.flatnonzero(y == "") if y.dtype.kind == "U" else np.zeros(0)
         if missing.size:
             raise InputError(key, path.name, f"record {int(missing[0]) + 1} has no label")
-        y = map_labels(y, self.labels) if self.task == "binary" else _numbers(key, path, y)
-        check_finite(key, path.name, x, y)
-        return x, y
+        if self.task == "regression":
+            return _numbers(key, path, y)
+        return map_labels(y, self.labels)
 
     def _target_bounds(self) -> tuple[float, float] | None:
         if self.target_bounds is not None:
@@ -182,63 +199,6 @@ def reading(key: str, path: Path) -> Iterator[None]:
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         words = getattr(error, "strerror", None) or str(error) or "damaged file"
         raise InputError(key, path.name, f"cannot be read ({words})") from None
-
-
-def label_map(labels: object) -> tuple[tuple[str, float], ...]:
-    """The declared map as pairs (label as text, -1.0 or +1.0); InputError names what is wrong."""
-    key = "dataset.labels"
-    allowed = "must map file labels to 1 or -1, as in {1: 1, 2: -1}"
-    if labels is None:
-        return PLUS_MINUS
-    if isinstance(labels, Mapping):
-        pairs = list(labels.items())
-    elif isinstance(labels, tuple):
-        pairs = list(labels)
-    else:
-        raise InputError(key, labels, allowed)
-    result: dict[str, float] = {}
-    for name, sign in pairs:
-        if isinstance(sign, bool) or sign not in (1, -1):
-            raise InputError(key, f"{{{name}: {sign}}}", allowed)
-        text = canonical(name)
-        if result.setdefault(text, float(sign)) != sign:
-            raise InputError(key, name, "is mapped to both 1 and -1")
-    if not result:
-        raise InputError(key, labels, allowed)
-    return tuple(result.items())
-
-
-def map_labels(labels: np.ndarray, pairs: tuple[tuple[str, float], ...]) -> np.ndarray:
-    """Labels [n] as -1.0 and +1.0; InputError names the first one outside the map."""
-    known = dict(pairs)
-    if labels.dtype.kind == "O":
-        labels = labels.astype(str)
-    distinct, code = np.unique(labels, return_inverse=True)
-    signs = np.array([_sign(canonical(label), known) for label in distinct])
-    y = signs[code.reshape(-1)]
-    if not np.all(y):
-        record = int(np.flatnonzero(y == 0)[0])
-        shown = ", ".join(f"{name}: {sign:+g}" for name, sign in pairs[:8])
-        more = ", ..." if len(pairs) > 8 else ""
-        allowed = f"the label of record {record + 1} is outside the declared map {{{shown}{more}}}"
-        raise InputError("dataset.labels", canonical(labels[record]), allowed)
-    return y
-
-
-def _sign(label: str, known: dict[str, float]) -> float:
-    """The declared sign, or 0 for a label outside the map; a missing label is no other label."""
-    missing = label.lower() in ("", "nan", "none")
-    return known.get(label, 0.0 if missing else known.get(ANY_OTHER, 0.0))
-
-
-def canonical(label: object) -> str:
-    """One spelling per label: 1, 1.0, "1" and "+1" are the same."""
-    text = (label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)).strip()
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
 
 
 def _numbers(key: str, path: Path, y: np.ndarray) -> np.ndarray:

@@ -4,14 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.rng import generator, seed_sequence
 
 # Rows are placed this far (relatively) inside the bound, so that rounding keeps them within it.
 INSIDE = 1.0 - 1e-13
+
+ROWS = ("unit", "clip", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generated:
+    """The keys of a set that is drawn record by record: a smaller n gives a prefix of a larger one.
+
+    n, n_test : training and held-out records; p : columns; row_bound : bound on the rows' L2 norm.
+    """
+
+    where: ClassVar[str] = "generated"
+
+    n: int = 2000
+    p: int = 10
+    row_bound: float = 1.0
+    n_test: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.integer("dataset.n", self.n, low=1)
+        checks.integer("dataset.p", self.p, low=1)
+        checks.positive("dataset.row_bound", self.row_bound)
+        checks.integer("dataset.n_test", self.n_test, low=0)
+        checks.integer("dataset.seed", self.seed, low=0)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return int(self.n), int(self.p)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearModel(Generated):
+    """Rows around 0 and a response to <x, theta*>, with theta* of norm ``signal``.
+
+    Rows are uniform on the sphere of radius row_bound (``rows=unit``) or in its ball (``clip``,
+    ``none``).
+    """
+
+    signal: float = 1.0
+    rows: str = "unit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.nonnegative("dataset.signal", self.signal)
+        checks.choice("dataset.rows", self.rows, ROWS)
+
+    @property
+    def rows_in_words(self) -> str:
+        """The law of the rows, as a step of the preprocessing."""
+        place = "on the sphere" if self.rows == "unit" else "in the ball"
+        return f"rows uniform {place} of radius {self.row_bound:g}"
 
 
 def leaf(seed: int, *path: str) -> np.random.Generator:

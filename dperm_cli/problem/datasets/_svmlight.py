@@ -23,8 +23,6 @@ from dperm_cli.problem.datasets._archives import open_bytes
 
 VERSION = "svmlight1"
 BLOCK = 1 << 22
-# Without a declared n_features, an index beyond this is taken for a mistake.
-LARGEST_GUESS = 10_000_000
 
 _SPACE = np.zeros(256, dtype=bool)
 _SPACE[list(b" \t\r\n\v\f")] = True
@@ -45,7 +43,7 @@ class Entries:
 def read(
     key: str,
     path: Path,
-    n_features: int | None,
+    n_features: int,
     cache: bool = False,
     limit: int | None = None,
     member: str | None = None,
@@ -53,8 +51,8 @@ def read(
     """(x [n, n_features] CSR, labels [n]); stored zeros are dropped, indices sorted.
 
     InputError with ``key`` on malformed lines, on indices that are 0, fractional, repeated within
-    a record or beyond ``n_features`` (None: the largest index in the file). ``limit`` and
-    ``member`` are those of ``_archives.open_bytes``.
+    a record or beyond ``n_features``. ``limit`` and ``member`` are those of
+    ``_archives.open_bytes``.
     """
     if cache:
         parts = _cache.fetch(path, VERSION, lambda: vars(_parse(key, path, limit, member)))
@@ -170,20 +168,18 @@ def _explain(block: bytes, line: int) -> str:
     return f"not svmlight text (near line {line})"
 
 
-def _matrix(key: str, path: Path, entries: Entries, n_features: int | None) -> sparse.csr_array:
+def _matrix(key: str, path: Path, entries: Entries, n_features: int) -> sparse.csr_array:
     columns = entries.columns
-    largest = int(columns.max(initial=0))
-    limit = n_features if n_features is not None else min(largest, LARGEST_GUESS)
-    wrong = np.flatnonzero((columns < 1) | (columns > limit))
+    wrong = np.flatnonzero((columns < 1) | (columns > n_features))
     indptr = np.concatenate([[0], np.cumsum(entries.counts)])
     if wrong.size:
         record = int(np.searchsorted(indptr, wrong[0], side="right"))
-        allowed = f"record {record} has index {columns[wrong[0]]}; indices go from 1 to "
-        allowed += str(limit) if n_features is None else f"n_features={n_features}"
+        allowed = f"record {record} has index {columns[wrong[0]]}; "
+        allowed += f"indices go from 1 to n_features={n_features}"
         raise InputError(key, path.name, allowed)
     # A copy: what follows works in place, and the entries may be a file mapped read-only.
     parts = (entries.values.copy(), columns - 1, indptr)
-    x = sparse.csr_array(parts, shape=(entries.counts.size, limit))
+    x = sparse.csr_array(parts, shape=(entries.counts.size, n_features))
     x.sort_indices()
     owner = np.repeat(np.arange(entries.counts.size), entries.counts)
     again = np.flatnonzero((np.diff(x.indices) == 0) & (np.diff(owner) == 0))

@@ -14,26 +14,34 @@ from dperm_cli.problem.datasets._files import FileOptions
 class TableOptions(FileOptions):
     """The keys of tables: a column is given by name or by position (from 0; -1 is the last).
 
-    target : the column of labels or targets.
+    target : the column of labels or targets; None takes the last, and with task=location none
+        (a column of labels is left out with ``drop``).
     columns : the feature columns, in this order; None takes all but target and drop.
     drop : columns that are neither feature nor target.
     """
 
-    target: str | int = -1
+    target: str | int | None = None
     columns: Sequence[str | int] | None = None
     drop: Sequence[str | int] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _column("dataset.target", self.target)
+        if self.target is not None:
+            _column("dataset.target", self.target)
+            if self.task == "location":
+                allowed = "task=location has no target; a column is left out with dataset.drop"
+                raise InputError("dataset.target", self.target, allowed)
         for name in ("columns", "drop"):
             object.__setattr__(self, name, _column_list(f"dataset.{name}", getattr(self, name)))
         if self.columns is not None and not self.columns:
             raise InputError("dataset.columns", [], "must name at least one column")
 
-    def choose(self, header: list[str]) -> tuple[list[int], int]:
+    def choose(self, header: list[str]) -> tuple[list[int], int | None]:
         """(positions of the features, position of the target) in a table with this header."""
-        target = position("dataset.target", self.target, header)
+        target = None
+        if self.task != "location":
+            named = -1 if self.target is None else self.target
+            target = position("dataset.target", named, header)
         dropped = {position("dataset.drop", c, header) for c in self.drop or ()}
         if self.columns is None:
             wanted = [i for i in range(len(header)) if i != target and i not in dropped]
@@ -74,6 +82,10 @@ def _column_list(key: str, value: object) -> tuple | None:
     return tuple(value)
 
 
-def one_character(key: str, value: object) -> None:
-    """A delimiter: one character that cannot be part of a number or a line end."""
-    checks.choice(key, value, (",", ";", "\t", "|", " ", ":"))
+def delimiter(key: str, value: object) -> str:
+    """The character a name stands for: one that cannot be part of a number or a line end."""
+    if value in ("tab", "\\t", "\t"):
+        return "\t"
+    if value in ("space", " "):
+        return " "
+    return checks.choice(key, value, (",", ";", "|", ":", "space", "tab"))

@@ -112,7 +112,7 @@ def _listed(name: str, data_dir: Path | None) -> Listed:
     if kind.where == "registered":
         size = kind().size
     n, p = size or (None, None)
-    task = kind().task if kind.where != "file" else "binary or regression"
+    task = kind().task if kind.where != "file" else "as dataset.task says"
     return Listed(name, task, n, p, *_place(name, kind, data_dir))
 
 
@@ -136,7 +136,8 @@ def _raw_findings(dataset: Any, raw: Raw, data_dir: Path | None) -> list[Finding
         Finding("ok", "size", f"{n} records, {p} columns{stored}{held}"),
         Finding("ok", "finite", "no missing, nan or infinite entry"),
     ]
-    findings.append(_target_finding(dataset, raw))
+    if dataset.task != "location":
+        findings.append(_target_finding(dataset, raw))
     if raw.bounds is not None and dataset.scaling == "bounds":
         beyond = int(np.sum(_outside(raw)))
         findings.append(_count(beyond, "bounds", "entries outside their column bounds, clipped"))

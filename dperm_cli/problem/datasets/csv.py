@@ -13,26 +13,27 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.datasets._archives import open_bytes
-from dperm_cli.problem.datasets._tables import TableOptions, one_character
+from dperm_cli.problem.datasets._tables import TableOptions, delimiter
 
 
 @dataclass(frozen=True, kw_only=True)
 class Csv(TableOptions):
     """Numeric feature columns and one target column; no cell may be empty.
 
-    header : whether the first line holds the column names (without it, give positions).
-    delimiter : one of , ; | : space or tab.
+    header : whether the first line holds the column names (without it, give positions); ``auto``
+        takes it for names, and refuses one that holds a number, since it may be a record.
+    delimiter : one of , ; | : ``space`` or ``tab``.
     """
 
     name: ClassVar[str] = "csv"
 
-    header: bool = True
+    header: bool | str = "auto"
     delimiter: str = ","
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.boolean("dataset.header", self.header)
-        one_character("dataset.delimiter", self.delimiter)
+        checks.auto_or(checks.boolean, "dataset.header", self.header)
+        object.__setattr__(self, "delimiter", delimiter("dataset.delimiter", self.delimiter))
 
     def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
         first = self._first_line(key, path)
@@ -42,6 +43,8 @@ class Csv(TableOptions):
         x = np.empty((len(table), len(wanted)))
         for j, i in enumerate(wanted):
             x[:, j] = _numeric(key, path, table[i], names[i])
+        if target is None:
+            return x, np.zeros(len(x))
         if self.task == "regression":
             return x, _numeric(key, path, table[target], names[target])
         return x, table[target].fillna("").to_numpy(dtype=str)
@@ -50,9 +53,7 @@ class Csv(TableOptions):
         return io.TextIOWrapper(open_bytes(path, self.limit), encoding="utf-8-sig", newline="")
 
     def _first_line(self, key: str, path: Path) -> list[str]:
-        with io.TextIOWrapper(
-            open_bytes(path, self.limit), encoding="utf-8-sig", newline=""
-        ) as text:
+        with self._text(path) as text:
             try:
                 # A limit, so that a file without line ends is not taken in whole.
                 line = text.readline(1 << 24)
@@ -61,30 +62,58 @@ class Csv(TableOptions):
                 raise InputError(key, path.name, f"is not a text table ({error})") from None
         if not first:
             raise InputError(key, path.name, "is empty")
+        number = next((cell for cell in first if _is_number(cell)), None)
+        if self.header == "auto" and number is not None:
+            allowed = f"the first line of {path.name} holds the number {number.strip()[:40]}: say "
+            allowed += "dataset.header=false if it is a record, true if it names the columns"
+            raise InputError("dataset.header", "auto", allowed)
         return first
 
-    def _table(self, key: str, path: Path, width: int, target: int) -> Any:
+    def _table(self, key: str, path: Path, width: int, target: int | None) -> Any:
         import pandas as pd
 
-        with io.TextIOWrapper(
-            open_bytes(path, self.limit), encoding="utf-8-sig", newline=""
-        ) as text:
+        text_columns: Any = {} if self.task in ("regression", "location") else {target: str}
+        with self._text(path) as text:
             try:
                 table = pd.read_csv(
-                    text, header=None, skiprows=int(self.header), sep=self.delimiter,
-                    dtype={} if self.task == "regression" else {target: str},
-                    keep_default_na=False, na_values=[""], skipinitialspace=True,
-                    low_memory=False,
+                    text, header=None, skiprows=int(bool(self.header)), sep=self.delimiter,
+                    dtype=text_columns, keep_default_na=False, na_values=[""],
+                    skipinitialspace=True, low_memory=False,
                 )  # fmt: skip
             except pd.errors.EmptyDataError:
                 raise InputError(key, path.name, "holds no records") from None
             except (pd.errors.ParserError, ValueError) as error:
+                self._check_lines(key, path, width)
                 words = str(error).rpartition("C error: ")[2].strip()
                 raise InputError(key, path.name, f"is not a regular table ({words})") from None
+        # A line that is too short reads as one with empty cells at its end.
+        if table.shape[1] != width or table.iloc[:, -1].isna().any():
+            self._check_lines(key, path, width)
         if table.shape[1] != width:
             allowed = f"records have {table.shape[1]} columns, the first line {width}"
             raise InputError(key, path.name, allowed)
         return table
+
+    def _check_lines(self, key: str, path: Path, width: int) -> None:
+        """InputError about the first line that has another number of fields than the first one."""
+        with self._text(path) as text:
+            reader = stdlib_csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
+            try:
+                for fields in reader:
+                    if fields and len(fields) != width:
+                        allowed = f"line {reader.line_num} has {len(fields)} fields, "
+                        allowed += f"the first line {width}"
+                        raise InputError(key, path.name, allowed)
+            except stdlib_csv.Error:
+                return
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _numeric(key: str, path: Path, column: Any, name: str) -> np.ndarray:

@@ -11,48 +11,35 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.datasets._generated import INSIDE, ball, fitting, leaf
+from dperm_cli.problem.datasets._generated import INSIDE, Generated, ball, fitting, leaf
 from dperm_cli.problem.datasets._prepare import make_data
 
 SHAPES = ("ball", "box")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MedianCloud:
+class MedianCloud(Generated):
     """Rows uniform in a ball or a box (a cube) around m, with |m| = shift, m's direction random.
 
     The cloud is symmetric about m, so m is its coordinate-wise and its Euclidean median. It is as
     large as the ball of radius row_bound around 0 allows: a ball of radius row_bound - shift, or
-    the cube inside it. A smaller n gives a prefix of a larger one.
+    the cube inside it.
     """
 
     task: ClassVar[str] = "location"
     default_loss: ClassVar[str] = "l1_median"
-    where: ClassVar[str] = "generated"
 
-    n: int = 2000
-    p: int = 10
     shape: str = "ball"
     shift: float = 0.5
-    row_bound: float = 1.0
     n_test: int = 0
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        checks.integer("dataset.n", self.n, low=1)
-        checks.integer("dataset.p", self.p, low=1)
+        super().__post_init__()
         checks.choice("dataset.shape", self.shape, SHAPES)
         checks.nonnegative("dataset.shift", self.shift)
-        checks.positive("dataset.row_bound", self.row_bound)
-        checks.integer("dataset.n_test", self.n_test, low=0)
-        checks.integer("dataset.seed", self.seed, low=0)
         if not self.shift < self.row_bound:
             allowed = f"must be below row_bound={self.row_bound:g}, so that rows can vary"
             raise InputError("dataset.shift", self.shift, allowed)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return int(self.n), int(self.p)
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""

@@ -18,7 +18,7 @@ from dperm_cli.problem.datasets._files import FileOptions
 class Npz(FileOptions):
     """One array of rows [n, p] and one of labels or targets [n]; nothing is ever unpickled.
 
-    x, y : the names of the two arrays.
+    x, y : the names of the two arrays; task=location reads x alone.
     """
 
     name: ClassVar[str] = "npz"
@@ -40,7 +40,9 @@ class Npz(FileOptions):
             self._check_size(key, path)
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 x = _array(archive, "dataset.x", self.x)
-                y = _array(archive, "dataset.y", self.y)
+                y = np.zeros(x.shape[:1])
+                if self.task != "location":
+                    y = _array(archive, "dataset.y", self.y)
         except (ValueError, zipfile.BadZipFile, AttributeError, TypeError) as error:
             words = str(error).splitlines()[0] if str(error) else "damaged"
             if "pickle" in words.lower():

@@ -28,6 +28,8 @@ class Parquet(TableOptions):
         x = np.empty((table.num_rows, len(wanted)))
         for j, i in enumerate(wanted):
             x[:, j] = _numeric(key, path, table.column(i), names[i])
+        if target is None:
+            return x, np.zeros(len(x))
         if self.task == "regression":
             return x, _numeric(key, path, table.column(target), names[target])
         return x, np.array(
@@ -49,6 +51,8 @@ def _open(key: str, path: Path, limit: int) -> Any:
             return pq.read_table(file)
     except (pa.ArrowException, ValueError) as error:
         words = str(error).splitlines()[0] if str(error) else "damaged"
+        # pyarrow speaks of the buffer it was handed, not of the file
+        words = words.rpartition("'<Buffer>': ")[2]
         raise InputError(key, path.name, f"is not a Parquet file ({words})") from None
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
 from dperm_cli.problem.datasets import _svmlight
 from dperm_cli.problem.datasets._files import FileOptions
 
@@ -17,8 +18,8 @@ from dperm_cli.problem.datasets._files import FileOptions
 class Svmlight(FileOptions):
     """``label index:value ...`` lines, indices from 1; kept as CSR unless storage=dense.
 
-    n_features : the declared number of columns; None takes the largest index in the file, which
-        is a fact about the data (two files of one data set may then disagree).
+    n_features : the number of columns, required: the largest index in a file is a fact about its
+        records (one record may decide it), and p must be public.
     cache : keep the parsed arrays in the cache folder (a copy of the data, readable by you only).
     """
 
@@ -30,17 +31,16 @@ class Svmlight(FileOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.n_features is not None:
-            checks.integer("dataset.n_features", self.n_features, low=1, high=2**31 - 2)
+        if self.n_features is None:
+            allowed = "must be declared: the number of columns is public, and the largest index in "
+            allowed += "the file depends on its records"
+            raise InputError("dataset.n_features", None, allowed)
+        checks.integer("dataset.n_features", self.n_features, low=1, high=2**31 - 2)
         checks.choice("dataset.storage", self.storage, ("sparse", "dense"))
         checks.boolean("dataset.cache", self.cache)
 
     def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
-        declared = None if self.n_features is None else int(self.n_features)
-        x, labels = _svmlight.read(key, path, declared, self.cache, self.limit)
+        assert self.n_features is not None
+        width = int(self.n_features)
+        x, labels = _svmlight.read(key, path, width, self.cache, self.limit)
         return (x.toarray() if self.storage == "dense" else x), labels
-
-    def _notes(self) -> tuple[str, ...]:
-        if self.n_features is None:
-            return ("p is the largest index in the file (n_features was not declared)",)
-        return ()

@@ -63,6 +63,11 @@ class Glm(PerRecord):
         default = super().oscillation(bounds, constraint)
         return min(2.0 * self.span(margin, bounds.target), default)
 
+    def variation(self, bounds: Bounds, constraint: Any) -> float:
+        """min(span, L diameter), as in ``oscillation``."""
+        span = self.span(bounds.row * constraint.radius, bounds.target)
+        return min(span, super().variation(bounds, constraint))
+
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """The slopes [n] at theta [p], where ``minorant`` touches the summed loss."""
         return self.slope(margins(theta, data), data.y)

@@ -22,6 +22,10 @@ class PerRecord:
         """
         return 2.0 * self.lipschitz(on(bounds, constraint)) * constraint.diameter
 
+    def variation(self, bounds: Bounds, constraint: Any) -> float:
+        """>= sup over records within the bounds of sup - inf over the set of l_d: L diameter."""
+        return self.lipschitz(on(bounds, constraint)) * constraint.diameter
+
     def gradient_gap(self, bounds: Bounds) -> float:
         """>= sup over records d, d' and |theta| <= radius of |grad l_d - grad l_d'|_2: 2 L."""
         return 2.0 * self.lipschitz(bounds)

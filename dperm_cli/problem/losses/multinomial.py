@@ -61,11 +61,12 @@ class Multinomial(PerRecord):
         return 0.5 * bounds.row**2
 
     def oscillation(self, bounds: Bounds, constraint: Any) -> float:
-        """min(2 span, 2 L diameter): no z_k - z_y is beyond +-sqrt(2) row radius."""
-        gap, others = _ROOT2 * bounds.row * constraint.radius, bounds.classes - 1
-        high = gap + math.log(others + math.exp(-gap))
-        low = math.log1p(others * math.exp(-gap))
-        return min(2.0 * (high - low), super().oscillation(bounds, constraint))
+        """min(2 span, 2 L diameter)."""
+        return min(2.0 * _span(bounds, constraint), super().oscillation(bounds, constraint))
+
+    def variation(self, bounds: Bounds, constraint: Any) -> float:
+        """min(span, L diameter)."""
+        return min(_span(bounds, constraint), super().variation(bounds, constraint))
 
     def gradient_gap(self, bounds: Bounds) -> float:
         """2 L; with two classes, where the loss is the logistic one of w_0 - w_1, its exact gap."""
@@ -138,3 +139,10 @@ def _most_missed(bounds: Bounds) -> float:
     if others < 1:
         return 0.0
     return float(expit(_ROOT2 * bounds.row * bounds.radius + math.log(others)))
+
+
+def _span(bounds: Bounds, constraint: Any) -> float:
+    """Largest less least loss on the set: no z_k - z_y is beyond +-sqrt(2) row radius."""
+    gap, others = _ROOT2 * bounds.row * constraint.radius, bounds.classes - 1
+    high = gap + math.log(others + math.exp(-gap))
+    return high - math.log1p(others * math.exp(-gap))
