@@ -5,12 +5,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test test-full lint bench wheel clean help
+.PHONY: run test test-full audit lint bench wheel clean help
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
 	@echo 'make test       set up and run the whole default suite'
 	@echo 'make test-full  the slow and full-size statistical tests as well'
+	@echo 'make audit      attack every mechanism with fresh seeds'
 	@echo 'make lint       ruff, pyright, import rules'
 	@echo 'make bench      speed ratios, measured inside one run'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
@@ -34,6 +35,9 @@ test: $(VENV)/.dev
 
 test-full: $(VENV)/.dev
 	$(BIN)/python -m pytest -m ''
+
+audit: $(VENV)/.run
+	$(BIN)/dperm audit mechanism=all seed=fresh
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

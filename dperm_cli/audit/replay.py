@@ -45,12 +45,25 @@ class Recorder:
     calls: list[Call] = field(default_factory=list)
 
     def noise(self, value, scale, sensitivity, drawn):
-        facts = (float(scale), float(sensitivity), value.shape)
-        self.calls.append(Call("noise", facts, np.array(value), np.array(drawn)))
-        return drawn
+        return self._value("noise", value, scale, sensitivity, drawn)
+
+    def laplace(self, value, scale, sensitivity, drawn):
+        return self._value("laplace", value, scale, sensitivity, drawn)
+
+    def gamma_norm(self, value, scale, sensitivity, drawn):
+        return self._value("gamma_norm", value, scale, sensitivity, drawn)
 
     def choice(self, population, batch, sampling, drawn):
         self.calls.append(Call("choice", (population, batch, sampling), None, np.array(drawn)))
+        return drawn
+
+    def law(self, exponent, oscillation, drawn):
+        self.calls.append(Call("law", (exponent, oscillation), None, np.array(drawn)))
+        return drawn
+
+    def _value(self, kind, value, scale, sensitivity, drawn):
+        facts = (float(scale), float(sensitivity), value.shape)
+        self.calls.append(Call(kind, facts, np.array(value), np.array(drawn)))
         return drawn
 
 
@@ -64,20 +77,35 @@ class Player:
     faults: list[str] = field(default_factory=list)
 
     def noise(self, value, scale, sensitivity, drawn):
-        call = self._next("noise", (float(scale), float(sensitivity), value.shape))
+        return self._value("noise", 2, value, scale, sensitivity, drawn)
+
+    def laplace(self, value, scale, sensitivity, drawn):
+        return self._value("laplace", 1, value, scale, sensitivity, drawn)
+
+    def gamma_norm(self, value, scale, sensitivity, drawn):
+        return self._value("gamma_norm", 2, value, scale, sensitivity, drawn)
+
+    def choice(self, population, batch, sampling, drawn):
+        call = self._next("choice", (population, batch, sampling))
+        return drawn if call is None else call.drawn
+
+    def law(self, exponent, oscillation, drawn):
+        call = self._next("law", (exponent, oscillation))
+        return drawn if call is None else call.drawn
+
+    def _value(self, kind, norm, value, scale, sensitivity, drawn):
+        """``norm`` is that of the sensitivity of this kind of noise."""
+        call = self._next(kind, (float(scale), float(sensitivity), value.shape))
         if call is None or call.value is None:
             return drawn
-        distance = float(np.max(np.linalg.norm(np.atleast_2d(value - call.value), axis=-1)))
+        moved = np.atleast_2d(value - call.value)
+        distance = float(np.max(np.linalg.norm(moved, ord=norm, axis=-1)))
         ratio = distance / sensitivity if sensitivity > 0 else float("inf")
         # written so that a nan distance is a fault
         if not ratio <= 1.0 + TOLERANCE:
             self.faults.append(f"call {self.position}: moved by {ratio:.6g} sensitivities")
         self.worst = max(self.worst, ratio if ratio == ratio else float("inf"))
         return call.drawn
-
-    def choice(self, population, batch, sampling, drawn):
-        call = self._next("choice", (population, batch, sampling))
-        return drawn if call is None else call.drawn
 
     def _next(self, kind: str, facts: tuple[Any, ...]) -> Call | None:
         if self.position >= len(self.calls):

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from dperm_cli.core.paths import shipped
 
+ACCOUNT_KEYS = (
+    "mechanism", "calibration", "n", "epsilon", "noise_scale", "delta", "L", "radius", "p", "ridge",
+    "lasso", "smoothness", "constraint", "privacy", "privacy.relation", "format", "out", "figure",
+)  # fmt: skip
 GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism")
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from dperm_cli.core.errors import InputError
 
+MOST = 2**63 - 1
+
 
 def number(
     key: str,
@@ -48,7 +50,7 @@ def nonnegative(key: str, value: object) -> float:
 
 
 def integer(key: str, value: object, *, low: int, high: int | None = None) -> int:
-    """An integer between ``low`` and ``high`` (inclusive)."""
+    """An integer between ``low`` and ``high`` (inclusive; what 64 bits hold, if not given)."""
     words = f"must be an integer >= {low}" + ("" if high is None else f" and <= {high}")
     if isinstance(value, bool) or not isinstance(value, int):
         if not (isinstance(value, float) and math.isfinite(value) and value == int(value)):
@@ -56,6 +58,8 @@ def integer(key: str, value: object, *, low: int, high: int | None = None) -> in
         value = int(value)
     if value < low or (high is not None and value > high):
         raise InputError(key, value, words)
+    if value > MOST:
+        raise InputError(key, value, f"{words} and < 2^63")
     return value
 
 

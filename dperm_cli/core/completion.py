@@ -41,11 +41,36 @@ def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
         )
     elif typed[0] in ("run", "describe"):
         found = _run_words(typed[1:], prefix)
+    elif typed[0] == "account":
+        found = _account_words(prefix)
+    elif typed[0] == "audit":
+        found = _audit_words(prefix)
     elif typed[0] == "completion":
         found = ("bash",)
     else:
         found = ()
     return [word for word in found if word.startswith(prefix)]
+
+
+def _account_words(prefix: str) -> list[str]:
+    key, equals, values = prefix.partition("=")
+    if equals and key in ("mechanism", "constraint"):
+        head = values.rpartition(",")[0]
+        head = f"{head}," if head else ""
+        return [f"{key}={head}{name}" for name in catalogue.choices(key)]
+    return [f"{key}=" for key in catalogue.ACCOUNT_KEYS]
+
+
+def _audit_words(prefix: str) -> list[str]:
+    key, equals, values = prefix.partition("=")
+    if equals and key == "mechanism":
+        head = values.rpartition(",")[0]
+        head = f"{head}," if head else ""
+        return [f"{key}={head}{name}" for name in ("all", *catalogue.choices(key))]
+    if equals and key == "format":
+        return ["format=table", "format=json"]
+    keys = ("mechanism", "epsilon", "delta", "seed", "format", "out")
+    return [*(f"{key}=" for key in keys), "--quick", "--help"]
 
 
 def _run_words(typed: list[str], prefix: str) -> list[str]:

@@ -44,6 +44,37 @@ def run_help() -> str:
     return "\n".join([*lines, "", RUN_TAIL])
 
 
+ACCOUNT = """\
+usage: dperm account [KEY=VALUE ...]
+
+The noise a mechanism needs for a budget, and the budget that a noise scale is certified for, from
+public facts alone: no data are read. Prints a table and draws epsilon against noise and certified
+against nominal epsilon. Several values: epsilon=0.1,1,10.
+
+keys
+  mechanism     {mechanisms}, or all (the default)
+  calibration   tight (least certified noise) or paper (the scale as printed)
+  n             number of records (1000)
+  epsilon       the budget (1); or instead of it
+  noise_scale   the noise, in the mechanism's unit: prints the epsilon it is certified for
+  delta         auto is 1/n^2
+  L             Lipschitz constant of one record's loss (1)
+  radius        of the l2 ball (1); or constraint=NAME constraint.KEY=VALUE as in dperm run
+  p             number of parameters (10)
+  ridge, lasso, smoothness, privacy, privacy.relation, mechanism.KEY   as in dperm run
+  format        table or json (one object a row); out=FOLDER; figure=false draws nothing
+
+examples
+  dperm account mechanism=noisy_sgd calibration=paper n=1000 epsilon=1 delta=1e-6
+  dperm account n=1e4 epsilon=0.1,1,10 format=json
+  dperm account mechanism=noisy_gd mechanism.steps=100 noise_scale=84.5 delta=1e-6"""
+
+
+def account_help() -> str:
+    """The text of ``dperm account --help``."""
+    return ACCOUNT.format(mechanisms=", ".join(catalogue.choices("mechanism")))
+
+
 def listing(arguments: list[str]) -> str:
     """The text of ``dperm list [--config-dir DIR] [group ...]``."""
     groups, folder = _operands(arguments)

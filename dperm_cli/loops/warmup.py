@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.loops import gaussian, indices, sgd
+from dperm_cli.loops import exact, exponential, gaussian, indices, sgd
 
 
 def warmup() -> float:
@@ -18,6 +18,11 @@ def warmup() -> float:
     gaussian.normals(key, 0, 1, 2)
     for poisson in (False, True):
         indices.batch(key[0], 0, 3, 2, poisson)
+    exponential.laplaces(key, 0, 1)
+    exponential.gamma_norms(key, 0, 1)
+    exponential.uniforms(key[0], 0, 0, 1)
+    word, none = np.ones(64, np.uint64), np.empty(0, np.int64)
+    exact.fill(True, word, np.uint64(1 << 52), 22, none, 0)
     x, y, theta = np.eye(2), np.ones(2), np.zeros((1, 2))
     for matrix in (x, sparse.csr_array(x)):
         rows = sgd.rows(matrix, y)
@@ -25,5 +30,6 @@ def warmup() -> float:
         settings |= dict(population=2, eta_kind=sgd.CONSTANT, eta0=0.1)
         sgd.run(matrix, y, theta, key, key, threads=1, **settings)
         sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
+        exact.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
     return time.perf_counter() - began

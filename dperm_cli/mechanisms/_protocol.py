@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from dperm_cli.mechanisms._adversary import Adversary
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event
@@ -46,14 +47,23 @@ class Mechanism(Protocol):
     """The contract that ``tests/contract`` holds every mechanism to.
 
     ``guarantees`` lists the kinds it can give, strongest first; ``relations`` the neighbouring
-    relations it is proved for. ``plan`` sees public facts only and is the one place that
-    raises ``Unsupported``. ``release`` touches records through the view and randomness through
-    the gate, and draws ``gate.trials`` independent outputs.
+    relations it is proved for; ``secure`` says whether it can run with noise on a grid (it sees
+    the records through ``view.gradient_sum`` alone). ``plan`` sees public facts only and is the
+    one place that raises ``Unsupported``. ``events`` is what the mechanism does to the data at a
+    noise scale, and what ``plan`` accounts for: the epsilon of a scale follows from it without a
+    plan. ``release`` touches records through the view and randomness through the gate, and draws
+    ``gate.trials`` independent outputs. ``adversary`` is the pair of data sets and the statistic
+    by which ``dperm audit`` attacks it under a budget.
     """
 
     guarantees: ClassVar[tuple[str, ...]]
     relations: ClassVar[tuple[str, ...]]
+    secure: ClassVar[bool]
 
     def plan(self, spec: ProblemSpec, budget: Budget) -> Plan: ...
 
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]: ...
+
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release: ...
+
+    def adversary(self, budget: Budget) -> Adversary: ...

@@ -10,6 +10,7 @@ import numpy as np
 
 from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.mechanisms._adversary import Adversary, linear_pair
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._schedule import Facts, Pace
 from dperm_cli.mechanisms._views import CentralView
@@ -50,6 +51,7 @@ class NoisyGd:
 
     guarantees: ClassVar[tuple[str, ...]] = ("approx",)
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.choice("calibration", self.calibration, ("tight", "paper"))
@@ -65,23 +67,38 @@ class NoisyGd:
             raise Unsupported("noisy_gd adds Gaussian noise and needs delta > 0")
         if self.calibration == "paper":
             raise Unsupported("the paper states no noise scale for full gradients")
-        steps = STEPS if self.steps == "auto" else int(self.steps)
         scale = calibrate.scale_for(
-            lambda scale: (Gaussian(scale, spec.lipschitz, steps),),
+            lambda scale: self.events(spec, scale),
             epsilon=budget.epsilon,
             delta=budget.delta,
             relation=budget.relation,
         )
-        events = (Gaussian(scale, spec.lipschitz, steps),)
+        events, steps = self.events(spec, scale), self._steps()
         accounted = account(events, delta=budget.delta, relation=budget.relation)
         guarantee = Guarantee(
             "approx", accounted.epsilon, budget.delta, budget.relation, accounted.accountant
         )
         return Plan(events, guarantee, scale, steps, self._settings(spec, scale, steps))
 
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[Gaussian]:
+        """T sums of all gradients plus N(0, scale^2 I)."""
+        return (Gaussian(scale, spec.lipschitz, self._steps()),)
+
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Run the descent, all trials at once."""
         return Release(descend(view, plan, gate)[plan.settings["averaging"]])
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """Opposite gradients and no momentum: theta_T is minus the sum of T noisy gradients.
+
+        That sum is N(0, T sigma^2) shifted by T sensitivities: exactly the mu that is claimed.
+        """
+        chosen = replace(self, steps=10, step_size=1.0, averaging="last", momentum=0.0)
+        first, second = linear_pair(budget.relation)
+        return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
+
+    def _steps(self) -> int:
+        return STEPS if self.steps == "auto" else int(self.steps)
 
     def _settings(self, spec: ProblemSpec, scale: float, steps: int) -> dict[str, Any]:
         theory, auto = self.step_size == "theory", self.step_size == "auto"
@@ -103,6 +120,7 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     Gradients are asked for at points of the set only: there, and not beyond, L bounds them.
     """
     spec, event = view.spec, plan.events[0]
+    assert isinstance(event, Gaussian)
     noise = gate.gaussian(
         dim=spec.p,
         count=plan.steps,
@@ -120,8 +138,10 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
         noisy = noisy + penalty.subgradient(query)
         sums["uniform"] += query
         sums["suffix"] += query * (step >= plan.steps // 2)
-        constant = np.broadcast_to(plan.settings["step_size"], gate.trials) if not pace else None
-        eta = pace.next(noisy, query) if pace else constant
+        if pace:
+            eta = pace.next(noisy, query)
+        else:
+            eta = np.broadcast_to(plan.settings["step_size"], gate.trials)
         moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
         query, theta = project(moved + momentum * (moved - theta)), moved
         if pace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.loops import sgd
+from dperm_cli.mechanisms._adversary import Adversary, linear_pair
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
@@ -50,6 +51,7 @@ class NoisySgd:
 
     guarantees: ClassVar[tuple[str, ...]] = ("approx",)
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False  # neither its batches nor its loop are
 
     def __post_init__(self) -> None:
         checks.choice("calibration", self.calibration, ("tight", "paper"))
@@ -74,7 +76,7 @@ class NoisySgd:
                 f"compiled loop; set mechanism.steps to {MOST_PLAIN_STEPS} or less, or use noisy_gd"
             )
         scale = self._scale(spec, budget, steps)
-        events = (self._event(spec, scale, steps),)
+        events = self.events(spec, scale)
         accounted = account(events, delta=budget.delta, relation=budget.relation)
         if not accounted.epsilon <= budget.epsilon:
             raise Unsupported(
@@ -84,6 +86,18 @@ class NoisySgd:
             "approx", accounted.epsilon, budget.delta, budget.relation, accounted.accountant
         )
         return Plan(events, guarantee, scale, steps, self._settings(spec, scale))
+
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[SampledGaussian]:
+        """T sums over a random batch, times n / m, plus N(0, scale^2 I)."""
+        event = SampledGaussian(
+            scale=scale,
+            record_norm=spec.lipschitz * spec.n / self.batch,
+            batch=self.batch,
+            population=spec.n,
+            sampling=self.sampling,
+            count=self._steps(spec),
+        )
+        return (event,)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Run the loop, all trials at once; compiled unless a tape listens at the gate."""
@@ -104,23 +118,25 @@ class NoisySgd:
         loop = _compiled if gate.compiled and view.spec.compiled else _plain
         return Release(loop(view, plan, noise, choice))
 
+    def adversary(self, budget: Budget) -> Adversary:
+        """Opposite gradients, few records and a ridge: theta_T is minus the mean noisy gradient.
+
+        With the strongly convex rate 1 / (n ridge t), step t turns the mean of t - 1 noisy
+        gradients, over n ridge, into the mean of t: all count alike.
+        """
+        sampling = "poisson" if budget.relation == "add_remove" else self.sampling
+        rate = {"learning_rate": "strongly_convex", "output": "last"}
+        chosen = replace(self, steps=8, sampling=sampling, **rate)
+        first, second = linear_pair(budget.relation, n=2 * self.batch, ridge=1.0)
+        return Adversary(first, second, chosen, kind="profile")
+
     def _steps(self, spec: ProblemSpec) -> int:
         return math.ceil(spec.n**2 / self.batch) if self.steps == "auto" else int(self.steps)
-
-    def _event(self, spec: ProblemSpec, scale: float, steps: int) -> SampledGaussian:
-        return SampledGaussian(
-            scale=scale,
-            record_norm=spec.lipschitz * spec.n / self.batch,
-            batch=self.batch,
-            population=spec.n,
-            sampling=self.sampling,
-            count=steps,
-        )
 
     def _scale(self, spec: ProblemSpec, budget: Budget, steps: int) -> float:
         if self.calibration == "tight":
             return calibrate.scale_for(
-                lambda scale: (self._event(spec, scale, steps),),
+                lambda scale: self.events(spec, scale),
                 epsilon=budget.epsilon,
                 delta=budget.delta,
                 relation=budget.relation,

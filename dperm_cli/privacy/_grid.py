@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy import fft
 
-from dperm_cli.privacy._laws import Step, panels, spread, tilted
+from dperm_cli.privacy._laws import Law, Step, panels, spread, tilted, with_atom
 from dperm_cli.privacy._saddle import Composition, Saddle
 
 _LEFT_OUT = 32.0
@@ -59,7 +59,7 @@ class Grid:
 class Layout:
     """Points and spacing of a grid; ``fine`` where it costs no more than ``_GRID_SHARE``."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Law, ...]
     saddle: Saddle
     count: int
     h: float
@@ -113,10 +113,10 @@ def _allowance(uses: int, count: int, step_tilt: float) -> float:
     return rounding + 2e-13 * uses + 1e-11 + math.exp(5.0 - _LEFT_OUT)
 
 
-def _discretised(step: Step, tilt: float, h: float, count: int, log_m: float) -> np.ndarray:
+def _discretised(step: Law, tilt: float, h: float, count: int, log_m: float) -> np.ndarray:
     """Tilted masses e^{tilt k h} p_k / M of one step on the grid, folded modulo ``count``."""
-    x, width = _nodes(step, tilt, h)
-    loss, reference = step.loss(x), step.log_reference(x)
+    x, width, reference = with_atom(step, *_nodes(step, tilt, h))
+    loss = step.loss(x)
     if step.form == "add":
         density, loss = reference, -loss
     else:
@@ -139,14 +139,14 @@ def _discretised(step: Step, tilt: float, h: float, count: int, log_m: float) ->
     return out
 
 
-def _atom(step: Step) -> float:
+def _atom(step: Law) -> float:
     """Mass of the losses that are exactly zero."""
     if step.form != "fixed":
         return 0.0
     return (1.0 - step.rate) * math.erf(step.shift / math.sqrt(8.0))
 
 
-def _nodes(step: Step, tilt: float, h: float) -> tuple[np.ndarray, np.ndarray]:
+def _nodes(step: Law, tilt: float, h: float) -> tuple[np.ndarray, np.ndarray]:
     """Quadrature nodes and weights on panels that no multiple of h crosses in the loss."""
     kept = panels(step, tilt, 0.0, _LEFT_OUT)
     ends = step.loss(kept)

@@ -1,4 +1,4 @@
-"""Privacy-loss laws of one subsampled Gaussian step, as tilted quadrature nodes.
+"""Privacy-loss laws of one subsampled Gaussian (or bounded) step, as tilted quadrature nodes.
 
 A dominating pair (P, Q) on the line is a reference normal law, a mixture weight (``rate``) and a
 distance (``shift``), in units of the noise. ``form`` says which pair:
@@ -18,12 +18,13 @@ page. Everything here is one-dimensional and vectorised over x.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy._bounded import Bounded
 
 _MOST_PANELS = 2_000_000
 _LOG_2PI = math.log(2.0 * math.pi)
@@ -128,6 +129,7 @@ class Tilted:
     E[e^{(tilt + i t) L}] / M = 1 - 2 sum even sin^2(t l / 2) + i sum odd sin(t l).
     ``densities`` are minorants of the tilted density of the loss at the nodes, for the tail bound:
     of one branch, or twice the lesser of two mirrored branches (valid on both at once).
+    Atoms stand behind the other nodes in ``loss``, ``even`` and ``odd``; they have no density.
     """
 
     log_m: float
@@ -146,21 +148,29 @@ class Tilted:
         return max(float(self.even @ (self.loss * self.loss)) - self.mean**2, 0.0)
 
 
-def tilted(step: Step, tilt: float, frequency: float = 0.0, digits: float = 60.0) -> Tilted:
+Law = Step | Bounded
+
+
+def tilted(step: Law, tilt: float, frequency: float = 0.0, digits: float = 60.0) -> Tilted:
     """Gauss-Legendre nodes resolving oscillations up to ``frequency``.
 
     Parts of the line whose tilted mass is below exp(-digits) / count of the whole are left out.
     """
     edges = panels(step, tilt, frequency, digits)
     x, width = spread(edges)
+    if isinstance(step, Bounded):
+        return _bounded(step, tilt, x, width)
     loss, reference = step.loss(x), step.log_reference(x)
     if step.mirrored:
         return _mirrored(step, tilt, x, width, loss, reference)
     return _one_sided(step, tilt, x, width, loss, reference)
 
 
-def panels(step: Step, tilt: float, frequency: float, digits: float) -> np.ndarray:
+def panels(step: Law, tilt: float, frequency: float, digits: float) -> np.ndarray:
     """Panels [k, 2] of the x-line outside which the tilted mass is negligible."""
+    if isinstance(step, Bounded):
+        low, parts = step.panel(tilt, frequency, digits)
+        return _refined(np.array([[low, step.reach]]), np.array([parts]))
     floor = -digits - math.log(step.count)
     low, high = _reach(step, tilt, floor)
     # Within a panel the log weights bend by less than 4 from the chord.
@@ -232,6 +242,27 @@ def _mirrored(step, tilt, x, width, loss, reference) -> Tilted:
     per_loss = 1.0 / (width * step.slope(x))
     densities = (plus * per_loss, 2.0 * minus * per_loss)
     return Tilted(log_m, x, loss, plus + minus, odd, densities)
+
+
+def with_atom(
+    step: Law, x: np.ndarray, width: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes, weights and log Q-densities; a bounded law's atom is a node of weight 1 at the end."""
+    reference = step.log_reference(x)
+    if not isinstance(step, Bounded):
+        return x, width, reference
+    return (
+        np.append(x, step.reach),
+        np.append(width, 1.0),
+        np.append(reference, step.atom),
+    )
+
+
+def _bounded(step: Bounded, tilt: float, x: np.ndarray, width: np.ndarray) -> Tilted:
+    nodes, weights, reference = with_atom(step, x, width)
+    law = _mirrored(step, tilt, nodes, weights, nodes, reference)
+    densities = tuple(density[:-1] for density in law.densities) if step.share < 1.0 else ()
+    return replace(law, x=x, densities=densities)
 
 
 def _one_sided(step, tilt, x, width, loss, reference) -> Tilted:

@@ -12,8 +12,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scipy.optimize import minimize_scalar
+
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy._laws import Step, tilted
+from dperm_cli.privacy._bounded import Bounded
+from dperm_cli.privacy._laws import Law, tilted
 
 # Aliases are positive, so they can only raise delta; they are held below this share of it.
 _LOG_ALIAS = math.log(1e-11)
@@ -23,6 +26,7 @@ _FACTORS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 1.06, 1.2, 1.5, 2.0, 3.0)
 # log of M e^{-tilt epsilon} / delta up to which 1e-10 of the former is nothing to the latter.
 _MOST_WASTED = 13.0
 _LEAST_TILT = 1e-9
+_MOST_TURNS = 3e4
 # Below the least positive float: no need to look further.
 _NOTHING = -800.0
 
@@ -31,7 +35,7 @@ _NOTHING = -800.0
 class Composition:
     """Independent steps and one Gaussian of squared GDP parameter ``mu2``."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Law, ...]
     mu2: float = 0.0
 
     def log_m(self, tilt: float) -> float:
@@ -53,9 +57,19 @@ class Composition:
     @property
     def most(self) -> float:
         """The largest value S can take."""
-        if self.mu2 > 0.0 or any(s.form != "add" or s.rate == 1.0 for s in self.steps):
-            return math.inf
-        return sum(-s.count * math.log1p(-s.rate) for s in self.steps)
+        return math.inf if self.mu2 > 0.0 else math.fsum(s.count * _most(s) for s in self.steps)
+
+    @property
+    def largest_tilt(self) -> float:
+        """Beyond it bounded losses would need too many nodes; any tilt below is as certain."""
+        reach = max((s.reach for s in self.steps if isinstance(s, Bounded)), default=0.0)
+        return _MOST_TURNS / reach if reach > 0.0 else math.inf
+
+
+def _most(step: Law) -> float:
+    if isinstance(step, Bounded):
+        return step.reach
+    return -math.log1p(-step.rate) if step.form == "add" and step.rate < 1.0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -83,8 +97,21 @@ def for_delta(composition: Composition, log_delta: float) -> Saddle:
     def bound(tilt: float) -> float:
         return (composition.log_m(tilt) + _conversion(tilt) - log_delta) / tilt
 
-    tilt = _least(bound)
+    tilt = _least(bound, composition.largest_tilt)
     return _aimed(composition, tilt, max(bound(tilt), 0.0), log_delta)
+
+
+def renyi_epsilon(composition: Composition, log_delta: float) -> float:
+    """Renyi's upper bound on epsilon at delta, its tilt refined beyond what a saddle needs."""
+
+    def bound(log_tilt: float) -> float:
+        tilt = math.exp(log_tilt)
+        return (composition.log_m(tilt) + _conversion(tilt) - log_delta) / tilt
+
+    middle = math.log(_least(lambda tilt: bound(math.log(tilt)), composition.largest_tilt))
+    around = (middle - 0.1, middle + 0.1)
+    found = minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-5})
+    return max(min(float(found.fun), bound(middle)), 0.0)
 
 
 def for_epsilon(composition: Composition, epsilon: float, log_delta: float | None = None) -> Saddle:
@@ -102,7 +129,7 @@ def _renyi(composition: Composition, epsilon: float) -> tuple[float, float]:
     def bound(tilt: float) -> float:
         return composition.log_m(tilt) + _conversion(tilt) - tilt * epsilon
 
-    tilt = _least(bound)
+    tilt = _least(bound, composition.largest_tilt)
     return tilt, bound(tilt)
 
 
@@ -136,11 +163,12 @@ def _aimed(composition: Composition, tilt: float, epsilon: float, log_delta: flo
     return best
 
 
-def _least(bound: Callable[[float], float]) -> float:
-    """The tilt that minimises a bound with one valley, to about 2 %."""
-    middle, value = 1.0, bound(1.0)
-    factor = 2.0 if bound(2.0) < value else 0.5
-    while middle > _LEAST_TILT and value > _NOTHING:
+def _least(bound: Callable[[float], float], largest: float = math.inf) -> float:
+    """The tilt up to ``largest`` that minimises a bound with one valley, to about 2 %."""
+    middle = min(1.0, largest / 2.0)
+    value = bound(middle)
+    factor = 2.0 if bound(2.0 * middle) < value else 0.5
+    while _LEAST_TILT < middle <= largest / 2.0 and value > _NOTHING:
         following = bound(middle * factor)
         if not following < value:
             break

@@ -1,12 +1,15 @@
 """Certified (epsilon, delta) of a sequence of events.
 
-Gaussian events compose exactly as mu^2 = sum count (sensitivity / scale)^2. A subsampled Gaussian
-step has a one-dimensional dominating pair (``_laws``; proofs in docs/proofs), so that a sequence of
-events is dominated by a product of such pairs and its delta is an expectation over a sum of
+Gaussian events compose exactly as mu^2 = sum count (sensitivity / scale)^2. Every other step has a
+one-dimensional dominating pair (``_laws``, ``_bounded``; proofs in docs/proofs), so that a sequence
+of events is dominated by a product of such pairs and its delta is an expectation over a sum of
 independent losses. Long compositions take it by a contour integral (``_fourier``), short ones
 on a grid (``_grid``). Both return upper bounds: every numerical error is either pessimistic by
 construction or bounded and added, as their docstrings list. What is certified is therefore
 delta_of >= the true delta, and account's epsilon >= the true epsilon, for the events as stated.
+
+At delta = 0 the epsilons of pure steps add up. Black-box (epsilon, delta) steps and approximate
+samplers are added to the rest by inequalities, which ``Accounted.accountant`` says.
 
 Units: ``scale`` and ``record_norm`` in the unit of the released sums; epsilon in nats.
 """
@@ -15,15 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy import _fourier, _gdp, _grid, _saddle
-from dperm_cli.privacy._laws import Step
+from dperm_cli.privacy._bounded import Bounded
+from dperm_cli.privacy._dominating import Release, release
 from dperm_cli.privacy._saddle import Composition
-from dperm_cli.privacy.budget import RELATIONS
-from dperm_cli.privacy.events import SAMPLINGS, Event, Gaussian, SampledGaussian
+from dperm_cli.privacy.events import Channel, Event
 
 # Terms of the contour integral up to which it is preferred to a grid, and to a coarse grid.
 _CHEAP, _DEAR = 3e7, 2e8
@@ -31,6 +33,11 @@ _CHEAP, _DEAR = 3e7, 2e8
 _ROUNDS = 4
 # Below this, E e^{lambda (S - epsilon)} is answer enough.
 _LOG_TINY = -715.0
+# Fixed-point steps for a delta that itself depends on epsilon.
+_MOST_STEPS = 60
+_NUDGE = 1e-9
+# Relative rounding of closed forms, moved to the safe side.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -44,29 +51,99 @@ class Accounted:
 
 
 def account(events: Sequence[Event], *, delta: float, relation: str) -> Accounted:
-    """The smallest certified epsilon at delta (inf where none is, as at delta = 0).
+    """The smallest certified epsilon at delta (inf where none is).
 
-    Raises ``Unsupported`` for events without a known dominating pair under the relation.
+    At delta = 0 that is the sum of the pure steps' epsilons, inf beside any other step.
+    Raises ``Unsupported`` for events without a known dominating pair under the relation, and for
+    channels beside other events.
     """
     delta = checks.number("delta", delta, low=0.0, high=1.0, high_open=True)
-    directions = _directions(events, relation)
-    name = _name(directions)
-    if all(not c.steps for c in directions):
-        epsilon = _gdp.epsilon(delta, math.sqrt(directions[0].mu2))
-    elif delta == 0.0:
-        epsilon = math.inf
-    else:
-        epsilon = 0.0
-        for composition in directions:
-            if not _covered(composition, epsilon, delta):
-                epsilon = max(epsilon, _epsilon(composition, delta))
-    return Accounted(epsilon, delta, relation, name)
+    whole = release(events, relation)
+    if _local(events):
+        return Accounted(whole.pure + whole.added, delta, relation, whole.name)
+    left = delta * math.exp(-whole.ratio)
+    core = _with_distance(whole, left) if whole.distance > 0.0 else _joint(whole, left)
+    return Accounted(core + 2.0 * whole.ratio + whole.added, delta, relation, whole.name)
 
 
 def delta_of(events: Sequence[Event], *, epsilon: float, relation: str) -> float:
-    """The smallest certified delta at epsilon >= 0; raises as ``account`` does."""
+    """The smallest certified delta at epsilon >= 0 (at most 1); raises as ``account`` does."""
     epsilon = checks.nonnegative("epsilon", epsilon)
-    return max(_delta(composition, epsilon) for composition in _directions(events, relation))
+    whole = release(events, relation)
+    if _local(events):
+        return 0.0 if epsilon >= whole.pure + whole.added else 1.0
+    core = epsilon - 2.0 * whole.ratio - whole.added
+    if core < 0.0:
+        return 1.0
+    if whole.distance == 0.0:
+        return min(1.0, math.exp(whole.ratio) * _joint_delta(whole, core))
+    # (e, d)-DP is (e', d)-DP for every e' above e: the best point at or below epsilon
+    points = [core * k / 16.0 for k in range(17)]
+    best = min(
+        _joint_delta(whole, point) + (1.0 + math.exp(min(point, 700.0))) * whole.distance
+        for point in points
+    )
+    return min(1.0, math.exp(whole.ratio) * best)
+
+
+def _local(events: Sequence[Event]) -> bool:
+    return any(isinstance(event, Channel) for event in events)
+
+
+def _with_distance(whole: Release, delta: float) -> float:
+    """The smallest epsilon with delta_core(epsilon) + (1 + e^epsilon) tv <= delta, or inf.
+
+    That is the least fixed point of a rising map, approached from below; what is returned is a
+    point a hair above the last one at which the inequality was checked.
+    """
+
+    def following(epsilon: float) -> float:
+        left = delta - (1.0 + math.exp(min(epsilon, 700.0))) * whole.distance
+        return _joint(whole, left) if left >= 0.0 else math.inf
+
+    epsilon = 0.0
+    for _ in range(_MOST_STEPS):
+        epsilon = following(epsilon)
+        if epsilon == math.inf:
+            return epsilon
+        candidate = epsilon * (1.0 + _NUDGE)
+        if following(candidate) <= candidate:
+            return candidate
+    return math.inf
+
+
+def _joint(whole: Release, delta: float) -> float:
+    """The epsilon of exact samplers, black-box failures taken off delta."""
+    left = (delta - whole.failure) / (1.0 - whole.failure) if whole.failure < 1.0 else -1.0
+    if left < 0.0:
+        return math.inf
+    if left == 0.0 or whole.pure == 0.0:
+        return whole.pure
+    if all(not c.steps for c in whole.directions):
+        return _gdp.epsilon(left, math.sqrt(whole.directions[0].mu2))
+    epsilon = 0.0
+    for direction, composition in enumerate(whole.directions):
+        if _covered(composition, epsilon, left):
+            continue
+        level = min(_epsilon(composition, left), whole.pure)
+        if whole.concentrated:
+            other = _saddle.renyi_epsilon(whole.concentrated[direction], math.log(left))
+            level = min(level, other * (1.0 + _ROUNDING))
+        epsilon = max(epsilon, level)
+    return epsilon
+
+
+def _joint_delta(whole: Release, epsilon: float) -> float:
+    if epsilon >= whole.pure:
+        return whole.failure
+    rest = 0.0
+    for direction, composition in enumerate(whole.directions):
+        delta = _delta(composition, epsilon)
+        if whole.concentrated:
+            log_other = _saddle.renyi(whole.concentrated[direction], epsilon)
+            delta = min(delta, math.exp(min(log_other, 0.0)) * (1.0 + _ROUNDING))
+        rest = max(rest, delta)
+    return whole.failure + (1.0 - whole.failure) * rest
 
 
 def _covered(composition: Composition, epsilon: float, delta: float) -> bool:
@@ -79,6 +156,12 @@ def _covered(composition: Composition, epsilon: float, delta: float) -> bool:
 def _epsilon(composition: Composition, delta: float) -> float:
     if composition.distance <= delta:
         return 0.0
+    single = _single(composition)
+    if single is not None:
+        if single.delta(0.0) <= delta:
+            return 0.0
+        level = _gdp.root(lambda e: single.delta(e) - delta, 0.0, single.reach)
+        return min(level * (1.0 + _ROUNDING), single.reach)
     log_delta = math.log(delta)
     saddle = _saddle.for_delta(composition, log_delta)
     best = math.inf
@@ -89,6 +172,14 @@ def _epsilon(composition: Composition, delta: float) -> float:
             break
         saddle = _saddle.for_epsilon(composition, best, log_delta)
     return best
+
+
+def _single(composition: Composition) -> Bounded | None:
+    """The one bounded step that this is, if so: its profile is known in closed form."""
+    if len(composition.steps) != 1 or composition.mu2 > 0.0:
+        return None
+    step = composition.steps[0]
+    return step if isinstance(step, Bounded) and step.count == 1 else None
 
 
 def _solve(profile: Callable[[float], float], log_delta: float, saddle: _saddle.Saddle) -> float:
@@ -113,6 +204,9 @@ def _delta(composition: Composition, epsilon: float) -> float:
         return _gdp.delta(epsilon, math.sqrt(composition.mu2))
     if epsilon >= composition.most:
         return 0.0
+    single = _single(composition)
+    if single is not None:
+        return single.delta(epsilon * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
     saddle = _saddle.for_epsilon(composition, epsilon)
     chernoff = saddle.log_m - saddle.tilt * epsilon
     if chernoff < _LOG_TINY:
@@ -137,59 +231,3 @@ def _profile(composition: Composition, saddle: _saddle.Saddle) -> Callable[[floa
     if contour is not None:
         return contour.log_delta
     return _grid.grid(layout).log_delta if saddle.tilt * layout.h < 1.0 else saddle.log_bound
-
-
-def _directions(events: Sequence[Event], relation: str) -> list[Composition]:
-    """The compositions whose worst delta counts: one, or remove and add."""
-    checks.choice("privacy.relation", relation, RELATIONS)
-    mu2, sampled = 0.0, []
-    for event in events:
-        ratio = _ratio(event, relation)
-        if isinstance(event, Gaussian):
-            mu2 += event.count * ratio**2
-        elif _checked(event, relation).rate == 1.0:
-            mu2 += event.count * (event.sensitivity(relation) / event.scale) ** 2
-        elif ratio > 0.0:
-            sampled.append((event, ratio))
-    forms = [None] if relation == "replace_one" or not sampled else ["remove", "add"]
-    return [Composition(_steps(sampled, form), mu2) for form in forms]
-
-
-def _steps(sampled: Sequence[tuple[SampledGaussian, float]], form: str | None) -> tuple[Step, ...]:
-    """One step law per distinct event, its repetitions counted together."""
-    counts: dict[Step, int] = {}
-    for event, ratio in sampled:
-        step = Step(event.rate, ratio, form or event.sampling)
-        counts[step] = counts.get(step, 0) + event.count
-    return tuple(replace(step, count=count) for step, count in counts.items())
-
-
-def _ratio(event: Event, relation: str) -> float:
-    """Distance in units of the noise: the sensitivity, or one record's norm under Poisson."""
-    checks.positive("scale", event.scale)
-    checks.nonnegative("record_norm", event.record_norm)
-    checks.integer("count", event.count, low=1)
-    if isinstance(event, SampledGaussian) and event.sampling == "poisson":
-        return event.record_norm / event.scale
-    return event.sensitivity(relation) / event.scale
-
-
-def _checked(event: SampledGaussian, relation: str) -> SampledGaussian:
-    checks.choice("sampling", event.sampling, SAMPLINGS)
-    checks.integer("batch", event.batch, low=1, high=event.population)
-    if event.sampling == "fixed" and relation == "add_remove":
-        raise Unsupported(
-            "fixed-size batches have no add_remove guarantee: the batch rate would follow the "
-            "private number of records; use sampling=poisson or relation=replace_one"
-        )
-    return event
-
-
-def _name(directions: Sequence[Composition]) -> str:
-    if all(not c.steps for c in directions):
-        return "analytic Gaussian"
-    forms = {step.form for c in directions for step in c.steps}
-    words = {"fixed": "fixed-size batches", "poisson": "Poisson batches"}
-    return "loss distribution, " + " and ".join(
-        sorted({words.get(form, "Poisson batches") for form in forms})
-    )

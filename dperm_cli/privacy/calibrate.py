@@ -12,7 +12,16 @@ from collections.abc import Callable, Sequence
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy import _gdp, accountant
-from dperm_cli.privacy.events import Event, Gaussian
+from dperm_cli.privacy.events import (
+    Approx,
+    Event,
+    Exponential,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    SampledGaussian,
+    kind,
+)
 
 # Relative distance of a calibrated scale from the root, at most.
 TOLERANCE = 2e-6
@@ -34,6 +43,23 @@ def gaussian_scale(epsilon: float, delta: float, sensitivity: float) -> float:
     return sensitivity / mu(epsilon, delta) * (1.0 + 1e-15)
 
 
+def pure_scale(epsilon: float, sensitivity: float) -> float:
+    """Scale of Laplace (L1 sensitivity) or Gamma-norm (L2) noise for one epsilon-DP release.
+
+    sensitivity / epsilon, rounded so that sensitivity / scale <= epsilon in floating point.
+    """
+    epsilon = checks.positive("epsilon", epsilon)
+    scale = checks.positive("sensitivity", sensitivity) / epsilon
+    return scale if sensitivity / scale <= epsilon else math.nextafter(scale, math.inf)
+
+
+def exponent(epsilon: float, oscillation: float) -> float:
+    """Exponent c of one epsilon-DP exponential mechanism: epsilon / oscillation, rounded down."""
+    epsilon = checks.positive("epsilon", epsilon)
+    c = epsilon / checks.positive("oscillation", oscillation)
+    return c if c * oscillation <= epsilon else math.nextafter(c, 0.0)
+
+
 def bst14_stated_scale(n: int, lipschitz: float, epsilon: float, delta: float) -> float:
     """The sigma that [BST14, Alg. 1] states, for T = n^2 steps of one record each.
 
@@ -52,11 +78,15 @@ def scale_for(
 ) -> float:
     """The least scale whose events are certified (epsilon, delta)-DP, to ``TOLERANCE``.
 
-    ``events_at(scale)`` is what the mechanism does at a noise scale; its epsilon falls as the
-    scale rises. For the scale returned, ``account(events_at(scale)).epsilon <= epsilon`` as
-    computed. ``Unsupported`` at delta = 0, and where no scale reaches epsilon.
+    ``events_at(scale)`` is what the mechanism does at a noise scale (one over the exponent, for
+    exponential mechanisms); its epsilon falls as the scale rises. For the scale returned,
+    ``account(events_at(scale)).epsilon <= epsilon`` as computed. ``Unsupported`` at delta = 0
+    unless every event is pure, and where no scale reaches epsilon.
     """
-    epsilon, delta = _level(epsilon, delta)
+    epsilon = checks.positive("epsilon", epsilon)
+    delta = checks.number("delta", delta, low=0.0, high=1.0, high_open=True)
+    if delta == 0.0 and kind(events_at(1.0)) == "approx":
+        _level(epsilon, delta)
 
     def excess(log_scale: float) -> float:
         """log of the certified epsilon over the one asked for."""
@@ -79,10 +109,13 @@ def _level(epsilon: float, delta: float) -> tuple[float, float]:
 def _guess(events_at, epsilon: float, delta: float, relation: str) -> float:
     """Log of the scale that the central-limit mu of the events suggests [Bu et al. 2020].
 
-    A step of rate q and distance s adds q^2 (e^{s^2} - 1) to mu^2; a full release adds s^2.
+    A step of rate q and distance s adds q^2 (e^{s^2} - 1) to mu^2, a full release s^2, a bounded
+    step its variance. At delta = 0 the epsilons of pure steps add up instead.
     """
+    unit = [(e, _reach(e, relation)) for e in events_at(1.0)]
+    if delta == 0.0:
+        return math.log(math.fsum(getattr(e, "count", 1) * d for e, d in unit) / epsilon or 1.0)
     target = _gdp.mu(epsilon, delta) ** 2
-    unit = [(e, e.sensitivity(relation) / e.scale) for e in events_at(1.0)]
     low, high = -200.0, 200.0
     for _ in range(60):
         middle = (low + high) / 2.0
@@ -91,10 +124,19 @@ def _guess(events_at, epsilon: float, delta: float, relation: str) -> float:
     return high
 
 
+def _reach(event: Event, relation: str) -> float:
+    """The distance at scale 1 that falls as the scale rises; 0 where there is none."""
+    if isinstance(event, Exponential):
+        return event.exponent * event.sensitivity(relation)
+    if isinstance(event, Gaussian | SampledGaussian | Laplace | GammaNorm):
+        return event.sensitivity(relation) / event.scale
+    return 0.0
+
+
 def _limit(event: Event, distance: float) -> float:
-    if isinstance(event, Gaussian):
-        return event.count * distance**2
-    return event.count * event.rate**2 * math.expm1(min(distance**2, 600.0))
+    if isinstance(event, SampledGaussian):
+        return event.count * event.rate**2 * math.expm1(min(distance**2, 600.0))
+    return 0.0 if isinstance(event, Approx) else getattr(event, "count", 1) * distance**2
 
 
 def _bracket(excess: Callable[[float], float], guess: float):

@@ -1,16 +1,21 @@
 """Privacy events: what a mechanism does to the data, stated in accountable terms.
 
-An event carries the norm of one record's contribution, so that an accountant never has to know
-the mechanism: the sensitivity under a relation follows from it.
+An event carries the norm (or the oscillation) of one record's contribution, so that an accountant
+never has to know the mechanism: the sensitivity under a relation follows from it. A sequence of
+events is an adaptive composition: each may depend on what the earlier ones released. Epsilons are
+in nats, scales in the unit of what is released.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
 
 SAMPLINGS = ("fixed", "poisson")
+DISTANCES = ("inf", "tv")
 
 
 @dataclass(frozen=True)
@@ -28,13 +33,10 @@ class Gaussian:
     gap: float | None = None
 
     def __post_init__(self) -> None:
-        if self.gap is not None:
-            checks.nonnegative("gap", self.gap)
+        _check_noise(self)
 
     def sensitivity(self, relation: str) -> float:
-        if relation == "add_remove":
-            return self.record_norm
-        return 2.0 * self.record_norm if self.gap is None else min(self.gap, 2.0 * self.record_norm)
+        return _difference(self.record_norm, self.gap, relation)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,14 @@ class SampledGaussian:
     sampling: str
     count: int = 1
 
+    def __post_init__(self) -> None:
+        checks.positive("scale", self.scale)
+        checks.nonnegative("record_norm", self.record_norm)
+        checks.integer("count", self.count, low=1)
+        checks.integer("population", self.population, low=1)
+        checks.integer("batch", self.batch, low=1, high=self.population)
+        checks.choice("sampling", self.sampling, SAMPLINGS)
+
     @property
     def rate(self) -> float:
         return self.batch / self.population
@@ -62,4 +72,194 @@ class SampledGaussian:
         return self.record_norm if relation == "add_remove" else 2.0 * self.record_norm
 
 
-Event = Gaussian | SampledGaussian
+@dataclass(frozen=True)
+class Laplace:
+    """``count`` adaptive releases of a sum over all records plus Laplace noise.
+
+    Every coordinate gets independent noise of density proportional to exp(-|b| / scale).
+    ``record_norm`` bounds the L1 norm of one record's contribution, ``gap`` (optional) the L1
+    norm of the difference of two records' contributions.
+    """
+
+    scale: float
+    record_norm: float
+    count: int = 1
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_noise(self)
+
+    def sensitivity(self, relation: str) -> float:
+        return _difference(self.record_norm, self.gap, relation)
+
+
+@dataclass(frozen=True)
+class GammaNorm:
+    """``count`` adaptive releases of a sum over all records plus noise of a Gamma norm.
+
+    The noise has density proportional to exp(-|b|_2 / scale): a uniform direction and a norm
+    Gamma(dimension, scale). ``record_norm`` bounds the L2 norm of one record's contribution,
+    ``gap`` (optional) the L2 norm of the difference of two records' contributions. One release
+    is sensitivity / scale pure.
+    """
+
+    scale: float
+    record_norm: float
+    count: int = 1
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_noise(self)
+
+    def sensitivity(self, relation: str) -> float:
+        return _difference(self.record_norm, self.gap, relation)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """``count`` adaptive draws from the density proportional to exp(-exponent L(theta; D)) on C.
+
+    L is a sum of losses and C is fixed. ``record_oscillation`` bounds max - min over C of one
+    record's loss, ``gap`` (optional) that of the difference of two records' losses. The log
+    ratio of neighbouring densities lies in an interval of length exponent * oscillation that
+    holds 0: its epsilon, with no factor 2 [McSherry-Talwar 2007; Dong-Durfee-Rogers 2020].
+    """
+
+    exponent: float
+    record_oscillation: float
+    count: int = 1
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.nonnegative("exponent", self.exponent)
+        checks.nonnegative("record_oscillation", self.record_oscillation)
+        checks.integer("count", self.count, low=1)
+        if self.gap is not None:
+            checks.nonnegative("gap", self.gap)
+
+    def sensitivity(self, relation: str) -> float:
+        """The oscillation over C of the difference of two neighbouring objectives."""
+        return _difference(self.record_oscillation, self.gap, relation)
+
+
+@dataclass(frozen=True)
+class Pure:
+    """``count`` adaptive steps, each epsilon-DP under the relation asked about; no more is known.
+
+    Unlike the other events it cannot translate between relations: its maker states the epsilon
+    for the relation of the plan.
+    """
+
+    epsilon: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        checks.nonnegative("epsilon", self.epsilon)
+        checks.integer("count", self.count, low=1)
+
+
+@dataclass(frozen=True)
+class Approx:
+    """``count`` adaptive steps, each (epsilon, delta)-DP under the relation; no more is known."""
+
+    epsilon: float
+    delta: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        checks.nonnegative("epsilon", self.epsilon)
+        checks.number("delta", self.delta, low=0.0, high=1.0, high_open=True)
+        checks.integer("count", self.count, low=1)
+
+
+@dataclass(frozen=True)
+class Channel:
+    """What one user's own device sends: ``messages`` messages, each epsilon-locally private.
+
+    The ratio of the chances of any message is at most e^epsilon whatever the user's record and
+    the earlier messages, so k messages cost k epsilon. Each user is charged for his own messages
+    only, however many users there are.
+    """
+
+    epsilon: float
+    messages: int = 1
+
+    def __post_init__(self) -> None:
+        checks.nonnegative("epsilon", self.epsilon)
+        checks.integer("messages", self.messages, low=1)
+
+
+@dataclass(frozen=True)
+class SamplerError:
+    """``count`` draws of the other events come from approximate samplers.
+
+    Every such draw, given all earlier outputs, is within ``amount`` of the law that its event
+    states: ``inf``: the log of the density ratio is at most ``amount`` in absolute value;
+    ``tv``: no event's probability differs by more than ``amount``.
+    """
+
+    distance: str
+    amount: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        checks.choice("distance", self.distance, DISTANCES)
+        checks.nonnegative("amount", self.amount)
+        checks.integer("count", self.count, low=1)
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """Something computed from the data is shown without any protection."""
+
+
+Event = (
+    Gaussian
+    | SampledGaussian
+    | Laplace
+    | GammaNorm
+    | Exponential
+    | Pure
+    | Approx
+    | Channel
+    | SamplerError
+    | Disclosure
+)
+
+
+def kind(events: Sequence[Event]) -> str:
+    """The weakest kind of guarantee that events can give: pure, approx, local or none.
+
+    ``Unsupported`` where channels stand beside other events: who is trusted differs.
+    """
+    if any(isinstance(event, Disclosure) for event in events):
+        return "none"
+    channels = [isinstance(event, Channel) for event in events]
+    if any(channels):
+        if not all(channels):
+            raise Unsupported("local channels compose with local channels only")
+        return "local"
+    return "approx" if any(_approximate(event) for event in events) else "pure"
+
+
+def _approximate(event: Event) -> bool:
+    if isinstance(event, SamplerError):
+        return event.distance == "tv" and event.amount > 0.0
+    if isinstance(event, Approx):
+        return event.delta > 0.0
+    return isinstance(event, Gaussian | SampledGaussian) and event.record_norm > 0.0
+
+
+def _check_noise(event: Gaussian | Laplace | GammaNorm) -> None:
+    checks.positive("scale", event.scale)
+    checks.nonnegative("record_norm", event.record_norm)
+    checks.integer("count", event.count, low=1)
+    if event.gap is not None:
+        checks.nonnegative("gap", event.gap)
+
+
+def _difference(record: float, gap: float | None, relation: str) -> float:
+    """How far a neighbour can be, from the size of one record's contribution."""
+    if relation == "add_remove":
+        return record
+    return 2.0 * record if gap is None else min(gap, 2.0 * record)

@@ -5,6 +5,19 @@ stream is for: the scale of the noise and the sensitivity of the values it will 
 plain loop then adds noise step by step with ``stream.add``; a compiled loop receives the stream's
 keys and produces, for the same keys, the same numbers. A tape (see ``audit.replay``) sees
 every value, scale and sensitivity that passes, and forbids the compiled path.
+
+Noise is seeded (``Gate``: reproducible, float64, for research) or comes from the operating system
+and lies on a grid (``Gate.secure``). The kinds are
+
+=============  =======================================  ================  ==================
+stream         density of the noise b                   sensitivity in    secure
+=============  =======================================  ================  ==================
+``gaussian``   exp(-|b|_2^2 / (2 scale^2))              L2                yes
+``laplace``    exp(-|b|_1 / scale)                      L1                yes
+``gamma_norm`` exp(-|b|_2 / scale)                      L2                no
+``choice``     batches of record indices                                  no
+``law``        uniforms for a sampler of exp(-c loss)                     no
+=============  =======================================  ================  ==================
 """
 
 from __future__ import annotations
@@ -16,14 +29,52 @@ from typing import Protocol
 import numpy as np
 
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.loops import gaussian, indices
-from dperm_cli.privacy.events import Event, SampledGaussian
+from dperm_cli.loops import exponential, gaussian
+from dperm_cli.privacy import _exact
+from dperm_cli.privacy._streams import (
+    GAMMA_NORM,
+    GAUSSIAN,
+    LAPLACE,
+    ChoiceStream,
+    Keyed,
+    LawStream,
+    NoiseStream,
+    OnGrid,
+    Steps,
+    stream_key,
+)
+from dperm_cli.privacy.events import (
+    Event,
+    Exponential,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    SampledGaussian,
+)
+from dperm_cli.privacy.secure import Grid
+
+__all__ = ["ChoiceStream", "Gate", "LawStream", "NoiseStream", "Tape", "range_delta"]
+
+# The noise that carries out each event.
+_KINDS = {Gaussian: GAUSSIAN, SampledGaussian: GAUSSIAN, Laplace: LAPLACE, GammaNorm: GAMMA_NORM}
+Noisy = Gaussian | SampledGaussian | Laplace | GammaNorm
 
 
 class Tape(Protocol):
-    """Observer of everything that passes the gate; may replace what is drawn."""
+    """Observer of everything that passes the gate; may replace what is drawn.
+
+    ``noise`` hears Gaussian noise. ``sensitivity`` is in the norm of the kind of noise.
+    """
 
     def noise(
+        self, value: np.ndarray, scale: float, sensitivity: float, drawn: np.ndarray
+    ) -> np.ndarray: ...
+
+    def laplace(
+        self, value: np.ndarray, scale: float, sensitivity: float, drawn: np.ndarray
+    ) -> np.ndarray: ...
+
+    def gamma_norm(
         self, value: np.ndarray, scale: float, sensitivity: float, drawn: np.ndarray
     ) -> np.ndarray: ...
 
@@ -31,13 +82,16 @@ class Tape(Protocol):
         self, population: int, batch: int, sampling: str, drawn: np.ndarray
     ) -> np.ndarray: ...
 
+    def law(self, exponent: float, oscillation: float, drawn: np.ndarray) -> np.ndarray: ...
+
 
 class Gate:
     """Issues the noise of ``trials`` independent releases, one seed each.
 
     Streams are numbered in the order they are asked for; the key of a stream is derived from
     (trial's seed, stream number), so no two streams and no two trials share random numbers.
-    With ``plan`` = (events, relation) every stream must be an event of the plan, each used once.
+    With ``plan`` = (events, relation) every stream must be an event of the plan, each used once,
+    and no step of a stream is drawn twice.
     """
 
     def __init__(
@@ -47,19 +101,38 @@ class Gate:
         plan: tuple[Sequence[Event], str] | None = None,
     ) -> None:
         self._seeds = list(seeds)
+        self._grid: Grid | None = None
+        self._source: _exact.Source = _exact.system_words
+        self.trials = len(self._seeds)
         self._streams = 0
         self.tape = tape
         self._unused = None if plan is None else list(plan[0])
+        self._unsampled = None if plan is None else list(plan[0])
         self._relation = "" if plan is None else plan[1]
 
-    @property
-    def trials(self) -> int:
-        return len(self._seeds)
+    @classmethod
+    def secure(
+        cls,
+        trials: int,
+        grid: Grid,
+        plan: tuple[Sequence[Event], str],
+        tape: Tape | None = None,
+        source: _exact.Source = _exact.system_words,
+    ) -> Gate:
+        """A gate whose noise comes from the operating system and lies on a grid.
+
+        Values are rounded to the grid, noise is exact on it, and sums are made of integers: what
+        comes out is a multiple of ``grid.step`` whatever went in. ``plan`` holds the events of the
+        rounded releases (``privacy.secure.on_grid``). ``source`` is for tests.
+        """
+        gate = cls([], tape, plan)
+        gate.trials, gate._grid, gate._source = trials, grid, source
+        return gate
 
     @property
     def compiled(self) -> bool:
-        """Whether compiled loops may draw for themselves (not while a tape is listening)."""
-        return self.tape is None
+        """Whether compiled loops may draw for themselves (seeded noise without a tape)."""
+        return self.tape is None and self._grid is None
 
     def gaussian(self, *, dim: int, count: int, scale: float, sensitivity: float) -> NoiseStream:
         """A stream of ``count`` draws from N(0, scale^2 I_dim) per trial.
@@ -67,126 +140,128 @@ class Gate:
         ``sensitivity`` bounds the L2 distance between the values of neighbouring data sets at any
         one step, given equal earlier outputs.
         """
-        _check_scale(scale)
-        self._spend(scale, count, sensitivity)
-        return NoiseStream(self._keys(), dim, count, scale, sensitivity, self.tape)
+        return self._noise(GAUSSIAN, dim, count, scale, sensitivity)
+
+    def laplace(self, *, dim: int, count: int, scale: float, sensitivity: float) -> NoiseStream:
+        """``count`` draws of independent Laplace(scale) coordinates; sensitivity in L1."""
+        return self._noise(LAPLACE, dim, count, scale, sensitivity)
+
+    def gamma_norm(self, *, dim: int, count: int, scale: float, sensitivity: float) -> NoiseStream:
+        """``count`` draws of a uniform direction times Gamma(dim, scale); sensitivity in L2."""
+        return self._noise(GAMMA_NORM, dim, count, scale, sensitivity)
 
     def choice(self, *, population: int, batch: int, sampling: str, count: int) -> ChoiceStream:
         """A stream of ``count`` random batches of record indices per trial."""
+
+        def fits(event: Event) -> bool:
+            facts = (population, batch, sampling, count)
+            return isinstance(event, SampledGaussian) and facts == (
+                event.population, event.batch, event.sampling, event.count
+            )  # fmt: skip
+
+        _spend(self._unsampled, fits, f"{count} batches of {batch} of {population} ({sampling})")
         return ChoiceStream(self._keys(), population, batch, sampling, count, self.tape)
 
-    def _spend(self, scale: float, count: int, sensitivity: float) -> None:
-        """With a plan: take off the event that this stream carries out, or raise PrivacyError."""
-        if self._unused is None:
-            return
-        for event in self._unused:
-            declared = event.sensitivity(self._relation)
-            fits = event.scale == scale and event.count == count
-            if fits and math.isclose(declared, sensitivity, rel_tol=1e-12):
-                self._unused.remove(event)
-                return
-        raise PrivacyError(
-            f"{count} draws of scale {scale:.6g} at sensitivity {sensitivity:.6g} are no event of "
-            "the plan that was accounted for"
+    def law(self, *, exponent: float, oscillation: float, count: int = 1) -> LawStream:
+        """Uniforms for ``count`` samples per trial of the law exp(-exponent * loss).
+
+        ``oscillation`` bounds max - min over the set of the difference of the losses of
+        neighbouring data sets: it is the sensitivity of the event ``Exponential``.
+        """
+        _check_scale(exponent)
+
+        def fits(event: Event) -> bool:
+            if not isinstance(event, Exponential) or event.exponent != exponent:
+                return False
+            return event.count == count and _close(event.sensitivity(self._relation), oscillation)
+
+        _spend(self._unused, fits, f"{count} samples at exponent {exponent:.6g}")
+        return LawStream(self._keys(), exponent, oscillation, self._steps(count), self.tape)
+
+    def _noise(
+        self, kind: str, dim: int, count: int, scale: float, sensitivity: float
+    ) -> NoiseStream:
+        _check_scale(scale)
+
+        def fits(event: Event) -> bool:
+            if not isinstance(event, Noisy) or _KINDS[type(event)] != kind or event.scale != scale:
+                return False
+            return event.count == count and _close(event.sensitivity(self._relation), sensitivity)
+
+        words = f"{count} {kind} draws of scale {scale:.6g} at sensitivity {sensitivity:.6g}"
+        _spend(self._unused, fits, words)
+        return NoiseStream(
+            kind, self._draws(kind), dim, scale, sensitivity, self._steps(count), self.tape
         )
+
+    def _draws(self, kind: str) -> Keyed | OnGrid:
+        if self._grid is None:
+            return Keyed(self._keys())
+        if kind == GAMMA_NORM:
+            raise PrivacyError("noise of a Gamma norm has no secure form")
+        return OnGrid(self.trials, self._grid.step, self._source)
+
+    def _steps(self, count: int) -> Steps:
+        return Steps(count, once=self._unused is not None)
 
     def _keys(self) -> np.ndarray:
+        if self._grid is not None:
+            raise PrivacyError("only noise on the grid is secure; this stream is seeded")
         number, self._streams = self._streams, self._streams + 1
-        return np.stack([_stream_key(seed, number) for seed in self._seeds])
+        return np.stack([stream_key(seed, number) for seed in self._seeds])
 
 
-class NoiseStream:
-    """Gaussian noise keyed by (trial, step); shape [trials, dim] at each step."""
+def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
+    """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates.
 
-    def __init__(
-        self,
-        keys: np.ndarray,
-        dim: int,
-        count: int,
-        scale: float,
-        sensitivity: float,
-        tape: Tape | None,
-    ) -> None:
-        self._keys, self.dim, self.count = keys, dim, count
-        self.scale, self.sensitivity, self._tape = scale, sensitivity, tape
-
-    @property
-    def trials(self) -> int:
-        return len(self._keys)
-
-    def add(self, value: np.ndarray, step: int) -> np.ndarray:
-        """``value`` [trials, dim] plus this step's noise."""
-        if not 0 <= step < self.count:
-            raise PrivacyError(f"noise asked for step {step} of a stream of {self.count}")
-        noise = gaussian.normals(self._keys, step, 1, self.dim)[:, 0, :]
-        drawn = value + self.scale * noise
-        if self._tape is None:
-            return drawn
-        return self._tape.noise(value, self.scale, self.sensitivity, drawn)
-
-    @property
-    def keys(self) -> np.ndarray:
-        """The keys [trials, 2], uint64, for a compiled loop."""
-        return _open(self._keys, self._tape)
-
-
-class ChoiceStream:
-    """Batches of record indices keyed by (trial, step)."""
-
-    def __init__(
-        self,
-        keys: np.ndarray,
-        population: int,
-        batch: int,
-        sampling: str,
-        count: int,
-        tape: Tape | None,
-    ) -> None:
-        self._keys, self.population, self.batch = keys, population, batch
-        self.sampling, self.count, self._tape = sampling, count, tape
-
-    def draw(self, trial: int, step: int) -> np.ndarray:
-        """The indices of one trial's batch at one step, shape [b] (b varies under Poisson)."""
-        drawn = indices.batch(
-            self._keys[trial], step, self.population, self.batch, self.sampling == "poisson"
-        )
-        if self._tape is None:
-            return drawn
-        return self._tape.choice(self.population, self.batch, self.sampling, drawn)
-
-    @property
-    def keys(self) -> np.ndarray:
-        """The keys [trials, 2], uint64, for a compiled loop."""
-        return _open(self._keys, self._tape)
-
-
-def range_delta(events: Sequence[Event], relation: str) -> float:
-    """What the bounded range of the generator can add to delta.
-
-    Its normals come in pairs of radius at most R = ``gaussian.LARGEST``, so an output that a
-    neighbour's larger value makes possible may be impossible here: per draw with probability at
-    most exp(-(R - s)^2 / 2) for a shift of s standard deviations, however it is spread over pairs.
+    An output that a neighbour's larger value makes possible may be impossible here. Normals come
+    in m = ceil(dim / 2) pairs of radius at most R = ``gaussian.LARGEST``, and a pair shifted by t
+    standard deviations leaves that range with chance at most h(t) = exp(-(R - t)^2 / 2), plus one
+    atom exp(-R^2 / 2). h is convex up to R - 1, so that shifts of length s in all, spread over
+    the pairs as one likes, add at most 2 m e^{-R^2/2} + sqrt(m) (h(s) - e^{-R^2/2}) a draw.
+    Exponentials, of which Laplace and Gamma-norm noise are made, end at R = 9227 scales: the
+    chance that one passes R - s is at most e^-(R - s), which is 0 in float64 up to s = 8400; a
+    Gamma norm of p coordinates has p of them and normals of radius sqrt(2 R).
+    Secure noise has no bounded range.
     """
-    total = 0.0
-    for event in events:
-        room = gaussian.LARGEST - event.sensitivity(relation) / event.scale
-        chance = math.exp(-room * room / 2.0) if room > 0 else 1.0
+    return sum((_out_of_range(event, relation, dim) for event in events), 0.0)
+
+
+def _out_of_range(event: Event, relation: str, dim: int) -> float:
+    if isinstance(event, Gaussian | SampledGaussian):
+        shift = event.sensitivity(relation) / event.scale
         rate = event.rate if isinstance(event, SampledGaussian) else 1.0
-        total += event.count * rate * chance
-    return total
+        return event.count * rate * _pairs_out_of_range(shift, (dim + 1) // 2)
+    if isinstance(event, Laplace | GammaNorm):
+        room = exponential.LARGEST - event.sensitivity(relation) / event.scale
+        # of the at most 2^23 coordinates of a draw, with two exponentials each
+        return event.count * min(1.0, 2.0 * exponential.MOST * math.exp(-max(room, 0.0)))
+    return 0.0
 
 
-def _open(keys: np.ndarray, tape: Tape | None) -> np.ndarray:
-    if tape is not None:
-        raise PrivacyError("a compiled loop would draw past the tape; use the plain loop")
-    return keys
+def _pairs_out_of_range(shift: float, pairs: int) -> float:
+    room, atom = gaussian.LARGEST - shift, math.exp(-(gaussian.LARGEST**2) / 2.0)
+    if not room > 1.0:
+        return 1.0
+    alone = math.exp(-room * room / 2.0) - atom
+    return min(1.0, 2.0 * pairs * atom + math.sqrt(pairs) * alone) if shift > 0 else 0.0
+
+
+def _spend(unused: list[Event] | None, fits, words: str) -> None:
+    """With a plan: take off the event that a stream carries out, or raise PrivacyError."""
+    if unused is None:
+        return
+    for event in unused:
+        if fits(event):
+            unused.remove(event)
+            return
+    raise PrivacyError(f"{words} are no event of the plan that was accounted for")
+
+
+def _close(declared: float, asked: float) -> bool:
+    return math.isclose(declared, asked, rel_tol=1e-12)
 
 
 def _check_scale(scale: float) -> None:
     if not (0 < scale < np.inf):
         raise PrivacyError(f"noise scale {scale} is not a positive finite number")
-
-
-def _stream_key(seed: np.random.SeedSequence, number: int) -> np.ndarray:
-    child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
-    return child.generate_state(2, np.uint64)

@@ -137,14 +137,14 @@ class ProblemSpec:
 
     @property
     def oscillation(self) -> float:
-        """>= sup over records d, d' of sup - inf of l_d - l_d' over the set; at most 2 L diameter."""
+        """>= sup over records d, d' of the range of l_d - l_d' on the set; at most 2 L D."""
         if self.form is None:
             return 2.0 * self.lipschitz * self.constraint.diameter
         return self.form.oscillation(self.bounds, self.constraint)
 
     @property
     def variation(self) -> float:
-        """>= sup over records d of sup - inf over the set of l_d; L diameter at most."""
+        """>= sup over records d of the range of l_d on the set; at most L D, D the diameter."""
         if self.form is None:
             return self.lipschitz * self.constraint.diameter
         return self.form.variation(self.bounds, self.constraint)
@@ -259,4 +259,36 @@ def make_spec(
         bounds=bounds,
         compiled=loss.code is not None and constraint.code is not None,
         form=loss,
+    )
+
+
+def bare_spec(
+    n: int,
+    lipschitz: float,
+    constraint: Constraint,
+    *,
+    regulariser: Regulariser | None = None,
+    smoothness: float | None = None,
+) -> ProblemSpec:
+    """Public facts without a data set or a loss, from one record's constants.
+
+    For planning alone: rows and targets are taken to be bounded by 1, and the loss and the set
+    to have compiled twins.
+    """
+    regulariser = Regulariser() if regulariser is None else regulariser
+    return ProblemSpec(
+        n=n,
+        p=constraint.p,
+        lipschitz=lipschitz,
+        lipschitz_total=lipschitz + regulariser.lipschitz(constraint.radius, constraint.p),
+        smoothness=smoothness,
+        strong_convexity=regulariser.strong_convexity,
+        regulariser=regulariser,
+        constraint=constraint,
+        loss="any",
+        task="regression",
+        row_bound=1.0,
+        target_bound=1.0,
+        bounds=Bounds(row=1.0, target=1.0, radius=constraint.radius, columns=constraint.p),
+        compiled=True,
     )

@@ -11,8 +11,8 @@ from dperm_cli.results.series import AXIS_WORDS, Curve, Line, Panel, Point
 
 INK, GREY = "#222222", "#6E6E6E"
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
-_HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
-_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
+HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
 VISIBLE = 0.01  # share of the plotted excess from which the optimum's gap is an error bar
 _LINES: dict[str, dict[str, Any]] = {
     "floor": {"color": GREY, "linestyle": "-", "linewidth": 2.0, "alpha": 0.75},
@@ -52,7 +52,7 @@ def draw_panel(
 
 def _look(hues: list[tuple[str, str]], curve: Curve) -> tuple[str, str]:
     at = hues.index(curve.hue)
-    return _HUES[at % len(_HUES)], _MARKS[at % len(_MARKS)]
+    return HUES[at % len(HUES)], MARKS[at % len(MARKS)]
 
 
 def level(point: Point) -> float:
@@ -144,7 +144,7 @@ def _draw_line(
         style["alpha"] = 0.45
     if line.mechanism is not None:
         names = [mechanism for mechanism, _ in hues]
-        style["color"] = _HUES[names.index(line.mechanism) % len(_HUES)]
+        style["color"] = HUES[names.index(line.mechanism) % len(HUES)]
     label = line.label
     if line.constant:
         label += f" x {line.constant} (fitted)" if alone else ", fitted (constant over the panel)"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 Row = Mapping[str, Any]
 Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
 
 # Configuration keys that have a column of their own, or that do not change any number.
 _SHOWN = frozenset(
@@ -39,9 +40,9 @@ def distinct(rows: Iterable[Row], name: str) -> list[Any]:
     return list(dict.fromkeys(row.get(name) for row in rows))
 
 
-def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+def grouped(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Rows by key, keys in the order they first appear."""
-    groups: dict[Key, list[Row]] = {}
+    groups: dict[Key, list[Item]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups

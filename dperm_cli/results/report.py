@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results import tables
-from dperm_cli.results.store import Store, atomic_write, storage_errors
+from dperm_cli.results import ledger, tables
+from dperm_cli.results.store import Store, atomic_write, read_bytes, storage_errors
 from dperm_cli.results.summary import summarise
 
 FIGURES = ("figure.pdf", "figure.svg", "figure.png")
@@ -21,7 +21,8 @@ class Report:
     """What a report found and wrote.
 
     ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
-    paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record.
+    paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record;
+    ``faults`` says, a line each, where records or ledger contradict their own events.
     """
 
     summary: list[dict[str, Any]]
@@ -29,10 +30,21 @@ class Report:
     files: tuple[str, ...]
     missing: tuple[str, ...]
     broken: tuple[str, ...]
+    faults: tuple[str, ...] = ()
+    releases: int = 0
 
 
-def report(out: str | os.PathLike[str], figures: bool = True) -> Report:
+def report(
+    out: str | os.PathLike[str],
+    figures: bool = True,
+    accountant: ledger.Accountant | None = None,
+    trust: bool = False,
+) -> Report:
     """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
+
+    With an accountant every record in the folder, also another study's, is checked against its
+    events and ``ledger.json`` is written; one that contradicts the records is left as it is,
+    unless ``trust`` says that they are this run's own.
 
     Raises InputError when no study is there, StorageError when it cannot be read or written.
     """
@@ -43,13 +55,36 @@ def report(out: str | os.PathLike[str], figures: bool = True) -> Report:
     states = {cell: store.state(cell) for cell in cells}
     rows = summarise(store.read_all(cells))
     files = [*_write_tables(store, rows)]
+    faults, releases = _write_ledger(store, cells, accountant, trust) if accountant else ([], 0)
+    if accountant and not faults:
+        files.append(str(store.out / ledger.LEDGER))
     notes = _gaps(store, states)
     if figures:
         drawn, note = _write_figures(store, rows)
         files += drawn
         notes += [note] if note else []
     text = tables.terminal(rows) + "".join(f"{note}\n" for note in notes)
-    return Report(rows, text, tuple(files), _in(states, "absent"), _in(states, "broken"))
+    absent, broken = _in(states, "absent"), _in(states, "broken")
+    return Report(rows, text, tuple(files), absent, broken, tuple(faults), releases)
+
+
+def _write_ledger(
+    store: Store, cells: Sequence[str], accountant: ledger.Accountant, trust: bool
+) -> tuple[list[str], int]:
+    """Check records and ledger; write the ledger if they agree. Faults and number of releases."""
+    path = store.out / ledger.LEDGER
+    every = list(dict.fromkeys([*cells, *store.cells()]))
+    rows = store.read_all(every)
+    wrong = ledger.record_faults(rows, accountant)
+    if wrong:
+        return wrong, 0
+    found = ledger.statement(rows, accountant)
+    if not trust:
+        unread = [cell for cell in every if store.state(cell) == "broken"]
+        wrong = ledger.ledger_faults(read_bytes(path), found, unread)
+    if not wrong:
+        atomic_write(path, ledger.text(found))
+    return wrong, sum(entry["trials"] for entry in found["releases"])
 
 
 def _write_tables(store: Store, rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -53,7 +53,7 @@ class Store:
 
     def state(self, cell: str) -> str:
         """``whole``, ``broken`` or ``absent``."""
-        data = _read_bytes(self.path(cell))
+        data = read_bytes(self.path(cell))
         return "absent" if data is None else "whole" if intact(data) else "broken"
 
     def has(self, cell: str) -> bool:
@@ -69,7 +69,7 @@ class Store:
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
         """The cell's rows in trial order, or None when it is absent or broken."""
-        data = _read_bytes(self.path(cell))
+        data = read_bytes(self.path(cell))
         return decode(data) if data is not None and intact(data) else None
 
     def cells(self) -> list[str]:
@@ -94,7 +94,7 @@ class Store:
     def verify(self) -> list[str]:
         """Paths of the files that are broken: records by checksum, the manifest by its form."""
         broken = [str(self.path(cell)) for cell in self.cells() if self.state(cell) != "whole"]
-        if _read_bytes(self.out / MANIFEST) is not None and self.read_manifest() is None:
+        if read_bytes(self.out / MANIFEST) is not None and self.read_manifest() is None:
             broken.append(str(self.out / MANIFEST))
         return broken
 
@@ -107,7 +107,7 @@ class Store:
 
     def read_manifest(self) -> dict[str, Any] | None:
         """The manifest, or None when it is absent or unreadable."""
-        data = _read_bytes(self.out / MANIFEST)
+        data = read_bytes(self.out / MANIFEST)
         try:
             manifest = json.loads(data) if data is not None else None
             cells = [_CELL.fullmatch(cell) for cell in manifest["cells"]] if manifest else []
@@ -208,7 +208,8 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _read_bytes(path: Path) -> bytes | None:
+def read_bytes(path: Path) -> bytes | None:
+    """The file's bytes, None when there is none; StorageError names the path."""
     with storage_errors(path):
         try:
             return path.read_bytes()

@@ -19,6 +19,11 @@ DISCLOSED = (
     "add_remove holds for the training records with n as a fixed public number, which it is not: n "
     "was\ntaken from the data, so n is disclosed; privacy.population=N declares it instead."
 )
+CHOICE = (
+    "Several rows of one problem: no epsilon covers choosing among them by risk or metric;\n"
+    "ledger.json tells what all of them cost together."
+)
+FLOOR = "no better than the data-free floor, so nothing was learnt: {cells}."
 RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
 
@@ -62,7 +67,7 @@ def build(rows: Sequence[Row]) -> Table:
 def terminal(rows: Sequence[Row]) -> str:
     """Aligned plain text for people; ASCII only, the same with and without a terminal."""
     table = build(rows)
-    blocks = [text for part in table.sections for text in ("\n".join(part.facts), _grid(part))]
+    blocks = [text for part in table.sections for text in ("\n".join(part.facts), grid(part))]
     return "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
 
 
@@ -191,6 +196,8 @@ def _facts(rows: Sequence[Row]) -> list[str]:
     words += [f"ridge {number(first['ridge'])}"] * bool(_common(rows, "ridge") and first["ridge"])
     words += [f"lasso {number(first['lasso'])}"] * bool(_common(rows, "lasso") and first["lasso"])
     words += [str(first["relation"])]
+    if first.get("population_source") == "declared" and _common(rows, "population"):
+        words += [f"population {number(first['population'])} (declared)"]
     words += [f"delta {number(first['delta'], 3)}"] if _common(rows, "delta") else []
     words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []
     words += [_counted(first["trials"])] if _common(rows, "trials") else []
@@ -224,13 +231,40 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         notes.append(DISCLOSED)
     if any(row["trials"] > 1 for row in rows):
         notes.append(SIMULATION)
+    if len(rows) > len(distinct_problems(rows)):
+        notes.append(CHOICE)
+    notes += [FLOOR.format(cells="; ".join(_beaten(rows)))] * bool(_beaten(rows))
     if any(row["noise"] != "secure" for row in rows):
         notes.append(RESEARCH)
+    grids = [row["arithmetic"] for row in rows if row["noise"] == "secure"]
+    if grids:
+        notes.append(f"noise=secure: the system's generator, on {', '.join(dict.fromkeys(grids))}.")
     if any(row["unsafe_scaling"] for row in rows):
         notes.append("unsafe scaling: learnt from the data and NOT covered by the guarantee.")
     if any(row["guarantee"] == "none" for row in rows):
         notes.append("guarantee none: these rows are NOT private.")
     return notes
+
+
+def _beaten(rows: Sequence[Row]) -> list[str]:
+    """The mechanisms and epsilons at which the point chosen without any data is as good."""
+    below = grouped(filter(_below_floor, rows), lambda row: (row["mechanism"], row["calibration"]))
+    return [
+        f"{mechanism} ({calibration}) at epsilon {', '.join(number(r['epsilon']) for r in group)}"
+        for (mechanism, calibration), group in below.items()
+    ]
+
+
+def _below_floor(row: Row) -> bool:
+    excess, floor = row["excess_risk_median"], row["floor_excess_risk"]
+    return excess is not None and floor is not None and excess >= floor > 0
+
+
+def distinct_problems(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """The problems that rows are about; several rows of one are a choice."""
+    names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
+    names = (*names, "ridge", "lasso")
+    return list(dict.fromkeys(tuple(row.get(name) for name in names) for row in rows))
 
 
 def _refusals(rows: Sequence[Row]) -> list[str]:
@@ -267,7 +301,7 @@ def _band(row: Row) -> str:
     return "-" if row["trials"] < 2 else f"{number(low, 3)} .. {number(high, 3)}"
 
 
-def _grid(part: Section) -> str:
+def grid(part: Section) -> str:
     heads = [(field.top, field.low) for field in part.fields]
     columns = zip(heads, part.fields, zip(*part.body, strict=True), strict=True)
     padded = []

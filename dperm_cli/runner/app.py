@@ -17,6 +17,7 @@ from dperm_cli.problem.datasets._cache import cache_dir
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results import manifest
+from dperm_cli.results.ledger import LEDGER
 from dperm_cli.results.report import FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
@@ -24,6 +25,10 @@ from dperm_cli.runner import cell as cells
 from dperm_cli.runner import plan, reporting, schema
 from dperm_cli.runner.overrides import parse
 from dperm_cli.runner.progress import Meter, meter
+
+# What the arithmetic of plans, certificates and bounds is good for.
+EPSILONS = (1e-9, 1e6)
+CONSTANTS = (1e-50, 1e50)
 
 
 def run(arguments: list[str]) -> int:
@@ -45,19 +50,19 @@ def _run(arguments: list[str]) -> int:
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
     failed = _run_cells(prepared, store, study.force)
-    reporting.present(out, study.format)
-    return EXIT_FAILED if failed else EXIT_OK
+    made = reporting.present(out, study.format, trust=True)
+    return EXIT_FAILED if failed or made.faults else EXIT_OK
 
 
 def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     if out.exists() and not out.is_dir():
-        raise InputError("out", out, "is a file; it must be a folder")
-    ours = ("table.csv", "table.md", "table.tex", "manifest.json", *FIGURES)
+        raise InputError("out", str(out), "is a file; it must be a folder")
+    ours = ("table.csv", "table.md", "table.tex", "manifest.json", LEDGER, *FIGURES)
     found = [name for name in ours if (out / name).exists()]
     if found and Store(out).read_manifest() is None and not Store(out).cells():
         allowed = f"holds a {found[0]} that is no study's; choose another folder"
-        raise InputError("out", out, allowed)
+        raise InputError("out", str(out), allowed)
 
 
 def prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
@@ -72,7 +77,30 @@ def prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
         data = loaded[name]
         _check_scaling(item, data)
         prepared.append(cells.prepare(item, data))
+        _check_constants(item, prepared[-1].problem)
     return prepared
+
+
+def _check_constants(item: schema.Cell, problem: Problem) -> None:
+    """InputError where declared numbers, each in range, are together beyond what can be computed.
+
+    Squares and products of these constants and n have to stay within float64.
+    """
+    if not EPSILONS[0] <= item.epsilon <= EPSILONS[1]:
+        allowed = f"must be between {EPSILONS[0]:g} and {EPSILONS[1]:g}"
+        raise InputError("epsilon", item.epsilon, allowed)
+    low, high = CONSTANTS
+    bound, size = problem.data.row_bound, item.constraint_config.get("radius")
+    for key, value in (
+        ("dataset.row_bound", bound),
+        ("constraint.radius", problem.constraint.radius),
+    ):
+        if not low <= value <= high:
+            given = size if key == "constraint.radius" else bound
+            raise InputError(key, given, f"must make a bound between {low:g} and {high:g}")
+    for key, value in (("ridge", item.ridge), ("lasso", item.lasso)):
+        if value > high:
+            raise InputError(key, value, f"must be a finite number >= 0 and <= {high:g}")
 
 
 def _check_scaling(item: schema.Cell, data: Data) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,18 +12,24 @@ import numpy as np
 from dperm_cli import __version__
 from dperm_cli.bounds import _registry as bounds
 from dperm_cli.bounds._bound import Setting
-from dperm_cli.core.errors import DpermError, InputError, PrivacyError, Unsupported
+from dperm_cli.core.errors import DpermError, InputError, Unsupported
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._protocol import Plan
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.accountant import account
+from dperm_cli.mechanisms._protocol import Mechanism, Plan
+from dperm_cli.mechanisms._secure import secured
+from dperm_cli.mechanisms._views import CentralView, GridView
+from dperm_cli.privacy import ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Approx
 from dperm_cli.privacy.noise import Gate, range_delta
+from dperm_cli.privacy.secure import Grid
 from dperm_cli.problem.data import Data, padded
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.runner import metrics, schema
 from dperm_cli.runner.code import code_digest
+
+# What is held of delta for the bounded range, over what it adds: noise moves a little with delta.
+RANGE_ROOM = 1.25
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,15 @@ class Prepared:
 
     ``released`` is the problem as the mechanism sees it: under add_remove with a declared
     population, records of zeros fill it up, so that nothing there depends on how many there are.
+    ``key`` names the record, ``noise_name`` the noise: data and files are in both names, since
+    noise of two versions must not cancel.
     """
 
     cell: schema.Cell
     problem: Problem
     released: Problem
     key: str
+    noise_name: str
 
     @property
     def population(self) -> int:
@@ -54,17 +62,19 @@ def prepare(cell: schema.Cell, data: Data) -> Prepared:
     """Join a cell to its data; the key names the record."""
     constraint = cell.constraint(cell.loss.dimension(data))
     problem = Problem(data, cell.loss, constraint, cell.ridge, cell.lasso)
-    facts = [cell.config, data.fingerprint, __version__, code_digest()]
+    read = [repr(constraint)] if schema.names_file(cell.constraint_config) else []
+    facts = [cell.config, data.fingerprint, __version__, code_digest(), *read]
     released = problem
     if cell.population is not None:
         if data.task == "location":
             allowed = "cannot be declared for location data: a record of zeros is not nothing there"
             raise InputError("privacy.population", cell.population, allowed)
         if cell.population < data.n:
-            allowed = f"must be at least the {data.n} training records of {data.name}"
+            allowed = f"must be at least the number of training records of {data.name}"
             raise InputError("privacy.population", cell.population, allowed)
         released = replace(problem, data=padded(data, cell.population))
-    return Prepared(cell, problem, released, schema.digest(facts))
+    name = schema.digest([cell.identity(), data.fingerprint, *read])
+    return Prepared(cell, problem, released, schema.digest(facts), name)
 
 
 def run(
@@ -89,47 +99,57 @@ def run(
 
 def check(plan: Plan, budget: Budget, kind: str) -> tuple[Guarantee, str]:
     """Recompute the guarantee from the plan's events; PrivacyError unless it fits the budget."""
-    accounted = account(plan.events, delta=budget.delta, relation=budget.relation)
-    guarantee = Guarantee(
+    guarantee = ledger.recompute(
+        plan.events,
         kind=kind,
-        epsilon=accounted.epsilon,
         delta=budget.delta,
         relation=budget.relation,
-        source=accounted.accountant,
         certificate=plan.guarantee.certificate,
     )
-    for claim in (guarantee, plan.guarantee):
-        if not claim.within(budget):
-            raise PrivacyError(
-                f"refused to release: {claim.source} gives epsilon {claim.epsilon:.6g} at delta "
-                f"{claim.delta:.3g} under {claim.relation}; the budget is {budget}"
-            )
-    _check_range(plan, budget)
-    return guarantee, accounted.accountant
+    ledger.require(budget, guarantee, plan.guarantee)
+    return guarantee, guarantee.source
 
 
-def _check_range(plan: Plan, budget: Budget) -> None:
-    """Unsupported where the generator's bounded range would add more than delta / 1000."""
-    added = range_delta(plan.events, budget.relation)
-    if added > 1e-3 * budget.delta:
-        raise Unsupported(
-            f"epsilon {budget.epsilon:g} allows so little noise that the generator's bounded range "
-            f"could add {added:.2g} to delta {budget.delta:.3g}; take more steps or less epsilon"
-        )
+def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
+    """The plan under seeded noise, whose bounded range may show: what that adds to delta.
+
+    Up to delta / 1000 it is let pass; beyond, delta holds it, as an event of its own, and the
+    mechanism gets the rest. ``Unsupported`` where it would take a quarter.
+    """
+    plan = mechanism.plan(spec, budget)
+    added = range_delta(plan.events, budget.relation, spec.p)
+    if not added > 1e-3 * budget.delta:
+        return plan
+    held = RANGE_ROOM * added
+    if held <= budget.delta / 4.0:
+        plan = mechanism.plan(spec, replace(budget, delta=budget.delta - held))
+        if range_delta(plan.events, budget.relation, spec.p) <= held:
+            return replace(plan, events=(*plan.events, Approx(0.0, held)))
+    raise Unsupported(
+        f"epsilon {budget.epsilon:g} allows so little noise that the generator's bounded range "
+        f"could add {added:.2g} to delta {budget.delta:.3g}; take less epsilon or more delta"
+    )
 
 
 def _budget(prepared: Prepared) -> tuple[Budget, str]:
     """The budget in force and its kind; Unsupported when the mechanism has no such guarantee."""
-    cell, can = prepared.cell, prepared.cell.mechanism.guarantees
-    kind = cell.privacy
-    if kind == "auto":
-        kind = "pure" if cell.delta == 0 else ("approx" if "approx" in can else can[0])
-    if kind not in can:
-        raise Unsupported(f"{cell.mechanism_name} gives {' or '.join(can)} guarantees, not {kind}")
-    if cell.relation not in cell.mechanism.relations:
-        known = " or ".join(cell.mechanism.relations)
-        raise Unsupported(f"{cell.mechanism_name} is proved for {known}, not {cell.relation}")
+    cell = prepared.cell
+    name, mechanism = cell.mechanism_name, cell.mechanism
+    kind = kind_of(name, mechanism, cell.privacy, cell.delta, cell.relation)
     return budget_of(prepared, kind), kind
+
+
+def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relation: str) -> str:
+    """The kind of guarantee in question; Unsupported when the mechanism has no such."""
+    can, kind = mechanism.guarantees, privacy
+    if kind == "auto":
+        kind = "pure" if delta == 0 else ("approx" if "approx" in can else can[0])
+    if kind not in can:
+        raise Unsupported(f"{name} gives {' or '.join(can)} guarantees, not {kind}")
+    if relation not in mechanism.relations:
+        known = " or ".join(mechanism.relations)
+        raise Unsupported(f"{name} is proved for {known}, not {relation}")
+    return kind
 
 
 def budget_of(prepared: Prepared, kind: str) -> Budget:
@@ -137,9 +157,12 @@ def budget_of(prepared: Prepared, kind: str) -> Budget:
     cell, n = prepared.cell, prepared.population
     if kind == "pure":
         return Budget(cell.epsilon, 0.0, cell.relation)
-    # one record: 1/n^2 would be 1, which promises nothing
-    delta = min(0.25, 1.0 / n**2) if cell.delta is None else cell.delta
-    return Budget(cell.epsilon, delta, cell.relation)
+    return Budget(cell.epsilon, delta_of(cell.delta, n), cell.relation)
+
+
+def delta_of(delta: float | None, n: int) -> float:
+    """``delta=auto`` (None) is 1/n^2; for one record that would be 1, which promises nothing."""
+    return min(0.25, 1.0 / n**2) if delta is None else delta
 
 
 def _release(
@@ -148,20 +171,34 @@ def _release(
     cell, problem = prepared.cell, prepared.problem
     spec = prepared.released.spec()
     start = time.perf_counter()
-    plan = cell.mechanism.plan(spec, budget)
+    if cell.noise == "secure":
+        plan = cell.mechanism.plan(spec, budget)
+        plan, grid = secured(cell.mechanism, plan, spec, problem.loss)
+    else:
+        plan, grid = planned(cell.mechanism, spec, budget), None
     guarantee, accountant = check(plan, budget, kind)
-    # the data are in the name: noise of two versions of a data set must not cancel
-    name = schema.digest([cell.identity(), problem.data.fingerprint])
-    seeds = [seed_sequence(cell.seed, "noise", name, trial) for trial in range(cell.trials)]
-    gate = Gate(seeds, plan=(plan.events, budget.relation))
-    released = cell.mechanism.release(CentralView(prepared.released), plan, gate)
+    released = cell.mechanism.release(*_opened(prepared, plan, budget, grid))
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
     common = common | _planned(plan, guarantee, accountant) | _solved(problem, optimum)
     common |= bounds.best(_setting(cell, spec, budget, kind, plan)) | {"seconds": seconds}
+    common["arithmetic"] = "float64" if grid is None else str(grid)
     return _trials(problem, optimum, theta, common)
+
+
+def _opened(
+    prepared: Prepared, plan: Plan, budget: Budget, grid: Grid | None
+) -> tuple[CentralView, Plan, Gate]:
+    """What a release gets: a view of the records, the plan, and a gate for its noise."""
+    cell, allowed = prepared.cell, (plan.events, budget.relation)
+    if grid is not None:
+        gate = Gate.secure(cell.trials, grid, allowed)
+        return GridView(prepared.released, grid), plan, gate
+    name, seed = prepared.noise_name, cell.seed or 0
+    seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
+    return CentralView(prepared.released), plan, Gate(seeds, plan=allowed)
 
 
 def _population_source(cell: schema.Cell) -> str:
@@ -207,16 +244,16 @@ def _setting(
 
 
 def _planned(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:
-    events = [{"event": type(e).__name__, **dataclasses.asdict(e)} for e in plan.events]
     return {
         "guarantee": guarantee.kind,
         "epsilon_accounted": guarantee.epsilon,
         "delta_accounted": guarantee.delta,
         "accountant": accountant,
+        "certificate": guarantee.certificate,
         "noise_scale": plan.noise_scale,
         "steps": plan.steps,
         "settings": dict(plan.settings),
-        "events": events,
+        "events": [ledger.plain(event) for event in plan.events],
     }
 
 
@@ -261,8 +298,8 @@ def _common(prepared: Prepared) -> dict[str, Any]:
         "relation": cell.relation,
         "epsilon": cell.epsilon,
         "delta": cell.delta,
-        "arithmetic": "float64",
-        "noise": "research",
+        "arithmetic": "float64" if cell.noise == "research" else None,
+        "noise": cell.noise,
         "seed": cell.seed,
         "trials": cell.trials,
         "overrides": cell.config,

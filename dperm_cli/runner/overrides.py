@@ -1,14 +1,21 @@
-"""Command-line words of ``dperm run`` parsed once, by Hydra's own grammar."""
+"""Command-line words of ``dperm run`` parsed once, by Hydra's own grammar.
+
+Only the grammar: no configuration is read here and nothing is composed, so whatever is refused
+is refused before Hydra starts.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import (
     ChoiceSweep,
+    Glob,
     IntervalSweep,
     Override,
     OverrideType,
@@ -18,6 +25,10 @@ from hydra.core.override_parser.types import (
 from hydra.errors import HydraException
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.runner.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
+
+LONGEST = 1 << 20  # characters of one word
+LONGEST_GRAMMAR = 4096  # of a list or map for Hydra's grammar, whose time grows as the square
 
 
 @dataclass(frozen=True)
@@ -90,10 +101,15 @@ def _check_sweeps(settings: list[Setting], multirun: bool) -> None:
 
 
 def _setting(word: str) -> Setting:
+    _check_word(word)
+    if word.partition("=")[2][:1] in ("[", "{") and len(word) > LONGEST_GRAMMAR:
+        return _checked(_json_setting(word))
     try:
         override = OverridesParser.create().parse_override(word)
     except HydraException:
-        return _json_setting(word)
+        return _checked(_json_setting(word))
+    except (ValueError, OverflowError, RecursionError):
+        raise InputError("argument", word, "holds a number that is too long to read") from None
     if not override.key_or_group:
         raise InputError("argument", word, "must read KEY=VALUE")
     if override.type == OverrideType.DEL:
@@ -103,7 +119,22 @@ def _setting(word: str) -> Setting:
     values = _values(override)
     if not values:
         raise InputError(override.key_or_group, word, "needs at least one value")
-    return Setting(override.key_or_group, values, override.is_sweep_override())
+    return _checked(Setting(override.key_or_group, values, override.is_sweep_override()))
+
+
+def _check_word(word: str) -> None:
+    refuse_text("argument", word)
+    if len(word) > LONGEST:
+        raise InputError("argument", word, f"must be at most {LONGEST} characters")
+    deepest = max(itertools.accumulate((c in "[{(") - (c in ")}]") for c in word), default=0)
+    if deepest > DEPTH:
+        raise InputError("argument", word, f"must not be nested deeper than {DEPTH}")
+
+
+def _checked(setting: Setting) -> Setting:
+    for value in setting.values:
+        refuse_programs(value, f"{setting.key}.")
+    return setting
 
 
 def _json_setting(word: str) -> Setting:
@@ -120,14 +151,24 @@ def _json_setting(word: str) -> Setting:
 
 
 def _values(override: Override) -> tuple[Any, ...]:
-    value = override.value()
-    if isinstance(value, IntervalSweep):
-        raise InputError(override.key_or_group, override.input_line, "intervals are not a grid")
+    value, key = override.value(), str(override.key_or_group)
+    if isinstance(value, (IntervalSweep, Glob)):
+        kind = "globs" if isinstance(value, Glob) else "intervals"
+        raise InputError(key, override.input_line, f"{kind} are not a grid")
     if isinstance(value, ChoiceSweep):
-        return tuple(_plain(item) for item in value.list)
+        return _listed(key, value.list)
     if isinstance(value, RangeSweep):
-        return tuple(_plain(item) for item in value.range())
+        if not value.step:
+            raise InputError(key, override.input_line, "needs a step that is not 0")
+        return _listed(key, value.range())
     return (_plain(value),)
+
+
+def _listed(key: str, items: Iterable[Any]) -> tuple[Any, ...]:
+    found = tuple(_plain(item) for item in itertools.islice(items, NODES + 1))
+    if len(found) > NODES:
+        raise InputError(key, f"{found[0]}, {found[1]}, ...", f"must be at most {NODES} values")
+    return found
 
 
 def _plain(value: Any) -> Any:

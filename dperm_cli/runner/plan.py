@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import Request, Setting
 
 STUDY_KEYS = ("format", "out", "force")
+MOST_CELLS = 100_000
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,15 @@ def plan(request: Request) -> Study:
     for key, values in axes:
         if key in STUDY_KEYS and len(values) > 1:
             raise InputError(key, values, "takes one value for the whole study")
+    count = math.prod(len(values) for _, values in axes)
+    if count > MOST_CELLS:
+        raise InputError("-m", f"{count} cells", f"must be at most {MOST_CELLS}; split the study")
     configs = [
         _configure(dict(zip((k for k, _ in axes), combination, strict=True)), composer)
         for combination in itertools.product(*(values for _, values in axes))
     ]
     cells = _distinct([schema.typed(config) for config in configs])
+    _check_seed(settings, cells)
     return _study(cells, configs[0])
 
 
@@ -55,6 +61,13 @@ def _check_keys(settings: list[Setting]) -> None:
         head, dot, _ = setting.key.partition(".")
         if head not in (GROUPS if dot else schema.known_top_level()):
             raise UnknownKey(setting.key, schema.known_top_level())
+
+
+def _check_seed(settings: list[Setting], cells: tuple[schema.Cell, ...]) -> None:
+    given = [setting for setting in settings if setting.key == "seed"]
+    if given and any(cell.noise == "secure" for cell in cells):
+        allowed = "is not read by noise=secure, which has no seed; leave it out"
+        raise InputError("seed", given[0].values[0], allowed)
 
 
 def _axis(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import EXIT_OK, EXIT_STORAGE, InputError, UnknownKey
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError, UnknownKey
 from dperm_cli.results.report import Report
 from dperm_cli.results.report import report as make
 
@@ -26,22 +26,37 @@ def report(arguments: list[str]) -> int:
         raise InputError("FOLDER", " ".join(folders), "must be one folder (the out= of a run)")
     folder = Path(folders[0])
     if not folder.is_dir():
-        raise InputError("FOLDER", folder, "must be an existing folder (the out= of a run)")
+        raise InputError("FOLDER", str(folder), "must be an existing folder (the out= of a run)")
     made = present(folder, checks.choice("format", options.get("format", "table"), FORMATS))
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
-    return EXIT_STORAGE if made.broken else EXIT_OK
+    return EXIT_STORAGE if made.broken else EXIT_FAILED if made.faults else EXIT_OK
 
 
-def present(out: Path, format_: str) -> Report:
-    """Write tables and figures, print the table (or JSON rows) on stdout, name files on stderr."""
+def present(out: Path, format_: str, trust: bool = False) -> Report:
+    """Write tables and figures, print the table (or JSON rows) on stdout, name files on stderr.
+
+    ``trust`` is for a run that has just written the records: it replaces the ledger.
+    """
     from dperm_cli.results.schema import canonical_json
+    from dperm_cli.runner.accounting import Accounting
 
-    made = make(out)
+    made = make(out, accountant=Accounting(), trust=trust)
     if format_ == "json":
         print("\n".join(canonical_json(row) for row in made.summary))
     else:
         print(made.text.rstrip("\n"))
     names = ", ".join(os.path.basename(path) for path in made.files)
     print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
+    _tell_ledger(made)
     return made
+
+
+def _tell_ledger(made: Report) -> None:
+    if made.faults:
+        first, *others = made.faults
+        more = f" (and {len(others)} more)" if others else ""
+        print(f"dperm: the privacy ledger does not hold: {first}{more}", file=sys.stderr)
+    elif made.releases:
+        words = "1 release, its" if made.releases == 1 else f"{made.releases} releases, every"
+        print(f"privacy ledger: {words} epsilon recomputed from its events", file=sys.stderr)

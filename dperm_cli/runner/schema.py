@@ -16,8 +16,10 @@ from dperm_cli.privacy.budget import RELATIONS
 PRIVACY_KINDS = ("auto", "pure", "approx")
 CALIBRATIONS = ("tight", "paper")
 FORMATS = ("table", "json")
+NOISES = ("research", "secure")
 TOP_LEVEL = {
-    "epsilon", "delta", "calibration", "ridge", "lasso", "trials", "seed", "format", "out", "force",
+    "epsilon", "delta", "calibration", "ridge", "lasso", "trials", "seed", "noise", "format", "out",
+    "force",
 }  # fmt: skip
 # Keys that came after the first release, with defaults that leave a cell what it was before
 ADDED = {"lasso": 0.0}
@@ -27,8 +29,8 @@ ADDED = {"lasso": 0.0}
 class Cell:
     """One cell of a study: a problem, a mechanism, a privacy level and how often to run it.
 
-    ``delta`` is None for ``auto``. The plug-ins are validated objects, except for the constraint,
-    which needs the dimension and is kept as its configuration.
+    ``delta`` is None for ``auto``, ``seed`` None under ``noise=secure``. The plug-ins are validated
+    objects, except for the constraint, which needs the dimension and is kept as its configuration.
     """
 
     dataset: Any
@@ -45,12 +47,13 @@ class Cell:
     ridge: float
     lasso: float
     trials: int
-    seed: int
+    noise: str
+    seed: int | None
     config: dict[str, Any]
 
     def identity(self) -> dict[str, Any]:
         """What the released point depends on, besides the data and the number of trials."""
-        return {key: value for key, value in self.config.items() if key != "trials"}
+        return {k: v for k, v in self.config.items() if k not in ("trials", "noise")}
 
     def constraint(self, p: int) -> Any:
         """The constraint set in dimension p."""
@@ -63,6 +66,9 @@ def typed(config: dict[str, Any]) -> Cell:
         if key not in known_top_level():
             raise UnknownKey(key, known_top_level())
     calibration = checks.choice("calibration", config["calibration"], CALIBRATIONS)
+    noise = checks.choice("noise", config["noise"], NOISES)
+    if noise == "secure":
+        config = {key: value for key, value in config.items() if key != "seed"}
     privacy = _privacy(config["privacy"])
     dataset = build("dataset", config["dataset"])
     build("constraint", config["constraint"], p=0)
@@ -77,12 +83,13 @@ def typed(config: dict[str, Any]) -> Cell:
         relation=privacy["relation"],
         population=privacy["population"],
         epsilon=checks.positive("epsilon", config["epsilon"]),
-        delta=_delta(config["delta"], privacy["name"]),
+        delta=delta_or_auto(config["delta"], privacy["name"]),
         calibration=calibration,
         ridge=checks.nonnegative("ridge", config["ridge"]),
         lasso=checks.nonnegative("lasso", config["lasso"]),
         trials=checks.integer("trials", config["trials"], low=1, high=1_000_000),
-        seed=checks.integer("seed", config["seed"], low=0),
+        noise=noise,
+        seed=None if noise == "secure" else _seed(config["seed"]),
         config=_identity_config(config, loss),
     )
     _check_task(cell)
@@ -135,6 +142,13 @@ def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
     return any(word in kind for word in ("tuple", "list", "sequence", "mapping", "dict"))
 
 
+def names_file(config: Any) -> bool:
+    """Whether a configuration names a file, at any depth: its content is not in the names."""
+    if isinstance(config, dict):
+        return config.get("path") is not None or names_file(list(config.values()))
+    return isinstance(config, (list, tuple)) and any(names_file(item) for item in config)
+
+
 def known_top_level() -> list[str]:
     """Every word that may stand at the top of a configuration."""
     return sorted(TOP_LEVEL.union(GROUPS))
@@ -160,7 +174,8 @@ def _privacy(config: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "relation": relation, "population": population}
 
 
-def _delta(value: Any, privacy: str) -> float | None:
+def delta_or_auto(value: Any, privacy: str) -> float | None:
+    """The delta asked for, None for ``auto``; InputError where the kind of privacy forbids it."""
     delta = checks.auto_or(
         checks.number, "delta", value, low=0.0, high=1.0, high_open=True,
         allowed="must be a number in [0, 1)",
@@ -170,6 +185,10 @@ def _delta(value: Any, privacy: str) -> float | None:
     if privacy == "approx" and delta == 0:
         raise InputError("delta", value, "must be above 0 under privacy=approx")
     return delta
+
+
+def _seed(value: Any) -> int:
+    return checks.integer("seed", value, low=0, high=2**63 - 1)
 
 
 def _loss_config(config: dict[str, Any], dataset: Any) -> dict[str, Any]:

@@ -80,12 +80,13 @@ def test_extreme_words_give_finite_normals():
     assert gaussian.unit(top) == 2.0**-52
     assert gaussian.unit(np.uint64(0)) == 1.0
     assert gaussian.radius(np.uint64(0)) == 0.0
-    assert gaussian.radius(top) == pytest.approx(math.sqrt(104 * math.log(2)), rel=1e-15)
+    assert gaussian.radius(top) == pytest.approx(math.sqrt(128 * math.log(2)), rel=1e-15)
+    assert gaussian.radius(np.uint64(2**64 - 2)) == pytest.approx(math.sqrt(126 * math.log(2)))
 
 
 def test_minus_log_accuracy():
     rng = np.random.default_rng(0)
-    points = np.r_[rng.random(500), 2.0 ** -rng.uniform(0, 52, 500), 1 - 2.0**-52, 1 - 2.0**-30]
+    points = np.r_[rng.random(500), 2.0 ** -rng.uniform(0, 64, 500), 1 - 2.0**-52, 1 - 2.0**-30]
     exact = np.array([float(-mpmath.log(mpmath.mpf(u))) for u in points])
     ours = np.array([gaussian.minus_log(u) for u in points])
     assert np.max(np.abs(ours / exact - 1)) < 4e-16

@@ -10,7 +10,16 @@ import pytest
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.events import Gaussian, SampledGaussian
+from dperm_cli.privacy.events import (
+    Approx,
+    Exponential,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    Pure,
+    SampledGaussian,
+    SamplerError,
+)
 
 
 def private_and_tight(events_at, epsilon, delta, relation, slack=3e-6):
@@ -32,18 +41,28 @@ def test_noisy_sgd_with_n_squared_steps(n, epsilon):
     )
 
 
+TARGETS = ("gaussian", "fixed", "poisson", "laplace", "gamma", "exponential", "mixed")
+
+
 def random_target(rng):
     n = int(10 ** rng.uniform(2, 5))
     batch = max(1, int(n * 10 ** rng.uniform(-5, -0.5)))
     count = int((n / batch) ** 2 * 10 ** rng.uniform(-0.5, 1)) + 30
-    kind = str(rng.choice(["gaussian", "fixed", "poisson"]))
+    few = int(10 ** rng.uniform(0, 3))
+    kind = str(rng.choice(TARGETS))
     relation = "replace_one" if kind == "fixed" else str(rng.choice(["replace_one", "add_remove"]))
-    epsilon, delta = 10 ** rng.uniform(-2, 1.5), 10 ** rng.uniform(-12, -2)
+    epsilon, delta = 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-12, -2)
+    if kind in ("laplace", "gamma", "exponential") and rng.random() < 0.3:
+        delta = 0.0
 
     def events_at(scale):
-        if kind == "gaussian":
-            return [Gaussian(scale, 1.0, count)]
-        return [SampledGaussian(scale, n / batch, batch, n, kind, count)]
+        return {
+            "gaussian": lambda: [Gaussian(scale, 1.0, count)],
+            "laplace": lambda: [Laplace(scale, 1.0, few)],
+            "gamma": lambda: [GammaNorm(scale, 1.0, few, gap=1.3)],
+            "exponential": lambda: [Exponential(1.0 / scale, 1.0, few)],
+            "mixed": lambda: [Gaussian(scale, 1.0, few), Laplace(2.0 * scale, 1.0, 2)],
+        }.get(kind, lambda: [SampledGaussian(scale, n / batch, batch, n, kind, count)])()
 
     return events_at, epsilon, delta, relation
 
@@ -65,6 +84,46 @@ def test_random_targets():
 @pytest.mark.slow
 def test_random_targets_many():
     check_random_targets(8, 1000)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("event", [Laplace, GammaNorm])
+def test_pure_noise_for_one_release(event, epsilon, delta):
+    scale = private_and_tight(lambda s: [event(s, 1.5)], epsilon, delta, "replace_one")
+    # epsilon - 2 ln(1 - delta) is the distance of a Laplace pair that is (epsilon, delta)-private
+    exact = 3.0 / (epsilon - 2.0 * math.log1p(-delta))
+    assert scale == pytest.approx(exact, rel=4e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
+def test_exponent_as_one_over_the_scale(epsilon):
+    scale = private_and_tight(lambda s: [Exponential(1.0 / s, 2.0, 3)], epsilon, 0.0, "replace_one")
+    assert 1.0 / scale == pytest.approx(epsilon / 12.0, rel=4e-6)
+
+
+def test_closed_forms_of_one_release_are_private_as_computed():
+    rng = np.random.default_rng(3)
+    for _ in range(2000):
+        epsilon, size = 10 ** rng.uniform(-2, 2), 10 ** rng.uniform(-3, 3)
+        scale = calibrate.pure_scale(epsilon, size)
+        assert size / scale <= epsilon * 1.0
+        assert scale == pytest.approx(size / epsilon, rel=1e-15)
+        for event in (Laplace(scale, size), GammaNorm(scale, size)):
+            assert account([event], delta=0.0, relation="add_remove").epsilon <= epsilon
+        exponent = calibrate.exponent(epsilon, size)
+        event = Exponential(exponent, size)
+        assert account([event], delta=0.0, relation="add_remove").epsilon <= epsilon
+        assert exponent == pytest.approx(epsilon / size, rel=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+def test_noise_beside_what_is_fixed(epsilon):
+    def events_at(scale):
+        share = epsilon / 4
+        return [Laplace(scale, 1.0, 5), Pure(share), Approx(share, 1e-8), SamplerError("tv", 1e-12)]
+
+    private_and_tight(events_at, epsilon, 1e-6, "replace_one")
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -109,6 +168,13 @@ def test_no_pure_guarantee():
     ):
         with pytest.raises(Unsupported, match="delta"):
             call()
+    with pytest.raises(Unsupported, match="delta"):
+        calibrate.scale_for(
+            lambda s: [Laplace(s, 1.0), SamplerError("tv", 1e-9)],
+            epsilon=1.0,
+            delta=0.0,
+            relation="replace_one",
+        )
 
 
 def test_no_scale_helps():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
 
+from dperm_cli.privacy import _bounded
 from dperm_cli.privacy._fourier import _MOST_BLOCKED, _blocked, _direct
 from dperm_cli.privacy._laws import Step, tilted
 
@@ -90,3 +92,152 @@ def test_refined_panels_follow_the_frequency():
     step = Step(0.01, 2.0, "fixed", _MOST_BLOCKED)
     few, many = (len(tilted(step, 1.0, frequency=f).x) for f in (0.0, 200.0))
     assert many > 4 * few
+
+
+# ---- steps of bounded loss
+
+REACHES = [1e-6, 0.003, 0.4, 2.5, 20.0]
+BOUNDED = [
+    make(reach)
+    for make in (_bounded.pure, _bounded.laplace, _bounded.bounded_range)
+    for reach in REACHES
+]
+
+
+def exact_transform(step, z):
+    """E e^{zL} from the pair itself, in 22 digits: the laws' definitions, not their losses'."""
+    e = mpmath.mpf(step.reach)
+    if step.share == 1.0:
+        chance = mpmath.exp(e) / (1 + mpmath.exp(e))
+        return chance * mpmath.exp(z * e) + (1 - chance) * mpmath.exp(-z * e)
+    if step.share == 0.0:
+        density = lambda x: mpmath.sech(x / 2) ** 2 / 4  # noqa: E731
+        loss = lambda x: e + 2 * mpmath.log((1 + mpmath.exp(-x)) / (1 + mpmath.exp(e - x)))  # noqa: E731
+        cuts = [-55, -15, -3, e / 2, e + 3, e + 15, e + 55]
+        return mpmath.quad(lambda x: density(x - e) * mpmath.exp(z * loss(x)), cuts)
+    middle = lambda x: mpmath.exp(x - e) / 2 * mpmath.exp(z * (2 * x - e))  # noqa: E731
+    return (
+        mpmath.exp(z * e) / 2
+        + mpmath.exp(-e) / 2 * mpmath.exp(-z * e)
+        + mpmath.quad(middle, mpmath.linspace(0, e, 9))
+    )
+
+
+@pytest.mark.parametrize("step", BOUNDED, ids=str)
+def test_bounded_transform_against_mpmath(step):
+    with mpmath.workdps(22):
+        tilt, spacing = 0.7, min(0.9 / step.reach, 50.0)
+        law = tilted(step, tilt, frequency=3 * spacing)
+        exact = exact_transform(step, mpmath.mpf(tilt))
+        assert law.log_m == pytest.approx(float(mpmath.log(exact)), rel=1e-9, abs=1e-300)
+        for route in (_direct, _blocked):
+            values = 1 + route(law, spacing, 4)
+            for k in (1, 3):
+                ratio = exact_transform(step, mpmath.mpc(tilt, k * spacing)) / exact
+                assert abs(values[k] - complex(ratio)) < 1e-12
+
+
+@pytest.mark.parametrize("step", BOUNDED, ids=str)
+def test_bounded_mass_mean_and_distance(step):
+    assert tilted(step, 0.0).log_m == 0.0
+    law = tilted(step, 0.3)
+    assert float(law.even.sum()) == pytest.approx(1.0, abs=1e-12)
+    assert tilted(step, 0.0).mean <= step.entropy * (1 + 1e-12)
+    assert tilted(step, 0.0).mean >= 0.65 * min(step.entropy, step.reach)
+    assert step.delta(0.0) == pytest.approx(step.distance, rel=1e-9)
+    assert step.delta(step.reach) == 0.0
+
+
+@pytest.mark.parametrize("reach", REACHES)
+def test_bounded_profiles_are_those_of_their_pairs(reach):
+    with mpmath.workdps(40):
+        e = mpmath.mpf(reach)
+        for share in (0.0, 0.3, 0.9):
+            epsilon = share * e
+            a = mpmath.exp(epsilon)
+            pure = (mpmath.exp(e) - a) / (1 + mpmath.exp(e))
+            # Laplace at 0 and e: best test x < cut, loss e - 2 x = epsilon at the cut
+            laplace = 1 - mpmath.exp((epsilon - e) / 2)
+            # logistic: sup over the level x of x - a sigma(logit x - e)
+            x = 1 / (
+                1
+                + mpmath.exp(
+                    -(
+                        e / 2
+                        + mpmath.log(
+                            mpmath.sinh((e - epsilon) / 4) / mpmath.sinh((e + epsilon) / 4)
+                        )
+                    )
+                )
+            )
+            logistic = x - a / (1 + mpmath.exp(e - mpmath.log(x / (1 - x))))
+            exact = {
+                _bounded.pure: pure,
+                _bounded.laplace: laplace,
+                _bounded.bounded_range: logistic,
+            }
+            for make, value in exact.items():
+                assert make(reach).delta(float(epsilon)) == pytest.approx(float(value), rel=1e-8)
+
+
+def divergence(p, q, epsilon):
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+def test_bounded_range_steps_are_dominated_and_the_bound_is_reached():
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        reach, size = 10 ** rng.uniform(-1, 0.7), int(rng.integers(2, 9))
+        q = rng.dirichlet(np.full(size, 0.5))
+        p = q * np.exp(reach * rng.choice([rng.random(size), rng.integers(0, 2, size)]))
+        p /= p.sum()
+        step = _bounded.bounded_range(reach)
+        for epsilon in reach * rng.random(5):
+            assert divergence(p, q, epsilon) <= step.delta(epsilon) * (1 + 1e-9) + 1e-15
+    for share in (0.0, 0.3, 0.8):
+        reach, epsilon = 1.3, 1.3 * share
+        best = 0.0
+        for top in np.linspace(epsilon, reach, 2001):
+            chance = -math.expm1(top - reach) / -math.expm1(-reach)
+            p = np.array([chance, 1 - chance])
+            best = max(best, divergence(p, p * np.exp([-top, reach - top]), epsilon))
+        assert best == pytest.approx(_bounded.bounded_range(reach).delta(epsilon), rel=1e-5)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 10])
+def test_gamma_norm_noise_is_dominated_by_laplace(dimension):
+    # density exp(-|b|): coordinates along the shift and distance r from its line
+    for shift in (0.3, 2.0):
+        x, r = np.linspace(-40, 40, 801)[:, None], np.linspace(0.025, 39.975, 800)[None, :]
+        p, q = (r ** (dimension - 2) * np.exp(-np.hypot(x - c, r)) for c in (0.0, shift))
+        p, q = p / p.sum(), q / q.sum()
+        step = _bounded.laplace(shift)
+        for share in (0.0, 0.4, 0.8):
+            value = divergence(p, q, share * shift)
+            # smaller in higher dimension, by a factor that the linear bound does not see
+            assert value <= step.delta(share * shift) * (1 + 1e-3) + 1e-12
+            if share == 0.0:
+                assert value > 0.2 * step.delta(0.0)
+
+
+def test_split_laplace_shifts_are_dominated_by_one():
+    # two coordinates that share the L1 sensitivity: convolve the two losses on a fine grid
+    x = np.linspace(-25, 25, 1001)
+    for first, second in ((0.5, 0.5), (0.9, 0.1)):
+        density = [np.exp(-np.abs(x - c)) for c in (0.0, first, second)]
+        p0, p1, p2 = (d / d.sum() for d in density)
+        p, q = np.outer(p0, p0), np.outer(p1, p2)
+        for epsilon in (0.0, 0.3, 0.8):
+            value = divergence(p, q, epsilon)
+            assert value <= _bounded.laplace(1.0).delta(epsilon) * (1 + 2e-3)
+
+
+@pytest.mark.parametrize("reach", [1e-5, 1e-3, 0.1, 0.9])
+def test_smoothed_atoms_dominate_and_touch(reach):
+    step = _bounded.pure(reach, 7)
+    wide = _bounded.smoothed(step)
+    assert wide.count == 7
+    assert reach < wide.reach <= reach * (1 + reach / 3.9)
+    gaps = [wide.delta(e) - step.delta(e) for e in np.linspace(0.0, reach, 400)]
+    assert min(gaps) >= -1e-15
+    assert min(gaps) < 1e-4 * reach

@@ -20,7 +20,8 @@ def trial_rows(
     n = values.get("n", 100)
     common = {
         "cell": cell, "status": "ok", "dataset": "digits", "task": "binary", "n": n, "p": 2,
-        "loss": "logistic", "constraint": "l2_ball", "constraint_radius": 1, "ridge": 0.0, "lasso": 0.0,
+        "loss": "logistic", "constraint": "l2_ball", "constraint_radius": 1,
+        "ridge": 0.0, "lasso": 0.0,
         "mechanism": "noisy_gd", "calibration": "tight", "relation": "replace_one",
         "guarantee": "approx", "epsilon": 1.0, "delta": 1e-4, "epsilon_accounted": 0.99,
         "delta_accounted": 1e-4, "accountant": "Gaussian", "noise": "research",

@@ -159,3 +159,19 @@ def test_numbers_that_are_not_finite_print_as_dashes():
     text = tables.terminal(summed(trial_rows(risks=(math.nan, math.inf))))
     assert "nan" not in text.split("\n\n")[1]
     assert json.dumps(text)
+
+
+def test_a_median_over_the_floor_is_named():
+    good, bad = trial_rows("a", (1.0, 79.0, 90.0)), trial_rows("b", (81.0, 82.0), epsilon=0.1)
+    text = tables.terminal(summed(good, bad))
+    assert "nothing was learnt: noisy_gd (tight) at epsilon 0.1." in text
+    assert "nothing was learnt" not in tables.terminal(summed(good))
+
+
+def test_secure_noise_and_a_declared_population_are_told():
+    facts = {"noise": "secure", "arithmetic": "grid 2^-20", "relation": "add_remove"}
+    rows = trial_rows(**facts, population=500, population_source="declared")
+    text = tables.terminal(summed(rows))
+    assert "noise=secure: the system's generator, on grid 2^-20." in text
+    assert "not for release" not in text
+    assert "population 500 (declared)" in text

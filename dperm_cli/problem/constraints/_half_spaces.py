@@ -13,6 +13,7 @@ from dperm_cli.problem.constraints._hull import FACET_DIMENSION, Hull, solve_non
 from dperm_cli.problem.constraints._set import ConvexSet, by_rows, length, reached_diameter
 
 _EXACT = 1e-9
+_BEYOND = 2.0**60
 _CORNERS = 20_000
 
 
@@ -133,6 +134,8 @@ class HalfSpaces(ConvexSet):
     def _nearest(self, x: np.ndarray) -> np.ndarray:
         # From far away only the leading digits of the distance are right: the point found and a
         # nearer one on the way to x are then the start of another search, with the same answer.
+        # Beyond 2^60 times the set a double holds nothing of it: such a point is moved in first.
+        x = x * min(1.0, _BEYOND * self._scale / max(float(length(x)), 1e-300))
         found, far = self._feasible(x), 16.0 * self._scale
         for _ in range(4):
             distance = float(length(x - found))

@@ -19,7 +19,7 @@ PLUS_MINUS = (("1", 1.0), ("-1", -1.0))
 BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _SIGNS = "must map file labels to 1 or -1, as in {1: 1, 2: -1}"
 _CLASSES = "must list three or more file labels in class order, or number them from 0, as in "
-_CLASSES += "{a: 0, b: 1, c: 2}"
+_CLASSES += "{a: 0, b: 1, c: 2}; for two, use task=binary"
 
 Pairs = tuple[tuple[str, float], ...]
 
@@ -61,6 +61,8 @@ def map_labels(labels: np.ndarray, pairs: Pairs) -> np.ndarray:
         shown = ", ".join(f"{name}: {number:{style}}" for name, number in pairs[:8])
         more = ", ..." if len(pairs) > 8 else ""
         allowed = f"the label of record {record + 1} is outside the declared map {{{shown}{more}}}"
+        if pairs == PLUS_MINUS:
+            allowed += "; declare others, as in dataset.labels='{yes: 1, no: -1}'"
         raise InputError(KEY, canonical(labels[record]), allowed)
     return y
 

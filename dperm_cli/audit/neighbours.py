@@ -1,0 +1,94 @@
+"""Replay on random neighbouring data sets, dense and sparse, over several losses."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.audit.replay import Replay, neighbour, replay
+from dperm_cli.core import registry
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.rng import generator, seed_sequence
+from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem
+
+LOSSES = ("logistic", "hinge", "squared", "absolute")
+STEPS = 12  # of a mechanism that has steps: the gate sees every one of them
+LOUD = 100.0  # times the epsilon: hardly any noise
+_N, _P = 5, 3
+
+
+def search(candidates: Sequence[Any], budget: Budget, rounds: int, seed: int = 0) -> Replay:
+    """Replay ``rounds`` random neighbours; the faults of all and the largest move.
+
+    Each is replayed with the first of the candidates (instances of one mechanism) that has a plan
+    for its loss, every other four with next to no noise: a choice that follows the records is
+    then not drowned. Losses that none supports are left out; none supported is a fault.
+    """
+    levels = (budget, dataclasses.replace(budget, epsilon=LOUD * budget.epsilon))
+    plans: dict[tuple[str, bool], tuple[Any, Plan] | None] = {}
+    worst, calls, faults = 0.0, 0, []
+    for first, second, number in pairs(budget.relation, rounds, seed):
+        if first.spec() != second.spec():
+            faults.append("the public facts follow the records")
+        key = first.loss.name, bool(number // len(LOSSES) % 2)
+        if key not in plans:  # public facts are those of the loss
+            plans[key] = _planned(candidates, first, levels[key[1]])
+        chosen = plans[key]
+        if chosen is None:
+            continue
+        found = replay(*chosen, first, second, number)
+        worst, calls = max(worst, found.worst), calls + found.calls
+        faults += found.faults
+    if not calls:
+        faults.append("no loss is supported: nothing was replayed")
+    return Replay(calls, worst, tuple(dict.fromkeys(faults)))
+
+
+def _planned(candidates: Sequence[Any], problem: Problem, budget: Budget):
+    for mechanism in candidates:
+        if any(field.name == "steps" for field in dataclasses.fields(mechanism)):
+            mechanism = dataclasses.replace(mechanism, steps=STEPS)
+        with contextlib.suppress(Unsupported):
+            return mechanism, mechanism.plan(problem.spec(), budget)
+    return None
+
+
+def pairs(relation: str, rounds: int, seed: int) -> Iterator[tuple[Problem, Problem, int]]:
+    """Random neighbours, numbered: dense and sparse, all ``LOSSES`` in turn."""
+    rng = generator(seed_sequence(seed, "audit", "neighbours", relation))
+    for number in range(rounds):
+        loss = LOSSES[number % len(LOSSES)]
+        first = _random(rng, loss, sparse_rows=number % 3 == 2)
+        index = int(rng.integers(_N))
+        row, target = _unit_rows(rng, 1)[0], float(rng.choice([-1.0, 1.0]))
+        if relation == "add_remove":
+            row = np.zeros(_P)  # nothing in place of the record
+        elif number % 2:  # the farthest a record can go
+            row, target = -_dense(first.data.x)[index], float(first.data.y[index])
+        yield first, neighbour(first, index, row, target), number
+
+
+def _random(rng: np.random.Generator, loss: str, sparse_rows: bool) -> Problem:
+    x, y = _unit_rows(rng, _N), rng.choice([-1.0, 1.0], _N)
+    task = registry.load("loss", loss).tasks[0]
+    rows = sparse.csr_array(np.where(np.abs(x) > 0.3, x, 0.0)) if sparse_rows else x
+    data = Data("random", task, rows, y, row_bound=1.0, target_bound=1.0, fingerprint="random")
+    ball = registry.load("constraint", "l2_ball")(1.5, _P)
+    return Problem(data, registry.load("loss", loss)(), ball, ridge=0.1)
+
+
+def _unit_rows(rng: np.random.Generator, count: int) -> np.ndarray:
+    x = rng.standard_normal((count, _P))
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def _dense(x: Any) -> np.ndarray:
+    return x if isinstance(x, np.ndarray) else x.toarray()

@@ -1,0 +1,72 @@
+"""What a mechanism brings to its own audit: the pair of data sets it finds hardest to hide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core import registry
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem
+
+KINDS = ("gaussian", "profile", "threshold")
+ROOM = 1e9  # radius of a set whose boundary is never met
+
+
+def first_coordinate(theta: np.ndarray) -> np.ndarray:
+    """theta_1 of each trial, [trials, p] -> [trials]."""
+    return theta[:, 0]
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """A neighbouring pair, the instance to attack and how to tell the two outputs apart.
+
+    Attributes
+    ----------
+    first, second : problems that are neighbours under the budget's relation.
+    mechanism : the configured instance; public settings (steps, step size) are the adversary's.
+    statistic : theta [trials, p] -> one number a trial, [trials].
+    kind : how the error rates become a bound on epsilon. ``gaussian``: the outputs are N(0, 1)
+        and N(mu, 1) up to scale; ``profile``: some noise of the plan's own events, more or less
+        of it, gives these rates; ``threshold``: nothing is known of the law.
+    floor : the share of the claimed epsilon that the bound must reach, or None.
+    """
+
+    first: Problem
+    second: Problem
+    mechanism: Any
+    statistic: Callable[[np.ndarray], np.ndarray] = field(default=first_coordinate)
+    kind: str = "threshold"
+    floor: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind {self.kind!r}: must be one of {', '.join(KINDS)}")
+
+
+def linear_pair(relation: str, n: int = 1, ridge: float = 0.0) -> tuple[Problem, Problem]:
+    """Neighbours on a line with the linear loss, whose gradients depend on no theta.
+
+    Under ``replace_one`` all n gradients are -1 and one of them becomes +1: as far apart as the
+    Lipschitz constant 1 allows. Under ``add_remove`` one gradient is -1, or its record is gone (a
+    row of zeros), and the others are 0: nothing hides it.
+    """
+    y = np.ones(n)
+    if relation == "add_remove":
+        x = np.zeros((n, 1))
+        x[0] = 1.0
+        return _on_a_line(x, y, ridge), _on_a_line(np.zeros((n, 1)), y, ridge)
+    other = y.copy()
+    other[0] = -1.0
+    return _on_a_line(np.ones((n, 1)), y, ridge), _on_a_line(np.ones((n, 1)), other, ridge)
+
+
+def _on_a_line(x: np.ndarray, y: np.ndarray, ridge: float) -> Problem:
+    name = "adversarial pair"
+    data = Data(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
+    ball = registry.load("constraint", "l2_ball")(ROOM, 1)
+    return Problem(data, registry.load("loss", "linear")(), ball, ridge)

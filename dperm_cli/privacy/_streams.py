@@ -1,0 +1,187 @@
+"""Streams of noise, batches and uniforms: what the gate hands out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.loops import exponential, gaussian, indices
+from dperm_cli.privacy import _exact
+
+GAUSSIAN, LAPLACE, GAMMA_NORM = "gaussian", "laplace", "gamma_norm"
+# The tape's method for each kind of noise.
+_HEARD = {GAUSSIAN: "noise", LAPLACE: "laplace", GAMMA_NORM: "gamma_norm"}
+# Largest multiple of a grid that a value may be: sums with noise stay exact integers.
+_MOST_UNITS = 2.0**52
+
+
+class Steps:
+    """Which of ``count`` steps were drawn; with ``once`` none is drawn a second time."""
+
+    def __init__(self, count: int, once: bool) -> None:
+        self.count, self._seen = count, set() if once else None
+
+    def mark(self, step: int) -> None:
+        if not 0 <= step < self.count:
+            raise PrivacyError(f"noise asked for step {step} of a stream of {self.count}")
+        if self._seen is not None and step in self._seen:
+            raise PrivacyError(f"noise of step {step} asked for a second time")
+        if self._seen is not None:
+            self._seen.add(step)
+
+
+class NoiseStream:
+    """Noise of one kind keyed by (trial, step), or on a grid; [trials, dim] at each step."""
+
+    def __init__(
+        self,
+        kind: str,
+        noise: Keyed | OnGrid,
+        dim: int,
+        scale: float,
+        sensitivity: float,
+        steps: Steps,
+        tape: Any,
+    ) -> None:
+        self.kind, self.dim, self.scale, self.sensitivity = kind, dim, scale, sensitivity
+        self._noise, self._steps, self._tape = noise, steps, tape
+
+    @property
+    def trials(self) -> int:
+        return self._noise.trials
+
+    @property
+    def count(self) -> int:
+        return self._steps.count
+
+    def add(self, value: np.ndarray, step: int) -> np.ndarray:
+        """``value`` [trials, dim] plus this step's noise; PrivacyError for any other shape.
+
+        Without that check one draw could be spread over many coordinates, and cancel.
+        """
+        if np.shape(value) != (self.trials, self.dim):
+            raise PrivacyError(
+                f"a value of shape {np.shape(value)} at noise of shape {(self.trials, self.dim)}"
+            )
+        self._steps.mark(step)
+        value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
+        if self._tape is None:
+            return drawn
+        return getattr(self._tape, _HEARD[self.kind])(value, self.scale, self.sensitivity, drawn)
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys [trials, 2], uint64, for a compiled loop."""
+        if not isinstance(self._noise, Keyed):
+            raise PrivacyError("secure noise has no keys; use the plain loop")
+        return opened(self._noise.keys, self._tape)
+
+
+class Keyed:
+    """Noise that is a function of (key, step, coordinate): seeded, in float64."""
+
+    def __init__(self, keys: np.ndarray) -> None:
+        self.keys = keys
+
+    @property
+    def trials(self) -> int:
+        return len(self.keys)
+
+    def add(
+        self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if kind == GAUSSIAN:
+            noise = gaussian.normals(self.keys, step, 1, dim)[:, 0, :]
+        else:
+            make = exponential.laplaces if kind == LAPLACE else exponential.gamma_norms
+            noise = make(self.keys, step, dim)
+        return value, value + scale * noise
+
+
+class OnGrid:
+    """Noise of the operating system's generator on multiples of ``step``, added in integers."""
+
+    def __init__(self, trials: int, step: float, source: _exact.Source) -> None:
+        self.trials, self._step, self._source = trials, step, source
+
+    def add(
+        self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The value rounded to the grid, and the sum. Nothing here refuses a value: refusals
+        would tell of it."""
+        units = np.clip(np.rint(np.nan_to_num(value / self._step)), -_MOST_UNITS, _MOST_UNITS)
+        drawn = _exact.rounded(kind, scale / self._step, self.trials * dim, self._source)
+        total = units.astype(np.int64) + drawn.reshape(self.trials, dim)
+        return units * self._step, total.astype(np.float64) * self._step
+
+
+class ChoiceStream:
+    """Batches of record indices keyed by (trial, step)."""
+
+    def __init__(
+        self, keys: np.ndarray, population: int, batch: int, sampling: str, count: int, tape: Any
+    ) -> None:
+        self._keys, self.population, self.batch = keys, population, batch
+        self.sampling, self.count, self._tape = sampling, count, tape
+
+    def draw(self, trial: int, step: int) -> np.ndarray:
+        """The indices of one trial's batch at one step, shape [b] (b varies under Poisson)."""
+        drawn = indices.batch(
+            self._keys[trial], step, self.population, self.batch, self.sampling == "poisson"
+        )
+        if self._tape is None:
+            return drawn
+        return self._tape.choice(self.population, self.batch, self.sampling, drawn)
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys [trials, 2], uint64, for a compiled loop."""
+        return opened(self._keys, self._tape)
+
+
+class LawStream:
+    """Random numbers for a sampler of the law exp(-exponent * loss) on a set.
+
+    The sampler turns uniforms into a point and passes the point through ``release``, where a tape
+    sees it; that it has the law it claims is the business of the sampler's own tests.
+    """
+
+    def __init__(
+        self, keys: np.ndarray, exponent: float, oscillation: float, steps: Steps, tape: Any
+    ) -> None:
+        self._keys, self.exponent, self.oscillation = keys, exponent, oscillation
+        self._steps, self._tape = steps, tape
+
+    @property
+    def trials(self) -> int:
+        return len(self._keys)
+
+    def uniforms(self, trial: int, step: int, count: int, start: int = 0) -> np.ndarray:
+        """Numbers ``start`` .. ``start + count - 1`` of a trial's step, in (0, 1), shape [count].
+
+        A step has 2^33 numbers.
+        """
+        return exponential.uniforms(self._keys[trial], step, start, count)
+
+    def release(self, drawn: np.ndarray, step: int) -> np.ndarray:
+        """What was sampled at a step, [trials, p]."""
+        self._steps.mark(step)
+        return drawn if self._tape is None else self._tape.law(*self._facts(), drawn)
+
+    def _facts(self) -> tuple[float, float]:
+        return self.exponent, self.oscillation
+
+
+def opened(keys: np.ndarray, tape: Any) -> np.ndarray:
+    """Keys for a loop that draws for itself; not while a tape is listening."""
+    if tape is not None:
+        raise PrivacyError("a compiled loop would draw past the tape; use the plain loop")
+    return keys
+
+
+def stream_key(seed: np.random.SeedSequence, number: int) -> np.ndarray:
+    """The key [2], uint64, of a trial's stream number ``number``."""
+    child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
+    return child.generate_state(2, np.uint64)

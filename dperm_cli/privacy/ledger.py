@@ -1,0 +1,176 @@
+"""What was spent: guarantees recomputed from events, events as plain values, their composition.
+
+A ledger entry is made of plain JSON values, so that a reader who has nothing but the record can
+rebuild the events, add them up with the accountant and compare. Nothing here sees data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Channel, Disclosure, Event
+
+# Strongest first. A local guarantee bounds what the curator's output says at least as well as a
+# central one of the same numbers; composed with others it counts as its (epsilon, delta).
+_STRENGTH = ("pure", "approx", "none")
+BASIC = "basic composition"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One release as it enters a composition: its guarantee and what it was made of."""
+
+    guarantee: Guarantee
+    events: tuple[Event, ...]
+    times: int = 1
+
+
+def recompute(
+    events: Sequence[Event], *, kind: str, delta: float, relation: str, certificate: str | None
+) -> Guarantee:
+    """The guarantee that follows from the events alone, at this delta."""
+    accounted = account(events, delta=delta, relation=relation)
+    return Guarantee(
+        kind=kind,
+        epsilon=accounted.epsilon,
+        delta=delta,
+        relation=relation,
+        source=accounted.accountant,
+        certificate=certificate,
+    )
+
+
+def require(budget: Budget, *claims: Guarantee) -> None:
+    """PrivacyError unless every claim fits the budget."""
+    for claim in claims:
+        if not claim.within(budget):
+            raise PrivacyError(
+                f"refused to release: {claim.source} gives epsilon {claim.epsilon:.6g} at delta "
+                f"{claim.delta:.3g} under {claim.relation}; the budget is {budget}"
+            )
+
+
+def plain(event: Event) -> dict[str, Any]:
+    """An event as JSON-able values, its class under ``event``."""
+    return {"event": type(event).__name__, **dataclasses.asdict(event)}
+
+
+def rebuilt(entry: Mapping[str, Any]) -> Event:
+    """The event that ``plain`` wrote; ValueError for anything that is not one."""
+    kinds = {kind.__name__: kind for kind in get_args(Event)}
+    values = {key: value for key, value in entry.items() if key != "event"}
+    kind = kinds.get(str(entry.get("event")))
+    if kind is None:
+        raise ValueError(f"{entry.get('event')!r} is no privacy event")
+    try:
+        return kind(**values)
+    except (TypeError, InputError) as error:
+        raise ValueError(f"{kind.__name__}: {error}") from None
+
+
+def compose(spent: Sequence[Spent], delta: float) -> Guarantee:
+    """What all of these cost together, under their one relation; the kind is the weakest one.
+
+    The accountant adds all events up: at delta 0 when every guarantee is pure, at ``delta``
+    otherwise. Where it knows no joint law, as of local and central releases side by side,
+    epsilons and deltas are added instead.
+    """
+    if len({item.guarantee.relation for item in spent}) != 1:
+        raise ValueError("a composition holds under one relation")
+    relation = spent[0].guarantee.relation
+    kind = weakest(item.guarantee.kind for item in spent)
+    if kind == "none":
+        return Guarantee("none", math.inf, 1.0, relation, "no guarantee")
+    level = delta if kind == "approx" else 0.0
+    events = [event for item in spent for event in repeated(item.events, item.times)]
+    try:
+        return recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
+    except Unsupported:
+        return _basic(spent, kind, relation)
+
+
+def weakest(kinds: Iterable[str]) -> str:
+    """The kind of a composition: ``local`` only when every part is, else the weakest part's."""
+    found = set(kinds)
+    if found == {"local"}:
+        return "local"
+    return max(found - {"local"}, key=_STRENGTH.index)
+
+
+def repeated(events: Sequence[Event], times: int) -> tuple[Event, ...]:
+    """The events of so many independent runs."""
+    return tuple(_repeated(event, times) for event in events)
+
+
+def _repeated(event: Event, times: int) -> Event:
+    if isinstance(event, Channel):
+        return dataclasses.replace(event, messages=event.messages * times)
+    if isinstance(event, Disclosure):
+        return event
+    return dataclasses.replace(event, count=event.count * times)
+
+
+def describe(event: Event, relation: str) -> dict[str, Any]:
+    """What an event did, in numbers and in words."""
+    kind, moves = type(event).__name__, getattr(event, "sensitivity", None)
+    facts = {
+        "event": kind,
+        "scale": getattr(event, "scale", None),
+        "sensitivity": None if moves is None else moves(relation),
+        "count": draws(event),
+    }
+    return {**facts, "words": _words(event, facts)}
+
+
+def draws(event: Event) -> int:
+    """How often the event touches the data."""
+    if isinstance(event, Channel):
+        return event.messages
+    return 1 if isinstance(event, Disclosure) else event.count
+
+
+def _words(event: Event, facts: Mapping[str, Any]) -> str:
+    known = _WORDS[facts["event"]]
+    values = {**dataclasses.asdict(event), **facts}
+    values = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in values.items()}
+    text = f"{facts['count']} x {known}" if facts["count"] != 1 else known
+    return text.format(**values)
+
+
+_MOVES = "; a neighbouring data set moves it by at most {sensitivity}"
+_WORDS = {
+    "Gaussian": "a sum over all records plus Gaussian noise of standard deviation {scale} in every "
+    f"coordinate{_MOVES} (L2 norm)",
+    "SampledGaussian": "a sum over a random batch of {batch} out of {population} records "
+    "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
+    f"coordinate{_MOVES} (L2 norm) when the batch holds its record",
+    "Laplace": "a sum over all records plus Laplace noise of scale {scale} in every "
+    f"coordinate{_MOVES} (L1 norm)",
+    "GammaNorm": "a sum over all records plus noise of a uniform direction whose norm is Gamma "
+    f"with scale {{scale}}{_MOVES} (L2 norm)",
+    "Exponential": "a draw from the density proportional to exp(-{exponent} objective) over the "
+    "set; a neighbouring data set changes the objective by a function of oscillation at most "
+    "{sensitivity}",
+    "Pure": "a step of epsilon {epsilon}",
+    "Approx": "a step of epsilon {epsilon} and delta {delta}",
+    "Channel": "a message from each user's own device, of local epsilon {epsilon}",
+    "SamplerError": "a draw from an approximate sampler, within {amount} ({distance}) of its law",
+    "Disclosure": "something computed from the data is shown without protection",
+}
+
+
+def _basic(spent: Sequence[Spent], kind: str, relation: str) -> Guarantee:
+    return Guarantee(
+        kind=kind,
+        epsilon=math.fsum(item.times * item.guarantee.epsilon for item in spent),
+        delta=math.fsum(item.times * item.guarantee.delta for item in spent),
+        relation=relation,
+        source=BASIC,
+    )

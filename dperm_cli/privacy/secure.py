@@ -1,0 +1,81 @@
+"""Events of releases on a grid: what rounding adds to a sensitivity, and the scale that covers it.
+
+A value is rounded to multiples of a public power of two, the noise is the continuous one rounded
+to the same grid, and they are added as integers. Rounding the sum of a rounded value and continuous
+noise gives the same, so the continuous mechanism's accounting holds with the rounded value's
+sensitivity (docs/proofs/_secure_noise.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy.events import Event, Gaussian, Laplace
+
+# Bits of a noise scale below its leading one that the grid keeps, where the sums allow it.
+FINE_BITS = 30
+# A value is at most 2^50 grid steps long: exact in float64 and, with its noise, in 64 bits.
+VALUE_BITS = 50
+# More than this share of extra noise is refused rather than added.
+_MOST_EXTRA = 1e-3
+_LEAST_BITS, _MOST_BITS = 9, 44
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The multiples of 2^exponent."""
+
+    exponent: int
+
+    @property
+    def step(self) -> float:
+        return math.ldexp(1.0, self.exponent)
+
+    def __str__(self) -> str:
+        return f"grid 2^{self.exponent}"
+
+
+def noisy(events: Sequence[Event]) -> list[Gaussian | Laplace]:
+    """The events, all of whose noise can lie on a grid; ``Unsupported`` for others."""
+    found = [event for event in events if isinstance(event, Gaussian | Laplace)]
+    if len(found) < len(events) or not found:
+        names = ", ".join(sorted({type(event).__name__ for event in events}))
+        raise Unsupported(f"{names}: only Gaussian and Laplace noise have a secure form")
+    return found
+
+
+def grid_for(events: Sequence[Gaussian | Laplace], reach: float) -> Grid:
+    """The grid of a plan from public facts: its events, and ``reach`` >= the norm of any value."""
+    smallest = min(event.scale for event in events)
+    fine = math.frexp(smallest)[1] - 1 - FINE_BITS
+    coarse = math.frexp(reach)[1] - VALUE_BITS if reach > 0 else fine
+    return Grid(min(max(fine, coarse, -1000), 900))
+
+
+def on_grid(event: Gaussian | Laplace, dim: int, grid: Grid, relation: str) -> Gaussian | Laplace:
+    """The event of the same release on the grid: its own norm, and a scale that hides as much.
+
+    A record's contribution of ``dim`` coordinates that was shortened to ``record_norm`` and rounded
+    has a norm of at most record_norm (1 + (dim + 16) 2^-52) + half a cell's diagonal; where the
+    released value is rounded instead, two values are moved apart by at most one diagonal. A whole
+    diagonal per record covers both. ``gap`` is given up: it need not survive rounding errors.
+    """
+    diagonal = (dim if isinstance(event, Laplace) else math.sqrt(dim)) * grid.step
+    slack = 1.0 + 2.0 * (dim + 16.0) * _UNIT
+    rounded = replace(event, record_norm=event.record_norm * slack + diagonal, gap=None)
+    before, after = event.sensitivity(relation), rounded.sensitivity(relation)
+    whole = replace(event, gap=None).sensitivity(relation)
+    if not after <= (1.0 + _MOST_EXTRA) * whole:
+        raise Unsupported(
+            f"{grid} is the finest on which sums this large are exact, and too coarse for noise "
+            f"of scale {event.scale:.3g}; use noise=research or less epsilon"
+        )
+    scale = event.scale * (after / before) * (1.0 + 4.0 * _UNIT)
+    bits = math.log2(scale / grid.step)
+    if not _LEAST_BITS < bits < _MOST_BITS:
+        raise Unsupported(f"noise of scale {scale:.3g} does not fit {grid}; use noise=research")
+    return replace(rounded, scale=scale)

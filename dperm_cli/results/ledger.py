@@ -1,0 +1,395 @@
+"""``ledger.json``: what a folder's records released, as a privacy statement. No times in it.
+
+A pure function of records. What the numbers need from an accountant (adding events up, putting
+them in words) comes in as an argument, so that this room goes on seeing records only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from dperm_cli.results.facts import Row, constraint, distinct, grouped, number
+
+LEDGER = "ledger.json"
+FORM = 1
+# Relative difference of two numbers that are the same up to the last bits of a computation.
+_CLOSE = 1e-9
+RELATIONS = {
+    "replace_one": "Changing any one training record into any other admissible record changes the "
+    "probability of every outcome by a factor of at most e^epsilon, up to delta. The number of "
+    "training records n is public.",
+    "add_remove": "Adding or removing any one training record changes the probability of every "
+    "outcome by a factor of at most e^epsilon, up to delta. The n of the formulas is `population`.",
+}
+RESEARCH = (
+    "NOT FOR RELEASE: noise=research is seeded and floating-point; whoever knows the seed can take "
+    "the noise off again."
+)
+SIMULATION = (
+    "Each trial is a release of its own. Medians, quantiles and error bars over trials read all of "
+    "them and the records: they are a simulation, not a release."
+)
+EVALUATION = (
+    "Excess risks, optimum, floor and metrics in the tables are computed from the records without "
+    "noise: no guarantee covers them."
+)
+CHOICE = (
+    "Choosing one of {count} rows by its excess risk or metric reads the records without noise: no "
+    "epsilon covers the choice. Publishing every candidate costs `total`; a private choice costs "
+    "its own epsilon on top."
+)
+FOLDER = (
+    "This ledger counts the records of its folder. Releases about the same people elsewhere, "
+    "or overwritten by force=true with other noise, cost on top."
+)
+NOT_COUNTED = (
+    " {} more cells hold under replace_one only, with n public: add_remove promises nothing there."
+)
+SAME_NOISE = (
+    "These cells drew the same noise for different releases (one configuration, several versions "
+    "of the code); no total holds for them: {cells}."
+)
+REAL_NUMBERS = "The guarantee is a statement about real numbers; the computation is in {}."
+
+
+class Accountant(Protocol):
+    """What the statement needs besides records; the runner supplies it."""
+
+    def events(self, row: Row) -> list[dict[str, Any]]:
+        """The row's events with sensitivity, count and words."""
+        ...
+
+    def total(self, releases: Sequence[tuple[Row, int]], relation: str) -> dict[str, Any]:
+        """guarantee, epsilon, delta, accountant of all releases (row, how often) together."""
+        ...
+
+    def fault(self, row: Row) -> str | None:
+        """Why the row's claim does not follow from its own events, or None."""
+        ...
+
+
+def statement(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
+    """The ledger of these records, JSON-able; equal rows give an equal statement."""
+    cells = grouped(rows, lambda row: row["cell"])
+    released = {cell: group for cell, group in cells.items() if group[0]["status"] == "ok"}
+    others = [group[0] for group in cells.values() if group[0]["status"] != "ok"]
+    found = {
+        "form": FORM,
+        "title": "What was released about which data set, and what it costs in privacy.",
+        "warnings": _warnings(list(released.values())),
+        "notes": [SIMULATION, EVALUATION, FOLDER],
+        "releases": [_release(group, accountant) for group in released.values()],
+        "totals": _totals(list(released.values()), accountant),
+        "choices": _choices(list(released.values()), accountant),
+        "not_released": [
+            {name: row[name] for name in ("cell", "status", "reason", "mechanism", "epsilon")}
+            for row in others
+        ],
+    }
+    return _speakable(found)
+
+
+def text(found: Mapping[str, Any]) -> bytes:
+    """The bytes of ``ledger.json``."""
+    return json.dumps(found, indent=2, allow_nan=False).encode() + b"\n"
+
+
+def record_faults(rows: Sequence[Row], accountant: Accountant) -> list[str]:
+    """The records whose claims do not follow from their own events, one line each."""
+    found = []
+    for cell, group in grouped(rows, lambda row: row["cell"]).items():
+        wrong = [accountant.fault(row) for row in _distinct_claims(group)]
+        found += [f"record {cell}: {fault}" for fault in wrong if fault]
+    return found
+
+
+def ledger_faults(
+    old: bytes | None, new: Mapping[str, Any], unread: Sequence[str] = ()
+) -> list[str]:
+    """Where a written ledger contradicts what the records yield, one line each.
+
+    ``old`` are its bytes (None when there is none), ``new`` is the statement of the records.
+    Records may have come since it was written; ``unread`` names the cells whose records are
+    damaged: nothing is held against those.
+    """
+    if old is None:
+        return []
+    try:
+        written = json.loads(old)
+        before = {entry["cell"]: entry for entry in written["releases"]}
+    except (ValueError, KeyError, TypeError, RecursionError, AttributeError):
+        return [f"{LEDGER}: cannot be read"]
+    if written.get("form") != FORM:
+        return [f"{LEDGER}: form {_short(written.get('form'))} is not {FORM}: move it away first"]
+    now = {entry["cell"]: entry for entry in new["releases"]}
+    found = []
+    for cell, entry in before.items():
+        if cell not in now and cell not in unread:
+            found.append(f"{LEDGER}: cell {cell} has no record of a release")
+        different = _difference(entry, now[cell], f"cell {cell}") if cell in now else None
+        found += [f"{LEDGER}: {different}"] if different else []
+    if not found and set(before) == set(now) and not unread:
+        different = _difference(written, dict(new), "")
+        found += [f"{LEDGER}: {different}"] if different else []
+    return found or _total_faults(written, new)
+
+
+def _total_faults(written: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Totals of the written ledger about the same cells as one of the records', and unlike it."""
+    now = {_about(total): total for total in new["totals"]}
+    pairs = [(total, now.get(_about(total))) for total in written.get("totals") or []]
+    different = [_difference(old, found, "total") for old, found in pairs if found is not None]
+    return [f"{LEDGER}: {words}" for words in different if words]
+
+
+def _about(total: Any) -> str:
+    names = ("data", "relation", "cells")
+    return json.dumps([total.get(n) for n in names] if isinstance(total, dict) else total)
+
+
+def _difference(old: Any, new: Any, path: str) -> str | None:
+    """The first place where two JSON trees disagree, in words; None when they agree."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        pairs = [(f"{path} {key}".strip(), old.get(key), new.get(key)) for key in {**old, **new}]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        steps = zip(old, new, strict=True)
+        pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(steps)]
+    elif _same(old, new):
+        return None
+    else:
+        return f"{path} is {_short(old)}, the records say {_short(new)}"
+    found = (_difference(one, other, place) for place, one, other in pairs)
+    return next((difference for difference in found if difference), None)
+
+
+def _same(old: Any, new: Any) -> bool:
+    if isinstance(old, int) and abs(old) > 2**62:
+        return False
+    if isinstance(old, float | int) and isinstance(new, float | int):
+        return (type(old) is not bool and math.isclose(old, new, rel_tol=_CLOSE)) or old is new
+    return bool(old == new)
+
+
+def _short(value: Any) -> str:
+    words = json.dumps(value)
+    return words if len(words) <= 60 else words[:57] + "..."
+
+
+def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
+    """One cell: its data, mechanism, level asked and accounted, events, and all in words."""
+    row, trials = rows[0], len(rows)
+    return {
+        "cell": row["cell"],
+        "statement": _words(row, trials),
+        "data": {
+            "name": row["dataset"],
+            "fingerprint": row["data_fingerprint"],
+            "n": None if row["population_source"] == "declared" else row["n"],
+            "row_bound": row["row_bound"],
+            "target_bound": row["target_bound"],
+            "preprocessing": row["preprocessing"],
+            "preprocessing_covered": not row["unsafe_scaling"],
+            "population": row["population"],
+            "population_source": row["population_source"],
+        },
+        "problem": {
+            "loss": row["loss"],
+            "constraint": constraint(row),
+            "ridge": row["ridge"],
+            "lasso": row["lasso"],
+            "lipschitz": row["lipschitz"],
+            "p": row["p"],
+        },
+        "mechanism": row["mechanism"],
+        "calibration": row["calibration"],
+        "settings": _json(row["settings"]),
+        "trials": trials,
+        "relation": row["relation"],
+        "relation_means": RELATIONS.get(row["relation"], row["relation"]),
+        "asked": {"epsilon": row["epsilon"], "delta": row["delta"], "kind": row["privacy"]},
+        "accounted": {
+            "epsilon": row["epsilon_accounted"],
+            "delta": row["delta_accounted"],
+            "kind": row["guarantee"],
+            "accountant": row["accountant"],
+            "certificate": row["certificate"],
+        },
+        "events": accountant.events(row),
+        "noise": row["noise"],
+        "arithmetic": row["arithmetic"],
+        "seed": row["seed"],
+        "version": row["version"],
+        "not_covered": _not_covered(row),
+    }
+
+
+def _count_of(row: Row) -> str:
+    """The number of records, unless the release keeps it to itself."""
+    if row["population_source"] == "declared":
+        return f"training records (at most {row['population']}, a declared number)"
+    return f"{row['n']} training records"
+
+
+def _words(row: Row, trials: int) -> str:
+    """The release in two sentences."""
+    times = "once" if trials == 1 else f"{trials} times (independent trials)"
+    level = f"epsilon {number(row['epsilon_accounted'], 6)}"
+    if row["delta_accounted"]:
+        level += f" and delta {number(row['delta_accounted'], 3)}"
+    asked = f"asked: epsilon {number(row['epsilon'])}, delta {number(row['delta'], 3)}"
+    kind = {"none": "is NOT private"}.get(row["guarantee"], f"is private with {level}")
+    return (
+        f"A point of {row['p']} numbers, the fit of {row['loss']} over {constraint(row)} to the "
+        f"{_count_of(row)} of {row['dataset']}, was released {times} by "
+        f"{row['mechanism']}. Each release {kind} under {row['relation']} ({asked})."
+    )
+
+
+def _not_covered(row: Row) -> list[str]:
+    found = []
+    if row["guarantee"] == "none":
+        found.append("Nothing is covered: the mechanism gives no guarantee.")
+    if row["unsafe_scaling"]:
+        found.append(f"Preprocessing was learnt from the data: {row['preprocessing']}.")
+    if row["population_source"] == "from the data":
+        found.append("The number of records was taken from the data and is disclosed.")
+    # on a grid values, noise and guarantee are about the same integers
+    if row["arithmetic"] == "float64":
+        found.append(REAL_NUMBERS.format(row["arithmetic"]))
+    return found
+
+
+def _warnings(cells: Sequence[Sequence[Row]]) -> list[str]:
+    rows = [cell[0] for cell in cells]
+    found = [RESEARCH] if any(row["noise"] != "secure" for row in rows) else []
+    if any(row["unsafe_scaling"] for row in rows):
+        found.append("Some preprocessing was learnt from the data; no guarantee covers it.")
+    if any(row["population_source"] == "from the data" for row in rows):
+        found.append("Some releases disclose the number of records.")
+    if any(row["guarantee"] == "none" for row in rows):
+        found.append("Some releases are NOT private.")
+    return found + [SAME_NOISE.format(cells=", ".join(names)) for names in _same_noise(cells)]
+
+
+def _same_noise(cells: Sequence[Sequence[Row]]) -> list[list[str]]:
+    """Groups of cells whose seeded noise is the same although their releases differ.
+
+    Noise is keyed by the configuration without the number of trials and by the data; trial 3 of
+    10 and trial 3 of 100 are one release, unless the code changed in between.
+    """
+    seeded = [cell for cell in cells if cell[0]["noise"] != "secure"]
+    found = []
+    for group in grouped(seeded, _noise_key).values():
+        shared = min(len(cell) for cell in group)
+        released = {tuple(tuple(row["theta"] or ()) for row in cell[:shared]) for cell in group}
+        if len(released) > 1:
+            found.append([cell[0]["cell"] for cell in group])
+    return found
+
+
+def _noise_key(cell: Sequence[Row]) -> tuple[str, str]:
+    configuration = _json(cell[0]["overrides"])
+    if isinstance(configuration, dict):
+        configuration = {key: value for key, value in configuration.items() if key != "trials"}
+    return json.dumps(configuration, sort_keys=True), str(cell[0]["data_fingerprint"])
+
+
+def _totals(cells: Sequence[Sequence[Row]], accountant: Accountant) -> list[dict[str, Any]]:
+    """What everything costs together, by data set and relation.
+
+    A name with several fingerprints may stand for several versions of the same people's records:
+    for those there is one more total, over all of them.
+    """
+    found = []
+    for name, versions in grouped(cells, lambda cell: str(cell[0]["dataset"])).items():
+        prints = grouped(versions, lambda cell: cell[0]["data_fingerprint"])
+        wholes = [versions] if len(prints) > 1 else []
+        for group in [*prints.values(), *wholes]:
+            for relation, same in grouped(group, lambda cell: cell[0]["relation"]).items():
+                # to replace a record is to remove one and add one; n is public only there
+                counted = group if relation == "replace_one" else same
+                found.append(_total(name, relation, counted, accountant, len(group)))
+    return found
+
+
+def _total(
+    name: str,
+    relation: str,
+    cells: Sequence[Sequence[Row]],
+    accountant: Accountant,
+    among: int,
+) -> dict[str, Any]:
+    once = accountant.total([(cell[0], 1) for cell in cells], relation)
+    every = accountant.total([(cell[0], len(cell)) for cell in cells], relation)
+    trials = sum(len(cell) for cell in cells)
+    prints = distinct([cell[0] for cell in cells], "data_fingerprint")
+    return {
+        "statement": f"{'All' if len(cells) == among else 'These'} {trials} releases about {name} "
+        f"({_counted(len(cells), 'cell')}) together"
+        f" are {_level(every)} under {relation}; one trial of each cell is {_level(once)}."
+        + (NOT_COUNTED.format(among - len(cells)) if len(cells) < among else "")
+        + (f" {len(prints)} versions of {name}, if of the same people." if len(prints) > 1 else ""),
+        "data": name,
+        "fingerprints": prints,
+        "relation": relation,
+        "cells": [cell[0]["cell"] for cell in cells],
+        "releases": trials,
+        "all_trials": every,
+        "one_trial_of_each_cell": once,
+    }
+
+
+def _choices(cells: Sequence[Sequence[Row]], accountant: Accountant) -> list[dict[str, Any]]:
+    """Sweeps: several rows of one problem, among which a reader may want to choose."""
+    names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
+    names = (*names, "ridge", "lasso", "relation")
+    groups = grouped(cells, lambda cell: tuple(cell[0][name] for name in names))
+    return [
+        {
+            "data": group[0][0]["dataset"],
+            "cells": [cell[0]["cell"] for cell in group],
+            "total": accountant.total([(cell[0], 1) for cell in group], group[0][0]["relation"]),
+            "statement": CHOICE.format(count=len(group)),
+        }
+        for group in groups.values()
+        if len(group) > 1
+    ]
+
+
+def _level(total: Mapping[str, Any]) -> str:
+    if total["kind"] == "none":
+        return "NOT private"
+    return f"({number(total['epsilon'], 5)}, {number(total['delta'], 3)})-private"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _distinct_claims(rows: Sequence[Row]) -> list[Row]:
+    """One row per different claim of a cell; trials should all make the same one."""
+    names = ("status", "epsilon", "delta", "relation", "guarantee", "epsilon_accounted")
+    names = (*names, "delta_accounted", "events", "certificate")
+    claims = {tuple(row[name] for name in names): row for row in rows}
+    return [row for row in claims.values() if row["status"] == "ok"]
+
+
+def _json(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _speakable(value: Any) -> Any:
+    """Infinities and nan as words, since JSON has no such numbers."""
+    if isinstance(value, dict):
+        return {key: _speakable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_speakable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value

@@ -1,0 +1,209 @@
+"""``dperm account``: the noise for a budget and the budget for a noise scale, without data."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core.errors import EXIT_OK, Unsupported
+from dperm_cli.privacy import chains, ledger
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Event, Gaussian, SampledGaussian
+from dperm_cli.privacy.noise import range_delta
+from dperm_cli.results import account_figure, account_table
+from dperm_cli.results.schema import canonical_json
+from dperm_cli.results.store import atomic_write
+from dperm_cli.runner import cell, schema
+from dperm_cli.runner.account_request import Ask, question
+
+NOISE_POINTS = 11
+EPSILON_POINTS = {"tight": 2, "paper": 5}  # tight lies on the diagonal
+
+
+def account(arguments: list[str]) -> int:
+    """Print the table (``format=json``: one object a row) and draw its figure."""
+    asked = question(arguments)
+    rows = [answer(ask) for ask in asked.asks]
+    if asked.format == "json":
+        print("\n".join(canonical_json(row) for row in rows), flush=True)
+    else:
+        print(account_table.text(rows).rstrip("\n"), flush=True)
+    # the answer first: the figure takes longer than the numbers
+    if asked.figure:
+        points = curves(asked.asks, rows)
+        written = _write(asked.out, account_figure.files(rows, points))
+        print(f"wrote {asked.out}: {', '.join(written)}", file=sys.stderr)
+    return EXIT_OK
+
+
+def answer(ask: Ask) -> dict[str, Any]:
+    """The row of one ask, JSON-able; ``status`` is ``unsupported`` where there is no answer."""
+    row = {
+        "mechanism": ask.name,
+        "calibration": ask.calibration if ask.noise_scale is None else None,
+        "relation": ask.relation,
+        "n": ask.spec.n,
+        "p": ask.spec.p,
+        "lipschitz": ask.spec.lipschitz,
+        "epsilon": ask.epsilon,
+        "delta": ask.delta,
+    }
+    try:
+        kind, delta = _level(ask)
+        row |= {"delta": delta}
+        plan = _noise_for if ask.noise_scale is None else _budget_for
+        return row | plan(ask, kind, delta) | {"status": "ok", "reason": None}
+    except Unsupported as reason:
+        return row | {"status": "unsupported", "reason": str(reason)}
+
+
+def curves(asks: Sequence[Ask], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points of the figure, for the first line's problem and every mechanism asked about."""
+    first = asks[0].spec
+    found: list[dict[str, Any]] = []
+    here = [(a, r) for a, r in zip(asks, rows, strict=True) if a.spec == first]
+    by_mechanism: dict[str, list[tuple[Ask, dict[str, Any]]]] = {}
+    for ask, row in here:
+        by_mechanism.setdefault(ask.name, []).append((ask, row))
+    nominal = [ask.epsilon for ask in asks if ask.epsilon is not None]
+    ends = min([0.1, *nominal]), max([10.0, *nominal])
+    for pairs in by_mechanism.values():
+        scales = [row["noise_scale"] for _, row in pairs if row.get("noise_scale")]
+        found += _noise_curve(pairs[0][0], scales)
+        found += _certified_curves(pairs[0][0], *ends)
+    return found
+
+
+def _noise_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
+    """The noise a mechanism plans for the budget, and what the accountant certifies for it."""
+    assert ask.epsilon is not None
+    budget = Budget(ask.epsilon, delta, ask.relation)
+    plan = ask.mechanism.plan(ask.spec, budget)
+    guarantee = ledger.recompute(
+        plan.events,
+        kind=kind,
+        delta=delta,
+        relation=ask.relation,
+        certificate=plan.guarantee.certificate,
+    )
+    ledger.require(budget, guarantee, plan.guarantee)
+    return _facts(ask, guarantee, plan.events, plan.noise_scale) | {"steps": plan.steps}
+
+
+def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
+    """The epsilon that a noise scale is certified for."""
+    assert ask.noise_scale is not None
+    events = ask.mechanism.events(ask.spec, ask.noise_scale)
+    guarantee = ledger.recompute(
+        events, kind=kind, delta=delta, relation=ask.relation, certificate=None
+    )
+    return _facts(ask, guarantee, events, ask.noise_scale)
+
+
+def _facts(ask: Ask, guarantee: Guarantee, events: Sequence[Event], scale: float) -> dict[str, Any]:
+    sums = all(isinstance(event, Gaussian | SampledGaussian) for event in events)
+    return {
+        "epsilon_accounted": guarantee.epsilon,
+        "guarantee": guarantee.kind,
+        "accountant": guarantee.source,
+        "noise_scale": scale,
+        "noise_over_nl": scale / (ask.spec.n * ask.spec.lipschitz) if sums else None,
+        "steps": max(ledger.draws(event) for event in events),
+        "gradients": _gradients(events, ask.spec.n) if sums else None,
+        "events": [ledger.describe(event, ask.relation) for event in events],
+        "note": _note(events, guarantee, ask.spec.p),
+        **_chains(events, guarantee),
+    }
+
+
+def _chains(events: Sequence[Event], guarantee: Guarantee) -> dict[str, float | None]:
+    """The epsilons that BST14's lemmas give one-record steps: as printed, and repaired."""
+    event = events[0]
+    found: dict[str, float | None] = {"epsilon_chain": None, "epsilon_chain_repaired": None}
+    if not isinstance(event, SampledGaussian) or len(events) > 1:
+        return found
+    if (event.batch, event.sampling, guarantee.relation) != (1, "fixed", "replace_one"):
+        return found
+    n = event.population
+    facts = (n, event.count, event.scale, event.record_norm / n, guarantee.delta)
+    return {
+        "epsilon_chain": chains.bst14_chain(*facts),
+        "epsilon_chain_repaired": chains.bst14_repaired_chain(*facts),
+    }
+
+
+def _note(events: Sequence[Event], guarantee: Guarantee, p: int) -> str | None:
+    noisy = [event for event in events if hasattr(event, "scale")]
+    added = min(1.0, range_delta(noisy, guarantee.relation, p))
+    if added > 1e-3 * guarantee.delta:
+        return (
+            f"the bounded range of noise=research could add {added:.2g} to delta: see `dperm run`"
+        )
+    return None
+
+
+def _gradients(events: Iterable[Event], n: int) -> int:
+    """Gradients of single records that one release takes (the mean, under Poisson sampling)."""
+    return sum(
+        ledger.draws(event) * (event.batch if isinstance(event, SampledGaussian) else n)
+        for event in events
+    )
+
+
+def _level(ask: Ask) -> tuple[str, float]:
+    """Kind and delta of the guarantee in question, as a run would have them."""
+    kind = cell.kind_of(ask.name, ask.mechanism, ask.privacy, ask.delta, ask.relation)
+    delta = cell.delta_of(ask.delta, ask.spec.n)
+    return kind, 0.0 if kind == "pure" else delta
+
+
+def _noise_curve(ask: Ask, scales: Sequence[float]) -> list[dict[str, Any]]:
+    """Certified epsilon over a range of noise scales around those of the table."""
+    if not scales:
+        return []
+    grid = _geometric(min(scales) / 3.0, max(scales) * 3.0, NOISE_POINTS)
+    asked = [replace(ask, epsilon=None, noise_scale=scale) for scale in grid]
+    return [_point("noise", row) for row in map(answer, asked) if _drawable(row)]
+
+
+def _certified_curves(ask: Ask, low: float, high: float) -> list[dict[str, Any]]:
+    """Certified against nominal epsilon for every calibration the mechanism knows."""
+    found = []
+    for calibration in schema.CALIBRATIONS:
+        if not hasattr(ask.mechanism, "calibration"):
+            continue
+        mechanism = replace(ask.mechanism, calibration=calibration)
+        for epsilon in _geometric(low, high, EPSILON_POINTS[calibration]):
+            other = replace(
+                ask, mechanism=mechanism, calibration=calibration, epsilon=epsilon,
+                noise_scale=None,
+            )  # fmt: skip
+            row = answer(other)
+            if row["status"] == "unsupported":
+                break
+            found.append(_point("certified", row))
+    return found
+
+
+def _point(panel: str, row: dict[str, Any]) -> dict[str, Any]:
+    names = ("mechanism", "calibration", "relation", "n", "delta", "noise_scale", "epsilon")
+    return {"panel": panel} | {k: row[k] for k in (*names, "epsilon_accounted")}
+
+
+def _drawable(row: dict[str, Any]) -> bool:
+    return row["status"] == "ok" and 0.0 < row["epsilon_accounted"] < math.inf
+
+
+def _geometric(low: float, high: float, count: int) -> list[float]:
+    ratio = math.log(high / low) / (count - 1)
+    return [low * math.exp(ratio * i) for i in range(count - 1)] + [high]
+
+
+def _write(out: Path, files: dict[str, bytes]) -> list[str]:
+    for name, content in files.items():
+        atomic_write(out / name, content)
+    return list(files)

@@ -1,0 +1,110 @@
+"""The accountant that a ledger needs: records in, plain values out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dperm_cli.core.errors import DpermError, Unsupported
+from dperm_cli.privacy import ledger
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.events import kind as kind_of_events
+
+# Relative room between an epsilon as written and as computed again elsewhere.
+CLOSE = 1e-6
+_CLAIM = (
+    "events", "guarantee", "relation", "epsilon", "delta", "epsilon_accounted", "delta_accounted",
+)  # fmt: skip
+
+Row = Mapping[str, Any]
+
+
+class Accounting:
+    """``results.ledger.Accountant`` on top of ``privacy.ledger``; remembers what it computed."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], Guarantee] = {}
+
+    def events(self, row: Row) -> list[dict[str, Any]]:
+        """Each event as recorded, with its sensitivity and in words."""
+        relation = row["relation"]
+        return [
+            {**ledger.plain(event), **ledger.describe(event, relation)} for event in events_of(row)
+        ]
+
+    def total(self, releases: Sequence[tuple[Row, int]], relation: str) -> dict[str, Any]:
+        """What the releases cost together, at the largest delta among them.
+
+        ``relation`` is that of every release, or replace_one.
+        """
+        delta = max(row["delta_accounted"] for row, _ in releases)
+        spent = [
+            ledger.Spent(_under(_claimed(row), relation), events_of(row), times)
+            for row, times in releases
+        ]
+        found = ledger.compose(spent, delta)
+        return {
+            "kind": found.kind,
+            "epsilon": found.epsilon,
+            "delta": found.delta,
+            "accountant": found.source,
+        }
+
+    def fault(self, row: Row) -> str | None:
+        """Why the row's claim does not follow from its events, or None."""
+        missing = [name for name in _CLAIM if row[name] is None]
+        if missing:
+            return f"is incomplete: no {', '.join(missing)}"
+        try:
+            again, delivers = self._recomputed(row), kind_of_events(events_of(row))
+        except (ValueError, TypeError, KeyError, Unsupported, DpermError) as error:
+            return f"its events cannot be accounted for: {error}"
+        written = row["epsilon_accounted"]
+        if not abs(written - again.epsilon) <= CLOSE * again.epsilon:
+            return f"says epsilon {written:.6g}; its events give {again.epsilon:.6g}"
+        if ledger.weakest([row["guarantee"], delivers]) != row["guarantee"]:
+            return f"says {row['guarantee']}; its events give no more than {delivers}"
+        budget = Budget(row["epsilon"] * (1.0 + CLOSE), row["delta"], row["relation"])
+        if row["guarantee"] == "none" or _claimed(row).within(budget):
+            return None
+        return f"claims {_claimed(row)}, which is not within its budget {budget}"
+
+    def _recomputed(self, row: Row) -> Guarantee:
+        key = tuple(row[name] for name in ("events", "guarantee", "delta_accounted", "relation"))
+        if key not in self._known:
+            self._known[key] = ledger.recompute(
+                events_of(row),
+                kind=row["guarantee"],
+                delta=row["delta_accounted"],
+                relation=row["relation"],
+                certificate=row["certificate"],
+            )
+        return self._known[key]
+
+
+def events_of(row: Row) -> tuple[Event, ...]:
+    """The events of a record, rebuilt; ValueError when they are none."""
+    return tuple(ledger.rebuilt(entry) for entry in json.loads(row["events"]))
+
+
+def _under(claim: Guarantee, relation: str) -> Guarantee:
+    """The claim under replace_one, add_remove twice: (2 epsilon, (1 + e^epsilon) delta)."""
+    if claim.relation == relation:
+        return claim
+    delta = min(1.0, (1.0 + math.exp(min(claim.epsilon, 700.0))) * claim.delta)
+    return replace(claim, epsilon=2.0 * claim.epsilon, delta=delta, relation=relation)
+
+
+def _claimed(row: Row) -> Guarantee:
+    return Guarantee(
+        kind=row["guarantee"],
+        epsilon=row["epsilon_accounted"],
+        delta=row["delta_accounted"],
+        relation=row["relation"],
+        source=row["accountant"],
+        certificate=row["certificate"],
+    )

@@ -1,0 +1,100 @@
+"""Exact losses against closed forms and the test vector of the exponential mechanism."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dperm_cli.audit import exact
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.budget import RELATIONS
+from dperm_cli.privacy.events import (
+    Disclosure,
+    Exponential,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    SampledGaussian,
+)
+
+
+def slope(s):
+    return lambda theta: s * theta[:, 0]
+
+
+def test_exponential_mechanism_on_an_interval():
+    """n = 1000 linear losses on [-1/2, 1/2] at epsilon 1: the log ratio is 0.997998."""
+    c = 1.0 / 2.0  # epsilon over the oscillation 2 L |C|
+    found = exact.log_ratio(slope(c * 1000), slope(c * 998), [-0.5], [0.5])
+    assert found == pytest.approx(0.997998, abs=5e-7)
+    # ln of the ratio of integrals of exp(-a t): sinh(a/2) / (a/2)
+    a, b = c * 1000, c * 998
+    closed = (a - b) / 2 + math.log((math.sinh(b / 2) / b) / (math.sinh(a / 2) / a))
+    other = -(a - b) / 2 + math.log((math.sinh(b / 2) / b) / (math.sinh(a / 2) / a))
+    assert found == pytest.approx(max(abs(closed), abs(other)), rel=1e-9)
+    event = Exponential(c, 1.0)
+    assert exact.linear_exponential(event, "replace_one") == pytest.approx(found, rel=1e-12)
+
+
+def test_two_dimensions_factor():
+    """A product law's log ratio is the sum of its factors'."""
+    one = exact.log_ratio(slope(3.0), slope(2.0), [0.0], [1.0])
+
+    def plane(s):
+        return lambda theta: s * np.sum(theta, axis=1)
+
+    both = exact.log_ratio(plane(3.0), plane(2.0), [0.0, 0.0], [1.0, 1.0])
+    assert both == pytest.approx(2 * one, rel=1e-9)
+
+
+def test_different_supports_are_infinitely_far():
+    def half(theta):
+        return np.where(theta[:, 0] < 0.3, np.inf, 0.0)
+
+    assert exact.log_ratio(half, slope(0.0), [0.0], [1.0]) == math.inf
+
+
+def test_delta_of_two_normals():
+    x, weight = exact.points([-14.0], [14.0])
+    f, g = norm.pdf(x[:, 0]), norm.pdf(x[:, 0] - 1.5)
+    for epsilon in (0.0, 1.0, 3.0):
+        a = norm.cdf(0.75 - epsilon / 1.5) - math.exp(epsilon) * norm.cdf(-0.75 - epsilon / 1.5)
+        assert exact.delta_at(epsilon, f, g, weight) == pytest.approx(a, rel=1e-5)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_noise_of_every_kind_spends_what_is_claimed(relation):
+    sensitivity = 2.0 if relation == "replace_one" else 1.0
+    sigma = calibrate.scale_for(
+        lambda s: (Gaussian(s, 1.0, 7),), epsilon=1.0, delta=1e-5, relation=relation
+    )
+    cases = [
+        (Gaussian(sigma, 1.0, 7), 1e-5),
+        (SampledGaussian(4.0, 2.0, 1, 4, "poisson", 3), 1e-5),
+        (Laplace(sensitivity, 1.0), 0.0),
+        (GammaNorm(sensitivity, 1.0), 0.0),
+        (Exponential(1.0 / sensitivity, 1.0), 0.0),
+    ]
+    if relation == "replace_one":
+        cases.append((SampledGaussian(4.0, 2.0, 1, 4, "fixed", 3), 1e-5))
+    for event, delta in cases:
+        ratio = exact.noise_loss(event, 1.0, delta, relation)
+        assert exact.POWER <= ratio <= 1.0 + exact.WITHIN, event
+        assert ratio > 0.99
+
+
+@pytest.mark.parametrize("event", [Gaussian, Laplace, GammaNorm])
+def test_a_little_less_noise_is_noticed(event):
+    scale = calibrate.gaussian_scale(1.0, 1e-5, 2.0) if event is Gaussian else 2.0
+    assert exact.noise_loss(event(scale, 1.0), 1.0, 1e-5, "replace_one") <= 1.0 + exact.WITHIN
+    less = event(0.99 * scale, 1.0)
+    assert exact.noise_loss(less, 1.0, 1e-5, "replace_one") > 1.005
+
+
+def test_events_without_a_density():
+    with pytest.raises(Unsupported, match="Disclosure"):
+        exact.noise_loss(Disclosure(), 1.0, 1e-5, "replace_one")

@@ -1,0 +1,72 @@
+"""From error rates to epsilon: the bounds hold as often as they say, and are sharp."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from dperm_cli.audit import _rates
+from dperm_cli.audit._rates import AnyOutputs, GaussianOutputs, Profile, Rates, lower, scaled, upper
+from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.events import Exponential, Gaussian, SampledGaussian
+
+
+@pytest.mark.parametrize("runs", [10, 500])
+def test_clopper_pearson_is_the_inverse_of_the_binomial_tail(runs):
+    """At the upper bound, as few successes or fewer have chance ERROR / 2; likewise below."""
+    counts = np.arange(1, runs)
+    high, low = upper(counts, runs), lower(counts, runs)
+    np.testing.assert_allclose(binom.cdf(counts, runs, high), _rates.ERROR / 2, rtol=1e-6)
+    np.testing.assert_allclose(binom.sf(counts - 1, runs, low), _rates.ERROR / 2, rtol=1e-6)
+    assert lower(0, runs) == 0.0
+    assert upper(runs, runs) == 1.0
+    assert upper(0, runs) == pytest.approx(1.0 - (_rates.ERROR / 2) ** (1.0 / runs))
+
+
+def test_gaussian_rates_give_the_mu_of_their_pair():
+    for mu in (0.2, 1.0, 4.0):
+        rates = Rates(float(norm.sf(mu / 2)), float(norm.cdf(mu / 2)))
+        expected = account((Gaussian(1.0 / mu, 1.0),), delta=1e-5, relation="add_remove").epsilon
+        assert GaussianOutputs(1e-5).epsilon(rates) == pytest.approx(expected, rel=1e-6)
+    assert GaussianOutputs(1e-5).epsilon(Rates(0.5, 0.4)) == 0.0
+
+
+def test_any_outputs_is_the_definition():
+    assert AnyOutputs(0.01).epsilon(Rates(0.1, 0.31)) == pytest.approx(math.log(3.0))
+    assert AnyOutputs(0.0).epsilon(Rates(0.5, 0.4)) == 0.0
+
+
+def test_profile_recovers_the_epsilon_of_the_true_noise():
+    """Rates of the best threshold on one Gaussian step, of noise 0.7 times what was planned."""
+    planned = Gaussian(1.0 / calibrate.mu(1.0, 1e-5), 1.0)
+    how = Profile((planned,), 1.0, 1e-5, "add_remove")
+    true = scaled(planned, 0.7)
+    mu = 1.0 / true.scale
+    expected = account((true,), delta=1e-5, relation="add_remove").epsilon
+    # thresholds near the middle touch the profile at small epsilon'
+    best = max(
+        how.epsilon(Rates(float(norm.sf(t)), float(norm.sf(t - mu)))) for t in (0.3, 0.6, 1.0)
+    )
+    assert 0.97 * expected < best <= expected * 1.0001
+
+
+def test_profile_of_sampled_steps_never_exceeds_the_truth():
+    """One Poisson step: exact rates of any threshold give at most the planned epsilon."""
+    event = SampledGaussian(3.0, 2.0, 1, 2, "poisson")
+    claim = account((event,), delta=1e-5, relation="add_remove").epsilon
+    how = Profile((event,), claim, 1e-5, "add_remove")
+    shift, found = 2.0 / 3.0, []
+    for t in (0.2, 2.0):
+        with_record = 0.5 * norm.sf(t) + 0.5 * norm.sf(t - shift)
+        found.append(how.epsilon(Rates(float(norm.sf(t)), float(with_record))))
+    assert max(found) <= claim * (1.0 + 1e-9)
+    assert max(found) > 0.9 * claim
+
+
+def test_scaled_turns_the_noise_up():
+    assert scaled(Gaussian(2.0, 1.0), 1.5).scale == 3.0
+    assert scaled(Exponential(2.0, 1.0), 2.0).exponent == 1.0

@@ -1,0 +1,130 @@
+"""The attack: true mechanisms pass, wrong noise is found, and the verdict notices everything."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from dperm_cli.audit import statistical
+from dperm_cli.audit._rates import argument
+from dperm_cli.audit.statistical import Draws, Finding
+from dperm_cli.core import registry
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.core.rng import seed_sequence
+from dperm_cli.mechanisms._adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.noisy_gd import NoisyGd
+from dperm_cli.privacy.budget import RELATIONS, Budget
+
+DELTA = 1e-5
+
+
+def bound(adversary, budget, plan=None, runs=20_000, seed=0, checked=True):
+    planned = adversary.mechanism.plan(adversary.first.spec(), budget)
+    how = argument(adversary.kind, planned.events, budget.epsilon, budget.delta, budget.relation)
+    leaf = seed_sequence(seed, "test", budget.relation)
+    return statistical.lower_bound(adversary, plan or planned, how, runs, leaf, checked)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", registry.names("mechanism"))
+def test_claims_hold_and_half_the_noise_is_noticed(name, relation):
+    """False alarm: 1e-4 a bound, with a fixed seed."""
+    mechanism = registry.load("mechanism", name)()
+    if relation not in mechanism.relations:
+        return
+    budget = Budget(5.0, DELTA, relation)
+    adversary = mechanism.adversary(budget)
+    plan = adversary.mechanism.plan(adversary.first.spec(), budget)
+    assert bound(adversary, budget) <= 5.0
+    halved = statistical.halved(plan)
+    assert halved.noise_scale == plan.noise_scale / 2
+    assert bound(adversary, budget, halved, checked=False) > 5.0
+    quieter = dataclasses.replace(plan, noise_scale=plan.noise_scale / 2)
+    with pytest.raises(PrivacyError):  # noise that is not the events' does not pass the gate
+        bound(adversary, budget, quieter, runs=100)
+
+
+def test_gaussian_tightness_is_as_predicted():
+    """20,000 runs at epsilon 5: within four standard errors of what the runs allow."""
+    budget = Budget(5.0, DELTA)
+    ideal = statistical.ideal_tightness(5.0, DELTA, 20_000)
+    found = bound(NoisyGd().adversary(budget), budget) / 5.0
+    assert ideal > 0.85
+    assert found == pytest.approx(ideal, abs=0.08)
+
+
+def test_floor_is_within_reach_at_epsilon_one():
+    runs = statistical.RUNS["gaussian"]
+    assert statistical.ideal_tightness(1.0, DELTA, runs) > 0.87
+    assert statistical.ideal_tightness(30.0, DELTA, runs) > 0.87
+
+
+def test_threshold_kind_on_randomised_response():
+    """Pure epsilon = ln 3 by construction: the bound is just below it."""
+
+    class Response:
+        def plan(self, spec, budget):
+            return dataclasses.replace(NoisyGd().plan(spec, budget))
+
+        def release(self, view, plan, gate):
+            moved = plan.events[0].sensitivity("replace_one")
+            noise = gate.gaussian(
+                dim=1, count=plan.steps, scale=plan.noise_scale, sensitivity=moved
+            )
+            flip = np.abs(noise.add(np.zeros((gate.trials, 1)), 0)) < 0.31863936 * plan.noise_scale
+            sign = np.where(flip, -1.0, 1.0) * float(view.y[0])
+            return type("Out", (), {"theta": sign})
+
+    budget = Budget(math.log(3.0), DELTA)
+    adversary = Adversary(*linear_pair("replace_one"), Response())
+    found = bound(adversary, budget, runs=40_000)
+    assert 0.9 * math.log(3.0) < found <= math.log(3.0)
+
+
+def test_an_output_that_is_not_finite_is_a_violation():
+    budget = Budget(1.0, DELTA)
+    adversary = dataclasses.replace(
+        NoisyGd().adversary(budget), statistic=lambda theta: np.full(len(theta), np.nan)
+    )
+    assert bound(adversary, budget, runs=1000) == math.inf
+
+
+def test_choose_looks_at_both_orders_and_tails():
+    rng = np.random.default_rng(0)
+    low, high = rng.standard_normal(2000), rng.standard_normal(2000) + 2.0
+    how = argument("threshold", (), 1.0, 0.0, "replace_one")
+    for first, second in ((low, high), (high, low)):
+        chosen = statistical.choose(first, second, how)
+        assert how.epsilon(statistical.rates_of(first, second, *chosen)) > 1.0
+
+
+def test_verdict_names_what_is_wrong():
+    good = Finding(1.0, DELTA, 0.9, 2.0, 0.8)
+    assert good.faults == ()
+    assert good.caught
+    assert "above the claim" in dataclasses.replace(good, bound=1.01).faults[0]
+    assert "above the claim" in dataclasses.replace(good, bound=math.nan).faults[0]
+    assert "half the noise" in dataclasses.replace(good, control=0.9).faults[0]
+    assert "half the noise" in dataclasses.replace(good, control=math.nan).faults[0]
+    assert "floor" in dataclasses.replace(good, bound=0.7).faults[0]
+    half = dataclasses.replace(good, claim=0.49999999, bound=0.4, control=0.3, floor=None)
+    assert "half the noise" in half.faults[0]
+    assert dataclasses.replace(half, control_from=1.0).faults == ()
+    assert dataclasses.replace(good, claim=0.1, bound=0.0, control=0.0, floor=None).faults == ()
+
+
+def test_draws_of_trials_streams_and_seeds_differ():
+    gates = [Draws(seed_sequence(seed, "test"), 1000) for seed in (0, 0, 1)]
+    keys = [gate.gaussian(dim=1, count=1, scale=1.0, sensitivity=1.0).keys for gate in gates]
+    assert np.array_equal(keys[0], keys[1])
+    again = gates[0].gaussian(dim=1, count=1, scale=1.0, sensitivity=1.0).keys
+    every = np.concatenate([keys[0], keys[2], again])
+    assert len(np.unique(every, axis=0)) == 3000
+
+
+def test_adversary_kind_is_checked():
+    with pytest.raises(ValueError, match="threshold"):
+        Adversary(*linear_pair("replace_one"), NoisyGd(), kind="normal")

@@ -1,0 +1,195 @@
+"""The checks that catch mutants, as functions that raise when something is wrong.
+
+Most are tests of this suite, called with the arguments that matter here.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+BOTH = ("replace_one", "add_remove")
+
+
+def attack(name):
+    """At epsilon 10 the bounds are tight, so that 10,000 runs a side are enough."""
+    from dperm_cli.audit import _rates, statistical
+    from dperm_cli.core import registry
+    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.privacy.budget import Budget
+
+    for relation in BOTH:
+        budget = Budget(10.0, 1e-5, relation)
+        adversary = registry.load("mechanism", name)().adversary(budget)
+        plan = adversary.mechanism.plan(adversary.first.spec(), budget)
+        how = _rates.argument(adversary.kind, plan.events, 10.0, 1e-5, relation)
+        leaf = seed_sequence(1, "mutants", relation)
+        bound = statistical.lower_bound(adversary, plan, how, 20_000, leaf)
+        assert bound <= 10.0, f"epsilon is at least {bound:.4g}"
+
+
+def replay(name):
+    from dperm_cli.audit.neighbours import search
+    from dperm_cli.audit.replay import replay as one
+    from dperm_cli.core import registry
+    from dperm_cli.privacy.budget import Budget
+
+    for relation in BOTH:
+        budget = Budget(1.0, 1e-5, relation)
+        mechanism = registry.load("mechanism", name)()
+        adversary = mechanism.adversary(budget)
+        plan = adversary.mechanism.plan(adversary.first.spec(), budget)
+        found = one(adversary.mechanism, plan, adversary.first, adversary.second)
+        assert found.private, found.faults
+        found = search((mechanism, adversary.mechanism), budget, 24)
+        assert found.private, found.faults
+
+
+def exact_loss():
+    from dperm_cli.audit import exact
+    from dperm_cli.core import registry
+    from dperm_cli.privacy.budget import Budget
+
+    budget = Budget(1.0, 1e-5)
+    adversary = registry.load("mechanism", "noisy_gd")().adversary(budget)
+    plan = adversary.mechanism.plan(adversary.first.spec(), budget)
+    ratio = exact.noise_loss(plan.events[0], 1.0, 1e-5, "replace_one")
+    assert exact.POWER <= ratio <= 1.0 + exact.WITHIN, ratio
+
+
+def public_facts():
+    """Neighbours share the facts that mechanisms plan with."""
+    from dperm_cli.audit.neighbours import pairs
+
+    for relation in BOTH:
+        for first, second, _ in pairs(relation, 48, 0):
+            assert first.spec() == second.spec()
+
+
+def population():
+    from dperm_cli.problem.data import padded
+    from tests.conftest import small_problem
+
+    data = small_problem(n=8).data
+    fewer = data.take(np.arange(7))
+    assert padded(data, 10).n == padded(fewer, 10).n == 10
+
+
+def guarantee():
+    from tests.contract import test_mechanisms as contract
+
+    for name in ("noisy_gd", "noisy_sgd"):
+        for epsilon in (0.5, 1.0, 3.0):
+            contract.test_guarantee_is_within_budget_and_follows_from_the_events(
+                name, "logistic", epsilon
+            )
+
+
+def gate():
+    from tests.contract import test_mechanisms as contract
+
+    contract.test_the_gate_holds_a_mechanism_to_its_plan("noisy_gd")
+
+
+def compiled_loop():
+    from tests.mechanisms import test_noisy_sgd as ours
+
+    ours.test_compiled_loop_is_bitwise_the_plain_loop("hinge", "l2_ball", "last")
+    ours.test_batches_are_bitwise_the_plain_loop("poisson", 4)
+
+
+def independence():
+    """No two of steps, streams and trials share noise: 1e-6 for all correlations together."""
+    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.privacy.noise import Gate
+
+    trials = 400
+    gate = Gate([seed_sequence(3, "mutants", trial) for trial in range(trials)])
+    zero = np.zeros((trials, 8))
+    streams = [gate.gaussian(dim=8, count=2, scale=1.0, sensitivity=1.0) for _ in range(2)]
+    draws = [stream.add(zero, step) for stream in streams for step in range(2)]
+    draws.append(np.roll(draws[0], 1, axis=0))  # against the trial before
+    for one, two in combinations(draws, 2):
+        # 10 pairs; 5.3 standard errors
+        assert abs(np.mean(one * two)) < 5.3 / np.sqrt(zero.size)
+
+
+def noise_law():
+    from tests.statistical import test_noise
+
+    test_noise.test_noisy_gd_adds_sigma()
+
+
+def batches():
+    """Pairs of records are drawn alike often, afresh at every step: chi-square, level 1e-6."""
+    from scipy.stats import chi2
+
+    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.privacy.noise import Gate
+
+    trials, steps, n = 200, 4, 5
+    gate = Gate([seed_sequence(4, "mutants", trial) for trial in range(trials)])
+    stream = gate.choice(population=n, batch=2, sampling="fixed", count=steps)
+    pairs = {pair: i for i, pair in enumerate(combinations(range(n), 2))}
+    seen = np.array(
+        [[pairs.get(tuple(sorted(stream.draw(k, t))), -1) for t in range(steps)]
+         for k in range(trials)]
+    )  # fmt: skip
+    assert np.all(seen >= 0), "a record twice in a batch"
+    cells, limit = len(pairs), chi2.isf(1e-6 / (2 * steps), len(pairs) - 1)
+    counts = [np.bincount(seen[:, t], minlength=cells) for t in range(steps)]
+    counts += [np.bincount((seen[:, t] - seen[:, 0]) % cells, minlength=cells)
+               for t in range(1, steps)]  # fmt: skip
+    for count in counts:
+        assert np.sum((count - trials / cells) ** 2) * cells / trials < limit
+
+
+def budget():
+    from dperm_cli.privacy.budget import Budget, Guarantee
+
+    asked = Budget(1.0, 1e-5)
+    good = Guarantee("approx", 1.0, 1e-5, "replace_one", "test")
+    assert good.within(asked)
+    assert not good.within(Budget(1.0, 0.0))
+    assert not good.within(Budget(1.0, 1e-5, "add_remove"))
+    for epsilon in (float("nan"), 1.1):
+        assert not Guarantee("approx", epsilon, 1e-5, "replace_one", "test").within(asked)
+    assert not Guarantee("approx", 1.0, float("nan"), "replace_one", "test").within(asked)
+    assert not Guarantee("approx", 1.0, 0.0, "replace_one", "test").within(Budget(1.0, 0.0))
+
+
+def inputs():
+    from tests.core import test_checks
+
+    for value in (float("nan"), float("inf"), 0.0, -1):
+        test_checks.test_positive_refuses(value)
+
+
+def row_rule():
+    from dperm_cli.problem.datasets._rows import bound_rows
+
+    rows = np.array([[0.3, 0.4], [1.2, 0.9], [30.0, 40.0]])
+    for rule in ("clip", "none", "unit"):
+        norms = np.linalg.norm(bound_rows(rows, rule, 1.0), axis=1)
+        assert np.all(norms <= 1.0)
+
+
+CHECKS = {
+    "attack noisy_gd": lambda: attack("noisy_gd"),
+    "attack noisy_sgd": lambda: attack("noisy_sgd"),
+    "replay noisy_gd": lambda: replay("noisy_gd"),
+    "replay noisy_sgd": lambda: replay("noisy_sgd"),
+    "exact loss": exact_loss,
+    "public facts": public_facts,
+    "population": population,
+    "guarantee": guarantee,
+    "gate": gate,
+    "compiled loop": compiled_loop,
+    "independence": independence,
+    "noise law": noise_law,
+    "batches": batches,
+    "budget": budget,
+    "inputs": inputs,
+    "row rule": row_rule,
+}

@@ -1,0 +1,160 @@
+"""The ledger's arithmetic: events to plain values and back, recomputation, composition."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import get_args
+
+import pytest
+
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.privacy import ledger
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.calibrate import gaussian_scale, mu
+from dperm_cli.privacy.events import (
+    Approx,
+    Channel,
+    Disclosure,
+    Event,
+    Exponential,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    Pure,
+    SampledGaussian,
+    SamplerError,
+)
+
+EVENTS = (
+    Gaussian(2.0, 1.0, 3, gap=1.5),
+    SampledGaussian(50.0, 40.0, 2, 80, "poisson", 7),
+    Laplace(3.0, 1.0),
+    GammaNorm(0.5, 0.1, 2),
+    Exponential(0.25, 2.0),
+    Pure(0.3, 4),
+    Approx(0.3, 1e-7),
+    Channel(0.7, 3),
+    SamplerError("tv", 1e-9, 5),
+    Disclosure(),
+)
+RELATION = "replace_one"
+
+
+def released(kind, event, times=1, relation=RELATION, epsilon=1.0, delta=1e-6):
+    guarantee = Guarantee(kind, epsilon, delta if kind == "approx" else 0.0, relation, "told")
+    return ledger.Spent(guarantee, (event,), times)
+
+
+def test_every_kind_of_event_is_tried():
+    assert {type(event) for event in EVENTS} == set(get_args(Event))
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_survives_json_and_is_put_in_words(event):
+    assert ledger.rebuilt(json.loads(json.dumps(ledger.plain(event)))) == event
+    facts = ledger.describe(event, RELATION)
+    assert facts["count"] == ledger.draws(event)
+    assert len(facts["words"]) > 10
+    assert not set("{}") & set(facts["words"])
+
+
+def test_words_carry_the_numbers():
+    words = ledger.describe(EVENTS[1], RELATION)["words"]
+    for number in ("7 x", "2 out of 80", "standard deviation 50", "at most 80 (L2 norm)"):
+        assert number in words
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"event": "Magic", "scale": 1.0},
+        {"scale": 1.0},
+        {"event": "Gaussian", "scale": 1.0},
+        {"event": "Gaussian", "scale": -1.0, "record_norm": 1.0},
+        {"event": "Gaussian", "scale": math.nan, "record_norm": 1.0},
+        {"event": "Gaussian", "scale": "1", "record_norm": 1.0},
+        {"event": "__class__"},
+    ],
+)
+def test_what_is_no_event_is_refused(entry):
+    with pytest.raises(ValueError, match=r"no privacy event|Gaussian: "):
+        ledger.rebuilt(entry)
+
+
+def test_recomputed_is_what_the_accountant_says():
+    event = Gaussian(84.494, 1.0, 100)
+    found = ledger.recompute(
+        [event], kind="approx", delta=1e-6, relation=RELATION, certificate="exact"
+    )
+    assert found.epsilon == pytest.approx(1.0, abs=1e-5)
+    assert (found.kind, found.delta, found.certificate) == ("approx", 1e-6, "exact")
+    halved = ledger.recompute(
+        [event], kind="approx", delta=1e-6, relation="add_remove", certificate=None
+    )
+    assert mu(halved.epsilon, 1e-6) == pytest.approx(mu(found.epsilon, 1e-6) / 2)
+
+
+def test_a_claim_above_the_budget_is_refused():
+    budget = Budget(1.0, 1e-6)
+    good = Guarantee("approx", 1.0, 1e-6, RELATION, "told")
+    ledger.require(budget, good)
+    for kind, epsilon, delta, relation in (
+        ("approx", 1.0 + 1e-12, 1e-6, RELATION),
+        ("approx", 1.0, 2e-6, RELATION),
+        ("approx", 0.5, 1e-6, "add_remove"),
+        ("none", 0.0, 0.0, RELATION),
+        ("approx", math.nan, 1e-6, RELATION),
+    ):
+        bad = Guarantee(kind, epsilon, delta, relation, "told")
+        with pytest.raises(PrivacyError, match="refused to release: told"):
+            ledger.require(budget, good, bad)
+
+
+def test_gaussian_releases_compose_as_mu_squared():
+    scale = gaussian_scale(1.0, 1e-6, 2.0)
+    found = ledger.compose([released("approx", Gaussian(scale, 1.0), 4)], 1e-6)
+    assert found.kind == "approx"
+    assert mu(found.epsilon, 1e-6) == pytest.approx(2.0 * mu(1.0, 1e-6))
+
+
+def test_pure_releases_add_up_and_stay_pure():
+    found = ledger.compose(
+        [released("pure", Laplace(4.0, 1.0), 3), released("pure", Pure(0.25))], 1e-6
+    )
+    assert (found.kind, found.delta) == ("pure", 0.0)
+    assert found.epsilon == pytest.approx(3 * 0.5 + 0.25)
+
+
+def test_the_weakest_kind_wins():
+    gaussian, pure = Gaussian(gaussian_scale(1.0, 1e-6, 2.0), 1.0), Pure(0.25)
+    found = ledger.compose([released("pure", pure), released("approx", gaussian)], 1e-6)
+    assert (found.kind, found.delta) == ("approx", 1e-6)
+    # no less than either, no more than their sum
+    assert 1.0 < found.epsilon <= 1.25 + 1e-9
+    nothing = ledger.compose([released("pure", pure), released("none", Disclosure())], 1e-6)
+    assert (nothing.kind, nothing.epsilon) == ("none", math.inf)
+
+
+def test_local_messages_add_up_and_beside_others_count_as_what_they_are():
+    found = ledger.compose([released("local", Channel(0.5, 2), 3, epsilon=1.0)], 1e-6)
+    assert (found.kind, found.epsilon) == ("local", pytest.approx(3.0))
+    both = [released("local", Channel(0.5, 2), 3), released("approx", Gaussian(9.0, 1.0))]
+    found = ledger.compose(both, 1e-6)
+    assert (found.kind, found.source) == ("approx", ledger.BASIC)
+    assert (found.epsilon, found.delta) == (pytest.approx(4.0), pytest.approx(1e-6))
+
+
+def test_two_relations_do_not_add():
+    one, other = (released("pure", Pure(0.1), relation=r) for r in ("replace_one", "add_remove"))
+    with pytest.raises(ValueError, match="one relation"):
+        ledger.compose([one, other], 1e-6)
+
+
+def test_a_sampled_release_repeated_costs_what_a_longer_one_does():
+    event = SampledGaussian(600.0, 100.0, 1, 100, "fixed", 500)
+    longer = SampledGaussian(600.0, 100.0, 1, 100, "fixed", 2500)
+    found = ledger.compose([released("approx", event, 5)], 1e-5)
+    expected = account([longer], delta=1e-5, relation=RELATION).epsilon
+    assert found.epsilon == pytest.approx(expected)

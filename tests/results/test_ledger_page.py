@@ -1,0 +1,42 @@
+"""docs/ledger.md shows a real entry: its numbers follow from its events."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from dperm_cli.privacy import ledger
+from dperm_cli.privacy.calibrate import mu
+
+PAGE = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
+ENTRY, TOTAL, CHOICE = (json.loads(b) for b in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+
+
+def events():
+    names = ("event", "scale", "record_norm", "count", "gap")
+    return [ledger.rebuilt({name: event[name] for name in names}) for event in ENTRY["events"]]
+
+
+def test_the_entry_is_what_its_events_give():
+    accounted = ENTRY["accounted"]
+    again = ledger.recompute(
+        events(), kind="approx", delta=accounted["delta"], relation=ENTRY["relation"],
+        certificate=None,
+    )  # fmt: skip
+    assert again.epsilon == pytest.approx(accounted["epsilon"], rel=1e-9)
+    (event,) = events()
+    written = ENTRY["events"][0]
+    assert ledger.describe(event, ENTRY["relation"]).items() <= written.items()
+    assert f"= {written['sensitivity'] * math.sqrt(200) / event.scale:.6f}" in PAGE
+
+
+def test_the_totals_are_compositions():
+    delta = ENTRY["accounted"]["delta"]
+    once = math.hypot(mu(0.5, delta), mu(1.0, delta))
+    assert mu(TOTAL["one_trial_of_each_cell"]["epsilon"], delta) == pytest.approx(once, rel=1e-9)
+    assert mu(TOTAL["all_trials"]["epsilon"], delta) == pytest.approx(once * 5**0.5, rel=1e-9)
+    assert CHOICE["total"] == TOTAL["one_trial_of_each_cell"]

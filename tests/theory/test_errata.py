@@ -1,0 +1,378 @@
+"""The number behind every erratum of docs/errata.md; each test is named after its id."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import gammainc, gammaincc, ndtr, ndtri
+from scipy.stats import binom
+
+from dperm_cli.privacy import _gdp, calibrate
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.events import SampledGaussian
+from dperm_cli.problem.data import Bounds
+from dperm_cli.problem.losses.huberized_positive_part import HuberizedPositivePart
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "errata.md"
+IDS = re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE.read_text(), re.MULTILINE)
+
+
+def test_every_erratum_has_its_test():
+    tests = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert len(IDS) == len(set(IDS)) >= 25
+    assert {name.replace("-", "_") for name in IDS} <= tests
+    assert tests - {name.replace("-", "_") for name in IDS} == {"every_erratum_has_its_test"}
+
+
+N, DELTA, STEPS = 1000, 1e-6, 1_000_000  # [BST14, Thm 2.1] at epsilon = 1
+
+
+def strong_composition(step_epsilon: float, delta: float) -> float:
+    """[BST14, Lemma 2.3]."""
+    first = math.sqrt(2 * STEPS * math.log(1 / delta)) * step_epsilon
+    return first + STEPS * step_epsilon * math.expm1(step_epsilon)
+
+
+def loss_needed() -> float:
+    """What one step's privacy loss exceeds with probability delta / (2 n^2), two-sided."""
+    mu = 2 * N / calibrate.bst14_stated_scale(N, 1.0, 1.0, DELTA)
+    return mu * -float(ndtri(DELTA / (4 * STEPS))) + mu * mu / 2
+
+
+def test_bst14_step_tail():
+    allowed = 1.0 / (2 * math.sqrt(math.log(1 / DELTA)))
+    assert allowed == pytest.approx(0.1345, abs=5e-5)
+    assert loss_needed() == pytest.approx(0.1512, abs=2e-4)
+
+
+def test_bst14_composition():
+    amplified = 2 / N * 1.0 / (2 * math.sqrt(math.log(1 / DELTA)))
+    first = math.sqrt(2 * STEPS * math.log(2 / DELTA)) * amplified
+    assert first > math.sqrt(2)
+    whole = strong_composition(amplified, DELTA / 2)
+    assert whole == pytest.approx(1.52, abs=5e-3)
+
+
+def test_bst14_amplification():
+    amplified = math.log1p(math.expm1(loss_needed()) / N)
+    assert strong_composition(amplified, DELTA / 2) == pytest.approx(0.906, abs=2e-3)
+
+
+def test_bst14_stated_sigma():
+    """The statement is true where its proof is not."""
+    n, delta = 100, 1e-4
+    sigma = calibrate.bst14_stated_scale(n, 1.0, 1.0, delta)
+    event = SampledGaussian(sigma, float(n), 1, n, "fixed", n * n)
+    certified = account((event,), delta=delta, relation="replace_one").epsilon
+    assert certified == pytest.approx(0.0750059, rel=1e-5)
+
+
+def log_ratio_of_the_exponential_mechanism(n: int, epsilon: float) -> float:
+    """Records d = 1 and one -1: losses -d theta on [-1/2, 1/2], L = |C| = 1, in closed form."""
+    c = epsilon / 2
+
+    def log_mass(slope: float) -> float:
+        return math.log(2 * math.sinh(c * slope / 2) / (c * slope))
+
+    theta = 0.5
+    one, other = c * n * theta - log_mass(n), c * (n - 2) * theta - log_mass(n - 2)
+    at_low = (-c * n * theta - log_mass(n)) - (-c * (n - 2) * theta - log_mass(n - 2))
+    return max(abs(one - other), abs(at_low))
+
+
+def test_bst14_em_sensitivity():
+    """|l_d - l_d'| spreads over 2 L |C|, twice what the proof says; the claim is true and sharp."""
+    theta = np.linspace(-0.5, 0.5, 101)
+    difference = -theta - theta
+    assert np.ptp(difference) == pytest.approx(2.0)
+    ratio = log_ratio_of_the_exponential_mechanism(1000, 1.0)
+    assert ratio == pytest.approx(0.997998, abs=1e-6)
+    assert ratio <= 1.0
+
+
+def test_bst14_localization_scale():
+    """[Alg. 3]: the minimiser moves by 2 L / (n Delta), so n belongs into the noise's rate."""
+    n, convexity, lipschitz = 50, 0.5, 1.0
+    # losses -d theta + (Delta/2) theta^2: the minimiser is mean(d) / Delta
+    moved = (n * lipschitz - (n - 2) * lipschitz) / (n * convexity)
+    assert moved == pytest.approx(2 * lipschitz / (n * convexity))
+    assert moved == pytest.approx(0.08)
+
+
+def test_bst14_localization_zeta():
+    """Pr[norm > zeta p scale] <= e^-zeta needs zeta > 1.25 at p = 1, 2, ...; the input says < 1."""
+    assert 3 * math.log(1000) > 20  # the value it is used with
+    assert gammaincc(2, 2 * 1.0) > math.exp(-1.0)
+    for p in (1, 2, 5, 10, 50):
+        assert gammaincc(p, p * 1.26) <= math.exp(-1.26) * (1 + 1e-12)
+    assert gammaincc(2, 2 * 1.24) > math.exp(-1.24)
+    assert gammainc(2, 2 * 1.0) < 1 - math.exp(-1.0)
+
+
+def delta_of(epsilon: float, mu: float) -> float:
+    return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "truth"), [(1.0, 1.063e-5), (5.0, 3.23e-4), (0.5, 4.16e-6), (0.1, 6.83e-7)]
+)
+def test_bst14_app_b_sigma(epsilon, truth):
+    sigma = math.sqrt(math.log(1e6)) / epsilon
+    assert delta_of(epsilon, 1 / sigma) == pytest.approx(truth, rel=2e-3)
+    assert 1 / _gdp.mu(1.0, 1e-6) == pytest.approx(4.22468, rel=1e-5)
+
+
+def test_bst14_app_b_tail():
+    """|b| of N(0, s^2 I_p) is near s sqrt(p); the printed radius has lost the sqrt(p)."""
+    p, zeta = 100, 2.0
+    inside = gammainc(p / 2, zeta**2 / 2)
+    assert inside < 1e-50
+    assert gammainc(p / 2, zeta**2 * p / 2) > 0.999
+
+
+def test_bst14_app_e_lambda():
+    """Delta = beta / (2 eps): the Jacobian alone is ln(1 + 2 eps), and the two effects add up."""
+    assert brentq(lambda e: math.log1p(2 * e) - e, 0.5, 2) == pytest.approx(1.2564, abs=1e-4)
+    epsilon, beta, lipschitz = 1.0, 0.5, 1.0
+    ridge = beta / (2 * epsilon)
+
+    def density(theta: float, slope: float, curvature: float) -> float:
+        # others: twenty linear losses of slope -1, so that b = -(ridge theta + slope - 20) > 0
+        b = -(ridge * theta + slope - 20.0)
+        kernel = math.exp(-epsilon * abs(b) / (2 * lipschitz))
+        return kernel * (ridge + curvature)
+
+    # at theta = 0: d has slope 1 just below the end of its rounded kink, d' slope -1 beyond its own
+    ratio = math.log(density(0.0, lipschitz, beta) / density(0.0, -lipschitz, 0.0))
+    assert ratio == pytest.approx(epsilon + math.log1p(2 * epsilon))
+    assert ratio == pytest.approx(2.0986, abs=1e-4)
+    rounded = HuberizedPositivePart(width=1.0)
+    assert rounded.curvature_bound(Bounds(1.0, 1.0, 1.0, 1)) == pytest.approx(beta)
+
+
+def test_bst14_app_a_smooth():
+    h, step = 0.1, 1e-5
+    rounded = HuberizedPositivePart(width=h)
+
+    def second(u: float) -> float:
+        slopes = rounded.slope(np.array([-u - step, -u + step]), np.zeros(2))
+        return float(abs(slopes[0] - slopes[1]) / (2 * step))
+
+    assert second(h - 3 * step) == pytest.approx(1 / (2 * h))
+    assert second(h + 3 * step) == pytest.approx(0.0)
+
+
+def test_bst14_app_d_runs():
+    """k = log(2/rho) runs: 1 - 2^-k >= 1 - rho/2 needs the logarithm to base 2."""
+    rho = 0.05
+    natural, binary = math.ceil(math.log(2 / rho)), math.ceil(math.log2(2 / rho))
+    assert (natural, binary) == (4, 6)
+    assert 2.0**-natural == 0.0625
+    assert 2.0**-natural > rho / 2 >= 2.0**-binary
+
+
+def test_bst14_app_d_selection():
+    """The list spends (eps, delta), choosing from it eps more."""
+    k, epsilon = 6, 1.0
+    assert k * (epsilon / k) + epsilon == pytest.approx(2.0)
+    # three losses 0, 1, 9 of which the exponential mechanism all but surely takes the least
+    risks = np.array([0.0, 1.0, 9.0])
+    weights = np.exp(-5.0 * risks)
+    chosen = float(risks @ weights / weights.sum())
+    assert chosen < 0.01 < risks.max() - 1.0
+
+
+def test_bst14_alg6_log2():
+    """m in natural logarithms leaves 2^-m e^{2 eta |C|} |C|^p above 1 for large p log|C|."""
+    eta_c, p, size, tilde = 1.0, 20, 10.0, 0.1
+    tail = math.log(1 / -math.expm1(-tilde / 4))
+    natural = 4 * eta_c + p * math.log(size) + tail
+    missed = -natural * math.log(2) + 2 * eta_c + p * math.log(size)
+    assert missed > 9
+    assert -natural / math.log(2) * math.log(2) + 2 * eta_c + p * math.log(size) < 0
+
+
+def test_bst14_alg5_ratio():
+    """mu >= (1 - e') pi gives a log ratio of -log(1 - e'), which exceeds et/2 at e' = et/2."""
+    tilde = 1.0
+    assert -math.log1p(-tilde / 2) == pytest.approx(0.6931, abs=1e-4)
+    assert -math.log1p(-tilde / 2) > tilde / 2
+    assert -math.log1p(math.expm1(-tilde / 2)) == pytest.approx(tilde / 2)
+
+
+def test_bst14_generalization_exponent():
+    n, p, epsilon = 10_000, 100, 1.0
+    assert p**2 / (epsilon * n) == 1.0  # no better than no data
+    assert math.sqrt(p) / (epsilon * n) == pytest.approx(1e-3)  # Table I, per record
+
+
+def test_bst14_generalization_min():
+    """Two coins of bias +-1/(2 sqrt n): no method, private or not, is as good as p/(eps n)."""
+    n = 10_000
+    bias = 1 / (2 * math.sqrt(n))
+    heads = np.arange(n + 1)
+    laws = [binom.pmf(heads, n, (1 + s * bias) / 2) for s in (1, -1)]
+    distance = 0.5 * np.abs(laws[0] - laws[1]).sum()
+    least = bias * (1 - distance)  # linear loss on [-1, 1], the worse of the two
+    assert least == pytest.approx(0.0031, abs=1e-4)
+    assert least > 30 * min(1 / math.sqrt(n), 1 / n)
+    assert least < max(1 / math.sqrt(n), 1 / n)
+
+
+def test_bst14_eq17_lipschitz():
+    """On the unit ball |C| = 2, and the ridge's gradient has norm Delta at the boundary."""
+    lipschitz, convexity, diameter = 1.0, 10.0, 2.0
+    steepest = lipschitz + convexity * 1.0
+    assert steepest == 11.0
+    assert steepest > lipschitz + diameter
+    assert steepest <= lipschitz + convexity * diameter
+
+
+def test_bst14_lemma_f5_units():
+    """Exact ERM on one record is (0, 1)-private: scaled losses leave |C|^2 delta behind."""
+    share, diameter = 0.6, 2.0
+    for scale in (1.0, 1000.0):
+        # loss -scale d theta on [-1, 1], d = 1 with probability .6: true risk -.2 scale theta
+        learnt = 2 * share - 1
+        excess = scale * (2 * share - 1) * (1 - learnt)
+        assert excess == pytest.approx(0.16 * scale)
+        assert excess <= scale * diameter * 1.0
+    assert excess > 10 * diameter**2 * 1.0
+
+
+def test_kj16_thm_31_interior():
+    """A kernel vector of Phi, however short, is lost: the relative error is 1, m = 10, d = 20."""
+    phi = np.random.default_rng(0).standard_normal((10, 20)) / math.sqrt(10)
+    kernel = np.linalg.svd(phi)[2][-1]
+    for length in (1.0, 1e-6):  # a ball of radius 1e-6 has width below 1e-5
+        a = length * kernel
+        relative = abs(np.sum((phi @ a) ** 2) - np.sum(a**2)) / np.sum(a**2)
+        assert relative == pytest.approx(1.0)
+
+
+def test_kj16_lemma_310_sign():
+    """L >= L_comp + lambda gamma |C| fails at random; with a minus it holds, as its proof says."""
+    rng, gamma, n = np.random.default_rng(1), 0.2, 20
+    x = rng.standard_normal((n, 5))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    theta = np.eye(5)[0]
+    plus = minus = 0
+    for _ in range(200):
+        phi = rng.standard_normal((400, 5)) / 20
+        loss, compressed = (
+            np.maximum(1 - x @ theta, 0),
+            np.maximum(1 - (x @ phi.T) @ phi @ theta, 0),
+        )
+        plus += loss.mean() >= compressed.mean() + gamma
+        minus += loss.mean() >= compressed.mean() - gamma
+    assert (plus, minus) == (0, 200)
+
+
+def test_kj16_thm_311_delta():
+    """The statement has log^2(1/beta) where its proof leaves powers of log(1/delta)."""
+    n, beta = 1000, 0.05
+    printed = math.log(n) ** 3 * math.log(1 / beta) ** 2
+
+    def proof(delta: float) -> float:
+        return math.log(n / delta) ** 1.5 * math.sqrt(math.log(1 / delta))
+
+    assert math.log(1 / beta) ** 2 == pytest.approx(8.97, abs=0.01)
+    assert math.log(1e6) ** 2 == pytest.approx(190.9, abs=0.1)
+    assert proof(1e-300) > 2 * printed > 10 * proof(1e-6)
+    for delta in (1e-3, 1e-6, 1e-12, 1e-300):
+        assert proof(delta) <= math.log(n) ** 3 * math.log(1 / delta) ** 2
+
+
+def test_kj16_curvature_exponent():
+    """Losses times 8: curvature and Lipschitz constant times 8, and so the risk."""
+    scale = 8.0
+
+    def bound(exponent: float) -> float:
+        return scale**exponent * scale ** (2 / 3)
+
+    assert bound(1 / 3) == pytest.approx(scale)
+    assert bound(-1 / 3) == pytest.approx(2.0)
+
+
+def test_jt13_optimum_norm():
+    """lambda w* = mean of -l' phi: |w*| <= L R / lambda, half of the bound C that is suggested."""
+    strength, lipschitz, reach = 0.1, 1.0, 1.0
+    # linear losses of slope L on one point: the largest optimum there is
+    w = brentq(lambda v: lipschitz * reach - strength * v, 0, 100)
+    assert w == pytest.approx(10.0)
+    assert 2 * lipschitz * reach / strength == pytest.approx(2 * w)
+
+
+def pinp(c_power: int, scale: float) -> float:
+    """B of Algorithm 1 without its pure numbers, in units in which w is ``scale`` times longer."""
+    # |w| and C grow by scale; lambda |w|^2 and L |<w, phi>| are losses and stay
+    n, epsilon, strength, lipschitz, reach, c = 1e4, 1.0, 0.1, 1.0, 1.0, 2.0
+    strength, lipschitz, c = strength / scale**2, lipschitz / scale, c * scale
+    return n * epsilon * strength * c**c_power / (lipschitz * reach)
+
+
+def test_jt13_pinp_units():
+    """The bound on the number of updates is a number: C, not C^2."""
+    assert pinp(1, 1000.0) == pytest.approx(pinp(1, 1.0))
+    assert pinp(2, 1000.0) == pytest.approx(1000 * pinp(2, 1.0))
+
+
+def test_jt13_pinp_noise():
+    """Per query eps0 times the sensitivity 2 L R^2 / (lambda n): n, lambda, L and R cancel."""
+    delta, updates = 1e-6, 10
+    logs = math.log(4 / delta)
+    for n, strength in ((1e3, 0.1), (1e6, 1e-3)):
+        eps0 = n * strength / (200 * math.sqrt(updates) * logs)
+        assert eps0 * 2 / (strength * n) == pytest.approx(2.0802e-4, rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "step"), [(1e4, 1.343), (1e5, 4.08)])
+def test_jt13_tdil_exponent(n, step):
+    """n lambda / (8 L R^2) multiplies an eps0 that has n lambda already: a step costs eps0 / 2."""
+    strength, epsilon, logs = 0.1, 1.0, math.log(4e6)
+    updates = math.floor(n * epsilon / (100 * logs))
+    eps0 = n * epsilon * strength / (10 * math.sqrt(updates) * logs)
+    sensitivity = 2 / (strength * n)
+    cost = 2 * (eps0 * n * strength / 8) * sensitivity
+    assert cost == pytest.approx(eps0 / 2)
+    assert cost == pytest.approx(step, rel=2e-3)
+    assert cost > epsilon
+    assert 2 * (eps0 / 8) * sensitivity * math.sqrt(updates) < epsilon
+
+
+def test_jt13_tdil_units():
+    """B of Algorithm 3 has neither lambda nor C: in other units of w it is another number."""
+
+    def updates(scale: float) -> float:
+        return 1e4 / (100 * (1.0 / scale) * math.log(4e6))
+
+    assert updates(1000.0) == pytest.approx(1000 * updates(1.0))
+
+
+def linf_information(d: int, m: float) -> float:
+    """Nats, of d independent coordinates with means +-1/m."""
+    u = 1 / m
+    return d / 2 * ((1 + u) * math.log1p(u) + (1 - u) * math.log1p(-u))
+
+
+def test_djw12_linf_leading():
+    """d / (2 M^2), not d / M^2; so M = L sqrt(d / (2 I*))."""
+    assert linf_information(10, 2.0) == pytest.approx(1.30812, abs=1e-5)
+    assert linf_information(10, 1000.0) * 1000.0**2 / 10 == pytest.approx(0.5, abs=1e-6)
+    for m in (1.0 + 1e-9, 2.0, 10.0):
+        assert linf_information(10, m) <= 10 / m**2  # the bound stays true
+
+
+def test_djw12_linf_bits():
+    """d - d h(.) is right with h in bits; with the page's natural h it is d ln 2 - d h(.)."""
+    d, m = 10, 2.0
+    q = 0.5 + 0.5 / m
+    entropy = -q * math.log(q) - (1 - q) * math.log(1 - q)
+    assert d * math.log(2) - d * entropy == pytest.approx(linf_information(d, m))
+    assert d - d * entropy == pytest.approx(4.377, abs=1e-3)
+    assert d - d * entropy / math.log(2) == pytest.approx(linf_information(d, m) / math.log(2))
