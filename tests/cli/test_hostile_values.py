@@ -11,31 +11,19 @@ import bz2
 import copy
 import gzip
 import io
-import json
 import math
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from dperm_cli.core import catalogue, checks, registry
+from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.data import Data
-from dperm_cli.problem.datasets import _rows
-from dperm_cli.problem.optimum import solve
-from dperm_cli.problem.problem import Problem
-from dperm_cli.results.store import Store
-from dperm_cli.runner import app, cell, schema
+from dperm_cli.runner import schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import parse
 
@@ -336,168 +324,3 @@ def test_a_pickle_is_not_loaded(dperm, tmp_path):
 
 
 # --- data that are strange and valid ---------------------------------------------------------
-
-RNG = np.random.default_rng(0)
-BALL = RNG.standard_normal((12, 3)) / 4
-STRANGE = {
-    "one class": (BALL, np.ones(12)),
-    "the other class": (BALL, -np.ones(12)),
-    "zeros": (np.zeros((12, 3)), np.resize([1.0, -1.0], 12)),
-    "zeros of one class": (np.zeros((12, 3)), np.ones(12)),
-    "constant column": (np.c_[BALL[:, :2], np.full(12, 0.3)], np.resize([1.0, -1.0], 12)),
-    "duplicate columns": (np.c_[BALL[:, :1], BALL[:, :1], BALL[:, :1]], np.resize([1.0, -1], 12)),
-    "one record many times": (np.tile(BALL[:1], (12, 1)), np.ones(12)),
-    "one row, two labels": (np.tile(BALL[:1], (12, 1)), np.resize([1.0, -1.0], 12)),
-    "one record": (BALL[:1], np.ones(1)),
-    "two records": (BALL[:2], np.array([1.0, -1.0])),
-    "p > n": (RNG.standard_normal((4, 50)), np.resize([1.0, -1.0], 4)),
-    "huge rows": (np.full((12, 3), 1e308), np.resize([1.0, -1.0], 12)),
-    "tiny rows": (np.full((12, 3), 5e-324), np.resize([1.0, -1.0], 12)),
-    "mixed rows": (np.diag([1e308, 1.0, 1e-308]), np.array([1.0, -1.0, 1.0])),
-    "separated": (np.c_[np.resize([1.0, -1.0], 12), np.zeros((12, 2))], np.resize([1.0, -1.0], 12)),
-}
-
-
-@pytest.mark.parametrize("name", list(STRANGE))
-def test_strange_files_are_fitted(tmp_path, name):
-    x, y = STRANGE[name]
-    (tmp_path / "t.npz").write_bytes(archive(x=x, y=y))
-    for rule in ("unit", "clip", "none"):
-        config = copy.deepcopy(CONFIG) | {"trials": 1, "delta": 1e-5}
-        config["dataset"] = {"name": "npz", "path": str(tmp_path / "t.npz"), "rows": rule,
-                             "row_bound": 1.0, "test_fraction": 0.0}  # fmt: skip
-        config["mechanism"] = config["mechanism"] | {"steps": 3}
-        (prepared,) = app.prepare((schema.typed(config),))
-        (row,) = cell.run(prepared, solve, debug=True)
-        assert row["status"] == "ok"
-        assert row["n"] == len(x)
-        assert np.all(np.isfinite(row["theta"]))
-        for value in row.values():
-            assert not (isinstance(value, float) and not math.isfinite(value))
-
-
-def test_one_class_through_the_command_line(dperm, tmp_path):
-    (tmp_path / "t.csv").write_text("a,b,y\n0.5,0.1,1\n3,4,1\n0.2,0.1,1\n")
-    done = dperm("run", *TINY, "dataset=csv", "dataset.path=t.csv", "dataset.rows=clip")
-    assert done.code == 0, done.err
-    assert done.rows[0]["status"] == "ok"
-
-
-@pytest.mark.parametrize("rule", ["unit", "clip", "none"])
-@given(
-    x=hnp.arrays(
-        np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5),
-        elements=st.floats(allow_nan=False, allow_infinity=False),
-    ),
-    bound=st.sampled_from([1e-3, 1.0, 1e3]),
-    norm=st.sampled_from([1.0, 2.0, INF]),
-)  # fmt: skip
-@settings(max_examples=100, deadline=None, database=None, derandomize=True)
-def test_rows_are_held_to_their_norm_whatever_they_are(rule, x, bound, norm):
-    held = _rows.bound_rows(x, rule, bound, norm)
-    assert np.all(np.isfinite(held))
-    assert np.all(_rows.row_norms(held, norm) <= bound)
-    # one row never decides what becomes of another
-    assert held[:1].tobytes() == _rows.bound_rows(x[:1], rule, bound, norm).tobytes()
-
-
-def degenerate(task: str, kind: str, n: int = 6, p: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    row = np.eye(p)[0]
-    x = {
-        "zeros": np.zeros((n, p)),
-        "equal": np.tile(row, (n, 1)),
-        "opposite": np.outer(np.resize([1.0, -1.0], n), row),
-        "tiny": np.full((n, p), 1e-300),
-    }[kind]
-    low, high = {"binary": (-1, 1), "regression": (-1, 1), "multiclass": (0, 2)}.get(task, (0, 0))
-    return x, np.full(n, float(low if kind == "equal" else high))
-
-
-KINDS = ("zeros", "equal", "opposite", "tiny")
-
-
-def mechanism_of(name):
-    """A few steps: what may be refused is decided before the first."""
-    return registry.load("mechanism", name)(steps=5)
-
-
-@pytest.mark.parametrize("loss", registry.names("loss"))
-@pytest.mark.parametrize("name", ["noisy_gd", "noisy_sgd"])
-def test_no_mechanism_refuses_because_of_the_records(name, loss):
-    """The plan is the same for every data set of these bounds, and the release always comes."""
-    found = registry.load("loss", loss)()
-    for n, ridge in ((6, 0.1), (1, 0.0)):
-        problems = [made(found, *degenerate(found.tasks[0], kind, n), ridge) for kind in KINDS]
-        spec = problems[0].spec()
-        plan = mechanism_of(name).plan(spec, Budget(1.0, 1e-5))
-        for problem in problems:
-            assert problem.spec() == spec
-            gate = Gate([seed_sequence(0, "test", trial) for trial in range(2)])
-            theta = mechanism_of(name).release(CentralView(problem), plan, gate).theta
-            assert np.all(np.isfinite(theta))
-            assert np.all(problem.constraint.contains(theta))
-            # what is printed beside the release must not fail either: a failed cell is an output
-            assert np.isfinite(solve(problem).value)
-
-
-def test_every_mechanism_is_in_that_test():
-    assert set(registry.names("mechanism")) <= {"noisy_gd", "noisy_sgd"}
-
-
-def made(loss, x, y, ridge) -> Problem:
-    data = Data(
-        name="strange", task=loss.tasks[0], x=np.ascontiguousarray(x), y=y, row_bound=1.0,
-        target_bound=1.0, fingerprint=json.dumps([x.tolist(), y.tolist()]),
-        classes=3 if loss.tasks[0] == "multiclass" else 2,
-    )  # fmt: skip
-    constraint = registry.load("constraint", "l2_ball")(radius=1.0, p=loss.dimension(data))
-    return Problem(data, loss, constraint, ridge)
-
-
-LOGISTIC = registry.load("loss", "logistic")()
-SPEC = made(LOGISTIC, np.zeros((4, 2)), np.ones(4), 0.0).spec()
-PLANS = {
-    name: mechanism_of(name).plan(SPEC, Budget(1.0, 1e-5)) for name in registry.names("mechanism")
-}
-
-
-@given(
-    x=hnp.arrays(np.float64, (4, 2), elements=st.floats(-1e308, 1e308)),
-    y=hnp.arrays(np.float64, 4, elements=st.sampled_from([-1.0, 1.0])),
-)
-@settings(max_examples=50, deadline=None, database=None, derandomize=True)
-def test_no_release_fails_on_any_records(x, y):
-    problem = made(LOGISTIC, _rows.bound_rows(x, "clip", 1.0), y, 0.0)
-    assert problem.spec() == SPEC
-    for name, plan in PLANS.items():
-        gate = Gate([seed_sequence(0, "test", 0)])
-        theta = mechanism_of(name).release(CentralView(problem), plan, gate).theta
-        assert np.all(np.isfinite(theta))
-        assert np.all(problem.constraint.contains(theta))
-
-
-EXTREME = {
-    ("epsilon=1e308",): 2, ("epsilon=1e-308",): 2, ("ridge=1e308",): 2,
-    ("constraint.radius=1e300",): 2, ("constraint.radius=1e-300",): 2,
-    ("dataset.row_bound=1e300",): 2, ("dataset.row_bound=1e-300",): 2,
-    ("dataset.row_bound=1e200", "constraint.radius=1e-200"): 2,
-    ("epsilon=1e6",): 0, ("epsilon=1e-9",): 0, ("delta=0",): 0, ("delta=0.999999",): 0,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("words", list(EXTREME))
-def test_extreme_numbers_are_planned_or_refused(dperm, tmp_path, words, monkeypatch):
-    """Numbers in range but beyond reach: one line or a row, and never a traceback."""
-    quiet = SimpleNamespace(faults=())
-    monkeypatch.setattr(app.reporting, "present", lambda *_, **__: quiet)
-    done = dperm("run", *TINY[:3], *words, "out=here")
-    assert "Traceback" not in done.err
-    assert done.code == EXTREME[words], done.err
-    if done.code == 2:
-        assert len(done.err.splitlines()) == 1
-        assert os.listdir(tmp_path) == []
-        return
-    (row,) = Store(tmp_path / "here").read_all()
-    assert row["status"] == "ok" or (row["status"] == "unsupported" and row["reason"])
-    if row["status"] == "ok":
-        assert row["epsilon_accounted"] <= row["epsilon"]
