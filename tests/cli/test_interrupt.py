@@ -13,6 +13,14 @@ STUDY = ("run", "dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "tr
          "epsilon=[0.5,1,2]", "out=here", "format=json")  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Ctrl-C as at a terminal: a shell starts what runs in the background deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(
     ("number", "code", "word"),
     [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],
