@@ -62,7 +62,8 @@ keys
   radius        of the l2 ball (1); or constraint=NAME constraint.KEY=VALUE as in dperm run
   p             number of parameters (10)
   ridge, lasso, smoothness, privacy, privacy.relation, mechanism.KEY   as in dperm run
-  format        table or json (one object a row); out=FOLDER; figure=false draws nothing
+  format        table or json (one object a row); out=FOLDER
+  figure        true, false or auto (drawn for several rows, and where out= is given)
 
 examples
   dperm account mechanism=noisy_sgd calibration=paper n=1000 epsilon=1 delta=1e-6

@@ -20,7 +20,7 @@ from dperm_cli.runner.overrides import Request, Setting, parse
 DEFAULTS: dict[str, Any] = {
     "mechanism": "all", "calibration": "tight", "n": 1000, "p": 10, "L": 1.0,
     "smoothness": "none", "ridge": 0.0, "lasso": 0.0, "epsilon": 1.0, "delta": "auto",
-    "format": "table", "out": "auto", "figure": True, "constraint": "l2_ball", "privacy": "auto",
+    "format": "table", "out": "auto", "figure": "auto", "constraint": "l2_ball", "privacy": "auto",
 }  # fmt: skip
 KEYS = (*DEFAULTS, "noise_scale", "radius")
 WHOLE = ("format", "out", "figure", "p", "constraint", "privacy", "radius")
@@ -73,8 +73,13 @@ def question(arguments: list[str]) -> Question:
         asks=asks,
         format=checks.choice("format", single["format"], schema.FORMATS),
         out=_out(single["out"], asks, arguments),
-        figure=checks.boolean("figure", single["figure"]),
+        figure=_figure(single["figure"], len(asks) > 1 or single["out"] != "auto"),
     )
+
+
+def _figure(given: Any, worth: bool) -> bool:
+    """``auto`` draws tables of several rows, and what was given a folder."""
+    return worth if given == "auto" else checks.boolean("figure", given)
 
 
 def _settings(request: Request) -> dict[str, tuple[Any, ...]]:
