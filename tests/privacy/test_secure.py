@@ -253,6 +253,17 @@ def test_a_record_over_the_norm_is_shortened_and_no_number_is_dropped(form):
     assert total == pytest.approx([-0.6 + 0.1, -0.8, 0.0, 0.0], abs=2 * grid.step)
 
 
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_record_that_is_no_number_gives_nothing(form, bad):
+    """Loaders refuse such rows; were one to come through, it must not move the sum."""
+    problem = small_problem(n=2, p=3, loss="linear")
+    make = sparse.csr_array if form == "csr" else np.ascontiguousarray
+    rows = np.array([[0.25, 0.0, 0.5], [bad, 0.5, 0.0]])
+    view = GridView(with_rows(problem, make(rows), np.ones(2)), Grid(-30))
+    assert view.gradient_sum(np.zeros((1, 3)))[0].tolist() == [-0.25, 0.0, -0.5]
+
+
 def test_neighbouring_sums_stay_within_the_event():
     """Records at the declared norm, opposite gradients: sums differ by no more than declared."""
     problem = small_problem(n=2, p=5, loss="linear")

@@ -167,3 +167,15 @@ def test_a_pickle_is_not_opened(tmp_path):
     np.savez(tmp_path / "p.npz", vertices=np.array([{}], dtype=object))
     with pytest.raises(InputError, match="pickled"):
         build("polytope", 2, path=str(tmp_path / "p.npz"))
+
+
+@pytest.mark.parametrize("far", [1e20, 1e100, 1e250, 1e300])
+def test_points_beyond_what_a_double_resolves_come_into_the_half_spaces(far):
+    """A step size out of all proportion must not lead to a gradient outside the set."""
+    rng = np.random.default_rng(4)
+    matrix = rng.standard_normal((60, 8))
+    c = build("polytope", 8, matrix=matrix.tolist(), offset=[1.0] * 60)
+    points = far * rng.standard_normal((20, 8))
+    found = c.project(points)
+    assert np.all(c.contains(found))
+    assert np.all(np.linalg.norm(found, axis=1) <= c.radius * (1 + 1e-9))
