@@ -5,13 +5,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test test-full audit lint bench wheel clean help
+# Experiments: `make leak`, `make bst14_table1 SIZE=full`; `make bst14` runs all of that paper.
+SIZE ?= small
+EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
+BST14 := leak $(filter bst14_%,$(EXPERIMENTS))
+
+.PHONY: run test test-full audit lint bench wheel clean help bst14 $(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
 	@echo 'make test       set up and run the whole default suite'
 	@echo 'make test-full  the slow and full-size statistical tests as well'
 	@echo 'make audit      attack every mechanism with fresh seeds'
+	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name'
 	@echo 'make lint       ruff, pyright, import rules'
 	@echo 'make bench      speed ratios, measured inside one run'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
@@ -38,6 +44,13 @@ test-full: $(VENV)/.dev
 
 audit: $(VENV)/.run
 	$(BIN)/dperm audit mechanism=all seed=fresh
+
+$(EXPERIMENTS): $(VENV)/.run
+	$(BIN)/dperm reproduce $@ size=$(SIZE)
+
+# each runs, whatever another one's verdict; the exit code is that of the whole
+bst14: $(VENV)/.run
+	@failed=0; for id in $(BST14); do $(BIN)/dperm reproduce $$id size=$(SIZE) || failed=1; done; exit $$failed
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -24,8 +24,10 @@ verbs
   describe    what is known of a problem before any budget is spent
   account     noise for a budget, budget for a noise scale; reads no data
   audit       attack the mechanisms from outside and check what they claim; reads no data
+  reproduce   run an experiment and judge what it claims: dperm reproduce bst14_accounting
   report      print the table of a finished study again and redraw its figures
-  list        what can be chosen: dperm list [dataset|loss|constraint|privacy|mechanism]
+  list        what can be chosen: dperm list [dataset|loss|constraint|privacy|mechanism|sampler|
+              experiment]
   data        the data sets: dperm data list | path NAME | fetch NAME | verify NAME
   warmup      compile the loops now instead of at first use
   completion  print the completion script: eval "$(dperm completion bash)"
@@ -56,7 +58,20 @@ control, a replay on random neighbours and the exact loss of its noise. Exit cod
 --quick takes fewer runs and asks for no tightness. Nothing is written but to out=. The columns
 are explained in docs/audit.md."""
 
-VERBS = ("run", "describe", "account", "audit", "report", "list", "data", "warmup", "completion")
+REPRODUCE_HELP = """\
+usage: dperm reproduce ID [size=small|full] [out=FOLDER] [format=table|json] [force=true]
+                       [--config-dir DIR]
+
+Runs the cells of an experiment (`dperm list experiment`), writes records, tables, figures and
+claims.json to out=outputs/ID and prints a verdict on everything it claims. Cells whose records
+exist are looked up. Exit code 1 when a cell failed, when a claim does not hold, or when one holds
+that is filed as failing; claims that are not judged at this size, or whose data are absent, do not
+change it. docs/experiments.md describes the files of an experiment."""
+
+VERBS = (
+    "run", "describe", "account", "audit", "reproduce", "report", "list", "data", "warmup",
+    "completion",
+)  # fmt: skip
 
 
 class Terminated(KeyboardInterrupt):
@@ -168,6 +183,15 @@ def _audit(arguments: list[str]) -> int:
     return audit(arguments)
 
 
+def _reproduce(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print(REPRODUCE_HELP)
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.reproduce import reproduce
+
+    return reproduce(arguments)
+
+
 def _report(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print("usage: dperm report FOLDER [format=table|json]\n\nReads the records in FOLDER "
@@ -182,7 +206,8 @@ def _list(arguments: list[str]) -> int:
     from dperm_cli.core.help import listing
 
     if _wants_help(arguments):
-        print("usage: dperm list [--config-dir DIR] [dataset|loss|constraint|privacy|mechanism]")
+        print("usage: dperm list [--config-dir DIR] "
+              "[dataset|loss|constraint|privacy|mechanism|sampler|experiment]")  # fmt: skip
         return EXIT_OK
     print(listing(arguments))
     return EXIT_OK

@@ -1,11 +1,13 @@
 """From the error rates of an attack to a lower bound on epsilon.
 
-``Rates`` are confidence bounds. Three arguments turn them into an epsilon (``Argument``):
+``Rates`` are confidence bounds. Four arguments turn them into an epsilon (``Argument``):
 
 ``threshold``: TPR <= e^epsilon FPR + delta, whatever the law.
 ``gaussian``: mu >= z(TPR) - z(FPR) for mu-GDP outputs, and epsilon at delta from mu.
 ``profile``: the events claim a delta at every epsilon', and TPR <= e^epsilon' FPR + delta(epsilon')
 must hold at each. The bound is the epsilon of the smallest noise scale that the rates contradict.
+``interval``: epsilon >= a - a', for outputs on an interval whose densities fall as exp(-a u) and as
+exp(-a' u) from one end to the other; each exponent follows from the chance of one end's part.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ _SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)  # epsilon' of a profile, over th
 _LOUDER = math.log(1.3)  # a profile is also looked up with 1.3 times the noise
 _WIDEST = 6.0  # and its noise is sought between e^-6 and e^6 times what was planned
 _NEAR = 4e-3  # to this relative precision
+_STEEPEST = 1e4
+_END = 1.5  # a density exp(-a u) is best known from its mass below 1.5 / a
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,18 @@ class Argument(Protocol):
         """The epsilon that these rates prove."""
         ...
 
+    @property
+    def attack(self) -> tuple[float, bool, bool] | None:
+        """(threshold, swap, below) where these are fixed; None where runs have to choose them."""
+        ...
+
 
 def argument(kind: str, events: Sequence[Event], claim: float, delta: float, relation: str):
     """The ``Argument`` of this kind for events that claim (claim, delta)."""
     if kind == "profile":
         return Profile(tuple(events), claim, delta, relation)
+    if kind == "interval":
+        return IntervalOutputs(min(0.5, _END / claim))
     return GaussianOutputs(delta) if kind == "gaussian" else AnyOutputs(delta)
 
 
@@ -75,6 +86,7 @@ class AnyOutputs:
     """epsilon >= ln((TPR - delta) / FPR)."""
 
     delta: float
+    attack: None = None
 
     def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(true - self.delta, 1e-300) / np.maximum(false, 1e-300))
@@ -88,6 +100,7 @@ class GaussianOutputs:
     """mu >= z(TPR) - z(FPR)."""
 
     delta: float
+    attack: None = None
 
     def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
         return ndtri(true) - ndtri(false)
@@ -100,6 +113,43 @@ class GaussianOutputs:
 
 
 @dataclass(frozen=True)
+class IntervalOutputs:
+    """epsilon >= a - a' for densities prop. to exp(-a u), exp(-a' u) on 0 <= u <= 1.
+
+    The first data set's falls more steeply, and u <= ``cut`` tells them apart.
+    """
+
+    cut: float
+
+    @property
+    def attack(self) -> tuple[float, bool, bool]:
+        return self.cut, True, True
+
+    def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
+        return _steepness(true, self.cut) - _steepness(false, self.cut)
+
+    def epsilon(self, rates: Rates) -> float:
+        return max(0.0, float(self.promise(np.asarray(rates.false), np.asarray(rates.true))))
+
+
+def _steepness(rate: np.ndarray, cut: float) -> np.ndarray:
+    """a with (1 - exp(-a cut)) / (1 - exp(-a)) = rate, elementwise, by bisection.
+
+    The chance that u <= cut rises with a, from 0 to 1.
+    """
+    low, high = np.full(np.shape(rate), -_STEEPEST), np.full(np.shape(rate), _STEEPEST)
+    for _ in range(100):
+        a = 0.5 * (low + high)
+        # of -a: mirrored, so that no exponential overflows
+        size = np.maximum(np.abs(a), 1e-12)
+        part = np.where(a >= 0.0, np.expm1(-size * cut), np.exp(-size * (1.0 - cut)) * np.expm1(
+            -size * cut))  # fmt: skip
+        less = part / np.expm1(-size) < rate
+        low, high = np.where(less, a, low), np.where(less, high, a)
+    return 0.5 * (low + high)
+
+
+@dataclass(frozen=True)
 class Profile:
     """What the events claim at every epsilon', with more or less noise than was planned."""
 
@@ -107,6 +157,7 @@ class Profile:
     claim: float
     delta: float
     relation: str
+    attack: None = None
 
     @cached_property
     def table(self) -> np.ndarray:

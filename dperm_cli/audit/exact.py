@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from dperm_cli.audit import objective_loss
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accountant import account, delta_of
 from dperm_cli.privacy.events import (
@@ -23,7 +25,9 @@ from dperm_cli.privacy.events import (
     GammaNorm,
     Gaussian,
     Laplace,
+    PerturbedObjective,
     SampledGaussian,
+    alone,
 )
 
 Energy = Callable[[np.ndarray], np.ndarray]
@@ -77,12 +81,16 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
     Gaussian events: delta at epsilon by quadrature, over the claimed delta. Sampled ones: of one of
     the steps, over what the accountant has for one. Laplace and Gamma-norm: the log-density
     ratio, maximised over places and shifts in one and two dimensions, over epsilon. Exponential
-    mechanism: of linear losses on an interval. Other events raise ``Unsupported``.
+    mechanism: of linear losses on an interval. Objective perturbation: ``objective_loss.share``.
+    Other events raise ``Unsupported``.
     """
+    event = alone(event)
     if isinstance(event, Gaussian):
         return _gaussian(event, epsilon, relation) / delta
     if isinstance(event, SampledGaussian):
         return _sampled(event, epsilon, delta, relation)
+    if isinstance(event, PerturbedObjective):
+        return objective_loss.share(event, epsilon, relation)
     if isinstance(event, Exponential):
         return event.count * linear_exponential(event, relation) / epsilon
     if isinstance(event, Laplace | GammaNorm):
@@ -90,6 +98,45 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
         shift = event.sensitivity(relation) / event.scale
         return event.count * _shifted(energy, shift) / epsilon
     raise Unsupported(f"no exact loss is known for {type(event).__name__}")
+
+
+def plan_loss(
+    events: Sequence[Event], epsilon: float, delta: float, relation: str
+) -> tuple[float, float] | None:
+    """(largest, smallest) of what the parts of a plan really spend over their claims.
+
+    Gaussian events are one of the root of their summed squares, and pure ones add up: both are
+    held to the whole ``epsilon``. In a plan of both kinds, or of a pure event at ``delta`` > 0,
+    each event is held to what is accounted for it alone. None where no density is known.
+    """
+    noisy: list[Any] = [event for event in map(alone, events) if _known(event)]
+    noisy = [event for event in noisy if event.sensitivity(relation) > 0.0]
+    if len(noisy) > 1 and all(isinstance(event, Gaussian) for event in noisy):
+        squares = (e.count * (e.sensitivity(relation) / e.scale) ** 2 for e in noisy)
+        mu = math.sqrt(math.fsum(squares))
+        record = mu / 2.0 if relation == "replace_one" else mu
+        noisy = [Gaussian(1.0, record)]
+    if len(noisy) > 1 and all(_pure(event) for event in noisy):
+        whole = math.fsum(noise_loss(event, epsilon, delta, relation) for event in noisy)
+        return whole, whole
+    found = []
+    for event in noisy:
+        own, pure = epsilon, _pure(event)
+        # at delta > 0 a claim may lie below the largest log ratio, which is a pure epsilon
+        if len(noisy) > 1 or (pure and delta > 0.0):
+            own = account((event,), delta=0.0 if pure else delta, relation=relation).epsilon
+        found.append(noise_loss(event, own, delta, relation))
+    return (max(found), min(found)) if found else None
+
+
+def _known(event: Event) -> bool:
+    known = Gaussian | SampledGaussian | PerturbedObjective | Exponential | Laplace | GammaNorm
+    return isinstance(event, known)
+
+
+def _pure(event: Event) -> bool:
+    gamma = isinstance(event, PerturbedObjective) and event.noise == "gamma_norm"
+    return gamma or isinstance(event, Exponential | Laplace | GammaNorm)
 
 
 def linear_exponential(event: Exponential, relation: str, records: int = 1000) -> float:

@@ -9,7 +9,7 @@ from dperm_cli.audit import exact, statistical
 from dperm_cli.audit.neighbours import search
 from dperm_cli.audit.replay import Replay, replay
 from dperm_cli.audit.statistical import Finding
-from dperm_cli.core.errors import DpermError, Unsupported
+from dperm_cli.core.errors import DpermError
 from dperm_cli.privacy.budget import Budget
 
 ROUNDS = 200  # random neighbours of a mechanism
@@ -63,12 +63,13 @@ def examine(
         finding = statistical.attack(adversary, budget, seed=seed, quick=quick)
         pair = replay(adversary.mechanism, plan, adversary.first, adversary.second, seed)
         replayed = _joined(pair, search((mechanism, adversary.mechanism), budget, rounds, seed))
-        loss = _exact(plan.events, plan.guarantee.epsilon, budget)
+        claim = plan.guarantee.epsilon
+        loss = exact.plan_loss(plan.events, claim, budget.delta, budget.relation)
     except DpermError as error:
         # the gate or the accountant refused what the mechanism does
         return _refused(name, budget, str(error))
     return Verdict(
-        name, budget, finding, replayed, loss,
+        name, budget, finding, replayed, None if loss is None else loss[0],
         (*finding.faults, *replayed.faults[:3], *_exact_faults(loss)),
     )  # fmt: skip
 
@@ -79,24 +80,14 @@ def _joined(pair: Replay, others: Replay) -> Replay:
     )
 
 
-def _exact(events: Any, claim: float, budget: Budget) -> float | None:
-    """The worst event's exact loss over its claim; a plan of several only has to cover each."""
-    found = []
-    for event in events:
-        try:
-            found.append(exact.noise_loss(event, claim, budget.delta, budget.relation))
-        except Unsupported:
-            continue
-    return max(found) if found else None
-
-
-def _exact_faults(loss: float | None) -> tuple[str, ...]:
+def _exact_faults(loss: tuple[float, float] | None) -> tuple[str, ...]:
     if loss is None:
         return ()
-    if not loss <= 1.0 + exact.WITHIN:
-        return (f"the exact loss is {loss:.6g} times the claim",)
-    if not loss >= exact.POWER:
-        return (f"the exact loss is only {loss:.3g} of the claim: the search has no power",)
+    worst, least = loss
+    if not worst <= 1.0 + exact.WITHIN:
+        return (f"the exact loss is {worst:.6g} times the claim",)
+    if not least >= exact.POWER:
+        return (f"the exact loss is only {least:.3g} of the claim: the search has no power",)
     return ()
 
 

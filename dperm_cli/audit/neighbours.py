@@ -19,6 +19,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
+SETS = ("l2_ball", "l1_ball")  # the second where a mechanism knows nothing of the first
 LOSSES = ("logistic", "hinge", "squared", "absolute")
 STEPS = 12  # of a mechanism that has steps: the gate sees every one of them
 LOUD = 100.0  # times the epsilon: hardly any noise
@@ -32,10 +33,20 @@ def search(candidates: Sequence[Any], budget: Budget, rounds: int, seed: int = 0
     for its loss, every other four with next to no noise: a choice that follows the records is
     then not drowned. Losses that none supports are left out; none supported is a fault.
     """
+    for shape in SETS:
+        found = _search(candidates, budget, rounds, seed, shape)
+        if found.calls:
+            return found
+    return dataclasses.replace(found, faults=("no loss is supported: nothing was replayed",))
+
+
+def _search(
+    candidates: Sequence[Any], budget: Budget, rounds: int, seed: int, shape: str
+) -> Replay:
     levels = (budget, dataclasses.replace(budget, epsilon=LOUD * budget.epsilon))
     plans: dict[tuple[str, bool], tuple[Any, Plan] | None] = {}
     worst, calls, faults = 0.0, 0, []
-    for first, second, number in pairs(budget.relation, rounds, seed):
+    for first, second, number in pairs(budget.relation, rounds, seed, shape):
         if first.spec() != second.spec():
             faults.append("the public facts follow the records")
         key = first.loss.name, bool(number // len(LOSSES) % 2)
@@ -47,26 +58,35 @@ def search(candidates: Sequence[Any], budget: Budget, rounds: int, seed: int = 0
         found = replay(*chosen, first, second, number)
         worst, calls = max(worst, found.worst), calls + found.calls
         faults += found.faults
-    if not calls:
-        faults.append("no loss is supported: nothing was replayed")
     return Replay(calls, worst, tuple(dict.fromkeys(faults)))
 
 
 def _planned(candidates: Sequence[Any], problem: Problem, budget: Budget):
     for mechanism in candidates:
-        if any(field.name == "steps" for field in dataclasses.fields(mechanism)):
-            mechanism = dataclasses.replace(mechanism, steps=STEPS)
+        mechanism = shortened(mechanism, STEPS)
         with contextlib.suppress(Unsupported):
             return mechanism, mechanism.plan(problem.spec(), budget)
     return None
 
 
-def pairs(relation: str, rounds: int, seed: int) -> Iterator[tuple[Problem, Problem, int]]:
+def shortened(mechanism: Any, steps: int) -> Any:
+    """The mechanism with so many steps, or the one inside it; as it is where it has none."""
+    names = {field.name for field in dataclasses.fields(mechanism)}
+    if "steps" in names:
+        return dataclasses.replace(mechanism, steps=steps)
+    if "inner" in names:
+        return dataclasses.replace(mechanism, inner=shortened(mechanism.inner, steps))
+    return mechanism
+
+
+def pairs(
+    relation: str, rounds: int, seed: int, shape: str = SETS[0]
+) -> Iterator[tuple[Problem, Problem, int]]:
     """Random neighbours, numbered: dense and sparse, all ``LOSSES`` in turn."""
     rng = generator(seed_sequence(seed, "audit", "neighbours", relation))
     for number in range(rounds):
         loss = LOSSES[number % len(LOSSES)]
-        first = _random(rng, loss, sparse_rows=number % 3 == 2)
+        first = _random(rng, loss, shape, sparse_rows=number % 3 == 2)
         index = int(rng.integers(_N))
         row, target = _unit_rows(rng, 1)[0], float(rng.choice([-1.0, 1.0]))
         if relation == "add_remove":
@@ -76,13 +96,13 @@ def pairs(relation: str, rounds: int, seed: int) -> Iterator[tuple[Problem, Prob
         yield first, neighbour(first, index, row, target), number
 
 
-def _random(rng: np.random.Generator, loss: str, sparse_rows: bool) -> Problem:
+def _random(rng: np.random.Generator, loss: str, shape: str, sparse_rows: bool) -> Problem:
     x, y = _unit_rows(rng, _N), rng.choice([-1.0, 1.0], _N)
     task = registry.load("loss", loss).tasks[0]
     rows = sparse.csr_array(np.where(np.abs(x) > 0.3, x, 0.0)) if sparse_rows else x
     data = Data("random", task, rows, y, row_bound=1.0, target_bound=1.0, fingerprint="random")
-    ball = registry.load("constraint", "l2_ball")(1.5, _P)
-    return Problem(data, registry.load("loss", loss)(), ball, ridge=0.1)
+    body = registry.load("constraint", shape)(1.5, _P)
+    return Problem(data, registry.load("loss", loss)(), body, ridge=0.1)
 
 
 def _unit_rows(rng: np.random.Generator, count: int) -> np.ndarray:

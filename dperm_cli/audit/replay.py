@@ -4,7 +4,8 @@ A mechanism is run on a data set with a tape on its gate. Its outputs are then f
 again on a neighbouring data set, receiving the same noisy values and the same batches: every
 call must come in the same order with the same shapes, scales and sensitivities, and no value
 may differ by more than the declared sensitivity, and the outputs must be equal. Every stream must
-be an event of the plan. The audit runs the plain loops: that a mechanism's compiled loops give the
+be an event of the plan. No value passes with a sampler's draw: there the potentials of the two runs
+are compared (``_laws``). The audit runs the plain loops: that a mechanism's compiled loops give the
 same bytes is a test of the contract suite, and that a claim holds for data sets that were not
 tried is the business of the proof pages.
 """
@@ -17,9 +18,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.audit._laws import Watched, moved
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
 from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.events import Exponential
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
@@ -36,13 +39,15 @@ class Call:
     facts: tuple[Any, ...]
     value: np.ndarray | None
     drawn: np.ndarray
+    looks: list[Any] = field(default_factory=list)
 
 
 @dataclass
 class Recorder:
-    """The tape of the first run."""
+    """The tape of the first run; ``seen`` is what a ``Watched`` view notes."""
 
     calls: list[Call] = field(default_factory=list)
+    seen: list[Any] = field(default_factory=list)
 
     def noise(self, value, scale, sensitivity, drawn):
         return self._value("noise", value, scale, sensitivity, drawn)
@@ -58,22 +63,39 @@ class Recorder:
         return drawn
 
     def law(self, exponent, oscillation, drawn):
-        self.calls.append(Call("law", (exponent, oscillation), None, np.array(drawn)))
+        self.calls.append(
+            Call("law", (exponent, oscillation), None, np.array(drawn), self._looks())
+        )
         return drawn
+
+    def _looks(self) -> list[Any]:
+        looks = list(self.seen)
+        self.seen.clear()
+        return looks
+
+    def disjoint(self, value, scale, sensitivity, drawn, new):
+        return self._value("disjoint", value, scale, sensitivity, drawn)
 
     def _value(self, kind, value, scale, sensitivity, drawn):
         facts = (float(scale), float(sensitivity), value.shape)
+        self.seen.clear()  # what was looked at for this value is no law's business
         self.calls.append(Call(kind, facts, np.array(value), np.array(drawn)))
         return drawn
 
 
 @dataclass
 class Player:
-    """The tape of the second run: hands back what was drawn and compares."""
+    """The tape of the second run: hands back what was drawn and compares.
+
+    ``exponents`` are those of the plan's exponential mechanisms.
+    """
 
     calls: list[Call]
+    exponents: tuple[float, ...] = ()
+    seen: list[Any] = field(default_factory=list)
     position: int = 0
     worst: float = 0.0
+    moved: float = 0.0
     faults: list[str] = field(default_factory=list)
 
     def noise(self, value, scale, sensitivity, drawn):
@@ -91,21 +113,38 @@ class Player:
 
     def law(self, exponent, oscillation, drawn):
         call = self._next("law", (exponent, oscillation))
-        return drawn if call is None else call.drawn
+        looks = list(self.seen)
+        self.seen.clear()
+        if call is None:
+            return drawn
+        plain = exponent in self.exponents
+        self._judge(moved(call.looks, looks, exponent, oscillation, plain))
+        return call.drawn
+
+    def disjoint(self, value, scale, sensitivity, drawn, new):
+        """The moves of all batches of a pass count together."""
+        self.moved = 0.0 if new else self.moved
+        return self._value("disjoint", 2, value, scale, sensitivity, drawn)
 
     def _value(self, kind, norm, value, scale, sensitivity, drawn):
         """``norm`` is that of the sensitivity of this kind of noise."""
+        self.seen.clear()
         call = self._next(kind, (float(scale), float(sensitivity), value.shape))
         if call is None or call.value is None:
             return drawn
         moved = np.atleast_2d(value - call.value)
         distance = float(np.max(np.linalg.norm(moved, ord=norm, axis=-1)))
         ratio = distance / sensitivity if sensitivity > 0 else float("inf")
+        if kind == "disjoint":
+            ratio = self.moved = self.moved + ratio
+        self._judge(ratio)
+        return call.drawn
+
+    def _judge(self, ratio: float) -> None:
         # written so that a nan distance is a fault
         if not ratio <= 1.0 + TOLERANCE:
             self.faults.append(f"call {self.position}: moved by {ratio:.6g} sensitivities")
         self.worst = max(self.worst, ratio if ratio == ratio else float("inf"))
-        return call.drawn
 
     def _next(self, kind: str, facts: tuple[Any, ...]) -> Call | None:
         if self.position >= len(self.calls):
@@ -140,9 +179,12 @@ def replay(
     recorder = Recorder()
     seeds = [seed_sequence(seed, "replay", trial) for trial in range(TRIALS)]
     allowed = (plan.events, plan.guarantee.relation)
-    out = mechanism.release(CentralView(first), plan, Gate(seeds, recorder, allowed))
-    player = Player(recorder.calls)
-    again = mechanism.release(CentralView(second), plan, Gate(seeds, player, allowed))
+    view: CentralView = Watched(first, recorder.seen)
+    out = mechanism.release(view, plan, Gate(seeds, recorder, allowed))
+    exponents = tuple(e.exponent for e in plan.events if isinstance(e, Exponential))
+    player = Player(recorder.calls, exponents)
+    view = Watched(second, player.seen)
+    again = mechanism.release(view, plan, Gate(seeds, player, allowed))
     faults = list(player.faults)
     if player.position != len(recorder.calls):
         faults.append(f"{player.position} calls where the first run had {len(recorder.calls)}")

@@ -34,7 +34,9 @@ from dperm_cli.problem.problem import Problem
 
 CONTROL, QUICK_CONTROL = 0.5, 1.0  # epsilon from which half the noise must be noticed
 FLOOR = (1.0, 30.0)  # epsilons at which a floor is asked for: beyond, the runs are too few
-RUNS = {"gaussian": 300_000, "profile": 60_000, "threshold": 100_000}  # on each side
+RUNS = {  # on each side
+    "gaussian": 300_000, "profile": 60_000, "threshold": 100_000, "interval": 40_000,
+}  # fmt: skip
 QUICK = 4  # --quick makes this many times fewer
 CHUNK = 10_000
 _THRESHOLDS = 400
@@ -143,6 +145,8 @@ def lower_bound(
     ]
     if not all(np.all(np.isfinite(score)) for score in scores):
         return math.inf
+    if how.attack is not None:
+        return how.epsilon(rates_of(scores[0], scores[1], *how.attack))
     half = runs // 2
     chosen = choose(scores[0][:half], scores[1][:half], how)
     return how.epsilon(rates_of(scores[0][half:], scores[1][half:], *chosen))

@@ -2,24 +2,77 @@
 
 from __future__ import annotations
 
-from dperm_cli.bounds._bound import Bound, Setting
-from dperm_cli.bounds.bst14 import BOUNDS as BST14
+import math
+from typing import Any
 
-ALL: tuple[Bound, ...] = BST14
+import numpy as np
+
+from dperm_cli.bounds import (
+    bst14,
+    bst14_combined,
+    bst14_lemmas,
+    bst14_lower,
+    bst14_population,
+    bst14_upper,
+    one_pass,
+    ttz14,
+)
+from dperm_cli.bounds._bound import Bound, Setting, span
+
+ALL: tuple[Bound, ...] = (
+    *bst14.BOUNDS,
+    *bst14_upper.BOUNDS,
+    *bst14_combined.BOUNDS,
+    *bst14_lower.BOUNDS,
+    *bst14_lemmas.BOUNDS,
+    *bst14_population.BOUNDS,
+    *one_pass.BOUNDS,
+    *ttz14.BOUNDS,
+)
+
+
+RANGE = "range of the objective"  # what bounds the risk where a theorem's bound is more
 
 
 def best(at: Setting) -> dict[str, object]:
     """The record's bound columns: smallest upper and largest lower bound of each sort.
 
     Explicit bounds fill ``bound_*``; bounds whose constant is open fill ``order_*`` with the
-    constant taken as one, for figures that fit it and say so.
+    constant taken as one, for figures that fit it and say so. An explicit upper bound is never more
+    than the range of the objective. Bounds on other quantities than the empirical excess risk do
+    not count. ``bound_factor`` is the explicit upper bound over the explicit lower one: within it
+    the mechanism's worst case lies of what any mechanism with the same guarantee can promise for
+    losses as Lipschitz as these, since the lower bounds are about linear ones.
     """
     row: dict[str, object] = {}
     for kind, pick in (("upper", min), ("lower", max)):
         for constant, prefix in (("explicit", "bound"), ("order", "order")):
             fitting = [b for b in ALL if b.kind == kind and b.constant == constant]
-            values = [(b.value(at), b.id) for b in fitting if b.applies(at) is None]
+            values = [found for b in fitting if (found := _value(b, at)) is not None]
             if values:
                 row[f"{prefix}_{kind}"], row[f"{prefix}_{kind}_id"] = pick(values)
     row["bound_constant"] = "explicit" if "bound_upper" in row else "none"
-    return row
+    factor = _ratio(row.get("bound_upper"), row.get("bound_lower"))
+    return row if factor is None else row | {"bound_factor": factor}
+
+
+def _ratio(upper: Any, lower: Any) -> float | None:
+    """upper / lower where both are there and a float holds it."""
+    if upper is None or not lower:
+        return None
+    found = upper / lower
+    return found if math.isfinite(found) else None
+
+
+def _value(bound: Bound, at: Setting) -> tuple[float, str] | None:
+    """A bound on the excess risk and its id; None where it says nothing that a float can hold."""
+    if bound.quantity != "excess_risk" or bound.applies(at) is not None:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            value = bound.value(at)
+    except (OverflowError, ZeroDivisionError):
+        return None
+    if (bound.kind, bound.constant) == ("upper", "explicit") and value > span(at):
+        return span(at), RANGE
+    return (value, bound.id) if math.isfinite(value) else None

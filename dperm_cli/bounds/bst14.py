@@ -1,28 +1,31 @@
-"""Risk bounds for noisy gradient descent [BST14, Sections 2 and 5], and what sharpens them.
+"""Risk bounds for noisy gradient descent [BST14, Section 2], and what sharpens them.
 
 Risks are sums over records. |C| is the diameter, L one record's Lipschitz constant, Delta one
-record's strong convexity.
+record's strong convexity. The other sections: ``bst14_upper``, ``bst14_lower``,
+``bst14_population``, ``bst14_lemmas``, ``bst14_table1``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
-from dperm_cli.bounds._bound import Bound, Setting
+from dperm_cli.bounds._bound import Bound, Setting, first
+from dperm_cli.bounds.bst14_lower import ApproxLowerOrder as ApproxLowerOrder
+from dperm_cli.bounds.bst14_lower import TwoPointLower as TwoPointLower
 
 
 class NoisySgdOrder:
     """[BST14, Thm 2.4, part 1]: Lipschitz losses, one-record steps, T = n^2."""
 
-    id: ClassVar[str] = "BST14 Thm 2.4(1)"
-    paper: ClassVar[str] = "BST14"
-    statement: ClassVar[str] = "L |C| ln^{3/2}(n/delta) sqrt(p ln(1/delta)) / epsilon"
-    kind: ClassVar[str] = "upper"
-    constant: ClassVar[str] = "order"
+    id: str = "BST14 Thm 2.4(1)"
+    paper: str = "BST14"
+    statement: str = "L |C| ln^{3/2}(n/delta) sqrt(p ln(1/delta)) / epsilon"
+    kind: str = "upper"
+    constant: str = "order"
+    quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return _noisy_sgd(at, "convex")
+        return first(_noisy_sgd(at, "convex"), _passes(at))
 
     def value(self, at: Setting) -> float:
         spec, budget = at.spec, at.budget
@@ -34,14 +37,15 @@ class NoisySgdOrder:
 class NoisySgdStronglyConvexOrder:
     """[BST14, Thm 2.4, part 2]: Lipschitz and strongly convex losses."""
 
-    id: ClassVar[str] = "BST14 Thm 2.4(2)"
-    paper: ClassVar[str] = "BST14"
-    statement: ClassVar[str] = "L^2 ln^2(n/delta) p ln(1/delta) / (n Delta epsilon^2)"
-    kind: ClassVar[str] = "upper"
-    constant: ClassVar[str] = "order"
+    id: str = "BST14 Thm 2.4(2)"
+    paper: str = "BST14"
+    statement: str = "L^2 ln^2(n/delta) p ln(1/delta) / (n Delta epsilon^2)"
+    kind: str = "upper"
+    constant: str = "order"
+    quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return _noisy_sgd(at, "strongly_convex")
+        return first(_noisy_sgd(at, "strongly_convex"), _passes(at))
 
     def value(self, at: Setting) -> float:
         spec, budget = at.spec, at.budget
@@ -54,27 +58,61 @@ class NoisySgdConvex:
     """The bound behind [BST14, Thm 2.4, part 1], with its constant.
 
     Steps c / sqrt(t) with c = |C| / G and E |G_t|^2 <= G^2 give, N = T + 1 iterates after T steps,
-    for the last iterate at most (3/2) |C| G (2 + ln N) / sqrt(N), and for the average of the
-    T that follow a step (3/2) |C| G sqrt(N) / T; the proof is in docs/proofs/noisy_sgd.md.
+    for the last iterate at most (3/2) |C| G (2 + ln N) / sqrt(N), for the average of the T that
+    follow a step (3/2) |C| G sqrt(N) / T, and for that of theta_s .. theta_N at most
+    (|C| G / 2) (3 sqrt(N) - 2 sqrt(s - 1)) / (N - s + 1); the proof is in docs/proofs/noisy_sgd.md.
     """
 
-    id: ClassVar[str] = "noisy_sgd Thm 1"
-    paper: ClassVar[str] = "BST14"
-    statement: ClassVar[str] = "(3/2) |C| G (2 + ln N) / sqrt(N), N = T + 1"
-    kind: ClassVar[str] = "upper"
-    constant: ClassVar[str] = "explicit"
+    id: str = "noisy_sgd Thm 1"
+    paper: str = "BST14"
+    statement: str = "(3/2) |C| G (2 + ln N) / sqrt(N), N = T + 1"
+    kind: str = "upper"
+    constant: str = "explicit"
+    quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        if at.settings.get("output") == "suffix_average":
-            return "is stated for the last iterate and for the average"
         return _noisy_sgd(at, "convex")
 
     def value(self, at: Setting) -> float:
-        scale = 1.5 * at.spec.constraint.diameter * at.settings["gradient_bound"]
+        scale = at.spec.constraint.diameter * at.settings["gradient_bound"]
         iterates = at.steps + 1
         if at.settings["output"] == "average":
-            return scale * math.sqrt(iterates) / at.steps
-        return scale * (2.0 + math.log(iterates)) / math.sqrt(iterates)
+            return 1.5 * scale * math.sqrt(iterates) / at.steps
+        if at.settings["output"] == "suffix_average":
+            start = suffix_start(at.steps)
+            roots = 3.0 * math.sqrt(iterates) - 2.0 * math.sqrt(start - 1)
+            return scale / 2.0 * roots / (iterates - start + 1)
+        return 1.5 * scale * (2.0 + math.log(iterates)) / math.sqrt(iterates)
+
+
+class NoisySgdStronglyConvex:
+    """The bound behind [BST14, Thm 2.4, part 2], with its constant.
+
+    Steps 1 / (n Delta t) and E |G_t|^2 <= G^2 give, N = T + 1 iterates, for the last one at most
+    G^2 (2 H_N + 1) / (2 n Delta N) with H_N = 1 + 1/2 + .. + 1/N, and for the average of
+    theta_s .. theta_N, s >= 2, G^2 (1 + H_N - H_{s-1}) / (2 n Delta (N - s + 1)); the proof is in
+    docs/proofs/noisy_sgd.md.
+    """
+
+    id: str = "noisy_sgd Thm 2"
+    paper: str = "BST14"
+    statement: str = "G^2 (2 H_N + 1) / (2 n Delta N), N = T + 1"
+    kind: str = "upper"
+    constant: str = "explicit"
+    quantity: str = "excess_risk"
+
+    def applies(self, at: Setting) -> str | None:
+        return _noisy_sgd(at, "strongly_convex")
+
+    def value(self, at: Setting) -> float:
+        curvature = at.spec.n * at.spec.strong_convexity
+        scale = at.settings["gradient_bound"] ** 2 / (2.0 * curvature)
+        iterates = at.steps + 1
+        if at.settings["output"] == "last":
+            return scale * (2.0 * harmonic(iterates) + 1.0) / iterates
+        start = 2 if at.settings["output"] == "average" else suffix_start(at.steps)
+        total = 1.0 + harmonic(iterates) - harmonic(start - 1)
+        return scale * total / (iterates - start + 1)
 
 
 class NoisyGdConstantStep:
@@ -83,11 +121,12 @@ class NoisyGdConstantStep:
     D^2 / (2 eta T) + eta G^2 / 2 with G^2 = n^2 L^2 + p sigma^2 (docs/proofs/noisy_gd.md, Thm 2).
     """
 
-    id: ClassVar[str] = "noisy_gd Thm 2"
-    paper: ClassVar[str] = "dperm"
-    statement: ClassVar[str] = "|C|^2 / (2 eta T) + eta (n^2 L^2 + p sigma^2) / 2"
-    kind: ClassVar[str] = "upper"
-    constant: ClassVar[str] = "explicit"
+    id: str = "noisy_gd Thm 2"
+    paper: str = "dperm"
+    statement: str = "|C|^2 / (2 eta T) + eta (n^2 L^2 + p sigma^2) / 2"
+    kind: str = "upper"
+    constant: str = "explicit"
+    quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
         if at.mechanism != "noisy_gd":
@@ -102,67 +141,32 @@ class NoisyGdConstantStep:
         return spec.constraint.diameter**2 / (2 * eta * at.steps) + eta * moment / 2
 
 
-class ApproxLowerOrder:
-    """[BST14, Thm 5.3]: every (epsilon, delta) mechanism, on its worst data set."""
-
-    id: ClassVar[str] = "BST14 Thm 5.3"
-    paper: ClassVar[str] = "BST14"
-    statement: ClassVar[str] = "L |C| min(n, sqrt(p) / epsilon)"
-    kind: ClassVar[str] = "lower"
-    constant: ClassVar[str] = "order"
-
-    def applies(self, at: Setting) -> str | None:
-        if not at.spec.regulariser.vanishes:
-            return "is for losses without a regulariser"
-        return None if at.kind == "approx" else "is for (epsilon, delta) guarantees"
-
-    def value(self, at: Setting) -> float:
-        spec = at.spec
-        scale = spec.lipschitz * spec.constraint.least_diameter
-        return scale * min(spec.n, math.sqrt(spec.p) / at.budget.epsilon)
-
-
-class TwoPointLower:
-    """Group privacy on two linear data sets that differ in k records (any p, any mechanism).
-
-    With k records equal to +d or to -d and the rest neutral, the two minimisers lie at the
-    ends of a diameter, and the outputs' total variation distance is at most
-    (e^{k eps} - 1 + 2 delta_k) / (e^{k eps} + 1): some data set has expected excess risk at
-    least k L |C| (1 - TV) / 2. The best k is taken; the proof is in docs/proofs/noisy_sgd.md.
-    """
-
-    id: ClassVar[str] = "two-point"
-    paper: ClassVar[str] = "dperm"
-    statement: ClassVar[str] = "max over k of k L |C| (1 - TV_k) / 2"
-    kind: ClassVar[str] = "lower"
-    constant: ClassVar[str] = "explicit"
-
-    def applies(self, at: Setting) -> str | None:
-        if not at.spec.regulariser.vanishes:
-            return "is for losses without a regulariser"
-        return None
-
-    def value(self, at: Setting) -> float:
-        spec, budget = at.spec, at.budget
-        # replacing a record is a removal and an addition
-        step = 1 if budget.relation == "replace_one" else 2
-        # k (1 - TV_k) falls once k epsilon is past about 1.3, and grows until then
-        last = min(spec.n, max(1, math.ceil(2.0 / (budget.epsilon * step))))
-        best = max(
-            k * (1.0 - _total_variation(k * step, budget.epsilon, budget.delta))
-            for k in _candidates(last)
-        )
-        return max(0.0, best) * spec.lipschitz * spec.constraint.least_diameter / 2.0
-
-
 BOUNDS: tuple[Bound, ...] = (
     NoisySgdConvex(),
+    NoisySgdStronglyConvex(),
     NoisySgdOrder(),
     NoisySgdStronglyConvexOrder(),
     NoisyGdConstantStep(),
-    ApproxLowerOrder(),
-    TwoPointLower(),
 )
+
+
+def suffix_start(steps: int) -> int:
+    """s of the average of theta_s .. theta_{T+1}, those after the last half of T steps."""
+    return steps // 2 + 2
+
+
+def harmonic(count: int) -> float:
+    """1 + 1/2 + .. + 1/count, an upper bound within 1 / (120 count^4) of it above 20 terms."""
+    if count <= 20:
+        return math.fsum(1.0 / k for k in range(1, count + 1))
+    euler = 0.57721566490153287
+    return (
+        math.log(count)
+        + euler
+        + 1.0 / (2 * count)
+        - 1.0 / (12 * count**2)
+        + (1.0 / (120 * count**4))
+    )
 
 
 def _noisy_sgd(at: Setting, rate: str) -> str | None:
@@ -173,14 +177,7 @@ def _noisy_sgd(at: Setting, rate: str) -> str | None:
     return None
 
 
-def _total_variation(k: int, epsilon: float, delta: float) -> float:
-    """Total variation distance allowed by (epsilon, delta) over k changes of one record."""
-    power = k * epsilon
-    if power > 700:
-        return 1.0
-    group = delta * math.expm1(power) / math.expm1(epsilon) if delta else 0.0
-    return min(1.0, (math.expm1(power) + 2.0 * group) / (math.exp(power) + 1.0))
-
-
-def _candidates(last: int) -> range:
-    return range(1, last + 1) if last <= 4096 else range(1, last + 1, last // 2048)
+def _passes(at: Setting) -> str | None:
+    """The theorem's T: n^2 records drawn in all."""
+    enough = at.steps * at.settings.get("batch", 1) >= at.spec.n**2
+    return None if enough else "is for n^2 steps of one record"

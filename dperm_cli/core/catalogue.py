@@ -14,7 +14,8 @@ ACCOUNT_KEYS = (
     "mechanism", "calibration", "n", "epsilon", "noise_scale", "delta", "L", "radius", "p", "ridge",
     "lasso", "smoothness", "constraint", "privacy", "privacy.relation", "format", "out", "figure",
 )  # fmt: skip
-GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism")
+GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism", "sampler")
+LISTED = (*GROUPS, "experiment")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,10 @@ def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
     if not typed:
         found: Iterable[str] = verbs
     elif typed[0] == "list":
-        found = catalogue.GROUPS
+        found = catalogue.LISTED
+    elif typed[0] == "reproduce":
+        sized = ("size=small", "size=full", "out=", "format=")
+        found = catalogue.choices("experiment") if len(typed) == 1 else sized
     elif typed[0] == "data":
         found = (
             ("list", "path", "fetch", "verify") if len(typed) == 1 else catalogue.choices("dataset")

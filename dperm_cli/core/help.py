@@ -80,11 +80,11 @@ def listing(arguments: list[str]) -> str:
     """The text of ``dperm list [--config-dir DIR] [group ...]``."""
     groups, folder = _operands(arguments)
     for word in groups:
-        if word not in catalogue.GROUPS:
-            allowed = f"must be one of {', '.join(catalogue.GROUPS)}"
-            raise InputError("group", word, allowed, catalogue.GROUPS)
-    shown = groups or catalogue.GROUPS
-    return "\n\n".join(_group(group, folder, keys=bool(groups)) for group in shown)
+        if word not in catalogue.LISTED:
+            allowed = f"must be one of {', '.join(catalogue.LISTED)}"
+            raise InputError("group", word, allowed, catalogue.LISTED)
+    shown = groups or catalogue.LISTED
+    return "\n\n".join(_listed(group, folder, keys=bool(groups)) for group in shown)
 
 
 def _operands(arguments: list[str]) -> tuple[list[str], str | None]:
@@ -101,6 +101,11 @@ def _operands(arguments: list[str]) -> tuple[list[str], str | None]:
         else:
             groups.append(flag + equals + value)
     return groups, folder
+
+
+def _listed(group: str, folder: str | None, keys: bool) -> str:
+    # an experiment is a verb's operand and a file of its own form: its keys are not settings
+    return _group(group, folder, keys and group in catalogue.GROUPS)
 
 
 def _group(group: str, folder: str | None, keys: bool) -> str:

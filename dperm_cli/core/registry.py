@@ -19,6 +19,7 @@ ROOMS = {
     "loss": "problem.losses",
     "constraint": "problem.constraints",
     "mechanism": "mechanisms",
+    "sampler": "samplers",
 }
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -37,6 +38,12 @@ def load(room: str, name: str) -> type[Any]:
         raise InputError(room, name, f"must be one of {', '.join(names(room))}", names(room))
     module = importlib.import_module(f"dperm_cli.{ROOMS[room]}.{name}")
     return getattr(module, class_name(name))
+
+
+def protective() -> tuple[str, ...]:
+    """The mechanisms that can promise something; others are baselines with guarantee none."""
+    found = names("mechanism")
+    return tuple(name for name in found if load("mechanism", name).guarantees != ("none",))
 
 
 def class_name(name: str) -> str:

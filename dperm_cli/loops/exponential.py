@@ -63,6 +63,13 @@ def uniforms(key: np.ndarray, step: int, start: int, count: int) -> np.ndarray:
     return out
 
 
+def uniform_of_each(keys: np.ndarray, step: int, number: int) -> np.ndarray:
+    """``uniforms(key, step, number, 1)`` of every key in ``keys`` [K, 2], shape [K]."""
+    out = np.empty(len(keys))
+    _uniform_of_each(_plain(keys), np.uint64(step), np.uint64(number), out)
+    return out
+
+
 def _plain(keys: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(keys, dtype=np.uint64)
 
@@ -119,3 +126,9 @@ def _uniforms(key0, key1, step, start, out):
         word = second if number & np.uint64(1) else first
         fraction = as_float((word >> _FRACTION_SHIFT) | _ONE_BITS) - 1.0
         out[i] = fraction + _HALF_CELL
+
+
+@compiled
+def _uniform_of_each(keys, step, number, out):
+    for k in range(out.size):
+        _uniforms(keys[k, 0], keys[k, 1], step, number, out[k : k + 1])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.loops import exact, exponential, gaussian, indices, sgd
+from dperm_cli.loops import box_muller, exact, exponential, gaussian, indices, proximal, sgd, walk
 
 
 def warmup() -> float:
@@ -20,7 +20,8 @@ def warmup() -> float:
         indices.batch(key[0], 0, 3, 2, poisson)
     exponential.laplaces(key, 0, 1)
     exponential.gamma_norms(key, 0, 1)
-    exponential.uniforms(key[0], 0, 0, 1)
+    box_muller.normals(exponential.uniforms(key[0], 0, 0, 2))
+    exponential.uniform_of_each(key, 0, 0)
     word, none = np.ones(64, np.uint64), np.empty(0, np.int64)
     exact.fill(True, word, np.uint64(1 << 52), 22, none, 0)
     x, y, theta = np.eye(2), np.ones(2), np.zeros((1, 2))
@@ -32,4 +33,8 @@ def warmup() -> float:
         sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
         exact.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
+    walk.advance(np.ones((2, 2)), np.array([1, -1]), 0, np.array([0.9, 0.9]))
+    records, ball = proximal.packed(x, y), (np.zeros((1, 2)), np.ones(1))
+    law = proximal.Law(proximal.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
+    proximal.advance(records, law, 0.1, proximal.Chain(theta[0]), 1, np.full(64, 0.5))
     return time.perf_counter() - began

@@ -12,7 +12,7 @@ from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
-KINDS = ("gaussian", "profile", "threshold")
+KINDS = ("gaussian", "profile", "interval", "threshold")
 ROOM = 1e9  # radius of a set whose boundary is never met
 
 
@@ -32,7 +32,8 @@ class Adversary:
     statistic : theta [trials, p] -> one number a trial, [trials].
     kind : how the error rates become a bound on epsilon. ``gaussian``: the outputs are N(0, 1)
         and N(mu, 1) up to scale; ``profile``: some noise of the plan's own events, more or less
-        of it, gives these rates; ``threshold``: nothing is known of the law.
+        of it, gives these rates; ``interval``: the statistic is in [0, 1], with densities
+        exp(-a u) and exp(-a' u) up to a factor, a > a'; ``threshold``: nothing is known of the law.
     floor : the share of the claimed epsilon that the bound must reach, or None.
     """
 
@@ -48,7 +49,9 @@ class Adversary:
             raise ValueError(f"kind {self.kind!r}: must be one of {', '.join(KINDS)}")
 
 
-def linear_pair(relation: str, n: int = 1, ridge: float = 0.0) -> tuple[Problem, Problem]:
+def linear_pair(
+    relation: str, n: int = 1, ridge: float = 0.0, radius: float = ROOM
+) -> tuple[Problem, Problem]:
     """Neighbours on a line with the linear loss, whose gradients depend on no theta.
 
     Under ``replace_one`` all n gradients are -1 and one of them becomes +1: as far apart as the
@@ -59,14 +62,15 @@ def linear_pair(relation: str, n: int = 1, ridge: float = 0.0) -> tuple[Problem,
     if relation == "add_remove":
         x = np.zeros((n, 1))
         x[0] = 1.0
-        return _on_a_line(x, y, ridge), _on_a_line(np.zeros((n, 1)), y, ridge)
+        return _on_a_line(x, y, ridge, radius), _on_a_line(np.zeros((n, 1)), y, ridge, radius)
     other = y.copy()
     other[0] = -1.0
-    return _on_a_line(np.ones((n, 1)), y, ridge), _on_a_line(np.ones((n, 1)), other, ridge)
+    x = np.ones((n, 1))
+    return _on_a_line(x, y, ridge, radius), _on_a_line(x, other, ridge, radius)
 
 
-def _on_a_line(x: np.ndarray, y: np.ndarray, ridge: float) -> Problem:
+def _on_a_line(x: np.ndarray, y: np.ndarray, ridge: float, radius: float) -> Problem:
     name = "adversarial pair"
     data = Data(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
-    ball = registry.load("constraint", "l2_ball")(ROOM, 1)
+    ball = registry.load("constraint", "l2_ball")(radius, 1)
     return Problem(data, registry.load("loss", "linear")(), ball, ridge)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.loops import exact, sgd
+from dperm_cli.loops import box_muller, exact, sgd
+from dperm_cli.privacy.noise import LawStream
 from dperm_cli.privacy.secure import Grid
-from dperm_cli.problem.data import Matrix
-from dperm_cli.problem.problem import Loss, Problem, ProblemSpec
+from dperm_cli.problem import nearby, optimum
+from dperm_cli.problem.data import Data, Matrix
+from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
+from dperm_cli.samplers._potential import Records
+from dperm_cli.samplers._target import Target
+
+_FIRST_BLOCK, _LARGEST_BLOCK = 64, 4096
+_FIRST_GAP, _SECONDS = 1e-6, (60.0, 120.0, 600.0)  # of a minimiser
 
 
 class CentralView:
-    """The trusted curator's view: sums of gradients and, for compiled loops, the records.
+    """The trusted curator's view: sums of gradients, the records for compiled loops, potentials.
 
-    It offers no loss values, no optimum and no test data.
+    It offers no test data, a minimiser for mechanisms that add noise to it, and loss values to
+    samplers and selections alone (``potential``, ``objective``): whatever is made of these passes
+    the gate.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -43,8 +56,137 @@ class CentralView:
         return self._problem.data_gradient(theta)
 
     def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        """Sum over the records ``batch`` (indices, [b]) of the subgradient at theta [p]."""
+        """Sum over the records ``batch`` ([b]) of the subgradient at each row of [..., p]."""
+        if not len(batch):
+            return np.zeros(np.shape(theta))
         return self.loss.gradient(theta, self._problem.data.take(batch))
+
+    def parts(self, batches: int, *, by_content: bool) -> list[np.ndarray]:
+        """The indices of disjoint batches that hold every record once.
+
+        By place: batch t of k holds the records t, t + k, ..; n is public and nothing else enters.
+        By content: a fixed hash of a record's row and label names its batch, so that a record comes
+        or goes without moving another one.
+        """
+        data = self._problem.data
+        if not by_content:
+            return [np.arange(start, data.n, batches) for start in range(batches)]
+        named = batch_of_records(data, batches)
+        order = np.argsort(named, kind="stable")
+        return np.split(order, np.searchsorted(named[order], np.arange(1, batches)))
+
+    def curvature_sum(self, theta: np.ndarray) -> np.ndarray:
+        """Sum over records of a bound on each one's Hessian, at each row of [..., p]: [..., p, p].
+
+        Every record adds a positive semidefinite matrix of norm at most ``spec.smoothness``.
+        """
+        return self.loss.majorant(theta, self._problem.data)
+
+    def objective(self, theta: np.ndarray) -> np.ndarray:
+        """The summed loss with its regulariser at each row of [..., p], for a law of the gate."""
+        return self._problem.objective(theta)
+
+    def minimiser(self, gap: float) -> np.ndarray:
+        """A point of the set, [p], proved to be within ``gap`` of the least objective.
+
+        PrivacyError where that cannot be proved: noise made for this gap would not protect it.
+        """
+        return certified_minimiser(self._problem, gap)
+
+    def perturbed(self, tilts: np.ndarray, added: float, distance: float) -> np.ndarray:
+        """Minimisers of the sum + (added / 2) |theta|^2 + <tilt, theta>, for each tilt [trials, p].
+
+        Each is proved to be within ``distance`` of the exact one; PrivacyError where it is not.
+        """
+        problem = self._problem
+        problem = replace(problem, ridge=problem.ridge + added / problem.data.n)
+        points, errors = nearby.locate(problem, tilts, problem.penalty.ridge, distance)
+        if not np.all(errors <= distance):
+            raise PrivacyError(
+                f"a minimiser was found to {np.max(errors):.3g} only, and is needed to "
+                f"{distance:.3g}; nothing is released, and that this happened is not a private "
+                "outcome"
+            )
+        return points
+
+    def on(self, *, constraint: Constraint | None = None, loss: Loss | None = None) -> CentralView:
+        """The same records with another (public) set or another loss."""
+        problem = self._problem
+        return CentralView(
+            replace(
+                problem,
+                constraint=constraint or problem.constraint,
+                loss=loss or problem.loss,
+            )
+        )
+
+    def potential(self, target: Target) -> Records:
+        """f of the law exp(-f), for a sampler whose random numbers come from the gate."""
+        return Records(self.loss, self._problem.data, target)
+
+
+def batch_of_records(data: Data, batches: int) -> np.ndarray:
+    """The batch [n] that a hash of each record alone gives it, the same for dense and CSR rows."""
+    rows = sparse.csr_array(data.x, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    columns, entries = rows.indices.astype("<i8"), rows.data.astype("<f8")
+    named = np.empty(data.n, np.int64)
+    for index in range(data.n):
+        inside = slice(rows.indptr[index], rows.indptr[index + 1])
+        content = columns[inside].tobytes() + entries[inside].tobytes()
+        # adding 0.0 makes one zero of both
+        content += np.float64(data.y[index] + 0.0).astype("<f8").tobytes()
+        digest = hashlib.blake2b(content, digest_size=8).digest()
+        named[index] = int.from_bytes(digest, "little") % batches
+    return named
+
+
+def certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
+    """A point [p] whose duality gap is proved to be at most ``gap``; PrivacyError without one."""
+    relative, found = _FIRST_GAP, None
+    for seconds in _SECONDS:
+        found = optimum.solve(problem, relative_gap=relative, seconds=seconds)
+        if found.gap <= gap:
+            return found.theta
+        start = float(problem.objective(problem.constraint.centre()))
+        relative = 0.5 * gap / max(start - found.lower, gap)
+    assert found is not None
+    raise PrivacyError(
+        f"the minimiser was found to a gap of {found.gap:.3g} only, and the noise is made for "
+        f"{gap:.3g}; nothing is released, and that this happened is not a private outcome"
+    )
+
+
+class Numbers:
+    """The random numbers of one trial of a law, in the order they are asked for.
+
+    They are taken from the stream in blocks; how large these are does not change a number.
+    """
+
+    def __init__(self, stream: LawStream, trial: int, step: int = 0) -> None:
+        self._stream, self._trial, self._step = stream, trial, step
+        self._block, self._next, self._used = np.empty(0), 0, 0
+
+    def uniform(self, *shape: int) -> np.ndarray:
+        """Independent uniforms in (0, 1)."""
+        return self._take(math.prod(shape)).reshape(shape)
+
+    def normal(self, *shape: int) -> np.ndarray:
+        """Independent standard normals."""
+        count = math.prod(shape)
+        return box_muller.normals(self._take(count + count % 2))[:count].reshape(shape)
+
+    def _take(self, count: int) -> np.ndarray:
+        end = self._used + count
+        if end > self._block.size:
+            start = self._next - (self._block.size - self._used)
+            size = max(count, min(max(2 * self._block.size, _FIRST_BLOCK), _LARGEST_BLOCK))
+            self._block = self._stream.uniforms(self._trial, self._step, size, start)
+            self._next, self._used, end = start + size, 0, count
+        taken = self._block[self._used : end]
+        self._used = end
+        return taken
 
 
 class GridView(CentralView):
@@ -86,4 +228,25 @@ class GridView(CentralView):
         raise PrivacyError("on a grid, records are seen through gradient_sum alone")
 
     def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+    def parts(self, batches: int, *, by_content: bool) -> list[np.ndarray]:
+        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+    def curvature_sum(self, theta: np.ndarray) -> np.ndarray:
+        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+    def potential(self, target: Target) -> Records:
+        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+    def objective(self, theta: np.ndarray) -> np.ndarray:
+        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+    def minimiser(self, gap: float) -> np.ndarray:
+        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+    def perturbed(self, tilts: np.ndarray, added: float, distance: float) -> np.ndarray:
+        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+    def on(self, *, constraint: Constraint | None = None, loss: Loss | None = None) -> CentralView:
         raise PrivacyError("on a grid, records are seen through gradient_sum alone")

@@ -27,9 +27,11 @@ from dperm_cli.privacy.events import (
     GammaNorm,
     Gaussian,
     Laplace,
+    PerturbedObjective,
     Pure,
     SampledGaussian,
     SamplerError,
+    alone,
     kind,
 )
 
@@ -68,6 +70,7 @@ class Release:
 def release(events: Sequence[Event], relation: str) -> Release:
     """Raises ``Unsupported`` for events without a known dominating pair under the relation."""
     checks.choice("privacy.relation", relation, RELATIONS)
+    events = [alone(event) for event in events]
     local = kind(events) == "local"
     if local and relation != "replace_one":
         raise Unsupported("a local channel protects what a user's record says: use replace_one")
@@ -105,6 +108,8 @@ def _bounded_step(event: Event, relation: str) -> Bounded:
         return _bounded.bounded_range(epsilon, event.count)
     if isinstance(event, Pure | Approx):
         return _bounded.pure(event.epsilon, event.count)
+    if isinstance(event, PerturbedObjective):
+        return _bounded.pure(event.epsilon(relation), event.count)
     if isinstance(event, Channel):
         return _bounded.pure(event.epsilon, event.messages)
     return _bounded.pure(0.0)
@@ -179,7 +184,8 @@ def _steps(sampled: Sequence[tuple[SampledGaussian, float]], form: str | None) -
 
 def _failure(events: Sequence[Event]) -> float:
     """1 - prod (1 - delta) over the black-box steps, rounded up."""
-    logs = (e.count * math.log1p(-e.delta) for e in events if isinstance(e, Approx))
+    boxes = (e for e in events if isinstance(e, Approx | PerturbedObjective))
+    logs = (e.count * math.log1p(-e.delta) for e in boxes)
     return abs(math.expm1(math.fsum(logs))) * (1.0 + 1e-15)
 
 
@@ -204,7 +210,7 @@ def _name(
         words = {"fixed": "fixed-size batches", "poisson": "Poisson batches"}
         parts = {words[event.sampling] for event, _ in sampled} | {_word(step) for step in joint}
         base = "loss distribution, " + " and ".join(sorted(parts))
-    if any(isinstance(event, Approx) and event.delta > 0.0 for event in events):
+    if any(isinstance(e, Approx | PerturbedObjective) and e.delta > 0.0 for e in events):
         base += " + black-box deltas"
     if any(isinstance(event, SamplerError) and event.amount > 0.0 for event in events):
         base += " + sampler error"

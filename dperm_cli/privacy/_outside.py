@@ -27,6 +27,7 @@ from dperm_cli.privacy.events import (
     GammaNorm,
     Gaussian,
     Laplace,
+    PerturbedObjective,
     Pure,
     SampledGaussian,
 )
@@ -116,6 +117,8 @@ def _black_box(event: Event, relation: str) -> tuple[float, float]:
         return event.exponent * event.sensitivity(relation), 0.0
     if isinstance(event, Pure):
         return event.epsilon, 0.0
+    if isinstance(event, PerturbedObjective):
+        return event.epsilon(relation), event.delta
     if isinstance(event, Approx):
         return event.epsilon, event.delta
     raise Unsupported(f"the library has no event for {type(event).__name__}")

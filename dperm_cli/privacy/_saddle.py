@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.optimize import minimize_scalar
 
@@ -110,7 +111,7 @@ def renyi_epsilon(composition: Composition, log_delta: float) -> float:
 
     middle = math.log(_least(lambda tilt: bound(math.log(tilt)), composition.largest_tilt))
     around = (middle - 0.1, middle + 0.1)
-    found = minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-5})
+    found: Any = minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-5})
     return max(min(float(found.fun), bound(middle)), 0.0)
 
 

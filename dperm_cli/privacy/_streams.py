@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,23 @@ class NoiseStream:
             return drawn
         return getattr(self._tape, _HEARD[self.kind])(value, self.scale, self.sensitivity, drawn)
 
+    def within(self, point: Callable[[np.ndarray], np.ndarray], value, step: int) -> np.ndarray:
+        """A released point [trials, dim] at which ``value`` plus this step's noise is known.
+
+        ``point`` finds it from the noise alone [trials, dim], as the minimiser of a perturbed
+        objective: the noise is then a known function of the point, less value(point). A tape may
+        put another point in its place, and hears of the value there.
+        """
+        self._steps.mark(step)
+        nothing = np.zeros((self.trials, self.dim))
+        _, drawn = self._noise.add(nothing, self.kind, self.scale, self.dim, step)
+        found = point(drawn)
+        if self._tape is None:
+            return found
+        hear = getattr(self._tape, _HEARD[self.kind])
+        found = hear(nothing, self.scale, self.sensitivity, found)
+        return hear(value(found), self.scale, self.sensitivity, found)
+
     @property
     def keys(self) -> np.ndarray:
         """The keys [trials, 2], uint64, for a compiled loop."""
@@ -115,6 +133,49 @@ class OnGrid:
         drawn = _exact.rounded(kind, scale / self._step, self.trials * dim, self._source)
         total = units.astype(np.int64) + drawn.reshape(self.trials, dim)
         return units * self._step, total.astype(np.float64) * self._step
+
+
+class BatchStream:
+    """Noise on the sums over batches of records that no record shares: see ``Gate.disjoint``.
+
+    The stream itself asks for each sum, over its own batch; each batch is used once.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[np.ndarray],
+        kind: str,
+        noise: Keyed | OnGrid,
+        dim: int,
+        scale: float,
+        sensitivity: float,
+        run: Steps,
+        tape: Any,
+    ) -> None:
+        indices = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
+        if indices.size != np.unique(indices).size:
+            raise PrivacyError("a record is in more than one of the disjoint batches")
+        run.mark(0)
+        self._parts = [np.array(part, dtype=np.int64) for part in parts]
+        self._steps = Steps(len(self._parts), once=True)
+        self.kind, self.dim, self.scale, self.sensitivity = kind, dim, scale, sensitivity
+        self._noise, self._tape, self._new = noise, tape, True
+
+    def release(self, total: Callable[[np.ndarray], np.ndarray], step: int) -> np.ndarray:
+        """``total(indices)``, the sum [trials, dim] over the records of batch ``step``, with noise.
+
+        ``total`` must look at the records with these indices and at no others.
+        """
+        self._steps.mark(step)
+        value = total(self._parts[step])
+        if np.shape(value) != (self._noise.trials, self.dim):
+            shape = (self._noise.trials, self.dim)
+            raise PrivacyError(f"a value of shape {np.shape(value)} at noise of shape {shape}")
+        value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
+        if self._tape is None:
+            return drawn
+        new, self._new = self._new, False
+        return self._tape.disjoint(value, self.scale, self.sensitivity, drawn, new)
 
 
 class ChoiceStream:
@@ -164,6 +225,10 @@ class LawStream:
         A step has 2^33 numbers.
         """
         return exponential.uniforms(self._keys[trial], step, start, count)
+
+    def each(self, step: int, number: int) -> np.ndarray:
+        """Number ``number`` of a step of every trial, in (0, 1), shape [trials]."""
+        return exponential.uniform_of_each(self._keys, step, number)
 
     def release(self, drawn: np.ndarray, step: int) -> np.ndarray:
         """What was sampled at a step, [trials, p]."""

@@ -20,6 +20,7 @@ from dperm_cli.privacy.events import (
     Gaussian,
     Laplace,
     SampledGaussian,
+    alone,
     kind,
 )
 
@@ -112,7 +113,7 @@ def _guess(events_at, epsilon: float, delta: float, relation: str) -> float:
     A step of rate q and distance s adds q^2 (e^{s^2} - 1) to mu^2, a full release s^2, a bounded
     step its variance. At delta = 0 the epsilons of pure steps add up instead.
     """
-    unit = [(e, _reach(e, relation)) for e in events_at(1.0)]
+    unit = [(e, _reach(e, relation)) for e in map(alone, events_at(1.0))]
     if delta == 0.0:
         return math.log(math.fsum(getattr(e, "count", 1) * d for e, d in unit) / epsilon or 1.0)
     target = _gdp.mu(epsilon, delta) ** 2

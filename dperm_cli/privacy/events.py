@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy.objective import PerturbedObjective
 
 SAMPLINGS = ("fixed", "poisson")
+BATCH_NOISES = ("gaussian", "gamma_norm")
 DISTANCES = ("inf", "tv")
 
 
@@ -37,6 +39,15 @@ class Gaussian:
 
     def sensitivity(self, relation: str) -> float:
         return _difference(self.record_norm, self.gap, relation)
+
+
+@dataclass(frozen=True)
+class GaussianMatrix(Gaussian):
+    """``count`` adaptive releases of a sum of symmetric matrices [p, p] plus Gaussian noise.
+
+    What is released is the upper triangle, its off-diagonal entries times sqrt(2), plus
+    N(0, scale^2 I): L2 norms there are Frobenius norms, those of ``record_norm`` and ``gap``.
+    """
 
 
 @dataclass(frozen=True)
@@ -116,6 +127,38 @@ class GammaNorm:
 
 
 @dataclass(frozen=True)
+class DisjointBatches:
+    """``count`` passes over the data, each the sums over ``batches`` disjoint batches plus noise.
+
+    ``noise`` is N(0, scale^2 I), or of a Gamma norm. Within a pass each sum may depend on what was
+    released before it; a record enters one batch at most, which is fixed by its place or by its
+    content alone. So whatever neighbour there is, the L2 distances by which it moves the sums of
+    one pass add up to at most the sensitivity: that of one sum over all records, with
+    ``record_norm`` and ``gap`` as there. A pass costs no more than one such release (``alone``).
+    """
+
+    scale: float
+    record_norm: float
+    batches: int
+    noise: str = "gaussian"
+    count: int = 1
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_noise(self)
+        checks.integer("batches", self.batches, low=1)
+        checks.choice("noise", self.noise, BATCH_NOISES)
+
+    def sensitivity(self, relation: str) -> float:
+        return _difference(self.record_norm, self.gap, relation)
+
+    def alone(self) -> Gaussian | GammaNorm:
+        """The event of one batch that holds all records: what a pass costs."""
+        kind = Gaussian if self.noise == "gaussian" else GammaNorm
+        return kind(self.scale, self.record_norm, self.count, self.gap)
+
+
+@dataclass(frozen=True)
 class Exponential:
     """``count`` adaptive draws from the density proportional to exp(-exponent L(theta; D)) on C.
 
@@ -140,6 +183,34 @@ class Exponential:
     def sensitivity(self, relation: str) -> float:
         """The oscillation over C of the difference of two neighbouring objectives."""
         return _difference(self.record_oscillation, self.gap, relation)
+
+
+@dataclass(frozen=True)
+class RegularizedExponential:
+    """``count`` adaptive draws from the density exp(-c L(theta; D) - (kappa / 2) |theta|^2) on C.
+
+    ``scale`` is sqrt(m) / c where that density's negative logarithm is m-strongly convex.
+    ``record_norm`` bounds the L2 norm of the gradient of one record's loss on C, ``gap`` (optional)
+    that of the difference of two records' gradients. A draw is (sensitivity / scale)-GDP [GLL22]:
+    it costs what one release with Gaussian noise of this scale does (``alone``), though no noise is
+    added to anything.
+    """
+
+    scale: float
+    record_norm: float
+    count: int = 1
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_noise(self)
+
+    def sensitivity(self, relation: str) -> float:
+        """How far the gradients of two neighbouring objectives are apart, at most."""
+        return _difference(self.record_norm, self.gap, relation)
+
+    def alone(self) -> Gaussian:
+        """The Gaussian release that tells neighbours apart at least as well."""
+        return Gaussian(self.scale, self.record_norm, self.count, self.gap)
 
 
 @dataclass(frozen=True)
@@ -215,12 +286,16 @@ class Disclosure:
 
 Event = (
     Gaussian
+    | GaussianMatrix
     | SampledGaussian
     | Laplace
     | GammaNorm
+    | DisjointBatches
     | Exponential
+    | RegularizedExponential
     | Pure
     | Approx
+    | PerturbedObjective
     | Channel
     | SamplerError
     | Disclosure
@@ -242,15 +317,24 @@ def kind(events: Sequence[Event]) -> str:
     return "approx" if any(_approximate(event) for event in events) else "pure"
 
 
+def alone(event: Event) -> Event:
+    """What the event costs, as an event about all records at once."""
+    known = isinstance(event, DisjointBatches | RegularizedExponential)
+    return event.alone() if known else event
+
+
 def _approximate(event: Event) -> bool:
+    event = alone(event)
     if isinstance(event, SamplerError):
         return event.distance == "tv" and event.amount > 0.0
-    if isinstance(event, Approx):
+    if isinstance(event, Approx | PerturbedObjective):
         return event.delta > 0.0
     return isinstance(event, Gaussian | SampledGaussian) and event.record_norm > 0.0
 
 
-def _check_noise(event: Gaussian | Laplace | GammaNorm) -> None:
+def _check_noise(
+    event: Gaussian | Laplace | GammaNorm | DisjointBatches | RegularizedExponential,
+) -> None:
     checks.positive("scale", event.scale)
     checks.nonnegative("record_norm", event.record_norm)
     checks.integer("count", event.count, low=1)

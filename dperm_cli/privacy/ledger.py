@@ -15,7 +15,7 @@ from typing import Any, get_args
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Channel, Disclosure, Event
+from dperm_cli.privacy.events import Channel, Disclosure, DisjointBatches, Event
 
 # Strongest first. A local guarantee bounds what the curator's output says at least as well as a
 # central one of the same numbers; composed with others it counts as its (epsilon, delta).
@@ -133,6 +133,8 @@ def draws(event: Event) -> int:
     """How often the event touches the data."""
     if isinstance(event, Channel):
         return event.messages
+    if isinstance(event, DisjointBatches):
+        return event.batches * event.count
     return 1 if isinstance(event, Disclosure) else event.count
 
 
@@ -148,6 +150,9 @@ _MOVES = "; a neighbouring data set moves it by at most {sensitivity}"
 _WORDS = {
     "Gaussian": "a sum over all records plus Gaussian noise of standard deviation {scale} in every "
     f"coordinate{_MOVES} (L2 norm)",
+    "GaussianMatrix": "a sum over all records of symmetric matrices plus Gaussian noise of "
+    "standard deviation {scale} in every entry of the upper triangle (off it: over sqrt 2)"
+    f"{_MOVES} (Frobenius norm)",
     "SampledGaussian": "a sum over a random batch of {batch} out of {population} records "
     "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
     f"coordinate{_MOVES} (L2 norm) when the batch holds its record",
@@ -155,11 +160,21 @@ _WORDS = {
     f"coordinate{_MOVES} (L1 norm)",
     "GammaNorm": "a sum over all records plus noise of a uniform direction whose norm is Gamma "
     f"with scale {{scale}}{_MOVES} (L2 norm)",
+    "DisjointBatches": "the sum over one of {batches} disjoint batches plus {noise} noise of scale "
+    "{scale}; a record is in one batch at most, and a neighbouring data set moves all sums of a "
+    "pass by at most {sensitivity} together (L2 norm)",
     "Exponential": "a draw from the density proportional to exp(-{exponent} objective) over the "
     "set; a neighbouring data set changes the objective by a function of oscillation at most "
     "{sensitivity}",
+    "RegularizedExponential": "a draw from a density whose negative logarithm is strongly convex, "
+    "at strength {scale} (root of its convexity over its exponent); a neighbouring data set "
+    "changes the objective's gradient by at most {sensitivity} (L2 norm): it tells no more than "
+    "one Gaussian release of that scale and sensitivity",
     "Pure": "a step of epsilon {epsilon}",
     "Approx": "a step of epsilon {epsilon} and delta {delta}",
+    "PerturbedObjective": "a minimiser of the objective with a {noise} linear term of scale "
+    f"{{scale}} under a regulariser of strength {{strength}}{_MOVES} (L2 norm, gradient at the "
+    "released point)",
     "Channel": "a message from each user's own device, of local epsilon {epsilon}",
     "SamplerError": "a draw from an approximate sampler, within {amount} ({distance}) of its law",
     "Disclosure": "something computed from the data is shown without protection",

@@ -17,6 +17,7 @@ stream         density of the noise b                   sensitivity in    secure
 ``gamma_norm`` exp(-|b|_2 / scale)                      L2                no
 ``choice``     batches of record indices                                  no
 ``law``        uniforms for a sampler of exp(-c loss)                     no
+``disjoint``   Gaussian or Gamma norm, on sums over disjoint batches      no
 =============  =======================================  ================  ==================
 """
 
@@ -27,6 +28,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import exponential, gaussian
@@ -35,6 +37,7 @@ from dperm_cli.privacy._streams import (
     GAMMA_NORM,
     GAUSSIAN,
     LAPLACE,
+    BatchStream,
     ChoiceStream,
     Keyed,
     LawStream,
@@ -44,26 +47,39 @@ from dperm_cli.privacy._streams import (
     stream_key,
 )
 from dperm_cli.privacy.events import (
+    DisjointBatches,
     Event,
     Exponential,
     GammaNorm,
     Gaussian,
+    GaussianMatrix,
     Laplace,
+    PerturbedObjective,
+    RegularizedExponential,
     SampledGaussian,
 )
 from dperm_cli.privacy.secure import Grid
 
-__all__ = ["ChoiceStream", "Gate", "LawStream", "NoiseStream", "Tape", "range_delta"]
+__all__ = ["BatchStream", "ChoiceStream", "Gate", "LawStream", "NoiseStream", "Tape", "range_delta"]
 
 # The noise that carries out each event.
-_KINDS = {Gaussian: GAUSSIAN, SampledGaussian: GAUSSIAN, Laplace: LAPLACE, GammaNorm: GAMMA_NORM}
-Noisy = Gaussian | SampledGaussian | Laplace | GammaNorm
+_KINDS = {
+    Gaussian: GAUSSIAN,
+    GaussianMatrix: GAUSSIAN,
+    SampledGaussian: GAUSSIAN,
+    Laplace: LAPLACE,
+    GammaNorm: GAMMA_NORM,
+}
+Noisy = Gaussian | SampledGaussian | Laplace | GammaNorm | PerturbedObjective
+# The chance of what one uniform leaves out, at most, with room for the tries of a rejection.
+_UNSEEN = 2.0**-50
 
 
 class Tape(Protocol):
     """Observer of everything that passes the gate; may replace what is drawn.
 
-    ``noise`` hears Gaussian noise. ``sensitivity`` is in the norm of the kind of noise.
+    ``noise`` hears Gaussian noise. ``sensitivity`` is in the norm of the kind of noise. ``new``
+    marks the first batch of a pass: its sensitivity is for all of its batches together.
     """
 
     def noise(
@@ -83,6 +99,10 @@ class Tape(Protocol):
     ) -> np.ndarray: ...
 
     def law(self, exponent: float, oscillation: float, drawn: np.ndarray) -> np.ndarray: ...
+
+    def disjoint(
+        self, value: np.ndarray, scale: float, sensitivity: float, drawn: np.ndarray, new: bool
+    ) -> np.ndarray: ...
 
 
 class Gate:
@@ -150,6 +170,34 @@ class Gate:
         """``count`` draws of a uniform direction times Gamma(dim, scale); sensitivity in L2."""
         return self._noise(GAMMA_NORM, dim, count, scale, sensitivity)
 
+    def disjoint(
+        self,
+        parts: Sequence[np.ndarray],
+        *,
+        dim: int,
+        scale: float,
+        sensitivity: float,
+        noise: str = GAUSSIAN,
+    ) -> BatchStream:
+        """One draw for each of the sums over disjoint batches of records.
+
+        ``parts`` holds every batch's record indices; a record that is in two of them is refused.
+        ``sensitivity`` bounds the L2 distances between neighbours' sums, added up over the batches.
+        """
+
+        def fits(event: Event) -> bool:
+            if not isinstance(event, DisjointBatches) or event.scale != scale:
+                return False
+            same = (event.batches, event.count, event.noise) == (len(parts), 1, noise)
+            return same and _close(event.sensitivity(self._relation), sensitivity)
+
+        _check_scale(scale)
+        words = f"{len(parts)} disjoint batches with {noise} noise of scale {scale:.6g}"
+        _spend(self._unused, fits, f"{words} at sensitivity {sensitivity:.6g}")
+        return BatchStream(
+            parts, noise, self._draws(noise), dim, scale, sensitivity, self._steps(1), self.tape
+        )
+
     def choice(self, *, population: int, batch: int, sampling: str, count: int) -> ChoiceStream:
         """A stream of ``count`` random batches of record indices per trial."""
 
@@ -178,13 +226,46 @@ class Gate:
         _spend(self._unused, fits, f"{count} samples at exponent {exponent:.6g}")
         return LawStream(self._keys(), exponent, oscillation, self._steps(count), self.tape)
 
+    def strong_law(self, *, scale: float, sensitivity: float, count: int = 1) -> LawStream:
+        """Uniforms for ``count`` samples per trial of exp(-c L), c L being m-strongly convex.
+
+        ``sensitivity`` bounds |grad L - grad L'| of neighbouring data sets on the set and ``scale``
+        is sqrt(m) / c: one sample is (sensitivity / scale)-GDP [GLL22], the event
+        ``RegularizedExponential`` with these two numbers. A tape hears them as ``law`` hears its
+        own.
+        """
+        _check_scale(scale)
+
+        def fits(event: Event) -> bool:
+            if not isinstance(event, RegularizedExponential) or event.scale != scale:
+                return False
+            return event.count == count and _close(event.sensitivity(self._relation), sensitivity)
+
+        words = f"{count} samples of a strongly convex law at scale {scale:.6g}"
+        _spend(self._unused, fits, words)
+        return LawStream(self._keys(), scale, sensitivity, self._steps(count), self.tape)
+
+    def each(self) -> list[Gate]:
+        """One gate for every trial, for releases whose set differs from trial to trial.
+
+        Each may spend all that is left of the plan, and this gate nothing more. A trial's numbers
+        are those of the streams that would have come next here, whatever the other trials ask for.
+        """
+        if self._grid is not None:
+            raise PrivacyError("a gate on a grid cannot be split")
+        keys: dict[int, np.ndarray] = {}
+        parts: list[Gate] = [_OneTrial(self, trial, keys) for trial in range(self.trials)]
+        if self._unused is not None:
+            self._unused, self._unsampled = [], []
+        return parts
+
     def _noise(
         self, kind: str, dim: int, count: int, scale: float, sensitivity: float
     ) -> NoiseStream:
         _check_scale(scale)
 
         def fits(event: Event) -> bool:
-            if not isinstance(event, Noisy) or _KINDS[type(event)] != kind or event.scale != scale:
+            if not isinstance(event, Noisy) or _kind(event) != kind or event.scale != scale:
                 return False
             return event.count == count and _close(event.sensitivity(self._relation), sensitivity)
 
@@ -211,6 +292,29 @@ class Gate:
         return np.stack([stream_key(seed, number) for seed in self._seeds])
 
 
+class _OneTrial(Gate):
+    """The rest of another gate, for one of its trials; ``keys`` is shared by its siblings."""
+
+    def __init__(self, whole: Gate, trial: int, keys: dict[int, np.ndarray]) -> None:
+        left = None if whole._unused is None else (tuple(whole._unused), whole._relation)
+        super().__init__([], whole.tape, left)
+        self._unsampled = None if whole._unsampled is None else list(whole._unsampled)
+        self.trials = 1
+        self._whole, self._trial, self._shared = whole, trial, keys
+        self._streams = whole._streams
+
+    def _keys(self) -> np.ndarray:
+        number, self._streams = self._streams, self._streams + 1
+        if number not in self._shared:
+            self._whole._streams = number
+            self._shared[number] = self._whole._keys()
+        return self._shared[number][self._trial : self._trial + 1]
+
+
+def _kind(event: Noisy) -> str:
+    return event.noise if isinstance(event, PerturbedObjective) else _KINDS[type(event)]
+
+
 def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
     """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates.
 
@@ -223,16 +327,31 @@ def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
     chance that one passes R - s is at most e^-(R - s), which is 0 in float64 up to s = 8400; a
     Gamma norm of p coordinates has p of them and normals of radius sqrt(2 R).
     Secure noise has no bounded range.
+
+    A sampler of a strongly convex law turns uniforms of 52 bits into points: what it cannot draw
+    has chance ``_UNSEEN`` (dim + 2) at most, and a neighbour that is s standard deviations off, as
+    a Gaussian trade-off says, draws it with chance Phi(s + Phi^-1 of that) at most. Laws of pure
+    events are statements about real numbers.
     """
     return sum((_out_of_range(event, relation, dim) for event in events), 0.0)
 
 
 def _out_of_range(event: Event, relation: str, dim: int) -> float:
-    if isinstance(event, Gaussian | SampledGaussian):
+    if isinstance(event, DisjointBatches):
+        # two of its sums move at most, neither by more than all of the sensitivity
+        return 2.0 * _out_of_range(event.alone(), relation, dim)
+    if isinstance(event, RegularizedExponential):
+        shift = event.sensitivity(relation) / event.scale
+        unseen = float(ndtr(shift + ndtri(min(0.5, _UNSEEN * (dim + 2.0)))))
+        return event.count * unseen if shift > 0.0 else 0.0
+    kind = _kind(event) if isinstance(event, Noisy) else ""
+    if isinstance(event, GaussianMatrix):
+        dim = dim * (dim + 1) // 2
+    if isinstance(event, Noisy) and kind == GAUSSIAN:
         shift = event.sensitivity(relation) / event.scale
         rate = event.rate if isinstance(event, SampledGaussian) else 1.0
         return event.count * rate * _pairs_out_of_range(shift, (dim + 1) // 2)
-    if isinstance(event, Laplace | GammaNorm):
+    if isinstance(event, Noisy):
         room = exponential.LARGEST - event.sensitivity(relation) / event.scale
         # of the at most 2^23 coordinates of a draw, with two exponentials each
         return event.count * min(1.0, 2.0 * exponential.MOST * math.exp(-max(room, 0.0)))

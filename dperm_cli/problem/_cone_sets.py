@@ -85,6 +85,14 @@ def _intersection(program: Program, constraint: Any, theta: np.ndarray) -> None:
     _ball(program, theta, constraint.ball)
 
 
+def _localised(program: Program, constraint: Any, theta: np.ndarray) -> None:
+    """v[theta] in the inner set, and |v[theta] - point| <= reach."""
+    describe(program, constraint.inner, theta)
+    rows = sparse.vstack([sparse.coo_array((1, theta.size)), sparse.eye_array(theta.size)])
+    constants = np.concatenate([[constraint.reach], -constraint.point])
+    program.add("second_order", [(rows, theta)], constants)
+
+
 def _linear_image(program: Program, constraint: Any, theta: np.ndarray) -> None:
     before = program.variables(constraint.inner.p, constraint.inner.radius)
     _equal(program, theta, constraint.matrix, before)
@@ -133,9 +141,10 @@ _FORMS: dict[str, Any] = {
     "polytope": _of_body,
     "image": _of_body,
     "intersection": _intersection,
+    "localised": _localised,
     "Quadric": _quadric,
     "Hull": _hull,
     "HalfSpaces": _half_spaces,
     "LinearImage": _linear_image,
 }
-_COMPOSED = ("intersection", "LinearImage")
+_COMPOSED = ("intersection", "localised", "LinearImage")

@@ -49,6 +49,8 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
     to_dual = _cone_losses.describe(program, problem, theta)
     if problem.ridge > 0:
         program.quadratic(theta, np.full(theta.size, problem.penalty.ridge))
+    if problem.tilt is not None:
+        program.linear(theta, problem.tilt)
     _l1_norm(program, theta, problem.penalty.lasso, problem.constraint.radius)
     for equilibrate in (True, False):
         left = end - time.perf_counter()
@@ -113,7 +115,7 @@ def _searched(problem: Problem, here: np.ndarray, ahead: np.ndarray) -> np.ndarr
 
 def _smooth_gradient(problem: Problem, theta: np.ndarray) -> np.ndarray:
     """Of the objective but for its l1 norm, [p]."""
-    return problem.data_gradient(theta) + problem.penalty.ridge * theta
+    return problem.data_gradient(theta) + problem.penalty.ridge * theta + problem.slant
 
 
 def l1_slope(problem: Problem, g: np.ndarray) -> np.ndarray | None:

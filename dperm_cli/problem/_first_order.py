@@ -52,7 +52,8 @@ def _accelerated(problem: Problem, start: np.ndarray) -> Iterates:
                 l1_norm.narrow(gap)
         curvature = bound or 1.0 / width
         dual = _duals.at(problem, ahead, width)
-        gradient = _duals.gradient(problem, dual) + ridge * ahead + l1_norm.slope(ahead)
+        gradient = _duals.gradient(problem, dual) + problem.slant + ridge * ahead
+        gradient = gradient + l1_norm.slope(ahead)
         steepest = curvature * spread + ridge + l1_norm.curvature
         moved = l1_norm.threshold(ahead - gradient / steepest, steepest)
         moved = problem.constraint.project(moved)
@@ -103,12 +104,20 @@ def _subgradient(problem: Problem, theta: np.ndarray) -> Iterates:
         duals = duals + share / weights * (dual - duals)
         if step % _EVERY == 0:
             yield points, duals
-        g = _duals.gradient(problem, dual) + problem.penalty.subgradient(theta)
+        g = _duals.gradient(problem, dual) + problem.penalty.subgradient(theta) + problem.slant
         length = np.linalg.norm(g)
         if length == 0:
             yield theta, dual
             return
         theta = constraint.project(theta - share * constraint.radius / length * g)
+
+
+def steepness(problem: Problem) -> float:
+    """A bound on the curvature of the smooth part of the objective; one fifth to spare."""
+    bound = _duals.curvature_bound(problem)
+    if bound is None:
+        raise ValueError(f"{problem.loss.name} has no bounded curvature")
+    return bound * _spread(problem) + problem.penalty.ridge
 
 
 def _spread(problem: Problem) -> float:

@@ -50,12 +50,12 @@ def _sign_symmetric(constraint: Any) -> bool:
 def _smooth_bound(problem: Problem, g: np.ndarray, theta: np.ndarray) -> float:
     weight = problem.penalty.ridge
     if weight == 0:
-        return -_support(problem.constraint, -g, theta)
+        return -support(problem.constraint, -g, theta)
     v = problem.constraint.project(-g / weight)
-    return -0.5 * weight * float(v @ v) - _support(problem.constraint, -(g + weight * v), v)
+    return -0.5 * weight * float(v @ v) - support(problem.constraint, -(g + weight * v), v)
 
 
-def _support(constraint: Any, g: np.ndarray, near: np.ndarray) -> float:
+def support(constraint: Any, g: np.ndarray, near: np.ndarray) -> float:
     """sup of <g, theta> over the set, never too small; ``near`` is close to a maximiser.
 
     Within K and a ball of radius r a maximiser is only found iteratively, which proves nothing. But
@@ -65,7 +65,7 @@ def _support(constraint: Any, g: np.ndarray, near: np.ndarray) -> float:
     if not hasattr(constraint, "ball"):
         return float(constraint.support(g))
     inner, far = constraint.inner, float(np.linalg.norm(g))
-    found = min(_support(inner, g, near), constraint.ball * far)
+    found = min(support(inner, g, near), constraint.ball * far)
     for x in (near, constraint.lmo(-g)):
         length = float(np.linalg.norm(x))
         if length > 0 and far > 0:

@@ -63,6 +63,7 @@ class _State:
         loss: Any = problem.loss
         self._x: Any = data.x
         self._ridge, lasso = problem.penalty.ridge, problem.penalty.lasso
+        self._tilt = problem.slant
         self._system = NewtonSystem(data.x)
         self.theta, self.z = np.zeros(data.p), np.zeros(data.n)
         scale = float(np.sum(loss.value(self.z, data.y)))
@@ -116,7 +117,7 @@ class _State:
     def _direction(self, solver: Solver, targets: list[Arrays]) -> _Direction:
         slopes = self.loss.coefficients(self.z, targets[0])
         right = self.set.right_side(self.theta, targets[1])
-        right = right - self._x.T @ slopes - self._ridge * self.theta
+        right = right - self._x.T @ slopes - self._ridge * self.theta - self._tilt
         right = right - self.l1.coefficients(self.theta, targets[2])
         direction = _Direction(*solver(right))
         self.loss.aim(self.z, direction.z, targets[0])
@@ -144,13 +145,13 @@ class _State:
     def _merit(self, direction: _Direction, mu: float, step: float) -> float:
         theta = self.theta + step * direction.theta
         barrier = sum(block.weight * block.log_barrier(step) for block in self._blocks)
-        ridge = 0.5 * self._ridge * float(theta @ theta)
-        return self.loss.value(step) + self.l1.value(step) + ridge + mu * barrier
+        known = 0.5 * self._ridge * float(theta @ theta) + float(self._tilt @ theta)
+        return self.loss.value(step) + self.l1.value(step) + known + mu * barrier
 
     def _merit_slope(self, direction: _Direction, mu: float) -> float:
         barrier = sum(block.weight * block.log_barrier_slope() for block in self._blocks)
-        ridge = self._ridge * float(self.theta @ direction.theta)
-        return self.loss.value_slope() + self.l1.value_slope() + ridge + mu * barrier
+        known = float((self._ridge * self.theta + self._tilt) @ direction.theta)
+        return self.loss.value_slope() + self.l1.value_slope() + known + mu * barrier
 
     def _move(self, direction: _Direction, step: float) -> bool:
         if step <= 0:

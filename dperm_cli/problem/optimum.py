@@ -60,7 +60,8 @@ def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     """A lower bound on the objective over the set, from any dual point of the loss.
 
     Fenchel's inequality l(z) >= a z - l*(a) for each record gives, for every feasible theta,
-    objective >= -sum l*(a_i) + min over the set of <X^T a, theta> + n r(theta), r the regulariser;
+    objective >= -sum l*(a_i) + min over the set of <X^T a + b, theta> + n r(theta), r the
+    regulariser and b the tilt;
     see ``_inner_minimum`` for that minimum. A dual outside the conjugate's domain proves nothing:
     the bound is -inf. ``theta``, near a minimiser, makes the bound tight; it is true for any.
 
@@ -71,7 +72,7 @@ def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
     below = problem.loss.minorant(dual, problem.data)
     if not math.isfinite(below.constant):
         return -math.inf
-    least = _inner_minimum.lower_bound(problem, below.slope, theta)
+    least = _inner_minimum.lower_bound(problem, below.slope + problem.slant, theta)
     return least + below.constant - rounding_allowance(problem, theta, dual)
 
 
@@ -82,7 +83,7 @@ def rounding_allowance(problem: Problem, theta: np.ndarray, dual: np.ndarray) ->
     terms = below.terms + abs(float(problem.objective(theta)))
     penalty = problem.penalty
     terms += penalty.ridge * radius**2 + penalty.lasso * math.sqrt(problem.p) * radius
-    products = radius * below.slopes
+    products = radius * (below.slopes + float(np.linalg.norm(problem.slant)))
     return _EPS * ((math.sqrt(max(data.n, problem.p)) + 16.0) * 2.0 * products + 16.0 * terms)
 
 
@@ -98,17 +99,18 @@ def solve(
     problem: Problem,
     *,
     relative_gap: float = 1e-6,
+    gap: float = 0.0,
     seconds: float = 60.0,
     progress: Callable[[int, float], None] | None = None,
 ) -> Optimum:
-    """Minimise the objective until gap <= relative_gap * (objective(centre) - value).
+    """Minimise the objective until gap <= relative_gap * (objective(centre) - value), or ``gap``.
 
     When that cannot be had (out of ``seconds``, or the objective's rounding is coarser), the gap
     reached is reported as it is; ``converged`` is also true where the gap is ``negligible``, as
     when the centre is itself the minimiser. ``progress`` is called with (iteration, gap).
     """
     start = time.perf_counter()
-    best = _Best(problem, relative_gap)
+    best = _Best(problem, relative_gap, gap)
     with threadpool_limits(1, user_api="blas"):
         for iteration in _steps(problem, best, start + seconds):
             if progress is not None:
@@ -144,8 +146,8 @@ def cached(
 class _Best:
     """The best point and the best bound seen; they may come from different iterations."""
 
-    def __init__(self, problem: Problem, relative_gap: float) -> None:
-        self._problem, self._relative = problem, relative_gap
+    def __init__(self, problem: Problem, relative_gap: float, gap: float = 0.0) -> None:
+        self._problem, self._relative, self._asked = problem, relative_gap, gap
         self.theta = problem.constraint.centre()
         self._dual = _duals.at(problem, self.theta)
         self._start = self._value = float(problem.objective(self.theta))
@@ -161,7 +163,7 @@ class _Best:
     @property
     def converged(self) -> bool:
         excess = max(self._start - self._value, 0.0)
-        return self.gap <= max(self._relative * excess, self._floor)
+        return self.gap <= max(self._relative * excess, self._asked, self._floor)
 
     def begin(self, method: str, iteration: int) -> None:
         """Candidates of this method follow."""

@@ -52,6 +52,10 @@ class Loss(Protocol):
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant: ...
 
+    def majorant(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of matrices above their Hessians; of losses with curvature alone."""
+        ...
+
 
 class Constraint(Protocol):
     """A closed bounded convex set in R^p; all norms without a name are Euclidean."""
@@ -175,6 +179,9 @@ class ProblemSpec:
 class Problem:
     """minimise sum_i [l(theta; d_i) + (ridge / 2) |theta|_2^2 + lasso |theta|_1] over the set.
 
+    With ``tilt`` b [p] the linear term <b, theta> is added to the sum (objective perturbation draws
+    one); the public facts of ``spec`` are those without it.
+
     The regulariser is a part of each record's loss (as BST14 counts it) that does not depend on the
     record: it adds ``ridge * radius + lasso * sqrt(p)`` to the Lipschitz constant and ``ridge`` to
     the strong convexity, and cancels from every difference between neighbouring data sets.
@@ -185,6 +192,12 @@ class Problem:
     constraint: Constraint
     ridge: float = 0.0
     lasso: float = 0.0
+    tilt: np.ndarray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def slant(self) -> np.ndarray:
+        """The gradient of the linear term, [p]: ``tilt``, or zeros."""
+        return np.zeros(self.p) if self.tilt is None else self.tilt
 
     @property
     def p(self) -> int:
@@ -204,7 +217,8 @@ class Problem:
     def objective(self, theta: np.ndarray) -> np.ndarray:
         """The summed loss at each row of [..., p]."""
         theta = np.asarray(theta, dtype=float)
-        return np.sum(self.loss.values(theta, self.data), axis=-1) + self.penalty.value(theta)
+        total = np.sum(self.loss.values(theta, self.data), axis=-1) + self.penalty.value(theta)
+        return total if self.tilt is None else total + theta @ self.tilt
 
     def data_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Sum over records of one subgradient of the loss without the regulariser, [..., p]."""
@@ -212,7 +226,7 @@ class Problem:
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """A subgradient of the objective, [..., p]."""
-        return self.data_gradient(theta) + self.penalty.subgradient(np.asarray(theta))
+        return self.data_gradient(theta) + self.penalty.subgradient(np.asarray(theta)) + self.slant
 
     def spec(self) -> ProblemSpec:
         """The public facts (they follow from declared bounds, n and p alone)."""
@@ -230,6 +244,8 @@ class Problem:
         """Hex digest of everything the optimum depends on."""
         parts = (self.loss, self.constraint, self.regulariser)
         facts = [self.data.fingerprint, *map(repr, parts)]
+        if self.tilt is not None:
+            facts.append(self.tilt.tobytes().hex())
         return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
 

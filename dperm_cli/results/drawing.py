@@ -182,13 +182,13 @@ def _dress(place: Any, panel: Panel, alone: bool) -> None:
         twin = place.secondary_yaxis("right", functions=(lambda y: y / n, lambda y: y * n))
         twin.set_ylabel("per record")
         twin.spines["right"].set_color(GREY)
-        _plain_numbers(twin.yaxis, place.get_ylim())
+        plain_numbers(twin.yaxis, place.get_ylim())
     else:
         place.spines["right"].set_visible(False)
-    _plain_numbers(place.yaxis, place.get_ylim())
+    plain_numbers(place.yaxis, place.get_ylim())
 
 
-def _plain_numbers(side: Any, limits: tuple[float, float]) -> None:
+def plain_numbers(side: Any, limits: tuple[float, float]) -> None:
     """Numbers on a logarithmic axis written as in the tables; 2 and 5 too where room is left."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results import ledger, tables
+from dperm_cli.results import experiment, ledger, tables
 from dperm_cli.results.store import Store, atomic_write, read_bytes, storage_errors
 from dperm_cli.results.summary import summarise
 
@@ -49,21 +49,24 @@ def report(
     Raises InputError when no study is there, StorageError when it cannot be read or written.
     """
     store = Store(out)
-    cells = (store.read_manifest() or {}).get("cells") or store.cells()
+    manifest = store.read_manifest() or {}
+    cells = manifest.get("cells") or store.cells()
     if not cells:
         raise InputError("out", str(out), "must be a folder that holds a study's records")
     states = {cell: store.state(cell) for cell in cells}
-    rows = summarise(store.read_all(cells))
-    files = [*_write_tables(store, rows)]
+    records = store.read_all(cells)
+    rows, about = summarise(records), experiment.known(manifest)
+    texts = _texts(rows) if about is None else experiment.texts(records, about)
+    files = [*_write_tables(store, texts)]
     faults, releases = _write_ledger(store, cells, accountant, trust) if accountant else ([], 0)
     if accountant and not faults:
         files.append(str(store.out / ledger.LEDGER))
     notes = _gaps(store, states)
     if figures:
-        drawn, note = _write_figures(store, rows)
+        drawn, note = _write_figures(store, _figure(records, rows, about))
         files += drawn
         notes += [note] if note else []
-    text = tables.terminal(rows) + "".join(f"{note}\n" for note in notes)
+    text = texts["terminal"] + "".join(f"{note}\n" for note in notes)
     absent, broken = _in(states, "absent"), _in(states, "broken")
     return Report(rows, text, tuple(files), absent, broken, tuple(faults), releases)
 
@@ -87,18 +90,38 @@ def _write_ledger(
     return wrong, sum(entry["trials"] for entry in found["releases"])
 
 
-def _write_tables(store: Store, rows: Sequence[dict[str, Any]]) -> list[str]:
+def _texts(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     writers = {"csv": tables.csv_text, "md": tables.markdown, "tex": tables.latex}
-    for ending, write in writers.items():
-        atomic_write(store.out / f"table.{ending}", write(rows).encode())
-    return [str(store.out / f"table.{ending}") for ending in writers]
+    writers["terminal"] = tables.terminal
+    return {ending: write(rows) for ending, write in writers.items()}
 
 
-def _write_figures(store: Store, rows: Sequence[dict[str, Any]]) -> tuple[list[str], str | None]:
-    """Write the figures; with nothing to draw, an older figure goes, so that none lies about."""
+def _write_tables(store: Store, texts: dict[str, str]) -> list[str]:
+    endings = ("csv", "md", "tex")
+    for ending in endings:
+        atomic_write(store.out / f"table.{ending}", texts[ending].encode())
+    return [str(store.out / f"table.{ending}") for ending in endings]
+
+
+def _figure(
+    records: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], about: Any
+) -> tuple[dict[str, bytes], str | None]:
+    """The figure by format, of an experiment or of a plain study, and a note."""
+    if about is not None:
+        from dperm_cli.results.experiment_figure import figure as panels
+
+        drawn = panels(records, about)
+        return drawn, None if drawn else "no figure: no panel of the experiment has a point"
     from dperm_cli.results.plots import figure
 
-    drawn, note = figure(rows)
+    return figure(rows)
+
+
+def _write_figures(
+    store: Store, made: tuple[dict[str, bytes], str | None]
+) -> tuple[list[str], str | None]:
+    """Write the figures; with nothing to draw, an older figure goes, so that none lies about."""
+    drawn, note = made
     for name in FIGURES:
         path = store.out / name
         data = drawn.get(name.rpartition(".")[2])

@@ -17,7 +17,7 @@ import numpy as np
 from dperm_cli.core.errors import nearest
 
 SCHEMA_VERSION = 1
-STATUSES = ("ok", "unsupported", "failed")
+STATUSES = ("ok", "unsupported", "failed", "planned")
 ROLES = ("identity", "public", "result", "diagnostic")
 
 
@@ -47,7 +47,13 @@ COLUMNS: tuple[Column, ...] = (
         "identity",
         ("cell", "text", "", "Hash of the cell's typed configuration; names the record file."),
         ("trial", "int", "", "Index of the trial inside its cell; null when nothing ran."),
-        ("status", "text", "", "`ok`, `unsupported` (no such guarantee) or `failed` (an error)."),
+        (
+            "status",
+            "text",
+            "",
+            "`ok`, `unsupported` (no such guarantee), `failed` (an error) or `planned` "
+            "(accounted for, nothing released).",
+        ),
         ("reason", "text", "", "Why the cell is unsupported or failed; null when `ok`."),
         ("dataset", "text", "", "Name of the data set."),
         ("task", "text", "", "`binary`, `multiclass`, `regression` or `location`, as declared."),
@@ -90,9 +96,11 @@ COLUMNS: tuple[Column, ...] = (
         ("epsilon", "float", "nats", "Epsilon asked for (nominal)."),
         ("delta", "float", "probability", "Delta asked for."),
         ("epsilon_accounted", "float", "nats", "Epsilon recomputed from the plan's own events."),
+        ("epsilon_chain", "float", "nats", "By BST14's lemmas as printed: no guarantee."),
+        ("epsilon_chain_repaired", "float", "nats", "By BST14's lemmas repaired: valid, loose."),
         ("delta_accounted", "float", "probability", "Delta that goes with `epsilon_accounted`."),
         ("accountant", "text", "", "Theorem or accountant behind the accounted numbers."),
-        ("certificate", "text", "", "What a sampler proved about its law; null without a sampler."),
+        ("certificate", "text", "", "What was proved of a sampler's law, or of a minimiser."),
         ("arithmetic", "text", "", "What values and noise are made of: `float64`, or `grid 2^k`."),
         ("noise", "text", "", "`research`: seeded, in float64, not for release; or `secure`."),
         ("noise_scale", "float", "mechanism's", "Standard deviation or scale of one noise draw."),
@@ -108,6 +116,38 @@ COLUMNS: tuple[Column, ...] = (
         ("floor_excess_risk", "float", "loss sum", "`floor_risk` minus `optimum`."),
         ("excess_risk", "float", "loss sum", "Objective at the released point minus `optimum`."),
         ("excess_risk_per_record", "float", "loss", "`excess_risk` divided by `n`."),
+        (
+            "population_excess_risk",
+            "float",
+            "loss",
+            "Expected loss of a fresh record, without the regulariser, above its minimiser's.",
+        ),
+        (
+            "population_excess_risk_error",
+            "float",
+            "loss",
+            "Standard error of `population_excess_risk`: it is a mean over a fixed fresh sample.",
+        ),
+        (
+            "records_exposed",
+            "int",
+            "records",
+            "Training records on a kink of the loss at the released point: what a median equals, "
+            "and the margins of a support vector machine.",
+        ),
+        (
+            "tracing_score",
+            "float",
+            "standard deviations",
+            "Mean score by which the code's rows are recognised in the released point "
+            "(`bst14_fingerprint`; null for other data sets).",
+        ),
+        (
+            "tracing_limit",
+            "float",
+            "standard deviations",
+            "What the expected `tracing_score` cannot exceed at this epsilon and delta.",
+        ),
         ("train_metric", "float", "", "`metric` on the training records."),
         ("test_metric", "float", "", "`metric` on the held-out records; null without a split."),
         (
@@ -120,10 +160,22 @@ COLUMNS: tuple[Column, ...] = (
     *_columns(
         "public",
         ("bound_upper", "float", "loss sum", "Upper bound with explicit constant; null if none."),
-        ("bound_upper_id", "text", "", "Theorem of the upper bound."),
+        (
+            "bound_upper_id",
+            "text",
+            "",
+            "Theorem of the upper bound, or `range of the objective` where that is less.",
+        ),
         ("bound_lower", "float", "loss sum", "Lower bound with explicit constant; null if none."),
         ("bound_lower_id", "text", "", "Theorem of the lower bound."),
         ("bound_constant", "text", "", "Constant of `bound_upper`: `explicit`, `fitted`, `none`."),
+        (
+            "bound_factor",
+            "float",
+            "",
+            "`bound_upper` over `bound_lower`: within this factor of the best possible worst case; "
+            "null without both.",
+        ),
         ("order_upper", "float", "loss sum", "Upper bound known up to a constant, constant one."),
         ("order_upper_id", "text", "", "Theorem of the order upper bound."),
         ("order_lower", "float", "loss sum", "Lower bound known up to a constant, constant one."),

@@ -25,7 +25,8 @@ SUMMARY: tuple[Column, ...] = (
     *_kept("preprocessing", "unsafe_scaling", "mechanism", "calibration", "privacy", "relation"),
     *_kept("population", "population_source"),
     *_kept("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),
-    *_kept("accountant", "arithmetic", "noise", "noise_scale", "steps", "settings", "seed"),
+    *_kept("accountant", "certificate", "arithmetic", "noise", "noise_scale", "steps", "settings"),
+    *_kept("seed"),
     Column("trials", "int", "", "Number of trials that ran: what the medians rest on.", "public"),
     *_made(
         ("excess_risk_median", "float", "loss sum", "Median over trials of `excess_risk`."),
@@ -39,8 +40,8 @@ SUMMARY: tuple[Column, ...] = (
         ("saturated", "bool", "", "True when the median is at least half the data-free floor."),
     ),
     *_kept("optimum", "optimum_gap", "bound_upper", "bound_upper_id", "bound_lower"),
-    *_kept("bound_lower_id", "bound_constant", "order_upper", "order_upper_id", "order_lower"),
-    *_kept("order_lower_id"),
+    *_kept("bound_lower_id", "bound_constant", "bound_factor"),
+    *_kept("order_upper", "order_upper_id", "order_lower", "order_lower_id"),
     *_made(
         ("train_metric", "float", "", "Median over trials of `train_metric`."),
         ("test_metric", "float", "", "Median over trials of `test_metric`."),
@@ -74,7 +75,7 @@ def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found.update(_risk(ran, first.get("n")))
     found["saturated"] = is_saturated(found["excess_risk_median"], found["floor_excess_risk"])
     for name in ("train_metric", "test_metric"):
-        found[name] = _quantile(_values(ran, name), 0.5)
+        found[name] = quantile(_values(ran, name), 0.5)
     found["seconds"] = _mean(_values(ran, "seconds"))
     found["seconds_optimum"] = max(_values(rows, "seconds_optimum"), default=None)
     return {name: _json_number(found[name]) for name in SUMMARY_NAMES}
@@ -95,10 +96,10 @@ def _risk(ran: Sequence[Mapping[str, Any]], n: int | None) -> dict[str, Any]:
     each = [math.inf if math.isnan(v) else v for v in _values(ran, "excess_risk_per_record")]
     floor = next(iter(_values(ran, "floor_excess_risk")), None)
     return {
-        "excess_risk_median": _quantile(sums, 0.5),
-        "excess_risk_q05": _quantile(sums, BAND[0]),
-        "excess_risk_q95": _quantile(sums, BAND[1]),
-        "excess_risk_per_record_median": _quantile(each, 0.5),
+        "excess_risk_median": quantile(sums, 0.5),
+        "excess_risk_q05": quantile(sums, BAND[0]),
+        "excess_risk_q95": quantile(sums, BAND[1]),
+        "excess_risk_per_record_median": quantile(each, 0.5),
         "floor_excess_risk_per_record": floor / n if floor is not None and n else None,
     }
 
@@ -107,7 +108,7 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> list[float]:
     return [row[name] for row in rows if row.get(name) is not None]
 
 
-def _quantile(values: Sequence[float], level: float) -> float | None:
+def quantile(values: Sequence[float], level: float) -> float | None:
     """Linear interpolation between order statistics; an infinite neighbour gives infinity.
 
     numpy's own quantile gives nan as soon as an infinity stands beside the place asked for.

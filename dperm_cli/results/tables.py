@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,10 @@ CHOICE = (
     "ledger.json tells what all of them cost together."
 )
 FLOOR = "no better than the data-free floor, so nothing was learnt: {cells}."
+FACTOR = (
+    "bound factor: upper over lower bound, so that the mechanism's worst case is within it of the "
+    "best\nthat any mechanism with this guarantee can promise for losses as Lipschitz as these."
+)
 RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
 
@@ -77,13 +82,17 @@ def csv_text(rows: Sequence[Row]) -> str:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([[_exact(row.get(name)) for name in names] for row in rows])
+    writer.writerows([[exact(row.get(name)) for name in names] for row in rows])
     return sink.getvalue()
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """Markdown tables with the common facts above each and the notes below."""
-    table = build(rows)
+    return markdown_table(build(rows))
+
+
+def markdown_table(table: Table) -> str:
+    """A table as Markdown."""
     lines: list[str] = []
     for part in table.sections:
         lines += [f"{_markdown_cell(fact)}  " for fact in part.facts]
@@ -96,7 +105,11 @@ def markdown(rows: Sequence[Row]) -> str:
 
 def latex(rows: Sequence[Row]) -> str:
     """LaTeX tables (booktabs), the common facts as captions, the notes as text below."""
-    table = build(rows)
+    return latex_table(build(rows))
+
+
+def latex_table(table: Table) -> str:
+    """A table as LaTeX."""
     lines = ["% needs \\usepackage{booktabs}"]
     for part in table.sections:
         sides = "".join("l" if field.left else "r" for field in part.fields)
@@ -175,6 +188,7 @@ _ALWAYS = (
 _WHEN_KNOWN = (
     ("bound_upper", _plain("bound_upper", "upper", "bound", 3)),
     ("bound_lower", _plain("bound_lower", "lower", "bound", 3)),
+    ("bound_factor", _plain("bound_factor", "bound", "factor", 3)),
 )
 
 
@@ -224,9 +238,16 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         if ids:
             whose = " (of the worst data set: a run may lie below)" if side == "lower" else ""
             notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(map(_word, ids)))}.")
+    if any(row["bound_factor"] is not None for row in rows):
+        notes.append(FACTOR)
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources:
         notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
+    proved = [f"{r['mechanism']}: {r['certificate']}" for r in rows if r.get("certificate")]
+    proved = list(dict.fromkeys(proved))
+    if proved:
+        more = f" (and {len(proved) - 1} more: see ledger.json)" if len(proved) > 1 else ""
+        notes.append("\n".join(textwrap.wrap(f"certificate of {proved[0]}{more}.", 100)))
     if any(row.get("population_source") == "from the data" for row in rows):
         notes.append(DISCLOSED)
     if any(row["trials"] > 1 for row in rows):
@@ -314,7 +335,8 @@ def grid(part: Section) -> str:
     return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
 
 
-def _exact(value: Any) -> str:
+def exact(value: Any) -> str:
+    """A value as it stands in a CSV file: numbers in full, null as nothing."""
     if value is None:
         return ""
     if isinstance(value, bool):

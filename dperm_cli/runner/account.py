@@ -12,7 +12,7 @@ from typing import Any
 from dperm_cli.core.errors import EXIT_OK, Unsupported
 from dperm_cli.privacy import chains, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Event, Gaussian, SampledGaussian
+from dperm_cli.privacy.events import DisjointBatches, Event, Gaussian, SampledGaussian
 from dperm_cli.privacy.noise import range_delta
 from dperm_cli.results import account_figure, account_table
 from dperm_cli.results.schema import canonical_json
@@ -21,6 +21,7 @@ from dperm_cli.runner import cell, schema
 from dperm_cli.runner.account_request import Ask, question
 
 NOISE_POINTS = 11
+EXACT_DRAW = "for an exact draw: what a sampler adds is in the certificate of `dperm run`"
 EPSILON_POINTS = {"tight": 2, "paper": 5}  # tight lies on the diagonal
 
 
@@ -101,11 +102,15 @@ def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
     guarantee = ledger.recompute(
         events, kind=kind, delta=delta, relation=ask.relation, certificate=None
     )
-    return _facts(ask, guarantee, events, ask.noise_scale)
+    facts = _facts(ask, guarantee, events, ask.noise_scale)
+    if hasattr(ask.mechanism, "sampler"):
+        facts["note"] = EXACT_DRAW
+    return facts
 
 
 def _facts(ask: Ask, guarantee: Guarantee, events: Sequence[Event], scale: float) -> dict[str, Any]:
-    sums = all(isinstance(event, Gaussian | SampledGaussian) for event in events)
+    noisy_sums = Gaussian | SampledGaussian | DisjointBatches
+    sums = all(isinstance(event, noisy_sums) for event in events)
     return {
         "epsilon_accounted": guarantee.epsilon,
         "guarantee": guarantee.kind,
@@ -149,7 +154,9 @@ def _note(events: Sequence[Event], guarantee: Guarantee, p: int) -> str | None:
 def _gradients(events: Iterable[Event], n: int) -> int:
     """Gradients of single records that one release takes (the mean, under Poisson sampling)."""
     return sum(
-        ledger.draws(event) * (event.batch if isinstance(event, SampledGaussian) else n)
+        event.count * n
+        if isinstance(event, DisjointBatches)
+        else ledger.draws(event) * (event.batch if isinstance(event, SampledGaussian) else n)
         for event in events
     )
 
@@ -157,6 +164,8 @@ def _gradients(events: Iterable[Event], n: int) -> int:
 def _level(ask: Ask) -> tuple[str, float]:
     """Kind and delta of the guarantee in question, as a run would have them."""
     kind = cell.kind_of(ask.name, ask.mechanism, ask.privacy, ask.delta, ask.relation)
+    if kind == "none":
+        raise Unsupported(f"{ask.name} has no guarantee, and so nothing to account for")
     delta = cell.delta_of(ask.delta, ask.spec.n)
     return kind, 0.0 if kind == "pure" else delta
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner import schema
+from dperm_cli.runner import nested, schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import Request, Setting, parse
 
@@ -57,7 +58,7 @@ class Question:
     figure: bool
 
 
-def question(arguments: list[str]) -> Question:
+def question(arguments: list[str], composer: Composer | None = None) -> Question:
     """The command line as typed asks; InputError names the key that makes no sense."""
     request = parse(["-m", *arguments])
     if request.show:
@@ -65,7 +66,7 @@ def question(arguments: list[str]) -> Question:
     settings = _settings(request)
     _check_together(settings)
     single = {key: _single(settings, key) for key in WHOLE}
-    composer = Composer(request.config_dir)
+    composer = Composer(request.config_dir) if composer is None else composer
     constraint = _constraint(settings, single, composer)
     privacy = _privacy(settings, single, composer)
     asks = tuple(_asks(settings, composer, constraint, privacy))
@@ -194,7 +195,8 @@ def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
 
 def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
     known = registry.names("mechanism")
-    names = [name for word in given for name in (known if word == "all" else (word,))]
+    every = registry.protective()
+    names = [name for word in given for name in (every if word == "all" else (word,))]
     for name in names:
         checks.choice("mechanism", name, ("all", *known))
     return tuple(dict.fromkeys(names))
@@ -208,17 +210,23 @@ def _mechanisms(
     loose: bool,
 ) -> dict[tuple[str, str], Any]:
     keys = _keys_of("mechanism", settings)
-    configs = {n: dict(composer.compose({"mechanism": n})["mechanism"]) for n in names}
+    composed = {n: composer.compose({"mechanism": n})["mechanism"] for n in names}
+    configs = {n: nested.expanded(copy.deepcopy(c), composer) for n, c in composed.items()}
     for key in keys:
-        if not any(key in config for config in configs.values()):
+        if not any(nested.known(config, key.partition(".")[0]) for config in configs.values()):
             known = {f"mechanism.{k}" for config in configs.values() for k in config}
             raise UnknownKey(f"mechanism.{key}", known - {"mechanism.name"})
-    built = {}
+    built, used = {}, set()
     for name, config in configs.items():
-        config |= {k: v for k, v in keys.items() if k in config or not loose}
+        for key in sorted(keys, key=lambda key: key.count(".")):
+            if nested.known(config, key) or not loose:
+                nested.assign(config, "mechanism", key, keys[key], composer)
+                used.add(key)
         for calibration in calibrations:
             checks.choice("calibration", calibration, schema.CALIBRATIONS)
             built[name, calibration] = schema.build_mechanism(config, calibration)
+    for key in set(keys) - used:
+        raise UnknownKey(f"mechanism.{key}", [f"mechanism.{k}" for k in keys if k != key])
     return built
 
 

@@ -19,6 +19,7 @@ CLOSE = 1e-6
 _CLAIM = (
     "events", "guarantee", "relation", "epsilon", "delta", "epsilon_accounted", "delta_accounted",
 )  # fmt: skip
+_NO_CLAIM = ("events", "guarantee", "relation")
 
 Row = Mapping[str, Any]
 
@@ -41,7 +42,7 @@ class Accounting:
 
         ``relation`` is that of every release, or replace_one.
         """
-        delta = max(row["delta_accounted"] for row, _ in releases)
+        delta = max(row["delta_accounted"] or 0.0 for row, _ in releases)
         spent = [
             ledger.Spent(_under(_claimed(row), relation), events_of(row), times)
             for row, times in releases
@@ -56,9 +57,12 @@ class Accounting:
 
     def fault(self, row: Row) -> str | None:
         """Why the row's claim does not follow from its events, or None."""
-        missing = [name for name in _CLAIM if row[name] is None]
+        claim = _NO_CLAIM if row["guarantee"] == "none" else _CLAIM
+        missing = [name for name in claim if row[name] is None]
         if missing:
             return f"is incomplete: no {', '.join(missing)}"
+        if row["guarantee"] == "none":
+            return None  # nothing is claimed, whatever the events say
         try:
             again, delivers = self._recomputed(row), kind_of_events(events_of(row))
         except (ValueError, TypeError, KeyError, Unsupported, DpermError) as error:
@@ -69,7 +73,7 @@ class Accounting:
         if ledger.weakest([row["guarantee"], delivers]) != row["guarantee"]:
             return f"says {row['guarantee']}; its events give no more than {delivers}"
         budget = Budget(row["epsilon"] * (1.0 + CLOSE), row["delta"], row["relation"])
-        if row["guarantee"] == "none" or _claimed(row).within(budget):
+        if _claimed(row).within(budget):
             return None
         return f"claims {_claimed(row)}, which is not within its budget {budget}"
 
@@ -100,10 +104,11 @@ def _under(claim: Guarantee, relation: str) -> Guarantee:
 
 
 def _claimed(row: Row) -> Guarantee:
+    nothing = row["guarantee"] == "none"
     return Guarantee(
         kind=row["guarantee"],
-        epsilon=row["epsilon_accounted"],
-        delta=row["delta_accounted"],
+        epsilon=math.inf if nothing else row["epsilon_accounted"],
+        delta=1.0 if nothing else row["delta_accounted"],
         relation=row["relation"],
         source=row["accountant"],
         certificate=row["certificate"],

@@ -49,7 +49,7 @@ def _run(arguments: list[str]) -> int:
     check_folder(out)
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
-    failed = _run_cells(prepared, store, study.force)
+    failed = run_cells(prepared, store, study.force)
     made = reporting.present(out, study.format, trust=True)
     return EXIT_FAILED if failed or made.faults else EXIT_OK
 
@@ -58,7 +58,7 @@ def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     if out.exists() and not out.is_dir():
         raise InputError("out", str(out), "is a file; it must be a folder")
-    ours = ("table.csv", "table.md", "table.tex", "manifest.json", LEDGER, *FIGURES)
+    ours = ("table.csv", "table.md", "table.tex", "manifest.json", "claims.json", LEDGER, *FIGURES)
     found = [name for name in ours if (out / name).exists()]
     if found and Store(out).read_manifest() is None and not Store(out).cells():
         allowed = f"holds a {found[0]} that is no study's; choose another folder"
@@ -111,7 +111,7 @@ def _check_scaling(item: schema.Cell, data: Data) -> None:
         raise InputError("dataset.scaling", data.preprocessing, allowed)
 
 
-def _run_cells(prepared: list[cells.Prepared], store: Store, force: bool) -> int:
+def run_cells(prepared: list[cells.Prepared], store: Store, force: bool) -> int:
     """Run what has no record yet; returns how many cells failed."""
     failed = 0
     optimum_of = optima()

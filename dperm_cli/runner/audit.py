@@ -124,7 +124,7 @@ def _options(words: list[str]) -> dict[str, str]:
 
 
 def _names(given: str) -> list[str]:
-    known = registry.names("mechanism")
+    known = registry.protective()
     if given == "all":
         return list(known)
     return [checks.choice("mechanism", name, ("all", *known)) for name in given.split(",")]

@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli import __version__
 from dperm_cli.bounds import _registry as bounds
 from dperm_cli.bounds._bound import Setting
-from dperm_cli.core.errors import DpermError, InputError, Unsupported
+from dperm_cli.core.errors import DpermError, InputError, PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
 from dperm_cli.mechanisms._secure import secured
@@ -20,9 +20,12 @@ from dperm_cli.mechanisms._views import CentralView, GridView
 from dperm_cli.privacy import ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Approx
+from dperm_cli.privacy.events import kind as kind_of_events
 from dperm_cli.privacy.noise import Gate, range_delta
 from dperm_cli.privacy.secure import Grid
+from dperm_cli.problem import population
 from dperm_cli.problem.data import Data, padded
+from dperm_cli.problem.exposure import records_exposed
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.runner import metrics, schema
@@ -97,8 +100,16 @@ def run(
         return [common | {"status": "failed", "reason": text[:500]}]
 
 
-def check(plan: Plan, budget: Budget, kind: str) -> tuple[Guarantee, str]:
-    """Recompute the guarantee from the plan's events; PrivacyError unless it fits the budget."""
+def check(
+    plan: Plan, budget: Budget, kind: str, unprotected: bool = False
+) -> tuple[Guarantee, str]:
+    """Recompute the guarantee from the plan's events; PrivacyError unless it fits the budget.
+
+    A plan that says it protects nothing passes, labelled so, where the user asked for that
+    (``unprotected``).
+    """
+    if plan.guarantee.kind == "none":
+        return _labelled(plan, unprotected)
     guarantee = ledger.recompute(
         plan.events,
         kind=kind,
@@ -108,6 +119,15 @@ def check(plan: Plan, budget: Budget, kind: str) -> tuple[Guarantee, str]:
     )
     ledger.require(budget, guarantee, plan.guarantee)
     return guarantee, guarantee.source
+
+
+def _labelled(plan: Plan, unprotected: bool) -> tuple[Guarantee, str]:
+    """No guarantee, and events that say so too."""
+    if not unprotected:
+        raise PrivacyError(f"refused to release: {plan.guarantee.source} gives no guarantee")
+    if kind_of_events(plan.events) != "none":
+        raise PrivacyError("a plan without a guarantee needs an event that says so")
+    return plan.guarantee, plan.guarantee.source
 
 
 def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
@@ -176,16 +196,19 @@ def _release(
         plan, grid = secured(cell.mechanism, plan, spec, problem.loss)
     else:
         plan, grid = planned(cell.mechanism, spec, budget), None
-    guarantee, accountant = check(plan, budget, kind)
+    unprotected = bool(getattr(cell.mechanism, "unprotected", False))
+    guarantee, accountant = check(plan, budget, kind, unprotected)
     released = cell.mechanism.release(*_opened(prepared, plan, budget, grid))
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
     common = common | _planned(plan, guarantee, accountant) | _solved(problem, optimum)
-    common |= bounds.best(_setting(cell, spec, budget, kind, plan)) | {"seconds": seconds}
+    if guarantee.kind != "none":  # bounds are about private releases
+        common |= bounds.best(_setting(cell, spec, budget, kind, plan))
+    common["seconds"] = seconds
     common["arithmetic"] = "float64" if grid is None else str(grid)
-    return _trials(problem, optimum, theta, common)
+    return _trials(cell, problem, optimum, theta, common)
 
 
 def _opened(
@@ -209,7 +232,11 @@ def _population_source(cell: schema.Cell) -> str:
 
 
 def _trials(
-    problem: Problem, optimum: Optimum, theta: np.ndarray, common: dict[str, Any]
+    cell: schema.Cell,
+    problem: Problem,
+    optimum: Optimum,
+    theta: np.ndarray,
+    common: dict[str, Any],
 ) -> list[dict[str, Any]]:
     # trial by trial, so that a row never depends on how many stand beside it
     rows = []
@@ -218,6 +245,8 @@ def _trials(
         rows.append(
             common
             | metrics.score(problem, point)
+            | _evaluated(cell, problem, point)
+            | _traced(cell, point, common)
             | {
                 "status": "ok",
                 "trial": trial,
@@ -227,6 +256,23 @@ def _trials(
             }
         )
     return rows
+
+
+def _evaluated(cell: schema.Cell, problem: Problem, point: np.ndarray) -> dict[str, Any]:
+    """What a point is worth on the distribution, and which records it gives back."""
+    known = population.excess_risk(cell.dataset, problem.data, problem.loss.name, point)
+    risk, error = (None, None) if known is None else known
+    return {
+        "population_excess_risk": risk,
+        "population_excess_risk_error": error,
+        "records_exposed": records_exposed(problem.loss, problem.data, point),
+    }
+
+
+def _traced(cell: schema.Cell, point: np.ndarray, common: dict[str, Any]) -> dict[str, Any]:
+    """What an attack that comes with the data set finds in the point; nothing for most sets."""
+    diagnose = getattr(cell.dataset, "diagnose", None)
+    return diagnose(point, common["epsilon"], common["delta"]) if diagnose else {}
 
 
 def _setting(
@@ -246,8 +292,8 @@ def _setting(
 def _planned(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:
     return {
         "guarantee": guarantee.kind,
-        "epsilon_accounted": guarantee.epsilon,
-        "delta_accounted": guarantee.delta,
+        "epsilon_accounted": None if guarantee.kind == "none" else guarantee.epsilon,
+        "delta_accounted": None if guarantee.kind == "none" else guarantee.delta,
         "accountant": accountant,
         "certificate": guarantee.certificate,
         "noise_scale": plan.noise_scale,

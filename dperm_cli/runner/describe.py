@@ -87,7 +87,7 @@ def facts(prepared: cell.Prepared, optimum: Optimum, epsilons: list[float]) -> d
 
 
 def _mechanisms() -> tuple[str, ...]:
-    return registry.names("mechanism")
+    return registry.protective()
 
 
 def _problem_keys(config: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _delta(prepared: cell.Prepared) -> float:
 def _mechanism(name: str, prepared: cell.Prepared, epsilons: list[float]) -> list[dict[str, Any]]:
     """One entry per epsilon: supported with its noise and bounds, or the reason why not."""
     config = Composer().compose({"mechanism": name})["mechanism"]
-    mechanism = schema.build_mechanism(config, "tight")
+    mechanism = schema.build_mechanism(config, "tight", prepared.cell.sampler)
     spec = prepared.problem.spec()
     rows = []
     for epsilon in epsilons:

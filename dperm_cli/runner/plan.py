@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
-from dperm_cli.runner import schema
+from dperm_cli.runner import nested, schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import Request, Setting
 
@@ -33,7 +34,7 @@ def plan(request: Request) -> Study:
     """Expand the axes of a request and type every cell."""
     composer = Composer(request.config_dir)
     settings = _last_wins(request.settings)
-    _check_keys(settings)
+    check_keys(setting.key for setting in settings)
     defaults = composer.compose({})
     axes = [(s.key, _axis(s, settings, composer, defaults)) for s in settings]
     for key, values in axes:
@@ -43,10 +44,10 @@ def plan(request: Request) -> Study:
     if count > MOST_CELLS:
         raise InputError("-m", f"{count} cells", f"must be at most {MOST_CELLS}; split the study")
     configs = [
-        _configure(dict(zip((k for k, _ in axes), combination, strict=True)), composer)
+        configure(dict(zip((k for k, _ in axes), combination, strict=True)), composer)
         for combination in itertools.product(*(values for _, values in axes))
     ]
-    cells = _distinct([schema.typed(config) for config in configs])
+    cells = distinct([schema.typed(config) for config in configs])
     _check_seed(settings, cells)
     return _study(cells, configs[0])
 
@@ -56,11 +57,12 @@ def _last_wins(settings: tuple[Setting, ...]) -> list[Setting]:
     return list(by_key.values())
 
 
-def _check_keys(settings: list[Setting]) -> None:
-    for setting in settings:
-        head, dot, _ = setting.key.partition(".")
+def check_keys(keys: Iterable[str]) -> None:
+    """UnknownKey for a word that no configuration has at its top."""
+    for key in keys:
+        head, dot, _ = key.partition(".")
         if head not in (GROUPS if dot else schema.known_top_level()):
-            raise UnknownKey(setting.key, schema.known_top_level())
+            raise UnknownKey(key, schema.known_top_level())
 
 
 def _check_seed(settings: list[Setting], cells: tuple[schema.Cell, ...]) -> None:
@@ -89,25 +91,24 @@ def _axis(
     return list(values[0])
 
 
-def _configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
+def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
+    """The composed configuration of one cell."""
     chosen = {key: value for key, value in values.items() if key in GROUPS}
     composed = composer.compose(chosen)
     config = copy.deepcopy(composed)
-    for key, value in values.items():
-        if key in GROUPS:
-            continue
+    config["mechanism"] = nested.expanded(config["mechanism"], composer)
+    # mechanism.inner before mechanism.inner.steps
+    for key in sorted(values, key=lambda key: key.count(".")):
         group, dot, name = key.partition(".")
-        if not dot:
-            config[key] = value
-        elif name in config[group] and name != "name":
-            config[group][name] = value
-        else:
-            known = [f"{group}.{k}" for k in config[group] if k != "name"]
-            raise UnknownKey(key, known)
+        if dot:
+            nested.assign(config[group], group, name, values[key], composer)
+        elif key not in GROUPS:
+            config[key] = values[key]
     return config
 
 
-def _distinct(cells: list[schema.Cell]) -> tuple[schema.Cell, ...]:
+def distinct(cells: list[schema.Cell]) -> tuple[schema.Cell, ...]:
+    """Every cell once, in order."""
     by_identity = {schema.digest(cell.config): cell for cell in cells}
     return tuple(by_identity.values())
 

@@ -11,6 +11,7 @@ from typing import Any
 from dperm_cli.core import checks, registry
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.mechanisms._inner import named as named_inner
 from dperm_cli.privacy.budget import RELATIONS
 
 PRIVACY_KINDS = ("auto", "pure", "approx")
@@ -50,6 +51,7 @@ class Cell:
     noise: str
     seed: int | None
     config: dict[str, Any]
+    sampler: Any = None
 
     def identity(self) -> dict[str, Any]:
         """What the released point depends on, besides the data and the number of trials."""
@@ -73,11 +75,12 @@ def typed(config: dict[str, Any]) -> Cell:
     dataset = build("dataset", config["dataset"])
     build("constraint", config["constraint"], p=0)
     loss = build("loss", _loss_config(config["loss"], dataset))
+    sampler = build("sampler", config["sampler"])
     cell = Cell(
         dataset=dataset,
         loss=loss,
         constraint_config=dict(config["constraint"]),
-        mechanism=build_mechanism(config["mechanism"], calibration),
+        mechanism=build_mechanism(config["mechanism"], calibration, sampler),
         mechanism_name=config["mechanism"]["name"],
         privacy=privacy["name"],
         relation=privacy["relation"],
@@ -91,6 +94,7 @@ def typed(config: dict[str, Any]) -> Cell:
         noise=noise,
         seed=None if noise == "secure" else _seed(config["seed"]),
         config=_identity_config(config, loss),
+        sampler=sampler,
     )
     _check_task(cell)
     return cell
@@ -117,12 +121,29 @@ def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
     return cls(**values, **extra)
 
 
-def build_mechanism(config: dict[str, Any], calibration: str) -> Any:
-    """A mechanism; the run's calibration is handed to those that know several."""
+def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = None) -> Any:
+    """A mechanism; the run's calibration and sampler are handed to those that use them."""
     cls = registry.load("mechanism", config.get("name", ""))
-    if "calibration" in {f.name for f in dataclasses.fields(cls)}:
+    names = {f.name for f in dataclasses.fields(cls)}
+    if "calibration" in names:
         config = {**config, "calibration": calibration}
+    if sampler is not None and "sampler" in names:
+        config = {**config, "sampler": sampler}
+    inner = config.get("inner")
+    if isinstance(inner, dict) and isinstance(inner.get("name"), str):
+        # a combinator is given its inner mechanism as an object
+        made = named_inner(lambda: build_mechanism(inner, calibration, sampler))
+        config = {**config, "inner": made}
     return build("mechanism", config)
+
+
+def uses_sampler(config: dict[str, Any]) -> bool:
+    """Whether a mechanism, or the one inside it, draws by a sampler of the group ``sampler``."""
+    fields = dataclasses.fields(registry.load("mechanism", config["name"]))
+    inner = config.get("inner")
+    return "sampler" in {f.name for f in fields} or (
+        isinstance(inner, dict) and uses_sampler(inner)
+    )
 
 
 def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
@@ -199,6 +220,8 @@ def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in ("format", "out", "force")}
     if kept["loss"].get("name") == "auto":
         kept["loss"] = {"name": loss.name}
+    if not uses_sampler(kept["mechanism"]):
+        kept = {key: value for key, value in kept.items() if key != "sampler"}
     # a cell that does not use them keeps its name and its noise
     kept = {k: value for k, value in kept.items() if k not in ADDED or value != ADDED[k]}
     return canonical(kept)

@@ -9,9 +9,12 @@ import pytest
 from scipy.stats import norm
 
 from dperm_cli.audit import exact
+from dperm_cli.audit.replay import neighbour
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.mechanisms.exponential import Exponential as Exponential_
 from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.budget import RELATIONS
+from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.privacy.events import (
     Disclosure,
     Exponential,
@@ -20,6 +23,7 @@ from dperm_cli.privacy.events import (
     Laplace,
     SampledGaussian,
 )
+from tests.conftest import small_problem
 
 
 def slope(s):
@@ -85,6 +89,43 @@ def test_noise_of_every_kind_spends_what_is_claimed(relation):
         ratio = exact.noise_loss(event, 1.0, delta, relation)
         assert exact.POWER <= ratio <= 1.0 + exact.WITHIN, event
         assert ratio > 0.99
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_parts_of_a_plan_add_up(relation):
+    """Gaussians by squares, pure ones in a sum, others each against its own share."""
+    unit = 2.0 if relation == "replace_one" else 1.0
+    sigma = calibrate.gaussian_scale(1.0, 1e-5, unit)
+    two = (Gaussian(sigma * math.sqrt(1.5), 1.0), Gaussian(sigma * math.sqrt(3.0), 1.0))
+    assert exact.plan_loss(two, 1.0, 1e-5, relation) == pytest.approx((1.0, 1.0), abs=1e-5)
+    loud = (two[0], Gaussian(sigma, 1.0))
+    assert exact.plan_loss(loud, 1.0, 1e-5, relation)[0] > 1.5
+    pure = (Laplace(4.0 * unit, 1.0), GammaNorm(4.0 * unit / 3.0, 1.0))
+    assert exact.plan_loss(pure, 1.0, 0.0, relation) == pytest.approx((1.0, 1.0))
+    assert exact.plan_loss((*pure, pure[0]), 1.0, 0.0, relation)[0] == pytest.approx(1.25)
+    both = exact.plan_loss((two[0], pure[0]), 1.0, 1e-5, relation)
+    assert both[1] > 0.99
+    assert both[0] <= 1.0 + exact.WITHIN
+    assert exact.plan_loss((Disclosure(),), 1.0, 1e-5, relation) is None
+
+
+LAWS = ("linear", "hinge", "logistic", "squared")
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("loss", LAWS)
+def test_densities_of_neighbours_are_within_epsilon(loss, p):
+    """The exponential mechanism's own target on a box, two records, one of them turned round."""
+    plain = small_problem(loss=loss, constraint="box", n=2, p=p, radius=1.0)
+    first = neighbour(plain, 0, np.eye(p)[0], 1.0)
+    second = neighbour(plain, 0, -np.eye(p)[0], 1.0)
+    budget = Budget(1.0, 0.0)
+    plan = Exponential_().plan(first.spec(), budget)
+    energies = [CentralView(problem).potential(plan.chosen.target).value for problem in
+                (first, second)]  # fmt: skip
+    half = [float(first.constraint.support(axis)) for axis in np.eye(p)]
+    found = exact.log_ratio(*energies, [-h for h in half], half)
+    assert 0.2 < found <= 1.0 + exact.WITHIN
 
 
 @pytest.mark.parametrize("event", [Gaussian, Laplace, GammaNorm])

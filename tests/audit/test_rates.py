@@ -67,6 +67,18 @@ def test_profile_of_sampled_steps_never_exceeds_the_truth():
     assert max(found) > 0.9 * claim
 
 
+@pytest.mark.parametrize(("claim", "cut"), [(0.5, 0.5), (1.0, 0.5), (30.0, 0.05)])
+def test_interval_rates_give_the_difference_of_slopes(claim, cut):
+    how = _rates.argument("interval", (), claim, 0.0, "replace_one")
+    assert how.attack == (cut, True, True)
+    flat, steep = cut, math.expm1(-claim * cut) / math.expm1(-claim)
+    assert how.epsilon(Rates(flat, steep)) == pytest.approx(claim, rel=1e-9)
+    rising = math.expm1(claim * cut) / math.expm1(claim)
+    assert how.epsilon(Rates(rising, steep)) == pytest.approx(2.0 * claim, rel=1e-6)
+    assert how.epsilon(Rates(steep, flat)) == 0.0
+    assert how.epsilon(Rates(1.0, steep)) == 0.0
+
+
 def test_scaled_turns_the_noise_up():
     assert scaled(Gaussian(2.0, 1.0), 1.5).scale == 3.0
     assert scaled(Exponential(2.0, 1.0), 2.0).exponent == 1.0

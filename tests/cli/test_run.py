@@ -36,6 +36,7 @@ KEYS = (
     "bound_lower",
     "bound_upper_id",
     "bound_constant",
+    "bound_factor",
     "train_metric",
     "test_metric",
     "metric",
@@ -63,6 +64,7 @@ def test_json_rows_have_the_promised_keys(dperm):
         row["n"] * row["excess_risk_per_record_median"]
     )
     assert row["bound_upper"] > row["bound_lower"] > 0
+    assert row["bound_factor"] == row["bound_upper"] / row["bound_lower"]
 
 
 def test_files_and_table(dperm, tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import math
 import os
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from dperm_cli.audit.neighbours import shortened
 from dperm_cli.core import registry
+from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
@@ -106,21 +110,39 @@ def degenerate(task: str, kind: str, n: int = 6, p: int = 3) -> tuple[np.ndarray
 KINDS = ("zeros", "equal", "opposite", "tiny")
 
 
+MECHANISMS = registry.protective()
+BUDGET = Budget(1.0, 1e-5)
+
+
 def mechanism_of(name):
     """A few steps: what may be refused is decided before the first."""
-    return registry.load("mechanism", name)(steps=5)
+    mechanism = shortened(registry.load("mechanism", name)(), 5)
+    if hasattr(mechanism, "sampler"):
+        soon = registry.load("sampler", "auto")(most_seconds=2.0)
+        return dataclasses.replace(mechanism, sampler=soon)
+    return mechanism
+
+
+def planned(name, spec):
+    """The plan, or None where the mechanism has none for these public facts."""
+    try:
+        return mechanism_of(name).plan(spec, BUDGET)
+    except Unsupported:
+        return None
 
 
 @pytest.mark.parametrize("loss", registry.names("loss"))
-@pytest.mark.parametrize("name", ["noisy_gd", "noisy_sgd"])
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_no_mechanism_refuses_because_of_the_records(name, loss):
     """The plan is the same for every data set of these bounds, and the release always comes."""
     found = registry.load("loss", loss)()
     for n, ridge in ((6, 0.1), (1, 0.0)):
         problems = [made(found, *degenerate(found.tasks[0], kind, n), ridge) for kind in KINDS]
         spec = problems[0].spec()
-        plan = mechanism_of(name).plan(spec, Budget(1.0, 1e-5))
-        for problem in problems:
+        plan = planned(name, spec)
+        # without a ridge, or with kinks, some have no plan: for none of these data sets
+        assert plan is not None or n == 1 or spec.smoothness is None
+        for problem in problems if plan is not None else ():
             assert problem.spec() == spec
             gate = Gate([seed_sequence(0, "test", trial) for trial in range(2)])
             theta = mechanism_of(name).release(CentralView(problem), plan, gate).theta
@@ -128,10 +150,6 @@ def test_no_mechanism_refuses_because_of_the_records(name, loss):
             assert np.all(problem.constraint.contains(theta))
             # what is printed beside the release must not fail either: a failed cell is an output
             assert np.isfinite(solve(problem).value)
-
-
-def test_every_mechanism_is_in_that_test():
-    assert set(registry.names("mechanism")) <= {"noisy_gd", "noisy_sgd"}
 
 
 def made(loss, x, y, ridge) -> Problem:
@@ -145,25 +163,29 @@ def made(loss, x, y, ridge) -> Problem:
 
 
 LOGISTIC = registry.load("loss", "logistic")()
-SPEC = made(LOGISTIC, np.zeros((4, 2)), np.ones(4), 0.0).spec()
-PLANS = {
-    name: mechanism_of(name).plan(SPEC, Budget(1.0, 1e-5)) for name in registry.names("mechanism")
-}
+RIDGE = 0.1
+SPEC = made(LOGISTIC, np.zeros((4, 2)), np.ones(4), RIDGE).spec()
 
 
+@pytest.mark.parametrize("name", MECHANISMS)
 @given(
     x=hnp.arrays(np.float64, (4, 2), elements=st.floats(-1e308, 1e308)),
     y=hnp.arrays(np.float64, 4, elements=st.sampled_from([-1.0, 1.0])),
 )
-@settings(max_examples=50, deadline=None, database=None, derandomize=True)
-def test_no_release_fails_on_any_records(x, y):
-    problem = made(LOGISTIC, _rows.bound_rows(x, "clip", 1.0), y, 0.0)
+@settings(max_examples=20, deadline=None, database=None, derandomize=True)
+def test_no_release_fails_on_any_records(name, x, y):
+    problem = made(LOGISTIC, _rows.bound_rows(x, "clip", 1.0), y, RIDGE)
     assert problem.spec() == SPEC
-    for name, plan in PLANS.items():
-        gate = Gate([seed_sequence(0, "test", 0)])
-        theta = mechanism_of(name).release(CentralView(problem), plan, gate).theta
-        assert np.all(np.isfinite(theta))
-        assert np.all(problem.constraint.contains(theta))
+    plan = plan_of(name)
+    gate = Gate([seed_sequence(0, "test", 0)])
+    theta = mechanism_of(name).release(CentralView(problem), plan, gate).theta
+    assert np.all(np.isfinite(theta))
+    assert np.all(problem.constraint.contains(theta))
+
+
+@cache
+def plan_of(name):
+    return mechanism_of(name).plan(SPEC, BUDGET)
 
 
 EXTREME = {

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.audit.neighbours import search
+from dperm_cli.audit.neighbours import search, shortened
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
+from dperm_cli.mechanisms._minimiser import INFLATION
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import KINDS, RELATIONS, Budget
@@ -24,17 +25,42 @@ from dperm_cli.problem.optimum import solve
 from dperm_cli.problem.problem import ProblemSpec
 from tests.conftest import small_problem
 
-MECHANISMS = registry.names("mechanism")
+# those without any guarantee promise none of this; tests/mechanisms has their own tests
+MECHANISMS = registry.protective()
 ROOT = Path(__file__).resolve().parents[2]
 LOSSES = registry.names("loss")
 SETS = registry.names("constraint")
 DELTA = 1e-5
+LEVELS = (0.01, 1.0, 30.0)
+ROUNDS = 10  # neighbours for every loss
 
 pytestmark = pytest.mark.parametrize("name", MECHANISMS)
 
 
 def default(name):
     return registry.load("mechanism", name)()
+
+
+def problem_for(name, **given):
+    """``small_problem``, strongly convex for mechanisms that are about such problems alone."""
+    strong = "strong_convexity" in getattr(default(name), "requires", ())
+    return small_problem(**given, ridge=1.0 if strong else 0.0)
+
+
+def quick(name):
+    """``default`` with few steps, its own or the inner mechanism's, and quick samplers."""
+    mechanism = shortened(default(name), 8)
+    if hasattr(mechanism, "batches"):
+        return dataclasses.replace(mechanism, batches=4)
+    if hasattr(mechanism, "sampler"):
+        soon = registry.load("sampler", "auto")(most_seconds=2.0)
+        return dataclasses.replace(mechanism, sampler=soon)
+    return mechanism
+
+
+def turn(name, loss, among, step=0):
+    """One of ``among``: each loss gets another one, and each mechanism begins elsewhere."""
+    return among[(MECHANISMS.index(name) + LOSSES.index(loss) + 4 * step) % len(among)]
 
 
 def supported(mechanism, spec, epsilon=1.0, delta=DELTA):
@@ -76,7 +102,7 @@ def test_yaml_gives_the_class_defaults(name):
     given = {key: value for key, value in loaded.items() if key != "name"}
     assert registry.load("mechanism", name)(**given) == default(name)
     missing = {f.name for f in dataclasses.fields(default(name))} - set(given)
-    assert missing <= {"calibration"}
+    assert missing <= {"calibration", "sampler"}
 
 
 def test_plan_sees_public_facts_only(name):
@@ -92,44 +118,74 @@ def test_every_bad_field_is_an_input_error(name):
             assert caught.value.key in (f"mechanism.{field.name}", field.name)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_guarantee_is_within_budget_and_follows_from_the_events(name, loss, epsilon):
-    spec = small_problem(loss=loss).spec()
+def test_guarantee_is_within_budget_and_follows_from_the_events(name, loss):
+    """At an epsilon that goes round with the loss; at every one of them in the slow test."""
+    guaranteed(name, loss, turn(name, loss, LEVELS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", LOSSES)
+def test_guarantee_at_every_level(name, loss):
+    for epsilon in LEVELS:
+        guaranteed(name, loss, epsilon)
+
+
+def guaranteed(name, loss, epsilon):
+    spec = problem_for(name, loss=loss).spec()
     plans = list(supported(default(name), spec, epsilon))
-    assert plans
+    # a loss may be refused, such as one with kinks by a mechanism that needs curvature
+    assert plans or spec.smoothness is None
     for plan, budget in plans:
         assert plan.guarantee.within(budget)
         assert plan.guarantee.source
-        again = account(plan.events, delta=budget.delta, relation=budget.relation)
+        again = account(plan.events, delta=plan.guarantee.delta, relation=budget.relation)
         assert again.epsilon <= budget.epsilon
         assert again.epsilon >= 0.99 * plan.guarantee.epsilon
 
 
 def test_noise_falls_as_epsilon_rises(name):
-    spec = small_problem().spec()
+    spec = problem_for(name).spec()
     scales = []
     for epsilon in (0.1, 1.0, 10.0):
         plan, _ = next(iter(supported(default(name), spec, epsilon)))
-        events_noise = min(event.scale / event.sensitivity("replace_one") for event in plan.events)
-        scales.append(events_noise * np.sqrt(1.0 / sum(event.count for event in plan.events)))
+        events = [event for event in plan.events if hasattr(event, "sensitivity")]
+        events_noise = min(_noise(event) / event.sensitivity("replace_one") for event in events)
+        scales.append(events_noise * np.sqrt(1.0 / sum(event.count for event in events)))
     assert scales[0] > scales[1] > scales[2]
 
 
-@pytest.mark.parametrize("constraint", SETS)
+def _noise(event):
+    """A scale, or one over the exponent of a law."""
+    return event.scale if hasattr(event, "scale") else 1.0 / event.exponent
+
+
+@pytest.mark.parametrize("step", [0, 1])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_output_is_feasible_and_of_the_right_shape(name, loss, constraint):
+def test_output_is_feasible_and_of_the_right_shape(name, loss, step):
+    """Each loss on two sets, each set with two or three losses, others for every mechanism."""
+    feasible(quick(name), loss, turn(name, loss, SETS, step))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("constraint", SETS)
+def test_output_on_every_set(name, constraint):
+    for loss in LOSSES:
+        feasible(quick(name), loss, constraint)
+
+
+def feasible(mechanism, loss, constraint):
     problem = small_problem(loss=loss, constraint=constraint, n=8, ridge=0.01)
-    for plan, _ in supported(default(name), problem.spec()):
-        theta = released(default(name), problem, plan, trials=3)
-        assert theta.shape == (3, problem.p)
+    for plan, _ in supported(mechanism, problem.spec()):
+        theta = released(mechanism, problem, plan, trials=8)
+        assert theta.shape == (8, problem.p)
         assert np.all(problem.constraint.contains(theta))
         # so few records leave some at a vertex, where two trials may well meet
         assert len(np.unique(theta, axis=0)) > 1
 
 
 def test_same_seed_same_bytes_and_trials_stand_alone(name):
-    problem = small_problem()
+    problem = problem_for(name)
     plan, _ = next(iter(supported(default(name), problem.spec())))
     three = released(default(name), problem, plan, trials=3)
     assert three.tobytes() == released(default(name), problem, plan, trials=3).tobytes()
@@ -139,7 +195,7 @@ def test_same_seed_same_bytes_and_trials_stand_alone(name):
 
 
 def test_data_are_not_written_to(name):
-    problem = small_problem()
+    problem = problem_for(name)
     before = problem.data.x.tobytes(), problem.data.y.tobytes()
     problem.data.x.setflags(write=False)
     problem.data.y.setflags(write=False)
@@ -149,7 +205,8 @@ def test_data_are_not_written_to(name):
 
 
 def test_large_epsilon_recovers_the_optimum(name):
-    problem = small_problem(n=60)
+    # one that sees each record once has the error of sampling as well
+    problem = problem_for(name, n=6000 if getattr(default(name), "one_pass", False) else 60)
     optimum = solve(problem)
     floor = float(problem.objective(problem.constraint.centre())) - optimum.value
     plan, _ = next(iter(supported(default(name), problem.spec(), epsilon=1e4)))
@@ -162,12 +219,15 @@ def test_replay_for_every_loss(name, loss):
     """Every call at the gate repeats, and no value moves by more than its sensitivity."""
     problem = small_problem(loss=loss, n=6, ridge=0.1)
     rng = np.random.default_rng(5)
-    mechanism = default(name)
+    mechanism = quick(name)
     worst = 0.0
-    for plan, budget in supported(mechanism, problem.spec()):
+    plans = list(supported(mechanism, problem.spec()))
+    if not plans and problem.spec().smoothness is None:
+        return  # refused
+    for plan, budget in plans:
         if problem.data.task == "location" and budget.relation == "add_remove":
             continue  # a record of zeros stands for a removed one, and there it is not nothing
-        for round_ in range(25):
+        for round_ in range(ROUNDS):
             index = int(rng.integers(problem.data.n))
             other = _other_record(problem, rng, budget.relation)
             verdict = replay(mechanism, plan, problem, neighbour(problem, index, *other), round_)
@@ -189,7 +249,7 @@ def _other_record(problem, rng, relation):
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_replay_on_two_hundred_neighbours(name, relation):
     """Dense and sparse rows, with noise and with hardly any, under both relations: 200 in all."""
-    mechanism = default(name)
+    mechanism = quick(name)
     if relation not in mechanism.relations:
         return
     budget = Budget(1.0, DELTA, relation)
@@ -218,8 +278,11 @@ def test_brings_its_own_adversary(name, relation):
     plan = adversary.mechanism.plan(first.spec(), budget)
     found = replay(adversary.mechanism, plan, first, second)
     assert found.private, found.faults
-    if adversary.kind != "threshold":  # with sampling, the record is in some batches only
-        assert found.worst == pytest.approx(1.0)
+    # with sampling, the record is in some batches only
+    if adversary.kind != "threshold":
+        # a minimiser known up to a certified gap leaves a little of its sensitivity unused
+        slack = INFLATION if "inflation" in plan.settings else 1e-9
+        assert 1.0 - slack <= found.worst <= 1.0 + 1e-9
     scores = adversary.statistic(released(adversary.mechanism, first, plan, trials=3))
     assert np.shape(scores) == (3,)
     assert np.all(np.isfinite(scores))
@@ -231,20 +294,34 @@ def _record(problem, index):
 
 def test_half_the_sensitivity_is_caught_by_replay(name):
     """The audit has power: a mechanism that declares too little is found out."""
-    problem = small_problem(n=2, radius=1.5, loss="hinge")
     mechanism = default(name)
-    plan, _ = next(iter(supported(mechanism, problem.spec())))
+    for loss in ("hinge", "logistic"):  # some need curvature
+        problem = problem_for(name, n=2, radius=1.5, loss=loss)
+        plans = list(supported(mechanism, problem.spec()))
+        if plans:
+            break
+    plan, _ = plans[0]
     halved = dataclasses.replace(plan, events=tuple(_halved(event) for event in plan.events))
     row = np.array([1.0, 0.0, 0.0])
     first = neighbour(problem, 0, row, 1.0)
     second = neighbour(problem, 0, -row, 1.0)
-    faults = [replay(mechanism, halved, first, second, seed).faults for seed in range(5)]
-    assert any(faults)
+    assert any(_caught(mechanism, halved, first, second, seed) for seed in range(5))
+
+
+def _caught(mechanism, plan, first, second, seed):
+    """Whether the replay finds a fault, or the gate refuses."""
+    try:
+        return bool(replay(mechanism, plan, first, second, seed).faults)
+    except PrivacyError:
+        return True
 
 
 def _halved(event):
+    name = next((n for n in ("record_norm", "record_oscillation") if hasattr(event, n)), None)
+    if name is None:
+        return event
     gap = {"gap": None} if hasattr(event, "gap") else {}
-    return dataclasses.replace(event, record_norm=event.record_norm / 4, **gap)
+    return dataclasses.replace(event, **{name: getattr(event, name) / 4}, **gap)
 
 
 class Silent:
@@ -255,6 +332,9 @@ class Silent:
 
     laplace = gamma_norm = noise
 
+    def disjoint(self, value, scale, sensitivity, drawn, new):
+        return drawn
+
     def law(self, exponent, oscillation, drawn):
         return drawn
 
@@ -264,10 +344,10 @@ class Silent:
 
 def test_compiled_and_plain_paths_give_the_same_bytes(name):
     """Replay runs the plain path only, so nothing may happen on the other one alone."""
-    problem = small_problem(n=12)
-    plan, _ = next(iter(supported(default(name), problem.spec())))
+    problem = problem_for(name, n=12)
+    plan, _ = next(iter(supported(quick(name), problem.spec())))
     seeds = [seed_sequence(1, "test", trial) for trial in range(3)]
-    release = default(name).release
+    release = quick(name).release
     fast = release(CentralView(problem), plan, Gate(seeds))
     plain = release(CentralView(problem), plan, Gate(seeds, Silent()))
     assert fast.theta.tobytes() == plain.theta.tobytes()
@@ -275,15 +355,22 @@ def test_compiled_and_plain_paths_give_the_same_bytes(name):
 
 def test_the_gate_holds_a_mechanism_to_its_plan(name):
     """With the plan's events at the gate a release passes; with any of them changed it does not."""
-    problem = small_problem(n=12)
+    problem = problem_for(name, n=12)
     plan, budget = next(iter(supported(default(name), problem.spec())))
     seeds = [seed_sequence(1, "test")]
     release = default(name).release
     release(CentralView(problem), plan, Gate(seeds, plan=(plan.events, budget.relation)))
-    for change in ("scale", "count", "record_norm"):
-        other = [
-            dataclasses.replace(event, **{change: getattr(event, change) * 2})
-            for event in plan.events
-        ]
+    noise, size = ("scale", "exponent"), ("record_norm", "record_oscillation")
+    for change in (noise, ("count",), size):
+        other = [_doubled(event, change) for event in plan.events]
         with pytest.raises(PrivacyError):
             release(CentralView(problem), plan, Gate(seeds, plan=(other, budget.relation)))
+
+
+def _doubled(event, names):
+    """The event with the first of the fields that it has doubled; a sampler's error as it is."""
+    if not hasattr(event, "sensitivity"):
+        return event
+    name = next(name for name in names if hasattr(event, name))
+    gap = {"gap": None} if name.startswith("record") and hasattr(event, "gap") else {}
+    return dataclasses.replace(event, **{name: getattr(event, name) * 2}, **gap)

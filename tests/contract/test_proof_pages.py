@@ -13,7 +13,7 @@ from dperm_cli.core import registry
 ROOT = Path(__file__).resolve().parents[2]
 PROOFS = ROOT / "docs" / "proofs"
 PACKAGE = ROOT / "dperm_cli"
-ROOMS = "cli|runner|results|audit|mechanisms|bounds|problem|privacy|loops|core"
+ROOMS = "cli|runner|results|audit|mechanisms|bounds|samplers|problem|privacy|loops|core"
 SYMBOL = re.compile(rf"`((?:{ROOMS})(?:\.\w+)+)`")
 PATH = re.compile(
     r"`((?:dperm_cli|tests|docs|benchmarks|conf)/[\w/.]+\.(?:py|md|yaml))(?:::(\w+))?`"

@@ -6,6 +6,7 @@ Most are tests of this suite, called with the arguments that matter here.
 from __future__ import annotations
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -81,15 +82,50 @@ def guarantee():
 
     for name in ("noisy_gd", "noisy_sgd"):
         for epsilon in (0.5, 1.0, 3.0):
-            contract.test_guarantee_is_within_budget_and_follows_from_the_events(
-                name, "logistic", epsilon
-            )
+            contract.guaranteed(name, "logistic", epsilon)
 
 
 def gate():
     from tests.contract import test_mechanisms as contract
 
     contract.test_the_gate_holds_a_mechanism_to_its_plan("noisy_gd")
+
+
+def objective_loss():
+    """The worst records that a search finds stay within epsilon, curvature or not."""
+    from tests.audit import test_objective_loss as ours
+
+    ours.test_the_largest_log_ratio_is_within_epsilon("huberized_hinge", 1, None)
+    ours.test_long_rows_are_within_epsilon_too()
+
+
+def certificates():
+    """What is found of a minimiser is what the noise is made for, or nothing is released."""
+    import pytest
+
+    from dperm_cli.core.errors import PrivacyError
+    from dperm_cli.mechanisms import _minimiser, _views
+    from tests.conftest import small_problem
+
+    problem = small_problem(ridge=0.5)
+    view = _views.CentralView(problem)
+    theta, solve, locate = np.zeros(3), _views.optimum.solve, _views.nearby.locate
+    _views.optimum.solve = lambda *_, **__: SimpleNamespace(theta=theta, gap=1.0, lower=0.0)
+    _views.nearby.locate = lambda *_: (np.zeros((1, 3)), np.ones(1))
+    try:
+        assert view.minimiser(2.0) is theta
+        assert view.perturbed(np.ones((1, 3)), 1.0, 2.0).shape == (1, 3)
+        with pytest.raises(PrivacyError, match="gap"):
+            view.minimiser(0.5)
+        with pytest.raises(PrivacyError, match="needed"):
+            view.perturbed(np.ones((1, 3)), 1.0, 0.5)
+    finally:
+        _views.optimum.solve, _views.nearby.locate = solve, locate
+    spec = problem.spec()
+    modulus, found = spec.n * spec.strong_convexity, _minimiser.stability(spec)
+    error = (2.0 * found.certificate / modulus) ** 0.5
+    assert found.gap >= spec.gradient_gap / modulus + 2.0 * error * (1.0 - 1e-9)
+    assert found.record >= spec.lipschitz / modulus + 2.0 * error * (1.0 - 1e-9)
 
 
 def compiled_loop():
@@ -180,6 +216,11 @@ CHECKS = {
     "attack noisy_sgd": lambda: attack("noisy_sgd"),
     "replay noisy_gd": lambda: replay("noisy_gd"),
     "replay noisy_sgd": lambda: replay("noisy_sgd"),
+    "attack exponential": lambda: attack("exponential"),
+    "attack objective_perturbation": lambda: attack("objective_perturbation"),
+    "replay exponential": lambda: replay("exponential"),
+    "objective loss": objective_loss,
+    "certificates": certificates,
     "exact loss": exact_loss,
     "public facts": public_facts,
     "population": population,

@@ -19,6 +19,7 @@ class Patch(NamedTuple):
 
 GD, SGD = "mechanisms/noisy_gd.py", "mechanisms/noisy_sgd.py"
 STREAMS, NOISE, EVENTS = "privacy/_streams.py", "privacy/noise.py", "privacy/events.py"
+VIEWS = "mechanisms/_views.py"
 NORMALS = "gaussian.normals(self.keys, step, 1, dim)[:, 0, :]"
 NOISY = "noisy = noise.add(view.gradient_sum(query), step)"
 
@@ -178,6 +179,42 @@ BROKEN = (
     Patch(
         "an approximate guarantee passes for a pure one", "privacy/budget.py",
         'if self.kind == "approx" and not budget.delta > 0:', "if False:", "budget",
+    ),
+    # draws from a law, and minimisers
+    Patch(
+        "the exponent is doubled", "mechanisms/exponential.py",
+        "Target(spec, event.exponent), stream", "Target(spec, 2.0 * event.exponent), stream",
+        "replay exponential",
+    ),
+    Patch(
+        "half the oscillation", EVENTS, "return _difference(self.record_oscillation",
+        "return 0.5 * _difference(self.record_oscillation", "attack exponential",
+    ),
+    Patch(
+        "half the noise of a perturbed objective", STREAMS, "found = point(drawn)",
+        "found = point(0.5 * drawn)", "attack objective_perturbation",
+    ),
+    Patch(
+        "the Jacobian is left out", "privacy/objective.py",
+        "return self.rank * math.log1p(self.curvature / self.strength) * (1.0 + 1e-15)",
+        "return 0.0", "objective loss",
+    ),
+    Patch(
+        "curvature by the norm of a row", "problem/losses/_glm.py",
+        "self.smoothness * bounds.row**2", "self.smoothness * bounds.row", "objective loss",
+    ),
+    Patch(
+        "a perturbed minimiser may be anywhere", VIEWS, "if not np.all(errors <= distance):",
+        "if False:", "certificates",
+    ),
+    Patch(
+        "a minimiser's gap is ignored", VIEWS, "if found.gap <= gap:", "if found.gap < np.inf:",
+        "certificates",
+    ),
+    Patch(
+        "noise for an exact minimiser", "mechanisms/_minimiser.py",
+        "Stability(record + 2.0 * error, gap + 2.0 * error,", "Stability(record, gap,",
+        "certificates",
     ),
     # refusals
     Patch(

@@ -19,12 +19,13 @@ from dperm_cli.privacy.events import (
     Gaussian,
     Laplace,
     Pure,
+    RegularizedExponential,
     SampledGaussian,
     SamplerError,
     kind,
 )
 
-NOISE = (Gaussian, Laplace, GammaNorm, Exponential)
+NOISE = (Gaussian, Laplace, GammaNorm, RegularizedExponential, Exponential)
 
 
 @pytest.mark.parametrize("event", NOISE)
@@ -52,10 +53,10 @@ def test_events_are_frozen_and_say_what_is_released(event):
 
 
 BAD = [
-    *[(lambda e=e: e(math.nan, 1.0), "scale") for e in NOISE[:3]],
+    *[(lambda e=e: e(math.nan, 1.0), "scale") for e in NOISE[:-1]],
     (lambda: Exponential(math.nan, 1.0), "exponent"),
-    *[(lambda e=e: e(0.0, 1.0), "scale") for e in NOISE[:3]],
-    *[(lambda e=e: e(1.0, -1.0), "record_norm") for e in NOISE[:3]],
+    *[(lambda e=e: e(0.0, 1.0), "scale") for e in NOISE[:-1]],
+    *[(lambda e=e: e(1.0, -1.0), "record_norm") for e in NOISE[:-1]],
     *[(lambda e=e: e(1.0, 1.0, 0), "count") for e in NOISE],
     *[(lambda e=e: e(1.0, 1.0, gap=math.nan), "gap") for e in NOISE],
     (lambda: Exponential(-1.0, 1.0), "exponent"),
@@ -91,6 +92,7 @@ def test_bad_events_name_their_field(make, key):
         ([Laplace(1.0, 1.0), SamplerError("tv", 0.1)], "approx"),
         ([Pure(1.0), Gaussian(1.0, 1.0)], "approx"),
         ([Pure(1.0), SampledGaussian(1.0, 1.0, 1, 10, "fixed")], "approx"),
+        ([RegularizedExponential(1.0, 1.0)], "approx"),
         ([Pure(1.0), Approx(1.0, 0.0)], "pure"),
         ([Pure(1.0), Approx(1.0, 1e-9)], "approx"),
         ([Channel(1.0), Channel(2.0, 3)], "local"),

@@ -17,12 +17,16 @@ from dperm_cli.privacy.events import (
     Approx,
     Channel,
     Disclosure,
+    DisjointBatches,
     Event,
     Exponential,
     GammaNorm,
     Gaussian,
+    GaussianMatrix,
     Laplace,
+    PerturbedObjective,
     Pure,
+    RegularizedExponential,
     SampledGaussian,
     SamplerError,
 )
@@ -33,11 +37,15 @@ EVENTS = (
     Laplace(3.0, 1.0),
     GammaNorm(0.5, 0.1, 2),
     Exponential(0.25, 2.0),
+    RegularizedExponential(4.0, 1.0, gap=1.5),
     Pure(0.3, 4),
     Approx(0.3, 1e-7),
+    PerturbedObjective("gamma_norm", 3.0, 1.0, 0.25, 2.0, gap=1.5),
     Channel(0.7, 3),
     SamplerError("tv", 1e-9, 5),
     Disclosure(),
+    GaussianMatrix(2.0, 1.0, 3, gap=1.5),
+    DisjointBatches(0.5, 0.1, 6, "gamma_norm", 2),
 )
 RELATION = "replace_one"
 

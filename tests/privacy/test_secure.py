@@ -489,7 +489,7 @@ def test_replay_on_the_grid(loss, relation):
 def test_every_mechanism_says_whether_it_is_secure_and_keeps_its_word(name):
     mechanism = registry.load("mechanism", name)()
     assert isinstance(mechanism.secure, bool)
-    problem = small_problem(n=12)
+    problem = small_problem(n=12, ridge=1.0)
     plan = mechanism.plan(problem.spec(), BUDGET)
     if not mechanism.secure:
         with pytest.raises(Unsupported, match="no secure form"):

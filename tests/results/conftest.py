@@ -71,6 +71,7 @@ def study_rows(**values: Any) -> list[dict[str, Any]]:
                     "bound_constant": "explicit",
                     "bound_lower": 0.2 / epsilon,
                     "bound_lower_id": "[BST14, Thm 5.3]",
+                    "bound_factor": 4500.0,
                     "order_upper": 40.0 / epsilon,
                     "order_upper_id": "[BST14, Thm 2.4]",
                     **values,

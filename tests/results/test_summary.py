@@ -16,7 +16,8 @@ PROMISED = {
     "guarantee", "epsilon", "delta", "epsilon_accounted", "noise_scale", "steps", "trials",
     "excess_risk_median", "excess_risk_q05", "excess_risk_q95", "excess_risk_per_record_median",
     "floor_excess_risk", "optimum_gap", "bound_upper", "bound_lower", "bound_upper_id",
-    "bound_constant", "train_metric", "test_metric", "metric", "seconds", "status", "reason",
+    "bound_constant", "bound_factor", "train_metric", "test_metric", "metric", "seconds",
+    "status", "reason",
 }  # fmt: skip
 
 

@@ -49,6 +49,17 @@ def test_the_terminal_table_says_what_it_must(summary):
     assert "no pure guarantee" in text
 
 
+def test_bound_factor_is_a_column_that_says_what_it_compares(summary):
+    for write in (tables.terminal, tables.markdown, tables.latex):
+        text = write(summary)
+        assert "worst case" in text
+        assert "4500" in text
+    assert "bound_factor" in tables.csv_text(summary).splitlines()[0].split(",")
+    without = [{**row, "bound_factor": None} for row in summary]
+    assert "worst case" not in tables.terminal(without)
+    assert "factor" not in tables.terminal(without)
+
+
 def test_nominal_and_accounted_epsilon_stand_side_by_side(summary):
     line = next(line for line in tables.terminal(summary).splitlines() if " paper " in line)
     assert line.split()[:4] == ["noisy_gd", "paper", "0.1", "0.02"]

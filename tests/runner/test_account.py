@@ -13,8 +13,9 @@ from dperm_cli.runner.account import answer, curves
 from dperm_cli.runner.account_request import Ask, question
 
 
-def ask(name="noisy_gd", n=100, **values):
-    spec = bare_spec(n, 2.0, L2Ball(3.0, p=4), regulariser=Regulariser(ridge=0.5))
+def ask(name="noisy_gd", n=100, smoothness=None, **values):
+    regulariser = Regulariser(ridge=0.5)
+    spec = bare_spec(n, 2.0, L2Ball(3.0, p=4), regulariser=regulariser, smoothness=smoothness)
     return Ask(name, registry.load("mechanism", name)(), "tight", spec, **values)
 
 
@@ -26,22 +27,45 @@ def test_bare_facts_are_consistent():
     assert spec.bounds.radius == spec.constraint.radius == 3.0
 
 
-@pytest.mark.parametrize("name", registry.names("mechanism"))
+# these spend a budget on two stages or choose steps for it: a noise scale does not say enough
+BUDGETED = {"frank_wolfe", "high_probability", "localization"}
+
+
+@pytest.mark.parametrize("name", registry.protective())
 def test_noise_and_budget_are_inverse(name):
-    there = answer(ask(name, epsilon=1.0, delta=1e-5))
-    back = answer(ask(name, noise_scale=there["noise_scale"], delta=1e-5))
+    there = answer(ask(name, epsilon=1.0, delta=1e-4, smoothness=0.25))
     assert there["epsilon_accounted"] <= 1.0
-    assert back["epsilon_accounted"] == pytest.approx(there["epsilon_accounted"], rel=1e-9)
-    assert back["events"] == there["events"]
+    back = answer(ask(name, noise_scale=there["noise_scale"], delta=1e-4, smoothness=0.25))
+    if name in BUDGETED:
+        assert back["status"] == "unsupported"
+        assert "give epsilon" in back["reason"]
+        return
+    drawn = [one for one in there["events"] if one["event"] != "SamplerError"]
+    error = 0.0 if drawn == there["events"] else 0.05
+    assert back["epsilon_accounted"] <= there["epsilon_accounted"] * (1.0 + 1e-9)
+    assert back["epsilon_accounted"] >= there["epsilon_accounted"] * (1.0 - 1e-9 - error)
+    assert back["guarantee"] == there["guarantee"]
 
 
-@pytest.mark.parametrize("name", registry.names("mechanism"))
+@pytest.mark.parametrize("name", sorted(set(registry.protective()) - BUDGETED))
 def test_a_plan_is_made_of_the_mechanisms_own_events(name):
     from dperm_cli.privacy.budget import Budget
+    from dperm_cli.privacy.events import SamplerError
 
-    asked = ask(name)
-    plan = asked.mechanism.plan(asked.spec, Budget(1.0, 1e-5))
-    assert plan.events == asked.mechanism.events(asked.spec, plan.noise_scale)
+    asked = ask(name, smoothness=0.25)
+    plan = asked.mechanism.plan(asked.spec, Budget(1.0, 1e-4))
+    drawn = [e for e in plan.events if not isinstance(e, SamplerError)]
+    found = asked.mechanism.events(asked.spec, plan.noise_scale)
+    assert len(drawn) == len(found)
+    for planned, own in zip(drawn, found, strict=True):
+        assert type(planned) is type(own)
+        numbers = [k for k, v in vars(planned).items() if isinstance(v, float)]
+        assert {k: v for k, v in vars(planned).items() if k not in numbers} == {
+            k: v for k, v in vars(own).items() if k not in numbers
+        }
+        assert [getattr(own, k) for k in numbers] == pytest.approx(
+            [getattr(planned, k) for k in numbers], rel=1e-12
+        )
 
 
 def test_more_noise_is_more_privacy():

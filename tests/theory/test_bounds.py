@@ -8,7 +8,7 @@ import math
 import pytest
 
 from dperm_cli.bounds import _registry
-from dperm_cli.bounds._bound import Setting
+from dperm_cli.bounds._bound import Setting, span
 from dperm_cli.bounds.bst14 import (
     ApproxLowerOrder,
     NoisyGdConstantStep,
@@ -20,6 +20,7 @@ from dperm_cli.bounds.bst14 import (
 from dperm_cli.mechanisms.noisy_gd import theory_bound
 from dperm_cli.privacy.budget import Budget
 from tests.conftest import small_problem
+from tests.theory.bounds_data import bare
 
 
 def at(
@@ -57,7 +58,9 @@ def test_explicit_constants_of_thm_2_4():
     assert NoisySgdConvex().value(at()) == pytest.approx(last)
     average = 1.5 * 3.0 * 700.0 * math.sqrt(n) / 10_000
     assert NoisySgdConvex().value(at(output="average")) == pytest.approx(average)
-    assert NoisySgdConvex().applies(at(output="suffix_average"))
+    # iterates 5002 .. 10001
+    suffix = 0.5 * 3.0 * 700.0 * (3 * math.sqrt(n) - 2 * math.sqrt(5001)) / 5000
+    assert NoisySgdConvex().value(at(output="suffix_average")) == pytest.approx(suffix)
 
 
 def test_thm_5_3():
@@ -139,6 +142,50 @@ def test_best_fills_the_record_columns():
     assert row["bound_upper"] > row["bound_lower"]
     assert row["order_upper_id"] == "BST14 Thm 2.4(1)"
     assert row["order_lower_id"] == "BST14 Thm 5.3"
-    none = _registry.best(at(ridge=0.1, learning_rate="strongly_convex"))
+    curved = _registry.best(at(ridge=0.1, learning_rate="strongly_convex"))
+    assert curved["bound_upper_id"] == "noisy_sgd Thm 2"
+    none = _registry.best(dataclasses.replace(at(), mechanism="unheard of"))
     assert "bound_upper" not in none
     assert none["bound_constant"] == "none"
+    assert row["bound_factor"] == row["bound_upper"] / row["bound_lower"]
+    assert "bound_factor" not in none
+
+
+def test_an_explicit_upper_bound_is_at_most_the_range_of_the_objective():
+    point = at(gradient_bound=1e9)
+    assert NoisySgdConvex().value(point) > span(point)
+    row = _registry.best(point)
+    assert (row["bound_upper"], row["bound_upper_id"]) == (span(point), _registry.RANGE)
+
+
+def test_orders_of_thm_2_4_are_for_its_number_of_steps():
+    few = dataclasses.replace(at(), steps=100 * 100 - 1)
+    assert "n^2 steps" in NoisySgdOrder().applies(few)
+    batches = dataclasses.replace(at(batch=10), steps=1000)
+    assert NoisySgdOrder().applies(batches) is None
+    assert NoisySgdConvex().applies(few) is None
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-160, 1e-9, 1e3, 1e9])
+@pytest.mark.parametrize("delta", [0.0, 1e-300, 0.25])
+@pytest.mark.parametrize("ridge", [0.0, 1e-300, 1e-3, 1e6])
+def test_extreme_numbers_give_a_bound_or_none(epsilon, delta, ridge):
+    """No mechanism stops because a bound cannot be written down."""
+    for mechanism in ("noisy_sgd", "objective_perturbation", "exponential"):
+        for kind in ("pure", "approx"):
+            for n, p in ((1, 1), (10**9, 10**7)):
+                point = bare(
+                    n=n, p=p, epsilon=epsilon, delta=delta, ridge=ridge, mechanism=mechanism,
+                    smoothness=1.0, steps=n**2, learning_rate="convex", output="last",
+                    gradient_bound=1.0, strength=1.0, added=1.0,
+                    sampler={"exponent": 1e-300, "kappa": 0.0, "dist_inf": 0.0},
+                )  # fmt: skip
+                row = _registry.best(dataclasses.replace(point, kind=kind))
+                values = [v for v in row.values() if isinstance(v, float)]
+                assert all(math.isfinite(v) and v >= 0 for v in values)
+                assert row.get("bound_lower", 0.0) <= n * (2.0 + ridge / 2) * 1.001
+
+
+def test_delta_zero_is_not_an_epsilon_delta_guarantee():
+    point = dataclasses.replace(at(delta=0.0), kind="approx")
+    assert ApproxLowerOrder().applies(point) == "is for delta > 0"

@@ -205,6 +205,19 @@ def test_bst14_alg5_ratio():
     assert -math.log1p(math.expm1(-tilde / 2)) == pytest.approx(tilde / 2)
 
 
+def test_bst14_lemma_61_diagonal():
+    """f = eta <u, (1, 1)> / sqrt 2 varies by eta tau sqrt 2 over the square, not by eta tau."""
+    slope, tau, tilde = 10.0, 2.0, 0.1
+    cells = math.ceil(tau / (tilde / (2 * slope * math.sqrt(2))))
+    centre = tau * (np.arange(cells) + 0.5) / cells
+    f = slope * (centre[:, None] + centre) / math.sqrt(2)
+    least = f.max() + math.log(np.sum(np.exp(-f)))
+    printed, corrected = (slope * tau * s + 2 * math.log(cells) for s in (1.0, math.sqrt(2)))
+    assert least == pytest.approx(35.64, abs=0.01)
+    assert printed == pytest.approx(32.68, abs=0.01)
+    assert printed < least <= corrected
+
+
 def test_bst14_generalization_exponent():
     n, p, epsilon = 10_000, 100, 1.0
     assert p**2 / (epsilon * n) == 1.0  # no better than no data

@@ -62,6 +62,14 @@ class LinearModel(Generated):
         checks.nonnegative("dataset.signal", self.signal)
         checks.choice("dataset.rows", self.rows, ROWS)
 
+    def fresh(self, count: int, minimiser: np.ndarray) -> np.ndarray:
+        """Rows of the same law that belong to neither part, [count, p]."""
+        return self._draw("population", count, minimiser)[0]
+
+    def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows [n, p] and responses [n] of a part of the set."""
+        raise NotImplementedError
+
     @property
     def rows_in_words(self) -> str:
         """The law of the rows, as a step of the preprocessing."""

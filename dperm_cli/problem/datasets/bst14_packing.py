@@ -17,8 +17,9 @@ class Bst14Packing(LowerBoundInstance):
     """``signal`` copies of one corner d of the cube, then padding [BST14, App. C.1].
 
     The informative records add up to norm M = signal, all records to a norm in [M - 1, M + 1]. The
-    hard choice is M = p / (20 epsilon). d is uniform, as a member of the paper's random packing is;
-    the seed says which.
+    paper's hard choice is M = p / (20 epsilon); that of the sharper bound is 0.44 p / epsilon for
+    large p (docs/proofs/_lower_bounds.md, Thm 3). d is uniform, as a member of the paper's random
+    packing is; the seed says which.
     """
 
     name: ClassVar[str] = "bst14_packing"

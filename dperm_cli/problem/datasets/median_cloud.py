@@ -28,6 +28,7 @@ class MedianCloud(Generated):
 
     task: ClassVar[str] = "location"
     default_loss: ClassVar[str] = "l1_median"
+    minimises: ClassVar[tuple[str, ...]] = ("l1_median", "l2_median")
 
     shape: str = "ball"
     shift: float = 0.5
@@ -55,6 +56,10 @@ class MedianCloud(Generated):
             preprocessing=(f"rows uniform in a {self.shape} around the median",),
             minimiser=median,
         )  # fmt: skip
+
+    def fresh(self, count: int, minimiser: np.ndarray) -> np.ndarray:
+        """Rows of the same law that belong to neither part, [count, p]."""
+        return self._draw("population", count, minimiser)
 
     def _draw(self, part: str, n: int, median: np.ndarray) -> np.ndarray:
         room = self.row_bound - self.shift

@@ -26,6 +26,7 @@ class SparseRegression(LinearModel):
 
     task: ClassVar[str] = "regression"
     default_loss: ClassVar[str] = "squared"
+    minimises: ClassVar[tuple[str, ...]] = ("squared", "absolute")
 
     p: int = 100
     nonzeros: int = 5

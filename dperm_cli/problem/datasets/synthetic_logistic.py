@@ -22,6 +22,7 @@ class SyntheticLogistic(LinearModel):
 
     task: ClassVar[str] = "binary"
     default_loss: ClassVar[str] = "logistic"
+    minimises: ClassVar[tuple[str, ...]] = ("logistic",)
 
     signal: float = 5.0
 

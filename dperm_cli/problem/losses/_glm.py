@@ -57,6 +57,19 @@ class Glm(PerRecord):
         """Lipschitz constant of one record's gradient, or None."""
         return None if self.smoothness is None else self.smoothness * bounds.row**2
 
+    def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Weights w(z) in [0, smoothness] of parabolas above the loss that touch it at margins z.
+
+        l(z + t) <= l(z) + l'(z) t + w(z) t^2 / 2 for every t; here the smoothness itself.
+        """
+        return np.full(np.broadcast_shapes(np.shape(z), np.shape(y)), float(self.smoothness))
+
+    def majorant(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of w(z) x x^T at each row of [..., p], shape [..., p, p]."""
+        z = margins(theta, data).reshape(-1, data.n)
+        found = np.stack([_gram(data.x, self.majoriser(row, data.y)) for row in z])
+        return found.reshape(*theta.shape, theta.shape[-1])
+
     def oscillation(self, bounds: Bounds, constraint: Any) -> float:
         """min(2 span, 2 L diameter), margins being at most row * the set's radius."""
         margin = bounds.row * constraint.radius
@@ -83,6 +96,13 @@ class Glm(PerRecord):
             slopes=data.row_bound * math.fsum(np.abs(dual)),
             terms=math.fsum(np.abs(conjugates)),
         )
+
+
+def _gram(x: Any, weights: np.ndarray) -> np.ndarray:
+    """sum_i w_i x_i x_i^T, [p, p]."""
+    if isinstance(x, np.ndarray):
+        return x.T @ (x * weights[:, None])
+    return np.asarray((x.T @ x.multiply(weights[:, None]).tocsr()).todense())
 
 
 def margins(theta: np.ndarray, data: Data) -> np.ndarray:

@@ -20,6 +20,11 @@ def slope(u: np.ndarray, h: float) -> np.ndarray:
     return np.clip((u + h) / (2.0 * h), 0.0, 1.0)
 
 
+def majoriser(u: np.ndarray, h: float) -> np.ndarray:
+    """1 / (2 max(h, |u|)): f(u) - u / 2 is even, and its slope over u falls with |u|."""
+    return 0.5 / np.maximum(h, np.abs(u))
+
+
 def curvature(u: np.ndarray, h: float) -> np.ndarray:
     """f''(u): 1 / (2 h) on (-h, h), 0 elsewhere (the limit from outside at the ends)."""
     return np.where(np.abs(u) < h, 1.0 / (2.0 * h), 0.0)

@@ -41,6 +41,10 @@ class HuberizedHinge(Glm):
         """l''(z) = 1 / (2 h) where |1 - y z| < h, else 0, [..., n]."""
         return _huber.curvature(1.0 - y * z, self.width)
 
+    def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """1 / (2 max(h, |u|)) at the argument u of f."""
+        return _huber.majoriser(1.0 - y * z, self.width)
+
     def slope_bound(self, margin: float, target: float) -> float:
         """f'(1 + margin), reached at y z = -margin: 1 unless h > 1 + margin."""
         return float(_huber.slope(np.asarray(1.0 + margin), self.width))

@@ -42,6 +42,10 @@ class HuberizedPositivePart(Glm):
         """l''(z) = 1 / (2 h) where |y - z| < h, else 0, [..., n]."""
         return _huber.curvature(y - z, self.width)
 
+    def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """1 / (2 max(h, |u|)) at the argument u of f."""
+        return _huber.majoriser(y - z, self.width)
+
     def slope_bound(self, margin: float, target: float) -> float:
         """f'(target + margin), reached at y = target, z = -margin."""
         return float(_huber.slope(np.asarray(target + margin), self.width))

@@ -60,6 +60,17 @@ class Multinomial(PerRecord):
         """row^2 / 2: diag(q) - q q^T has no eigenvalue above 1/2."""
         return 0.5 * bounds.row**2
 
+    def majorant(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of x x^T times (I - 1 1^T / classes) / 2, at each row: [..., p, p].
+
+        diag(q) - q q^T is nowhere above the second factor [Boehning 1992].
+        """
+        k = data.classes
+        gram = data.x.T @ data.x
+        gram = gram if isinstance(gram, np.ndarray) else gram.toarray()
+        whole = np.kron(gram, (np.eye(k) - np.full((k, k), 1.0 / k)) / 2.0)
+        return np.broadcast_to(whole, (*theta.shape, theta.shape[-1]))
+
     def oscillation(self, bounds: Bounds, constraint: Any) -> float:
         """min(2 span, 2 L diameter)."""
         return min(2.0 * _span(bounds, constraint), super().oscillation(bounds, constraint))

@@ -1,0 +1,112 @@
+"""What a sampler's law says of the records: replay cannot see a value pass, but it can see f.
+
+``Watched`` notes the potentials, loss values and gradients that a mechanism asks for; ``moved``
+says how far those of neighbouring data sets are apart, in units of what was declared for the law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dperm_cli.core.rng import generator, seed_sequence
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.problem.problem import Problem
+from dperm_cli.samplers._potential import Records
+from dperm_cli.samplers._target import Target
+
+_POINTS = 200
+_FAR = 1e3  # radii: such points are projected to the ends of the set
+
+
+class Slope(NamedTuple):
+    """A gradient [..., p] and the set whose points it may score."""
+
+    gradient: np.ndarray
+    constraint: Any
+
+    def reach(self, other: Slope) -> float:
+        """max - min over the set of <v, difference>."""
+        apart = other.gradient - self.gradient
+        body = self.constraint
+        return float(np.max(body.support(apart) + body.support(-apart)))
+
+
+class Watched(CentralView):
+    """A view that notes in ``seen`` what samplers and selections look at."""
+
+    def __init__(self, problem: Problem, seen: list[Any]) -> None:
+        super().__init__(problem)
+        self._seen = seen
+
+    def potential(self, target: Target) -> Records:
+        found = super().potential(target)
+        self._seen.append(found)
+        return found
+
+    def objective(self, theta: np.ndarray) -> np.ndarray:
+        values = super().objective(theta)
+        self._seen.append(values)
+        return values
+
+    def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
+        found = super().gradient_sum(theta)
+        self._seen.append(Slope(found, self._problem.constraint))
+        return found
+
+    def on(self, *, constraint: Any = None, loss: Any = None) -> Watched:
+        problem = self._problem
+        constraint, loss = constraint or problem.constraint, loss or problem.loss
+        return Watched(replace(problem, constraint=constraint, loss=loss), self._seen)
+
+
+def moved(
+    first: list[Any], second: list[Any], exponent: float, oscillation: float, plain: bool
+) -> float:
+    """The largest move of what two runs looked at before a law, over what was declared for it.
+
+    ``plain``: a law exp(-exponent loss) whose loss may move by ``oscillation``, up to a constant.
+    Else ``exponent`` is the scale of a strongly log-concave law and ``oscillation`` the distance
+    of gradients. inf where the two runs did not look at the same things.
+    """
+    if [type(look) for look in first] != [type(look) for look in second]:
+        return math.inf
+    pairs = list(zip(first, second, strict=True))
+    laws = [(f, g) for f, g in pairs if isinstance(f, Records)]
+    values = [(f, g) for f, g in pairs if isinstance(f, np.ndarray)]
+    one = _oscillation if plain else _gradients
+    found = [one(f, g) for f, g in laws]
+    found += [exponent * f.reach(g) for f, g in pairs if isinstance(f, Slope)]
+    if values:
+        apart = np.stack([g - f for f, g in values], axis=-1)
+        found.append(exponent * float(np.max(np.ptp(apart, axis=-1))))
+    declared = exponent * oscillation if plain else oscillation / exponent
+    return max(found, default=0.0) / declared if declared > 0.0 else math.inf
+
+
+def _oscillation(f: Records, g: Records) -> float:
+    """max - min over points of the set of the difference of two potentials."""
+    theta = _points(f.target)
+    return float(np.ptp(g.value(theta) - f.value(theta)))
+
+
+def _gradients(f: Records, g: Records) -> float:
+    """sup |grad f - grad g| / sqrt(m): what tells two m-strongly log-concave laws apart."""
+    theta = _points(f.target)
+    apart = np.max(np.linalg.norm(g.gradient(theta) - f.gradient(theta), axis=-1))
+    curved = f.target.strong_convexity
+    return float(apart) / math.sqrt(curved) if curved > 0.0 else math.inf
+
+
+def _points(target: Target) -> np.ndarray:
+    """Points of the set, [m, p]: ends along axes and random directions, and points between."""
+    body, p = target.constraint, target.spec.p
+    rng = generator(seed_sequence(0, "audit", "points", p))
+    away = np.concatenate([np.eye(p), -np.eye(p), rng.standard_normal((_POINTS, p))])
+    away *= body.radius / np.linalg.norm(away, axis=1, keepdims=True)
+    sizes = rng.uniform(0.0, 1.0, (len(away), 1))
+    ends = body.project(body.centre() + _FAR * away)
+    return np.concatenate([ends, body.project(body.centre() + sizes * away)])

@@ -1,0 +1,165 @@
+"""The cells of [BST14, Table I], for any L, |C| and Delta, constants taken as one.
+
+Rows: ``lipschitz``, ``smooth`` (Lipschitz and O(p)-smooth), ``strongly_convex``,
+``smooth_strongly_convex``. Columns: what was known before, the paper's upper and its lower bound,
+for each kind of guarantee. Four cells are empty: with smoothness the earlier methods suffice.
+Printed for L = |C| = 1; in general every cell is multiplied by L |C| and Delta replaced by
+Delta |C| / L, and none is more than n L |C| [BST14, caption of Table I].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dperm_cli.bounds._bound import Setting
+
+ROWS = ("lipschitz", "smooth", "strongly_convex", "smooth_strongly_convex")
+COLUMNS = (
+    "pure_previous",
+    "pure_upper",
+    "pure_lower",
+    "approx_previous",
+    "approx_upper",
+    "approx_lower",
+)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a cell is a function of; ``curvature`` is Delta |C| / L, at most 2."""
+
+    n: int
+    p: int
+    epsilon: float
+    delta: float = 0.0
+    lipschitz: float = 1.0
+    diameter: float = 1.0
+    strong_convexity: float = 0.0
+
+    @property
+    def unit(self) -> float:
+        """L |C|."""
+        return self.lipschitz * self.diameter
+
+    @property
+    def curvature(self) -> float:
+        return self.strong_convexity * self.diameter / self.lipschitz
+
+    @property
+    def private(self) -> float:
+        """p / epsilon: the size of the noise, pure."""
+        return self.p / self.epsilon
+
+    @property
+    def squared(self) -> float:
+        """p / epsilon^2: the square of that under (epsilon, delta)."""
+        return self.p / self.epsilon**2
+
+    @property
+    def log_delta(self) -> float:
+        return math.log(1.0 / self.delta)
+
+    @property
+    def log_n_delta(self) -> float:
+        return math.log(self.n / self.delta)
+
+
+Formula = Callable[[Numbers], float]
+
+CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
+    ("lipschitz", "pure_previous"): (
+        "p sqrt(n) / eps",
+        lambda x: x.private * math.sqrt(x.n),
+    ),
+    ("lipschitz", "pure_upper"): ("p / eps", lambda x: x.private),
+    ("lipschitz", "pure_lower"): ("p / eps", lambda x: x.private),
+    ("lipschitz", "approx_previous"): (
+        "sqrt(p n) ln(1/delta) / eps",
+        lambda x: math.sqrt(x.n * x.squared) * x.log_delta,
+    ),
+    ("lipschitz", "approx_upper"): (
+        "sqrt(p) ln^2(n/delta) / eps",
+        lambda x: math.sqrt(x.squared) * x.log_n_delta**2,
+    ),
+    ("lipschitz", "approx_lower"): ("sqrt(p) / eps", lambda x: math.sqrt(x.squared)),
+    ("smooth", "pure_previous"): ("p / eps", lambda x: x.private),
+    ("smooth", "pure_lower"): ("p / eps", lambda x: x.private),
+    ("smooth", "approx_previous"): (
+        "sqrt(p) ln(1/delta) / eps",
+        lambda x: math.sqrt(x.squared) * x.log_delta,
+    ),
+    ("smooth", "approx_lower"): ("sqrt(p) / eps", lambda x: math.sqrt(x.squared)),
+    ("strongly_convex", "pure_previous"): (
+        "p^2 / (sqrt(n) Delta eps^2)",
+        lambda x: x.private**2 / (math.sqrt(x.n) * x.curvature),
+    ),
+    ("strongly_convex", "pure_upper"): (
+        "(ln(n) / Delta) p^2 / (n eps^2)",
+        lambda x: math.log(x.n) / x.curvature * x.private**2 / x.n,
+    ),
+    ("strongly_convex", "pure_lower"): ("p^2 / (n eps^2)", lambda x: x.private**2 / x.n),
+    ("strongly_convex", "approx_previous"): (
+        "p ln(1/delta) / (sqrt(n) Delta eps^2)",
+        lambda x: x.squared * x.log_delta / (math.sqrt(x.n) * x.curvature),
+    ),
+    ("strongly_convex", "approx_upper"): (
+        "(ln^3(n/delta) / Delta) p / (n eps^2)",
+        lambda x: x.log_n_delta**3 / x.curvature * x.squared / x.n,
+    ),
+    ("strongly_convex", "approx_lower"): ("p / (n eps^2)", lambda x: x.squared / x.n),
+    ("smooth_strongly_convex", "pure_previous"): (
+        "p^2 / (n Delta eps^2)",
+        lambda x: x.private**2 / (x.n * x.curvature),
+    ),
+    ("smooth_strongly_convex", "pure_lower"): ("p^2 / (n eps^2)", lambda x: x.private**2 / x.n),
+    ("smooth_strongly_convex", "approx_previous"): (
+        "p ln(1/delta) / (n Delta eps^2)",
+        lambda x: x.squared * x.log_delta / (x.n * x.curvature),
+    ),
+    ("smooth_strongly_convex", "approx_lower"): ("p / (n eps^2)", lambda x: x.squared / x.n),
+}
+
+
+def cell(row: str, column: str, at: Numbers) -> float | None:
+    """A cell's value, at most n L |C|; None where the table is empty."""
+    if row not in ROWS or column not in COLUMNS:
+        raise KeyError(f"Table I has no cell ({row}, {column})")
+    if (row, column) not in CELLS:
+        return None
+    return at.unit * min(float(at.n), CELLS[row, column][1](at))
+
+
+def row_of(at: Setting) -> str:
+    """The row that a problem belongs to; smooth is read as beta |C| / L <= p."""
+    spec = at.spec
+    smooth = spec.smoothness is not None and spec.regulariser.smooth
+    if smooth and spec.smoothness is not None:
+        whole = spec.smoothness + spec.ridge
+        smooth = whole * spec.constraint.diameter <= spec.p * spec.lipschitz_total
+    curved = spec.strong_convexity > 0
+    if curved:
+        return "smooth_strongly_convex" if smooth else "strongly_convex"
+    return "smooth" if smooth else "lipschitz"
+
+
+def numbers_of(at: Setting) -> Numbers:
+    """The numbers of a setting; under a pure guarantee delta plays no part."""
+    spec = at.spec
+    return Numbers(
+        spec.n,
+        spec.p,
+        at.budget.epsilon,
+        at.budget.delta,
+        spec.lipschitz_total,
+        spec.constraint.diameter,
+        spec.strong_convexity,
+    )
+
+
+def row_values(at: Setting) -> dict[str, float | None]:
+    """The cells of the setting's row for its kind of guarantee: previous, upper, lower."""
+    row, x = row_of(at), numbers_of(at)
+    words = ("previous", "upper", "lower")
+    return {word: cell(row, f"{at.kind}_{word}", x) for word in words}

@@ -1,0 +1,29 @@
+"""Normals from uniforms [BM58], with the arithmetic of ``gaussian``: the same bytes everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dperm_cli.loops._jit import compiled
+from dperm_cli.loops.gaussian import half_turn, minus_log
+
+
+def normals(uniforms: np.ndarray) -> np.ndarray:
+    """Two independent standard normals for every two uniforms in (0, 1); shape [2 m] -> [2 m]."""
+    out = np.empty(uniforms.shape)
+    _normals(uniforms, out)
+    return out
+
+
+@compiled
+def _normals(uniforms, out):
+    for i in range(0, uniforms.size - 1, 2):
+        length = math.sqrt(2.0 * minus_log(uniforms[i]))
+        turn = 2.0 * uniforms[i + 1]
+        # the first bit chooses the half-plane
+        if turn >= 1.0:
+            length, turn = -length, turn - 1.0
+        cosine, sine = half_turn(turn - 0.5)
+        out[i], out[i + 1] = length * cosine, length * sine

@@ -1,0 +1,134 @@
+"""The mechanism inside another one: how it is given, planned for and run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dperm_cli.core import registry
+from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Event, Gaussian
+
+_KEY = "mechanism.inner"
+_PARTS = ("plan", "events", "release", "adversary")
+
+
+@dataclass(frozen=True)
+class Composite(Plan):
+    """A combinator's plan, with its inner mechanism's own.
+
+    What is spent is ``events``; ``inner`` says how the inner mechanism goes about its part.
+    """
+
+    inner: Any = None
+
+
+def build(inner: Any) -> Any:
+    """The mechanism of a name or of a mapping {name: ..., field: ...}; a mechanism stays.
+
+    Errors name keys as the user types them, as in ``mechanism.inner.steps``.
+    """
+    if isinstance(inner, str):
+        inner = {"name": inner}
+    if not isinstance(inner, Mapping):
+        if isinstance(inner, type) or not all(hasattr(inner, part) for part in _PARTS):
+            words = "must be a mechanism, as in noisy_gd or {name: noisy_gd, steps: 50}"
+            raise InputError(_KEY, inner, words)
+        return inner
+    if not isinstance(inner.get("name"), str):
+        raise InputError(_KEY, inner, "needs a name, as in {name: noisy_gd, steps: 50}")
+    return named(lambda: _of_mapping(inner))
+
+
+def named(make: Callable[[], Any]) -> Any:
+    """``make()``, the keys of its errors moved below ``mechanism.inner``."""
+    try:
+        return make()
+    except UnknownKey:
+        raise
+    except InputError as error:
+        head, _, tail = error.key.partition(".")
+        key = f"{_KEY}.{tail}" if tail and head == "mechanism" else error.key
+        key = _KEY if key == "mechanism" else key
+        raise InputError(key, error.value, error.allowed) from None
+
+
+def _of_mapping(inner: Mapping[str, Any]) -> Any:
+    cls = registry.load("mechanism", inner["name"])
+    fields = {field.name for field in dataclasses.fields(cls)}
+    given = {key: value for key, value in inner.items() if key != "name"}
+    for key in given:
+        if key not in fields:
+            raise UnknownKey(f"{_KEY}.{key}", [f"{_KEY}.{name}" for name in fields])
+    return cls(**given)
+
+
+def settle(outer: Any) -> None:
+    """Build the inner mechanism of a frozen combinator and narrow what it can promise to that.
+
+    Called from ``__post_init__``. The instance then offers the kinds of guarantee and the
+    relations that both have; ``sampler`` errors and the like stay the inner one's business.
+    """
+    inner = build(outer.inner)
+    object.__setattr__(outer, "inner", inner)
+    for what in ("guarantees", "relations"):
+        mine, theirs = getattr(type(outer), what), getattr(inner, what)
+        object.__setattr__(outer, what, tuple(word for word in mine if word in theirs))
+
+
+def settings(inner: Any, plan: Plan) -> dict[str, Any]:
+    """What a combinator's settings say of the inner mechanism: its plan's settings and its name."""
+    return {**plan.settings, "name": type(inner).__module__.rpartition(".")[2]}
+
+
+def part(whole: Composite, events: Sequence[Event], scale: float) -> Plan:
+    """The inner mechanism's plan, with the events that the combinator's plan holds for it."""
+    return replace(whole.inner, events=tuple(events), noise_scale=scale)  # type: ignore[type-var]
+
+
+def gdp_budget(mu: float, budget: Budget) -> Budget:
+    """A budget (epsilon', delta') that a mu-GDP mechanism meets exactly, at the same delta.
+
+    Where that would be epsilon' = 0, or nearly, a smaller delta' says the same of mu.
+    """
+    delta = budget.delta
+    while True:
+        event = Gaussian(1.0 / mu, 1.0)
+        epsilon = account((event,), delta=delta, relation="add_remove").epsilon
+        if epsilon > 0.05 * mu:
+            return replace(budget, epsilon=epsilon, delta=delta)
+        delta *= 0.1
+
+
+def share(budget: Budget, parts: int) -> Budget:
+    """The budget of one of ``parts`` equal parts: mu / sqrt(parts) of mu(epsilon, delta), or
+    epsilon / parts at delta = 0."""
+    if budget.delta == 0.0:
+        return replace(budget, epsilon=budget.epsilon / parts)
+    mu = calibrate.mu(budget.epsilon, budget.delta)
+    return gdp_budget(mu / math.sqrt(parts), budget)
+
+
+def basic(budget: Budget, parts: int) -> Budget:
+    """(epsilon / parts, delta / parts): what always adds up to the budget."""
+    return replace(budget, epsilon=budget.epsilon / parts, delta=budget.delta / parts)
+
+
+def guarantee(events: Sequence[Event], budget: Budget, inner: Plan) -> Guarantee:
+    """What the events of all parts together certify under the budget's relation."""
+    accounted = account(events, delta=budget.delta, relation=budget.relation)
+    return Guarantee(
+        kind="approx" if budget.delta > 0.0 else "pure",
+        epsilon=accounted.epsilon,
+        delta=budget.delta,
+        relation=budget.relation,
+        source=accounted.accountant,
+        certificate=inner.guarantee.certificate,
+    )

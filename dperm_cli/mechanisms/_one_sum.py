@@ -1,0 +1,71 @@
+"""The least second stage there is: one noisy sum of gradients, for audits of localization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dperm_cli.mechanisms._adversary import Adversary
+from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import GammaNorm, Gaussian
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.problem import ProblemSpec
+
+
+@dataclass(frozen=True)
+class OneSum:
+    """theta = Project(c - share / (n Delta) g), g the noisy gradient of the whole sum at centre c.
+
+    With the linear loss that is (1 - share) c + share times the minimiser, the noise of the sum in
+    the place of the minimiser's own. ``by_rows``: the set may differ from trial to trial.
+    """
+
+    share: float = 0.5
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False
+    by_rows: ClassVar[bool] = True
+
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+        """One sum of sensitivity 2 L (L under add_remove)."""
+        scale = calibrate.scale_for(
+            lambda scale: _events(spec, scale, budget.delta),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            relation=budget.relation,
+        )
+        events = _events(spec, scale, budget.delta)
+        found = account(events, delta=budget.delta, relation=budget.relation)
+        kind = "approx" if budget.delta > 0.0 else "pure"
+        guarantee = Guarantee(kind, found.epsilon, budget.delta, budget.relation, found.accountant)
+        return Plan(events, guarantee, scale, 1)
+
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[Gaussian | GammaNorm]:
+        """One Gaussian sum."""
+        return _events(spec, scale, 1.0)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """One sum at the centre, one step."""
+        spec, event = view.spec, plan.events[0]
+        assert isinstance(event, Gaussian | GammaNorm)
+        draw = gate.gaussian if isinstance(event, Gaussian) else gate.gamma_norm
+        moves = event.sensitivity(plan.guarantee.relation)
+        noise = draw(dim=spec.p, count=1, scale=event.scale, sensitivity=moves)
+        centre = spec.constraint.centre()
+        if centre.ndim == 1:
+            centre = centre + [[0.0]] * gate.trials
+        noisy = noise.add(view.gradient_sum(centre), 0) + spec.penalty.subgradient(centre)
+        step = self.share / (spec.n * spec.strong_convexity)
+        return Release(spec.constraint.project(centre - step * noisy))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        raise NotImplementedError("a part of another mechanism's adversary")
+
+
+def _events(spec: ProblemSpec, scale: float, delta: float) -> tuple[Gaussian | GammaNorm]:
+    return ((Gaussian if delta > 0.0 else GammaNorm)(scale, spec.lipschitz),)

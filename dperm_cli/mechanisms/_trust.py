@@ -1,0 +1,70 @@
+"""Newton steps that stay in the set: minimisers of a quadratic model over it, many at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dperm_cli.problem.problem import Constraint
+
+_ROUNDS = 200  # of Newton's method for the multiplier of a ball
+_STILL = 1e-6
+_STEPS = 4  # of accelerated projected descent, for other sets: each takes a projection
+
+
+def within_ball(
+    values: np.ndarray, basis: np.ndarray, slope: np.ndarray, at: np.ndarray, radius: float
+) -> np.ndarray:
+    """argmin of <slope, u> + <u, M u> / 2 over |at + u| <= radius, [trials, p].
+
+    M = basis diag(values) basis^T, [trials, p] and [trials, p, p], all values > 0; ``at`` is in the
+    ball. The minimiser is y - at with y = (M + nu I)^-1 (M at - slope) for the least nu >= 0 that
+    brings y into the ball, found by Newton's method on 1 / |y|, concave and rising in nu.
+    """
+    along = values * _into(basis, at) - _into(basis, slope)
+    square, nu = along**2, np.zeros(len(at))
+    for _ in range(_ROUNDS):
+        shifted = values + nu[:, None]
+        norm2 = np.sum(square / shifted**2, axis=1)
+        bend = np.sum(square / shifted**3, axis=1)
+        outside = norm2 > radius**2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            step = np.where(outside, norm2 / bend * (np.sqrt(norm2) / radius - 1.0), 0.0)
+        nu = nu + step
+        if np.all(step <= 1e-15 * (nu + values[:, 0])):
+            break
+    return _out_of(basis, along / (values + nu[:, None])) - at
+
+
+def within_set(
+    values: np.ndarray,
+    basis: np.ndarray,
+    slope: np.ndarray,
+    at: np.ndarray,
+    constraint: Constraint,
+) -> np.ndarray:
+    """About the same over any set, by accelerated projected descent: for post-processing alone."""
+    largest, least = values[:, -1:], values[:, :1]
+    root = np.sqrt(least / largest)
+    momentum = (1.0 - root) / (1.0 + root)
+    point = query = constraint.project(at - slope / largest)
+    for _ in range(_STEPS):
+        bent = _out_of(basis, values * _into(basis, query - at)) + slope
+        moved = constraint.project(query - bent / largest)
+        rest = float(np.max(np.abs(moved - point)))
+        point, query = moved, moved + momentum * (moved - point)
+        if rest <= _STILL * constraint.radius:
+            break
+    return point - at
+
+
+def freely(values: np.ndarray, basis: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """-M^-1 slope, [trials, p]."""
+    return -_out_of(basis, _into(basis, slope) / values)
+
+
+def _into(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    return np.einsum("tij,ti->tj", basis, vectors)
+
+
+def _out_of(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    return np.einsum("tij,tj->ti", basis, vectors)

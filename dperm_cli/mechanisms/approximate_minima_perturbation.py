@@ -1,0 +1,151 @@
+"""Approximate minima perturbation: objective perturbation that needs no exact minimiser
+[INSTTW19, Alg. 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms import _objective
+from dperm_cli.mechanisms._adversary import Adversary, linear_pair
+from dperm_cli.mechanisms._objective import Design
+from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import GammaNorm, Gaussian
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.objective import PerturbedObjective
+from dperm_cli.problem.problem import ProblemSpec
+
+SHARE = 0.01  # of epsilon and of delta, for what is left of the minimisation
+Events = tuple[PerturbedObjective, GammaNorm | Gaussian]
+
+
+@dataclass(frozen=True)
+class ApproximateMinimaPerturbation:
+    """theta = Project(theta~ + b2), theta~ within ``distance`` of the perturbed minimiser.
+
+    Algorithm: [INSTTW19, Alg. 1], which is ``objective_perturbation`` with (1 - share) of the
+    budget, stopped at a certified distance r of the exact minimiser, and noise b2 with the rest:
+    N(0, (2 r / mu)^2 I), mu = mu(share epsilon, share delta), or of a Gamma norm with scale 2 r /
+    (share epsilon). Constants corrected for replace_one. Guarantee: pure epsilon, or (epsilon,
+    delta), for the point that is released, however the minimiser was found; the same losses, sets
+    and relations as ``objective_perturbation``; trust: central. ``noise_scale`` is that of the
+    linear term, in the unit of the SUM of gradients. Shapes: theta [trials, p]. Cost: one
+    minimisation a trial.
+
+    ``distance`` (public, in the unit of theta) is by default what arithmetic can certify; a
+    minimisation that misses it is a failed run.
+    """
+
+    noise: str = "auto"
+    strength: Any = "auto"
+    share: float = SHARE
+    distance: Any = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False  # the first stage's noise has no form on a grid
+
+    def __post_init__(self) -> None:
+        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
+        checks.choice("mechanism.noise", self.noise, _objective.NOISES)
+        checks.auto_or(checks.positive, "mechanism.strength", self.strength)
+        checks.number("mechanism.share", self.share, **limits)
+        checks.auto_or(checks.positive, "mechanism.distance", self.distance)
+
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+        """Strength, both noises and the distance, from public facts alone."""
+        gamma = _objective.is_gamma(self.noise, budget.delta, spec)
+        rest = 1.0 - self.share
+        first = Budget(rest * budget.epsilon, rest * budget.delta, budget.relation)
+        planned = _objective.design(spec, first, gamma, self._strength)
+        planned = replace(planned, distance=self._distance(planned))
+        events = self._events(planned, self._second_scale(planned.distance, budget, gamma))
+        accounted = account(events, delta=budget.delta, relation=budget.relation)
+        guarantee = Guarantee(
+            "approx" if budget.delta > 0.0 else "pure",
+            accounted.epsilon,
+            budget.delta,
+            budget.relation,
+            accounted.accountant,
+        )
+        settings = {**planned.settings(), "second_scale": events[1].scale, "share": self.share}
+        return Plan(events, guarantee, planned.event.scale, 1, settings)
+
+    def events(self, spec: ProblemSpec, scale: float) -> Events:
+        """At the strength that suits this noise, and the noise that suits delta 1/n^2.
+
+        The second noise is to the distance what the share asks for at the first one's epsilon.
+        """
+        delta = min(0.25, spec.n**-2.0)
+        gamma = _objective.is_gamma(self.noise, delta, spec)
+        strength = self._strength or _objective.balanced(spec, scale, gamma)
+        strength = max(strength, spec.penalty.ridge)
+        left = (1.0 - self.share) * delta
+        event = _objective.event(spec, scale, strength, gamma, left)
+        planned = _objective.finish(event, spec)
+        planned = replace(planned, distance=self._distance(planned))
+        whole = Budget(event.epsilon("replace_one") / (1.0 - self.share), 0.0 if gamma else delta)
+        return self._events(planned, self._second_scale(planned.distance, whole, gamma))
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """Minimise, add the second noise, project."""
+        first, second = plan.events
+        assert isinstance(first, PerturbedObjective)
+        assert isinstance(second, GammaNorm | Gaussian)
+        relation, facts = plan.guarantee.relation, plan.settings
+        planned = Design(first, facts["added"], facts["distance"])
+        found = _objective.minimise(view, planned, relation, gate)
+        draw = gate.gamma_norm if isinstance(second, GammaNorm) else gate.gaussian
+        noise = draw(
+            dim=view.spec.p,
+            count=1,
+            scale=second.scale,
+            sensitivity=second.sensitivity(relation),
+        )
+        return Release(view.spec.constraint.project(noise.add(found, 0)))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """That of objective perturbation: the second noise is small beside the first."""
+        first, second = linear_pair(budget.relation, ridge=1.0)
+        scale = self.plan(first.spec(), budget).noise_scale
+        first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 20.0 * scale)
+        if _objective.is_gamma(self.noise, budget.delta, first.spec()):
+            return Adversary(first, second, self, kind="threshold", floor=0.8)
+        return Adversary(first, second, self, kind="gaussian", floor=0.75)
+
+    @property
+    def _strength(self) -> float | None:
+        return None if self.strength == "auto" else float(self.strength)
+
+    def _distance(self, planned: Design) -> float:
+        """The distance asked for, if arithmetic can certify it."""
+        least = planned.distance
+        if self.distance == "auto":
+            return least
+        if float(self.distance) < least:
+            raise Unsupported(
+                f"distance {self.distance:g} is below the {least:.3g} that can be certified here"
+            )
+        return float(self.distance)
+
+    def _second_scale(self, distance: float, budget: Budget, gamma: bool) -> float:
+        epsilon, delta = self.share * budget.epsilon, self.share * budget.delta
+        if gamma:
+            return calibrate.pure_scale(epsilon, 2.0 * distance) * (1.0 + 1e-12)
+        return calibrate.gaussian_scale(epsilon, delta, 2.0 * distance) * (1.0 + 1e-12)
+
+    def _events(self, planned: Design, scale: float) -> Events:
+        """Both points are within the distance of their minimisers: it moves by twice that.
+
+        That holds under either relation, so it is one record's norm under add_remove and the
+        gap under replace_one.
+        """
+        kind = GammaNorm if planned.event.noise == "gamma_norm" else Gaussian
+        move = 2.0 * planned.distance
+        return planned.event, kind(scale, move, gap=move)

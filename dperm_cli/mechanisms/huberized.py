@@ -1,0 +1,95 @@
+"""A nonsmooth loss rounded off at its kink, for mechanisms that need smoothness [BST14, App. A]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from dperm_cli.core import checks, registry
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms import _inner
+from dperm_cli.mechanisms._adversary import Adversary
+from dperm_cli.mechanisms._inner import Composite
+from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec
+
+ROUNDED = {"hinge": "huberized_hinge", "positive_part": "huberized_positive_part"}
+
+
+@dataclass(frozen=True)
+class Huberized:
+    """The inner mechanism on the loss rounded off over [-h, h] around its kink.
+
+    Construction: [BST14, App. A], h = ``width``. The rounded loss is 1 / (2 h) |x|^2-smooth, has
+    the same Lipschitz constant and lies at most h / 4 above each record's own, so that the sum
+    moves by n h / 4 at most; excess risk is measured with the original loss. Guarantee, events,
+    ``noise_scale``, shapes and cost are the inner mechanism's for the rounded loss, which the
+    records enter instead of the original one; trust: central. A smooth loss stays as it is.
+    Unsupported: losses with kinks that have no rounded form here (absolute, the medians), and
+    whatever the inner mechanism does not support.
+    """
+
+    inner: Any = "objective_perturbation"  # the method that [BST14, App. A] compares with
+    width: float = 0.1
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _inner.settle(self)
+        checks.positive("mechanism.width", self.width)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether the user asked the inner mechanism for a release without a guarantee."""
+        return bool(getattr(self.inner, "unprotected", False))
+
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Composite:
+        """The inner mechanism's plan for the rounded loss."""
+        loss = self.rounded(spec)
+        found = self.inner.plan(self._facts(spec), budget)
+        settings = {
+            "loss": spec.loss if loss is None else loss.name,
+            "width": None if loss is None else self.width,
+            "inner": _inner.settings(self.inner, found),
+        }
+        return Composite(
+            found.events, found.guarantee, found.noise_scale, found.steps, settings, found
+        )
+
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+        """The inner mechanism's, for the rounded loss."""
+        return self.inner.events(self._facts(spec), scale)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """The inner mechanism's release, its view showing the rounded loss."""
+        assert isinstance(plan, Composite)
+        loss = self.rounded(view.spec)
+        seen = view if loss is None else view.on(loss=loss)
+        return self.inner.release(seen, _inner.part(plan, plan.events, plan.noise_scale), gate)
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """The inner mechanism's own: rounding is done before anything is released."""
+        found = self.inner.adversary(budget)
+        return replace(found, mechanism=replace(self, inner=found.mechanism))
+
+    def rounded(self, spec: ProblemSpec) -> Loss | None:
+        """The loss with its kink rounded off, None for a smooth one."""
+        if spec.loss in ROUNDED and spec.form is not None:
+            return registry.load("loss", ROUNDED[spec.loss])(width=self.width)
+        if spec.smoothness is None:
+            known = ", ".join(ROUNDED)
+            raise Unsupported(f"{spec.loss} has kinks and no rounded form here; {known} have one")
+        return None
+
+    def _facts(self, spec: ProblemSpec) -> ProblemSpec:
+        """The public facts of the problem with the rounded loss."""
+        loss = self.rounded(spec)
+        if loss is None:
+            return spec
+        return make_spec(spec.n, loss, spec.constraint, spec.regulariser, spec.task, spec.bounds)

@@ -1,0 +1,154 @@
+"""Objective perturbation: the minimiser of the sum with a random linear term [BST14, App. E]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms import _objective
+from dperm_cli.mechanisms._adversary import Adversary, linear_pair
+from dperm_cli.mechanisms._objective import Design
+from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Disclosure, Event
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.objective import PerturbedObjective
+from dperm_cli.problem.problem import ProblemSpec
+
+NOT_PRIVATE = (
+    "the constants printed in App. E are not private: Lam = beta / (2 epsilon) lets the Jacobian "
+    "alone spend ln(1 + 2 epsilon), more than epsilon below 1.2564 (log ratio 2.0986 at epsilon 1; "
+    "delta 5.3e-3 for 1e-6); set calibration=tight, or mechanism.allow_not_private=true for a "
+    "release without any guarantee"
+)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """theta = argmin over C of the sum + (added / 2) |theta - centre|^2 + <b, theta>, b noise.
+
+    Algorithm: [CMS11, Alg. 2; KST12; BST14, App. E (14)] with corrected constants, for losses with
+    a Lipschitz gradient over any convex set: strength Lam = n ridge + added, J = rank ln(1 + beta
+    / Lam); b of density prop. to exp(-|b| / scale), scale = G / (epsilon - J), G <= 2 L the largest
+    difference of two records' gradients, or b ~ N(0, scale^2 I) with delta(epsilon) <= 2
+    delta_GM(epsilon - J; 2 L / scale). Guarantee: pure epsilon, or (epsilon, delta), for the exact
+    minimiser; what is released is within ``distance`` of it, certified. Relations: replace_one,
+    and add_remove with L for G and 2 L; trust: central. ``noise_scale`` is the scale of b, in the
+    unit of the SUM of gradients. Shapes: theta [trials, p]. Cost: one minimisation a trial.
+    Unsupported: losses with kinks; Gaussian noise for losses that are not of a margin; a strength
+    whose Jacobian exceeds epsilon.
+
+    ``strength=auto`` minimises a bound on the risk from public facts; a ridge of that size needs no
+    extra regulariser. A minimiser that is not found to ``distance`` is a failed run.
+    ``calibration=paper`` is the printed form, which is not private: see ``NOT_PRIVATE``.
+    """
+
+    calibration: str = "tight"
+    noise: str = "auto"
+    strength: Any = "auto"
+    allow_not_private: bool = False
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact density
+
+    def __post_init__(self) -> None:
+        checks.choice("calibration", self.calibration, ("tight", "paper"))
+        checks.choice("mechanism.noise", self.noise, _objective.NOISES)
+        checks.auto_or(checks.positive, "mechanism.strength", self.strength)
+        checks.boolean("mechanism.allow_not_private", self.allow_not_private)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether the user asked for a release without a guarantee."""
+        return self.calibration == "paper" and self.allow_not_private
+
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+        """Strength and noise, from public facts alone."""
+        gamma = _objective.is_gamma(self.noise, budget.delta, spec)
+        if self.calibration == "paper":
+            return self._printed(spec, budget, gamma)
+        planned = _objective.design(spec, budget, gamma, self._strength)
+        events = (planned.event,)
+        accounted = account(events, delta=budget.delta, relation=budget.relation)
+        guarantee = Guarantee(
+            "approx" if budget.delta > 0.0 else "pure",
+            accounted.epsilon,
+            budget.delta,
+            budget.relation,
+            accounted.accountant,
+            certificate=f"exact minimiser; released within {planned.distance:.3g} of it",
+        )
+        return Plan(events, guarantee, planned.event.scale, 1, planned.settings())
+
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[PerturbedObjective]:
+        """At the strength that suits this noise, and the noise that suits delta 1/n^2."""
+        delta = min(0.25, spec.n**-2.0)
+        gamma = _objective.is_gamma(self.noise, delta, spec)
+        strength = self._strength or _objective.balanced(spec, scale, gamma)
+        strength = max(strength, spec.penalty.ridge)
+        return (_objective.event(spec, scale, strength, gamma, delta),)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """One perturbed minimisation a trial."""
+        event, facts = plan.events[0], plan.settings
+        assert isinstance(event, PerturbedObjective)
+        planned = Design(event, facts["added"], facts["distance"])
+        centred = self.calibration != "paper"
+        relation = plan.guarantee.relation
+        return Release(_objective.minimise(view, planned, relation, gate, centred=centred))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One record with the linear loss and ridge 1: theta is minus its gradient and b.
+
+        Without curvature there is no Jacobian, and all of epsilon is in the noise, which moves by
+        the sensitivity, in a set too large to be met.
+        """
+        first, second = linear_pair(budget.relation, ridge=1.0)
+        scale = self.plan(first.spec(), budget).noise_scale
+        first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 20.0 * scale)
+        if _objective.is_gamma(self.noise, budget.delta, first.spec()):
+            return Adversary(first, second, self, kind="threshold", floor=0.85)
+        return Adversary(first, second, self, kind="gaussian", floor=0.75)
+
+    @property
+    def _strength(self) -> float | None:
+        return None if self.strength == "auto" else float(self.strength)
+
+    def _printed(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> Plan:
+        """The noise and strength of [BST14, App. E and Thm E.1], which are not private."""
+        if not self.allow_not_private:
+            raise Unsupported(NOT_PRIVATE)
+        planned = _objective.finish(printed(spec, budget, gamma, self._strength), spec)
+        events: tuple[Event, ...] = (planned.event, Disclosure())
+        guarantee = Guarantee(
+            "none", math.inf, 1.0, budget.relation, "constants that are not private (App. E)"
+        )
+        return Plan(events, guarantee, planned.event.scale, 1, planned.settings())
+
+
+def printed(
+    spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None = None
+) -> PerturbedObjective:
+    """App. E as printed: exp(-epsilon |b| / (2 L)) or N(0, 8 L^2 ln(1/delta) / epsilon^2), and
+
+    Lam >= beta / (2 epsilon), by default Theorem E.1's L p / (epsilon D), or L sqrt(p ln(1/delta))
+    / (epsilon D) for the Gaussian, if that is more. NOT PRIVATE.
+    """
+    least = _objective.curvature(spec) / (2.0 * budget.epsilon)
+    logs = 1.0 if gamma else math.log(1.0 / budget.delta)
+    scale = spec.lipschitz / budget.epsilon * (2.0 if gamma else math.sqrt(8.0 * logs))
+    if strength is None:
+        size = spec.p if gamma else math.sqrt(spec.p * logs)
+        wanted = spec.lipschitz * size / (budget.epsilon * spec.constraint.diameter)
+        strength = max(least, wanted, spec.penalty.ridge)
+    elif strength < least:
+        raise Unsupported(f"App. E asks for a strength of at least beta / (2 epsilon) = {least:g}")
+    delta = budget.delta or 0.5
+    event = _objective.event(spec, scale, max(strength, spec.penalty.ridge), gamma, delta)
+    return event

@@ -1,0 +1,247 @@
+"""``dperm reproduce``: run an experiment's cells, show them, and judge what it claims."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from dperm_cli import __version__
+from dperm_cli.core import catalogue, checks
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey
+from dperm_cli.core.paths import data_dir
+from dperm_cli.results import claims, experiment, manifest
+from dperm_cli.results.report import report
+from dperm_cli.results.schema import canonical_json
+from dperm_cli.results.store import Store, atomic_write
+from dperm_cli.runner import account, app, plan, schema
+from dperm_cli.runner import experiment as experiments
+from dperm_cli.runner.account_request import Ask, question
+from dperm_cli.runner.accounting import Accounting
+from dperm_cli.runner.code import code_digest
+from dperm_cli.runner.compose import Composer
+from dperm_cli.runner.experiment import Experiment, Part, Settings
+from dperm_cli.runner.progress import meter
+
+CLAIMS = "claims.json"
+KEYS = ("size", "out", "format", "force")
+ABSENT = "is not here"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was typed: an experiment's id, and how to run it."""
+
+    name: str
+    size: str
+    out: Path
+    format: str
+    force: bool
+    config_dir: str | None
+
+
+def reproduce(arguments: list[str]) -> int:
+    """Run and judge; 1 where a cell failed or a claim did not come out as filed."""
+    with threadpool_limits(1):
+        return _reproduce(arguments)
+
+
+def _reproduce(arguments: list[str]) -> int:
+    asked = request(arguments)
+    found = experiments.load(asked.name, asked.size, asked.config_dir)
+    run = _account if found.verb == "account" else _run
+    app.check_folder(asked.out)
+    failed, parts = run(found, asked, arguments)
+    made = report(asked.out, accountant=Accounting(), trust=True)
+    about = describe(found, parts)
+    verdicts = judge(found, Store(asked.out), about)
+    atomic_write(asked.out / CLAIMS, experiment.verdicts_json(verdicts, about))
+    if asked.format == "json":
+        print("\n".join(canonical_json(verdict.plain()) for verdict in verdicts))
+    else:
+        print(made.text)
+        print(experiment.verdicts_text(verdicts).rstrip("\n"))
+    names = ", ".join(os.path.basename(path) for path in made.files)
+    print(f"wrote {asked.out}{os.sep}: {names}, {CLAIMS}", file=sys.stderr)
+    for fault in made.faults[:1]:
+        print(f"dperm: the privacy ledger does not hold: {fault}", file=sys.stderr)
+    wrong = [verdict.claim.id for verdict in verdicts if verdict.fault]
+    if wrong:
+        print(f"dperm: {len(wrong)} claims fail: {', '.join(wrong)}", file=sys.stderr)
+    return EXIT_FAILED if failed or wrong or made.faults else EXIT_OK
+
+
+def request(arguments: list[str]) -> Request:
+    """The command line, every word checked."""
+    words, names, given, folder = list(arguments), [], {}, None
+    while words:
+        word = words.pop(0)
+        key, equals, value = word.partition("=")
+        if key in ("--config-dir", "-cd"):
+            folder = value if equals else words.pop(0) if words else ""
+        elif word.startswith("-"):
+            raise InputError("option", word, "must be --config-dir", ["--config-dir"])
+        elif equals:
+            if key not in KEYS:
+                raise UnknownKey(key, KEYS)
+            given[key] = value
+        else:
+            names.append(word)
+    if len(names) != 1:
+        listed = ", ".join(catalogue.choices("experiment"))
+        raise InputError("experiment", " ".join(names), f"must be one of {listed}")
+    out = given.get("out", f"outputs/{names[0]}")
+    if not out or "\0" in out:
+        raise InputError("out", out, "must be a folder name")
+    return Request(
+        name=names[0],
+        size=checks.choice("size", given.get("size", "small"), claims.SIZES),
+        out=Path(out),
+        format=checks.choice("format", given.get("format", "table"), schema.FORMATS),
+        force=checks.choice("force", given.get("force", "false"), ("true", "false")) == "true",
+        config_dir=folder,
+    )
+
+
+Parts = list[dict[str, Any]]
+
+
+def describe(found: Experiment, parts: Parts) -> dict[str, Any]:
+    """What the manifest says of the experiment: all that ``results`` needs to show it again."""
+    return {
+        "id": found.name,
+        "paper": found.paper,
+        "text": found.text,
+        "size": found.size,
+        "parts": parts,
+        "table": list(found.table),
+        "plot": list(found.plot),
+    }
+
+
+def judge(found: Experiment, store: Store, about: Mapping[str, Any]) -> tuple[claims.Verdict, ...]:
+    """The verdict on every claim, from the records in the store."""
+    cells = [cell for part in about["parts"] for cell in part["cells"]]
+    rows = experiment.rows_of(store.read_all(cells), about)
+    absent = {part["name"]: part["absent"] for part in about["parts"] if part["absent"]}
+    return tuple(claims.judge(claim, rows, found.size, absent) for claim in found.claims)
+
+
+def cells_of(part: Part, composer: Composer) -> tuple[schema.Cell, ...]:
+    """The typed cells of a part, as `dperm run` with the same settings would have them."""
+    return plan.distinct([schema.typed(_configured(s, composer)) for s in part.cells()])
+
+
+def _configured(settings: Settings, composer: Composer) -> dict[str, Any]:
+    plan.check_keys(settings)
+    for key in plan.STUDY_KEYS:
+        if key in settings:
+            raise InputError(f"experiment.{key}", settings[key], "belongs to the command line")
+    return plan.configure(settings, composer)
+
+
+def _run(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+    """Run what has no record yet; (failed cells, parts with the names of their cells)."""
+    composer = Composer(asked.config_dir)
+    parts: Parts = []
+    prepared = {}
+    for part in found.parts:
+        entry = _entry(part)
+        parts.append(entry)
+        if entry["absent"]:
+            continue
+        try:
+            ready = app.prepare(cells_of(part, composer))
+        except InputError as error:
+            if ABSENT not in error.allowed:
+                raise
+            entry["absent"] = f"data: {error.value} {error.allowed.partition(':')[0]}"
+            continue
+        entry["cells"] = [item.key for item in ready]
+        prepared.update({item.key: item for item in ready})
+    _check_some(found, parts)
+    store = Store(asked.out)
+    _write_manifest(store, found, parts, arguments)
+    return app.run_cells(list(prepared.values()), store, asked.force), parts
+
+
+def _account(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+    """The same for accounting alone: its rows are plans, nothing is released."""
+    composer = Composer(asked.config_dir)
+    parts: Parts = []
+    asks: dict[str, tuple[Ask, Settings]] = {}
+    for part in found.parts:
+        entry = _entry(part)
+        parts.append(entry)
+        if not entry["absent"]:
+            mine = _asks(part, composer)
+            entry["cells"] = list(mine)
+            asks |= mine
+    _check_some(found, parts)
+    store = Store(asked.out)
+    _write_manifest(store, found, parts, arguments)
+    with meter(len(asks)) as shown:
+        for done, (key, (ask, settings)) in enumerate(asks.items()):
+            shown.cell(done, f"{ask.name} n={ask.spec.n} {ask.calibration}")
+            if asked.force or not store.has(key):
+                store.write(key, [planned(ask, settings)])
+    return 0, parts
+
+
+def _entry(part: Part) -> dict[str, Any]:
+    return {"name": part.name, "text": part.text, "cells": [], "absent": part.lacks()}
+
+
+def _asks(part: Part, composer: Composer) -> dict[str, tuple[Ask, Settings]]:
+    found = {}
+    for settings in part.cells():
+        words = [f"{key}={_typed(value)}" for key, value in settings.items()]
+        config = schema.canonical(dict(settings))
+        for ask in question([*words, "figure=false"], composer).asks:
+            found[schema.digest(["account", config, ask.name, __version__, code_digest()])] = (
+                ask,
+                {**config, "mechanism": ask.name},
+            )
+    return found
+
+
+def planned(ask: Ask, settings: Settings) -> dict[str, Any]:
+    """The record of what `dperm account` answers: status ``planned``, for nothing is released."""
+    answer = account.answer(ask)
+    names = (
+        "mechanism", "calibration", "relation", "n", "p", "lipschitz", "epsilon", "delta",
+        "epsilon_accounted", "guarantee", "accountant", "noise_scale", "steps", "epsilon_chain",
+        "epsilon_chain_repaired", "reason",
+    )  # fmt: skip
+    row = {name: answer.get(name) for name in names}
+    row["status"] = "planned" if answer["status"] == "ok" else answer["status"]
+    row["delta_accounted"] = answer["delta"] if answer["status"] == "ok" else None
+    return {**row, "population": ask.spec.n, "privacy": ask.privacy, "version": __version__,
+            "overrides": settings}  # fmt: skip
+
+
+def _typed(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_some(found: Experiment, parts: Parts) -> None:
+    """An experiment of which no part can run says so, and leaves nothing behind."""
+    if not any(part["cells"] for part in parts):
+        why = parts[0]["absent"]
+        raise InputError("experiment", found.name, f"cannot run here: {why}")
+
+
+def _write_manifest(
+    store: Store, found: Experiment, parts: Parts, arguments: Sequence[str]
+) -> None:
+    keys = [key for part in parts for key in part["cells"]]
+    extra = {"study": found.name, "experiment": describe(found, parts)}
+    store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
+
+
+__all__ = ["cells_of", "data_dir", "describe", "judge", "planned", "reproduce", "request"]

@@ -1,0 +1,1 @@
+"""Samplers of exp(-f) on a convex set, and what each proves about the law of its draws."""

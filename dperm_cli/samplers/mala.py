@@ -1,0 +1,80 @@
+"""Metropolis-adjusted Langevin steps: no guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.samplers._cells import Frame
+from dperm_cli.samplers._heuristic import certificate
+from dperm_cli.samplers._target import Certificate, Potential, Source, Target
+from dperm_cli.samplers._uniform import uniform
+
+
+@dataclass(frozen=True)
+class Mala:
+    """A chain with the stationary law pi and no bound, with constants, on how soon it comes near.
+
+    y = x - h grad f(x) + sqrt(2 h) N(0, I) within the set's affine hull, kept with the chance of
+    Metropolis and Hastings, never outside the set. h null: 1 / (curvature p^{1/3}) from public
+    facts. For exploration alone: the certificate's dist_inf is inf, and the guarantee of a release
+    is none.
+    """
+
+    name: ClassVar[str] = "mala"
+
+    steps: int = 2000
+    step_size: float | None = None
+    allow_heuristic: bool = False
+
+    def __post_init__(self) -> None:
+        steps = checks.integer("sampler.steps", self.steps, low=1, high=10**9)
+        object.__setattr__(self, "steps", steps)
+        if self.step_size is not None:
+            h = checks.positive("sampler.step_size", self.step_size)
+            object.__setattr__(self, "step_size", h)
+        checks.boolean("sampler.allow_heuristic", self.allow_heuristic)
+
+    def plan(self, target: Target, dist_inf: float) -> Certificate:
+        """``Unsupported`` unless ``allow_heuristic``; ``dist_inf`` is not reached in any sense."""
+        h = self.step_size if self.step_size is not None else default_step(target)
+        return certificate(self.name, target, self.allow_heuristic, self.steps, {"h": h})
+
+    def draw(
+        self, potential: Potential, target: Target, certificate: Certificate, source: Source
+    ) -> np.ndarray:
+        """Where the chain is after its steps, [p]."""
+        frame, h = Frame.of(target.constraint), float(certificate.facts["h"])
+        x = uniform(frame.body, source)
+        f, g = potential.both(x)
+        g = frame.basis.T @ g
+        for _ in range(certificate.steps):
+            move = math.sqrt(2.0 * h) * source.normal(frame.dim) - h * g
+            coin = float(np.log(source.uniform(1)[0]))
+            y = x + frame.basis @ move
+            if not bool(frame.inside(y)):
+                continue
+            there, slope = potential.both(y)
+            slope = frame.basis.T @ slope
+            forth, back = float(np.sum((move + h * g) ** 2)), float(np.sum((h * slope - move) ** 2))
+            if coin <= f - there + (forth - back) / (4.0 * h):
+                x, f, g = y, there, slope
+        return x
+
+
+def default_step(target: Target) -> float:
+    """1 / (c p^{1/3}) with c the largest curvature of f, or for kinks its squared slope; at most
+    the squared diameter over p."""
+    spec = target.spec
+    curvature = target.ridge
+    if spec.smoothness is not None:
+        curvature += target.exponent * spec.n * spec.smoothness
+    else:
+        curvature += target.lipschitz**2
+    dim = max(target.dimension, 1)
+    most = target.constraint.diameter**2 / dim
+    return min(most, dim ** (-1.0 / 3.0) / curvature) if curvature > 0 else most

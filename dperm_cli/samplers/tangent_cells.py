@@ -1,0 +1,78 @@
+"""Exact rejection from an adaptive cover by boxes with tangents, in up to three dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.samplers._cells import Cells, Frame, cover, quantile
+from dperm_cli.samplers._prepared import below, once
+from dperm_cli.samplers._target import Certificate, Potential, Source, Target
+
+MOST_DIMENSIONS = 3
+_BLOCK = 8
+_MOST_BLOCKS = 1_000_000
+
+
+@dataclass(frozen=True)
+class TangentCells:
+    """pi itself, for any convex loss and any set with a projection, of dimension 3 at most.
+
+    The set is covered by boxes; on each, f >= its tangent at the box's centre. A point is proposed
+    from the density exp(-tangent) of the cover, dropped outside the set, and kept with probability
+    exp(tangent - f): whatever the cover, what is kept has the law pi [docs/proofs/_samplers.md,
+    Thm 1]. Boxes are split until ``acceptance`` of the work is expected to be of use, or there are
+    ``most_cells``. Both the cover and the number of tries follow from the records: the running
+    time is not private.
+    """
+
+    name: ClassVar[str] = "tangent_cells"
+
+    acceptance: float = 0.6
+    most_cells: int = 6000
+
+    def __post_init__(self) -> None:
+        share = checks.number("sampler.acceptance", self.acceptance, low=0.0, high=0.99)
+        object.__setattr__(self, "acceptance", share)
+        cells = checks.integer("sampler.most_cells", self.most_cells, low=1, high=1_000_000)
+        object.__setattr__(self, "most_cells", cells)
+
+    def plan(self, target: Target, dist_inf: float) -> Certificate:
+        """Exact: ``dist_inf`` is 0, whatever was allowed."""
+        dim = target.dimension
+        if dim == 0:
+            raise Unsupported("the set is a point: there is nothing to draw")
+        if dim > MOST_DIMENSIONS:
+            raise Unsupported(
+                f"tangent_cells covers the set by boxes, in {MOST_DIMENSIONS} dimensions at most; "
+                f"the set has {dim}: use sampler=proximal"
+            )
+        return Certificate(self.name, "tangent cells: exact rejection", 0.0)
+
+    def draw(
+        self, potential: Potential, target: Target, certificate: Certificate, source: Source
+    ) -> np.ndarray:
+        """One draw [p]."""
+        frame = Frame.of(target.constraint)
+
+        def make() -> tuple[Cells, np.ndarray]:
+            cells = cover(potential, frame, target.spec.n, self.acceptance, self.most_cells)
+            return cells, np.cumsum(cells.mass)
+
+        cells, cumulated = once(self.name, potential, (self, target.constraint), make)
+        for _ in range(_MOST_BLOCKS):
+            u = source.uniform(_BLOCK, frame.dim + 2)
+            i = np.searchsorted(cumulated, u[:, 0] * cumulated[-1])
+            t = quantile(cells.slope[i], cells.half[i], u[:, 2:])
+            theta = frame.points(cells.centre[i] + t)
+            for j in np.flatnonzero(frame.inside(theta)):
+                tangent = cells.base[i[j]] + float(cells.slope[i[j]] @ t[j])
+                gap = float(potential.value(theta[j])) - tangent
+                below(potential, gap)
+                if np.log(u[j, 1]) <= -gap:
+                    return theta[j]
+        raise ArithmeticError("no proposal was kept: not a private outcome")
