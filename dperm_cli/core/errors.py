@@ -46,7 +46,8 @@ class UnknownKey(InputError):
         self.key, self.value, self.allowed = key, None, "unknown key"
         self.nearest = guess
         hint = f" (did you mean {guess!r}?)" if guess else ""
-        DpermError.__init__(self, f"{key}: unknown key{hint}; known: {', '.join(known)}")
+        listed = f"known: {', '.join(known)}" if known else "there is nothing to set"
+        DpermError.__init__(self, f"{key}: unknown key{hint}; {listed}")
 
 
 class PrivacyError(DpermError):

@@ -57,7 +57,12 @@ def named(make: Callable[[], Any]) -> Any:
         head, _, tail = error.key.partition(".")
         key = f"{_KEY}.{tail}" if tail and head == "mechanism" else error.key
         key = _KEY if key == "mechanism" else key
-        raise InputError(key, error.value, error.allowed) from None
+        raise InputError(key, error.value, error.allowed, close(error)) from None
+
+
+def close(error: InputError) -> tuple[str, ...]:
+    """What an error suggests, for the one that is raised in its place."""
+    return (error.nearest,) if error.nearest else ()
 
 
 def _of_mapping(inner: Mapping[str, Any]) -> Any:
@@ -75,8 +80,12 @@ def settle(outer: Any) -> None:
 
     Called from ``__post_init__``. The instance then offers the kinds of guarantee and the
     relations that both have; ``sampler`` errors and the like stay the inner one's business.
+    InputError for an inner mechanism that promises nothing.
     """
     inner = build(outer.inner)
+    if tuple(inner.guarantees) == ("none",):
+        known = ", ".join(registry.protective())
+        raise InputError(_KEY, name_of(inner), f"must be a mechanism with a guarantee: {known}")
     object.__setattr__(outer, "inner", inner)
     for what in ("guarantees", "relations"):
         mine, theirs = getattr(type(outer), what), getattr(inner, what)
@@ -85,7 +94,12 @@ def settle(outer: Any) -> None:
 
 def settings(inner: Any, plan: Plan) -> dict[str, Any]:
     """What a combinator's settings say of the inner mechanism: its plan's settings and its name."""
-    return {**plan.settings, "name": type(inner).__module__.rpartition(".")[2]}
+    return {**plan.settings, "name": name_of(inner)}
+
+
+def name_of(mechanism: Any) -> str:
+    """A mechanism's name on the command line."""
+    return type(mechanism).__module__.rpartition(".")[2]
 
 
 def part(whole: Composite, events: Sequence[Event], scale: float) -> Plan:

@@ -15,7 +15,7 @@ from dperm_cli.privacy.noise import Gate
 from dperm_cli.privacy.objective import PerturbedObjective, noise_ratio
 from dperm_cli.problem import nearby
 from dperm_cli.problem.losses._glm import Glm
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.problem.problem import ProblemSpec, without_curvature
 
 NOISES = ("auto", "gamma", "gaussian")
 _WITHIN = 1.0 - 1e-12  # of delta: the accountant rounds what it adds up
@@ -68,10 +68,11 @@ def hessian_rank(spec: ProblemSpec) -> int:
 def curvature(spec: ProblemSpec) -> float:
     """beta, or Unsupported for a loss with kinks."""
     if spec.smoothness is None:
-        raise Unsupported(
+        reason = (
             f"{spec.loss} has kinks: objective perturbation is private for losses whose gradient "
-            "is Lipschitz; use a huberized loss, or noisy_gd"
+            "is Lipschitz; use mechanism=huberized, or noisy_gd"
         )
+        raise Unsupported(without_curvature(spec, reason))
     return spec.smoothness
 
 

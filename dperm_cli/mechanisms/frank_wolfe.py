@@ -21,7 +21,7 @@ from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Exponential, Gaussian
 from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.problem.problem import ProblemSpec, without_curvature
 
 ORACLES = ("auto", "choice", "noise")
 _TRIED = sorted({round(1.12**k) for k in range(58)})  # up to 639 steps
@@ -235,10 +235,11 @@ def _noisy(view: CentralView, plan: Plan, gate: Gate):
 def _curvature(spec: ProblemSpec) -> float:
     """n (beta + ridge) D^2, what a step of length 1 can cost; Unsupported where there is none."""
     if spec.smoothness is None:
-        raise Unsupported(
+        reason = (
             f"frank_wolfe needs a Lipschitz gradient, and loss {spec.loss} has none: near a kink "
             "its steps need not descend; use mechanism=huberized with mechanism.inner=frank_wolfe"
         )
+        raise Unsupported(without_curvature(spec, reason))
     if not spec.regulariser.smooth:
         raise Unsupported("frank_wolfe needs an objective without kinks: lasso must be 0")
     return spec.n * (spec.smoothness + spec.ridge) * spec.constraint.diameter**2

@@ -15,7 +15,7 @@ from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec
+from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec, without_curvature
 
 ROUNDED = {"hinge": "huberized_hinge", "positive_part": "huberized_positive_part"}
 
@@ -58,6 +58,8 @@ class Huberized:
             "width": None if loss is None else self.width,
             "inner": _inner.settings(self.inner, found),
         }
+        if loss is None:
+            settings["note"] = f"nothing to round: {spec.loss} has no kinks"
         return Composite(
             found.events, found.guarantee, found.noise_scale, found.steps, settings, found
         )
@@ -84,7 +86,8 @@ class Huberized:
             return registry.load("loss", ROUNDED[spec.loss])(width=self.width)
         if spec.smoothness is None:
             known = ", ".join(ROUNDED)
-            raise Unsupported(f"{spec.loss} has kinks and no rounded form here; {known} have one")
+            reason = f"{spec.loss} has kinks and no rounded form here; losses that have: {known}"
+            raise Unsupported(without_curvature(spec, reason))
         return None
 
     def _facts(self, spec: ProblemSpec) -> ProblemSpec:

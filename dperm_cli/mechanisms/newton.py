@@ -19,7 +19,7 @@ from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Gaussian, GaussianMatrix
 from dperm_cli.privacy.noise import Gate, NoiseStream
-from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.problem.problem import ProblemSpec, without_curvature
 
 CURVATURES = ("matrix", "direction")
 OUTPUTS = ("last", "suffix")
@@ -266,10 +266,9 @@ def _supported(spec: ProblemSpec, delta: float | None) -> None:
     if delta is not None and not delta > 0.0:
         raise Unsupported("newton adds Gaussian noise and needs delta > 0")
     if spec.smoothness is None:
-        raise Unsupported(
-            f"{spec.loss} has kinks and no curvature; "
-            "use mechanism=huberized mechanism.inner=newton"
-        )
+        reason = f"{spec.loss} has kinks and no curvature"
+        reason = f"{reason}; use mechanism=huberized mechanism.inner=newton"
+        raise Unsupported(without_curvature(spec, reason))
     if spec.lasso > 0.0:
         raise Unsupported("newton needs a smooth objective, and a lasso has kinks")
     if spec.p > MOST_PARAMETERS:

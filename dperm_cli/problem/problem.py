@@ -278,6 +278,16 @@ def make_spec(
     )
 
 
+def without_curvature(spec: ProblemSpec, reason: str) -> str:
+    """Why a mechanism that needs a Lipschitz gradient does not run: ``reason``, of a known loss.
+
+    A problem given by constants alone (``bare_spec``) has no loss to say anything of.
+    """
+    if spec.form is None and spec.loss == "any":
+        return "needs a smooth loss: set smoothness= (0.25 for logistic loss with unit rows)"
+    return reason
+
+
 def bare_spec(
     n: int,
     lipschitz: float,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from itertools import pairwise
 from typing import Any
 
 from dperm_cli.results.facts import number
-from dperm_cli.results.series import AXIS_WORDS, Curve, Line, Panel, Point
+from dperm_cli.results.series import AXIS_WORDS, NO_GUARANTEE, Curve, Line, Panel, Point
 
 INK, GREY = "#222222", "#6E6E6E"
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
@@ -26,6 +28,7 @@ _LINES: dict[str, dict[str, Any]] = {
 def draw_panel(
     place: Any, panel: Panel, axis: str, hues: list[tuple[str, str]], alone: bool
 ) -> None:
+    """Draw a panel; ``alone`` where it has the figure's whole width."""
     xs = sorted({point.x for curve in panel.curves for point in curve.points})
     single = len(xs) == 1
     place.set_yscale("log")
@@ -33,17 +36,27 @@ def draw_panel(
         place.set_xscale("log")
     low, high = _limits(panel)
     place.set_ylim(low, high)
+    inches = 5.7 if alone else 2.4
+    numbered = single and place_labels(panel, inches) is None
     for i, curve in enumerate(panel.curves):
         color, mark = _look(hues, curve)
-        if single:
+        if numbered:
+            label = f"{i + 1}: {', '.join(_place_words(curve))}".replace(", (", " (")
+            place.plot([], [], color=color, linestyle="none", marker=mark, label=label)
+        if _under(curve, low):
+            xs_here = [float(i)] if single else [point.x for point in curve.points]
+            label = "" if single else f"{curve.label} (below the axis)"
+            style = {"color": color, "marker": 11, "linestyle": "none", "clip_on": False}
+            place.plot(xs_here, [low] * len(xs_here), label=label or None, **style)
+        elif single:
             _draw_bars(place, curve, float(i), color, mark)
         else:
             _draw_curve(place, curve, color, mark)
     for line in panel.lines:
-        _draw_line(place, line, (low, high), hues, alone)
+        _draw_line(place, line, (low, high), hues, alone, single)
     _dress(place, panel, alone)
     if single:
-        _name_places(place, panel, axis, xs[0])
+        _name_places(place, panel, axis, xs[0], inches)
     else:
         place.set_xlabel(AXIS_WORDS[axis])
         _ticks(place, xs)
@@ -52,7 +65,7 @@ def draw_panel(
 
 def _look(hues: list[tuple[str, str]], curve: Curve) -> tuple[str, str]:
     at = hues.index(curve.hue)
-    return HUES[at % len(HUES)], MARKS[at % len(MARKS)]
+    return HUES[at % len(HUES)], MARKS[(at + at // len(HUES)) % len(MARKS)]
 
 
 def level(point: Point) -> float:
@@ -60,9 +73,19 @@ def level(point: Point) -> float:
     return max(point.median, point.gap)
 
 
+def _unresolved(curve: Curve) -> bool:
+    """Whether a curve without a guarantee is the optimum itself, and no use to scale an axis."""
+    return curve.note == NO_GUARANTEE and all(point.median <= point.gap for point in curve.points)
+
+
+def _under(curve: Curve, low: float) -> bool:
+    return _unresolved(curve) and max(map(level, curve.points)) < low
+
+
 def _limits(panel: Panel) -> tuple[float, float]:
     """Room for the curves and the floor; bounds widen it by a decade and a half at most."""
-    points = [point for curve in panel.curves for point in curve.points if level(point) > 0]
+    seen = [curve for curve in panel.curves if not _unresolved(curve)] or panel.curves
+    points = [point for curve in seen for point in curve.points if level(point) > 0]
     floors = [y for line in panel.lines if line.kind == "floor" for y in line.ys]
     heights = [y for p in points for y in (level(p), p.high) if y > 0] + floors
     heights += [max(point.low, point.gap) for point in points if max(point.low, point.gap) > 0]
@@ -136,7 +159,12 @@ def _mark(place: Any, x: float, point: Point, color: str, mark: str) -> None:
 
 
 def _draw_line(
-    place: Any, line: Line, limits: tuple[float, float], hues: list[tuple[str, str]], alone: bool
+    place: Any,
+    line: Line,
+    limits: tuple[float, float],
+    hues: list[tuple[str, str]],
+    alone: bool,
+    single: bool,
 ) -> None:
     style = dict(_LINES[line.kind])
     if line.label.endswith("paper)"):
@@ -152,8 +180,11 @@ def _draw_line(
         label += " (above the axis)"
     if max(line.ys) < limits[0]:
         label += " (below the axis)"
-    if len(line.xs) == 1:
+    if single:
         place.axhline(line.ys[0], label=label, zorder=1.5, **style)
+    elif len(line.xs) == 1:  # known at one place only: it says nothing of the others
+        style |= {"marker": "_", "markersize": 14, "markeredgewidth": 1.4, "linestyle": "none"}
+        place.plot(line.xs, line.ys, label=label, zorder=1.5, **style)
     else:
         place.plot(line.xs, line.ys, label=label, zorder=1.5, **style)
 
@@ -163,10 +194,11 @@ def _dress(place: Any, panel: Panel, alone: bool) -> None:
     records = f"over n = {panel.n} records" if panel.n and alone else "over records"
     place.set_ylabel(f"excess risk (sum {records})")
     details = [panel.detail] if alone else [_constants(panel), panel.detail]
-    details = [text for text in details if text]
-    place.set_title(panel.title, loc="left", fontweight="bold", pad=4 + 10 * len(details))
+    details = [line for text in details for line in reversed(_lines(text, 100 if alone else 52))]
+    title = "\n".join(_lines(panel.title, 64 if alone else 34))
+    place.set_title(title, loc="left", fontweight="bold", pad=4 + 10 * len(details))
     for i, text in enumerate(details):
-        place.annotate(
+        written = place.annotate(
             text,
             (0, 1),
             (0, 4 + 10 * i),
@@ -175,6 +207,7 @@ def _dress(place: Any, panel: Panel, alone: bool) -> None:
             textcoords="offset points",
             color=GREY,
         )
+        written.set_in_layout(False)  # the title above it keeps the room; its length takes none
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
     place.set_axisbelow(True)
     if panel.n:
@@ -186,6 +219,10 @@ def _dress(place: Any, panel: Panel, alone: bool) -> None:
     else:
         place.spines["right"].set_visible(False)
     plain_numbers(place.yaxis, place.get_ylim())
+
+
+def _lines(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width)
 
 
 def plain_numbers(side: Any, limits: tuple[float, float]) -> None:
@@ -224,26 +261,64 @@ def _ticks(place: Any, xs: list[float]) -> None:
     place.set_xlim(xs[0] * math.exp(-0.05 * span), xs[-1] * math.exp(0.05 * span))
 
 
-def _name_places(place: Any, panel: Panel, axis: str, x: float) -> None:
-    """One place per curve on the axis, for a study with a single epsilon."""
-    labels = [_place_label(curve) for curve in panel.curves]
-    place.set_xticks(range(len(labels)), labels=labels)
+def _name_places(place: Any, panel: Panel, axis: str, x: float, inches: float) -> None:
+    """One place per curve on the axis, for a study with a single epsilon.
+
+    Each has its label where there is room, and else the number it has in the legend.
+    """
+    found = place_labels(panel, inches)
+    labels = [str(i + 1) for i in range(len(panel.curves))] if found is None else found[0]
+    size = 7.5 if found is None else found[1]
+    place.set_xticks(range(len(labels)), labels=labels, fontsize=size)
     place.set_xlim(-0.6, len(labels) - 0.4)
     place.set_xlabel(f"{AXIS_WORDS[axis]} = {number(x)}")
 
 
-def _place_label(curve: Curve) -> str:
+def place_labels(panel: Panel, inches: float) -> tuple[list[str], float] | None:
+    """The labels of a panel's bars, broken to the room each has, and their size in points."""
+    room = 72 * inches / (len(panel.curves) + 0.2)
+    for size in (7.5, 7.0, 6.5):
+        width = int(room / (0.62 * size))
+        labels = [_broken(_place_words(curve), width) for curve in panel.curves]
+        if width and all(len(line) <= width for text in labels for line in text.split("\n")):
+            return labels, size
+    return None
+
+
+def _broken(words: list[str], width: int) -> str:
+    """Words one below the other, each broken where a name has a joint."""
+    lines = []
+    for word in words:
+        line = ""
+        for piece in re.findall(r"[^_(/ ]*[_(/ ]?", word):
+            if line and len((line + piece).rstrip()) > width:
+                lines.append(line.rstrip())
+                line = ""
+            line += piece
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _place_words(curve: Curve) -> list[str]:
     accounted = curve.points[0].epsilon_accounted
     words = [curve.mechanism, curve.calibration, curve.variant]
     if curve.calibration == "paper" and accounted is not None:
         words.append(f"accounted {number(accounted, 3)}")
-    return "\n".join(word for word in words if word)
+    words += [f"({curve.note})"] if curve.note else []
+    return [word for word in words if word]
 
 
 def paper_curves(panel: Panel) -> list[Curve]:
     """The curves whose accounted epsilon is worth a line of its own under the axis."""
     xs = {point.x for curve in panel.curves for point in curve.points}
-    return [c for c in panel.curves if c.calibration == "paper"] if len(xs) > 1 else []
+    if len(xs) < 2:
+        return []
+    return [
+        curve
+        for curve in panel.curves
+        if curve.calibration == "paper"
+        and any(point.epsilon_accounted is not None for point in curve.points)
+    ]
 
 
 def _paper_strip(place: Any, panel: Panel, hues: list[tuple[str, str]], named: bool) -> None:

@@ -19,7 +19,8 @@ _SHOWN = frozenset(
         *("calibration", "trials", "format", "out", "force", "debug", "unsafe_scaling"),
     )
 )
-_OWNERS = ("dataset", "loss", "constraint", "mechanism")
+_OWNERS = ("dataset", "loss", "constraint")
+_OF_CURVE = ("mechanism", "sampler")
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -54,29 +55,80 @@ def constraint(row: Row) -> str:
     return f"{name}" if radius is None else f"{name} radius {number(radius)}"
 
 
+def name_of(row: Row) -> str:
+    """How tables and figures name a row: ``localization(noisy_gd)``, ``exponential/net``.
+
+    The mechanism, the one inside it, and the sampler where one was chosen.
+    """
+    flat = _configuration(row)
+    name, depth = str(row["mechanism"]), "mechanism"
+    inner = []
+    while found := flat.get(f"{depth}.inner.name", flat.get(f"{depth}.inner")):
+        inner.append(found)
+        depth += ".inner"
+    name = "(".join((name, *inner)) + ")" * len(inner)
+    sampler = flat.get("sampler.name", flat.get("sampler", "auto"))
+    return name if sampler == "auto" else f"{name}/{sampler}"
+
+
+def of_curve(key: str) -> bool:
+    """Whether a key belongs to a mechanism (or what it runs), and never to the problem."""
+    return key.partition(".")[0] in _OF_CURVE
+
+
 def variants(rows: Sequence[Row]) -> list[dict[str, str]]:
     """For each row, the configuration values that set it apart and have no column.
 
-    A key such as ``mechanism.average`` is compared among the rows of one mechanism only, so
-    that mechanisms with different fields are not told apart by fields the other lacks.
+    A key such as ``mechanism.average`` is compared among the rows of one name (``name_of``)
+    only, and any key among the rows that have it only, so that mechanisms with different fields
+    are not told apart by fields the other lacks. Rows of one name of which some lack the key
+    have its default.
     """
     configurations = [_configuration(row) for row in rows]
+    names = [name_of(row) for row in rows]
     found: list[dict[str, str]] = [{} for _ in rows]
     for key in dict.fromkeys(key for flat in configurations for key in flat):
-        for members in _peers(rows, key):
-            values = {configurations[i].get(key) for i in members}
-            if len(values) > 1:
+        if _in_name(key):
+            continue
+        having = {names[i] for i, flat in enumerate(configurations) if key in flat}
+        for peers in _peers(rows, names, key):
+            members = [i for i in peers if names[i] in having]
+            values = {i: configurations[i].get(key, "default") for i in members}
+            if len(set(values.values())) > 1:
                 for i in members:
-                    found[i][key] = configurations[i].get(key, "default")
+                    found[i][key] = values[i]
     return found
 
 
-def _peers(rows: Sequence[Row], key: str) -> list[list[int]]:
+def partial(rows: Sequence[Row]) -> frozenset[str]:
+    """The keys that some mechanisms of a data set have and others lack."""
+    mechanisms: dict[Any, set[str]] = {}
+    having: dict[tuple[str, Any], set[str]] = {}
+    for row in rows:
+        name = name_of(row)
+        mechanisms.setdefault(row["dataset"], set()).add(name)
+        for key in _configuration(row):
+            having.setdefault((key, row["dataset"]), set()).add(name)
+    return frozenset(key for (key, data), names in having.items() if names != mechanisms[data])
+
+
+def _in_name(key: str) -> bool:
+    """Whether a key's value is part of ``name_of``."""
+    path = key.removesuffix(".name").split(".")
+    return path == ["sampler"] or (path[0] == "mechanism" and set(path[1:]) == {"inner"})
+
+
+def _peers(rows: Sequence[Row], names: Sequence[str], key: str) -> list[list[int]]:
+    """The rows among which a key is compared, as indices."""
     owner = key.partition(".")[0]
-    name = owner if owner in _OWNERS and "." in key else None
     groups: dict[Any, list[int]] = {}
     for i, row in enumerate(rows):
-        groups.setdefault(row.get(name) if name else None, []).append(i)
+        if owner in _OF_CURVE:
+            groups.setdefault(names[i], []).append(i)
+        else:
+            groups.setdefault(
+                row.get(owner) if "." in key and owner in _OWNERS else None, []
+            ).append(i)
     return list(groups.values())
 
 

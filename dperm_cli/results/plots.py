@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,8 +18,7 @@ from dperm_cli.results.facts import Row, number
 from dperm_cli.results.series import Panel, Point, axis_of, drawn_rows, panels
 
 FORMATS = ("pdf", "svg", "png")
-# Characters of a legend entry of which two stand side by side.
-_WIDEST_LABEL = 54
+_WIDEST_LABEL = 96  # characters of a line of the legend
 MAX_PANELS = 6
 _WIDTH = 7.0  # inches: both columns of a two-column page
 _STYLE = {
@@ -96,7 +96,7 @@ def _draw(found: Sequence[Panel], axis: str, note: str | None) -> Any:
     columns = 1 if len(found) == 1 else 2
     lines = math.ceil(len(found) / columns)
     strips = max(len(paper_curves(panel)) for panel in found)
-    height = lines * ((3.4 if columns == 1 else 2.7) + 0.14 * strips)
+    height = lines * ((3.4 if columns == 1 else 2.9) + 0.14 * strips)
     drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
     FigureCanvasAgg(drawn)
     grid = drawn.subplots(lines, columns, squeeze=False).ravel().tolist()
@@ -114,27 +114,38 @@ def _draw(found: Sequence[Panel], axis: str, note: str | None) -> Any:
 
 def _below(drawn: Any, height: float, entries: dict[str, Any], caption: str) -> None:
     """Legend and caption in a strip of their own under the panels, added to the height."""
-    columns = 2 if max(map(len, entries), default=0) <= _WIDEST_LABEL else 1
-    legend = 0.139 * math.ceil(len(entries) / columns) + 0.12
+    legend, tall = _legend(drawn, entries)
     notes = 0.135 * (caption.count("\n") + 1) + 0.06
-    total = height + legend + notes
+    total = height + tall + notes
     drawn.set_figheight(total)
     drawn.get_layout_engine().set(rect=(0, 1 - height / total, 1, height / total))
-    drawn.legend(
-        list(entries.values()),
-        list(entries),
-        loc="upper left",
-        ncols=columns,
-        frameon=False,
-        bbox_to_anchor=(0.0, 1 - height / total),
-        handlelength=3.0,
-        columnspacing=1.5,
-        labelspacing=0.35,
-        borderaxespad=0.2,
-    )
+    legend.set_bbox_to_anchor((0.0, 1 - height / total))
     drawn.text(
         0.012, 0.06 / total, caption, fontsize=6.8, color=GREY, va="bottom", linespacing=1.35
     )
+
+
+def _legend(drawn: Any, entries: dict[str, Any]) -> tuple[Any, float]:
+    """The legend in as many columns (two at most) as fit, and its height in inches."""
+    labels = ["\n".join(textwrap.wrap(label, _WIDEST_LABEL)) for label in entries]
+    for columns in (2, 1):
+        legend = drawn.legend(
+            list(entries.values()),
+            labels,
+            loc="upper left",
+            ncols=columns,
+            frameon=False,
+            bbox_to_anchor=(0.0, 1.0),
+            handlelength=3.0,
+            columnspacing=1.5,
+            labelspacing=0.35,
+            borderaxespad=0.2,
+        )
+        box = legend.get_window_extent(drawn.canvas.get_renderer())
+        if columns == 1 or box.width <= _WIDTH * drawn.dpi:
+            return legend, box.height / drawn.dpi + 0.06
+        legend.remove()
+    raise AssertionError("one column always fits")
 
 
 def _legend_entries(grid: Sequence[Any], found: Sequence[Panel]) -> dict[str, Any]:
@@ -156,7 +167,10 @@ def _points(found: Sequence[Panel]) -> list[Point]:
 
 def _bars(points: Sequence[Point]) -> str:
     """What the caption says where the gap is drawn."""
-    seen = any(level(point) > 0 and point.gap > VISIBLE * level(point) for point in points)
+    seen = any(
+        point.median + point.gap > level(point) > 0 and point.gap > VISIBLE * level(point)
+        for point in points
+    )
     return ": the bar above a marker" if seen else ""
 
 

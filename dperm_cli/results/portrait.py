@@ -59,13 +59,17 @@ def _or(value: Any, otherwise: str) -> str:
 
 
 def _mechanism(name: str, rows: list[dict[str, Any]]) -> list[str]:
+    reasons = {row.get("reason") for row in rows}
+    if len(reasons) == 1 and None not in reasons:
+        return [f"  {name:<12} no: {reasons.pop()}"]
     lines = []
     for row in rows:
         head = f"  {name:<12} epsilon {number(row['epsilon'], 3):<5}"
         if not row["supported"]:
             lines.append(f"{head} no: {row['reason']}")
             continue
-        words = [f"{row['guarantee']}, {row['steps']} steps, noise {number(row['noise_scale'])}"]
+        steps = f"{row['steps']} step{'s' * (row['steps'] != 1)}"
+        words = [f"{row['guarantee']}, {steps}, noise {number(row['noise_scale'])}"]
         for side in ("upper", "lower"):
             if row.get(f"bound_{side}") is not None:
                 value = number(row[f"bound_{side}"], 3)

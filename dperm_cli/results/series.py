@@ -6,9 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dperm_cli.results.facts import Row, constraint, distinct, grouped, number, variants
+from dperm_cli.results.facts import (
+    Row,
+    constraint,
+    distinct,
+    grouped,
+    name_of,
+    number,
+    of_curve,
+    partial,
+    variants,
+)
 
 AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
+
+NO_GUARANTEE = "no guarantee"
 
 
 @dataclass(frozen=True)
@@ -27,12 +39,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The cells of one mechanism under one calibration, by ascending x."""
+    """The cells of one mechanism under one calibration, by ascending x.
+
+    ``mechanism`` is its name with whatever runs inside; ``note`` says how its guarantee differs.
+    """
 
     mechanism: str
     calibration: str
     variant: str
     points: tuple[Point, ...]
+    note: str = ""
 
     @property
     def hue(self) -> tuple[str, str]:
@@ -42,7 +58,9 @@ class Curve:
     @property
     def label(self) -> str:
         """How the legend names the curve."""
-        return ", ".join(word for word in (self.mechanism, self.calibration, self.variant) if word)
+        words = (self.mechanism, self.calibration, self.variant)
+        name = ", ".join(word for word in words if word)
+        return f"{name} ({self.note})" if self.note else name
 
 
 @dataclass(frozen=True)
@@ -84,14 +102,37 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
     """One panel per problem and relation, in the order of the rows; cells that ran only."""
     ran = drawn_rows(rows)
     axis = axis_of(ran)
-    tagged = [{**row, "_variant": tags} for row, tags in zip(ran, variants(ran), strict=True)]
-    groups = grouped(tagged, lambda row: _problem(row, axis))
-    return [_panel(group, axis) for group in groups.values()]
+    some = partial(ran)
+    tagged = [_tagged(row, tags, some) for row, tags in zip(ran, variants(ran), strict=True)]
+    groups = grouped(tagged, lambda row: _problem(row, axis)).values()
+    return [_panel(part, axis) for group in groups for part in _by_delta(group, axis)]
 
 
 def drawn_rows(rows: Sequence[Row]) -> list[Row]:
     """The rows that have something to draw."""
     return [row for row in rows if row["status"] == "ok" and row["excess_risk_median"] is not None]
+
+
+def _tagged(row: Row, tags: dict[str, str], some: frozenset[str]) -> Row:
+    """A row with its name, and its settings parted into the curve's and the problem's."""
+    mine = {key: value for key, value in tags.items() if of_curve(key) or key in some}
+    rest = {key: value for key, value in tags.items() if key not in mine}
+    return {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
+
+
+def _by_delta(rows: list[Row], axis: str) -> list[list[Row]]:
+    """The rows of one problem by delta, but pure and approximate mechanisms side by side.
+
+    Whoever compares them asked for one delta, which pure ones do not use. Where one mechanism
+    has several deltas, they were asked for and have a panel each. n moves delta (1/n^2).
+    """
+    if axis == "n":
+        return [rows]
+    curves = grouped(rows, _curve_key).values()
+    several = any(len(distinct(group, "delta")) > 1 for group in curves)
+    if several or len({row["delta"] for row in rows if row["delta"]}) > 1:
+        return list(grouped(rows, lambda row: row["delta"]).values())
+    return [rows]
 
 
 def fit_order(points: Sequence[tuple[float, float, float]], upper: bool) -> float | None:
@@ -110,48 +151,51 @@ def fit_order(points: Sequence[tuple[float, float, float]], upper: bool) -> floa
 
 def _problem(row: Row, axis: str) -> tuple[Any, ...]:
     names = ["dataset", "loss", "constraint", "constraint_radius", "relation", "ridge", "lasso"]
-    names += ["preprocessing", "n", "p", "delta"]
-    # n moves delta (1/n^2) and may move whatever a data set derives from its size.
-    follows = {"n": {"n", "delta", "preprocessing"}, "p": {"p", "preprocessing"}}.get(axis, set())
-    tags = tuple((k, v) for k, v in row["_variant"].items() if not _of_mechanism(k))
-    return (*(row[name] for name in names if name not in follows), tags)
+    names += ["preprocessing", "n", "p"]
+    # n and p may move whatever a data set derives from its size.
+    follows = {"n": {"n", "preprocessing"}, "p": {"p", "preprocessing"}}.get(axis, set())
+    return (*(row[name] for name in names if name not in follows), *row["_rest"].items())
 
 
-def _of_mechanism(key: str) -> bool:
-    return key.startswith("mechanism.")
+def _curve_key(row: Row) -> tuple[str, str, str, bool]:
+    """What the points of one curve share: name, calibration, settings, guarantee or none."""
+    none = row["guarantee"] == "none"
+    return row["_name"], str(row["calibration"] or ""), _variant(row), none
 
 
 def _panel(rows: Sequence[Row], axis: str) -> Panel:
     first = rows[0]
-    groups = grouped(rows, lambda row: (row["mechanism"], row["calibration"], _variant(row)))
+    groups = grouped(rows, _curve_key)
+    deltas = [delta for delta in distinct(rows, "delta") if delta] or distinct(rows, "delta")
+    mixed = len(distinct(rows, "delta")) > 1
     facts = [f"{name} = {number(first[name])}" for name in ("n", "p") if _same(rows, name)]
     facts += [str(first["relation"])]
-    facts += [f"delta = {number(first['delta'], 3)}"] if _same(rows, "delta") else []
-    facts += [
-        f"{key} = {value}" for key, value in first["_variant"].items() if not _of_mechanism(key)
-    ]
+    facts += [f"delta = {number(deltas[0], 3)}"] if len(deltas) == 1 and deltas != [None] else []
+    facts += [f"{key} = {value}" for key, value in first["_rest"].items()]
     return Panel(
         title=f"{first['dataset']}, {first['loss']}, {constraint(first)}",
         detail=", ".join(facts),
         n=first["n"] if _same(rows, "n") else None,
-        curves=tuple(_curve(key, group, axis) for key, group in groups.items()),
+        curves=tuple(_curve(key, group, axis, mixed) for key, group in groups.items()),
         lines=(*_floor(rows, axis), *_explicit(rows, axis), *_order(rows, axis)),
     )
 
 
 def _variant(row: Row) -> str:
     """Values of the mechanism's own settings that set this curve apart."""
-    mine = ((k, v) for k, v in row["_variant"].items() if _of_mechanism(k))
-    return ", ".join(f"{key.partition('.')[2]} {value}" for key, value in mine)
+    short = ((key.partition(".")[2] if of_curve(key) else key, key) for key in row["_mine"])
+    return ", ".join(f"{name or key} {row['_mine'][key]}" for name, key in short)
 
 
 def _same(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
 
 
-def _curve(key: tuple[Any, ...], rows: Sequence[Row], axis: str) -> Curve:
+def _curve(key: tuple[str, str, str, bool], rows: Sequence[Row], axis: str, mixed: bool) -> Curve:
     points = sorted((_point(row, axis) for row in rows), key=lambda point: point.x)
-    return Curve(str(key[0]), str(key[1] or ""), key[2], tuple(points))
+    name, calibration, variant, none = key
+    note = "delta 0" if mixed and not any(row["delta"] for row in rows) else ""
+    return Curve(name, calibration, variant, tuple(points), NO_GUARANTEE if none else note)
 
 
 def _point(row: Row, axis: str) -> Point:
@@ -200,7 +244,7 @@ def _named(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
 
     def name(row: Row) -> str:
         theorem = row[f"{column}_id"] or "unnamed"
-        who = f" ({row['mechanism']}, {row['calibration']})" if row[f"{column}_id"] in torn else ""
+        who = f" ({row['_name']}, {row['calibration']})" if row[f"{column}_id"] in torn else ""
         return f"{theorem}{who}"
 
     return name
@@ -208,19 +252,23 @@ def _named(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
 
 def _explicit(rows: Sequence[Row], axis: str) -> list[Line]:
     lines = []
+    several = len(distinct(rows, "_name")) > 1
     for side in ("upper", "lower"):
         name = _named(rows, axis, f"bound_{side}")
         for label, series in _reference(rows, axis, f"bound_{side}", name):
             whose = ", worst data set" if side == "lower" else ""
-            lines.append(_line(side, f"{side} bound {label}{whose}", series))
+            line = _line(side, f"{side} bound {label}{whose}", series)
+            of = {r["_name"] for r in rows if r[f"bound_{side}"] is not None and name(r) == label}
+            alone = len(of) == 1 and several
+            lines.append(replace(line, mechanism=of.pop()) if alone else line)
     return lines
 
 
 def _order(rows: Sequence[Row], axis: str) -> list[Line]:
     """Order bounds with fitted constants: upper ones per mechanism, lower ones for all curves."""
     lines = _fitted(rows, axis, "lower", None)
-    for mechanism in distinct(rows, "mechanism"):
-        mine = [row for row in rows if row["mechanism"] == mechanism]
+    for mechanism in distinct(rows, "_name"):
+        mine = [row for row in rows if row["_name"] == mechanism]
         lines += _fitted(mine, axis, "upper", mechanism)
     return lines
 

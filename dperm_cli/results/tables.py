@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.results.facts import Row, constraint, distinct, grouped, number, variants
+from dperm_cli.results.facts import Row, constraint, distinct, grouped, name_of, number, variants
 from dperm_cli.results.summary import DIAGNOSTIC, SUMMARY_NAMES
 
 SIMULATION = (
@@ -30,6 +30,9 @@ FACTOR = (
     "best\nthat any mechanism with this guarantee can promise for losses as Lipschitz as these."
 )
 RESEARCH = "noise=research: seeded floating-point noise, not for release."
+
+
+MOST_CERTIFICATES = 4
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def _sentences(lines: Sequence[str]) -> str:
 
 def _fields(rows: Sequence[Row]) -> list[Field]:
     fields = [field for name, field in _WHEN_VARYING if len(distinct(rows, name)) > 1]
-    fields += [Field("mechanism", "", lambda row: str(row["mechanism"]), left=True)]
+    fields += [Field("mechanism", "", name_of, left=True)]
     for key in dict.fromkeys(key for row in rows for key in row["_variant"]):
         fields.append(_variant_field(key))
     fields += [Field("calib.", "", lambda row: _word(row["calibration"]), left=True)]
@@ -243,11 +246,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources:
         notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
-    proved = [f"{r['mechanism']}: {r['certificate']}" for r in rows if r.get("certificate")]
-    proved = list(dict.fromkeys(proved))
-    if proved:
-        more = f" (and {len(proved) - 1} more: see ledger.json)" if len(proved) > 1 else ""
-        notes.append("\n".join(textwrap.wrap(f"certificate of {proved[0]}{more}.", 100)))
+    notes += _certificates(rows)
     if any(row.get("population_source") == "from the data" for row in rows):
         notes.append(DISCLOSED)
     if any(row["trials"] > 1 for row in rows):
@@ -267,9 +266,21 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     return notes
 
 
+def _certificates(rows: Sequence[Row]) -> list[str]:
+    """What was proved of each mechanism's releases: the first text of each name."""
+    named = grouped([row for row in rows if row.get("certificate")], name_of)
+    texts = {name: distinct(group, "certificate") for name, group in named.items()}
+    shown = list(texts.items())[:MOST_CERTIFICATES]
+    lines = [f"certificate of {name}: {' '.join(found[0].split())}" for name, found in shown]
+    left = sum(map(len, texts.values())) - len(shown)
+    if left:
+        lines[-1] += f" (and {left} more: see ledger.json)"
+    return ["\n".join(textwrap.wrap(f"{line}.", 100)) for line in lines]
+
+
 def _beaten(rows: Sequence[Row]) -> list[str]:
     """The mechanisms and epsilons at which the point chosen without any data is as good."""
-    below = grouped(filter(_below_floor, rows), lambda row: (row["mechanism"], row["calibration"]))
+    below = grouped(filter(_below_floor, rows), lambda row: (name_of(row), row["calibration"]))
     return [
         f"{mechanism} ({calibration}) at epsilon {', '.join(number(r['epsilon']) for r in group)}"
         for (mechanism, calibration), group in below.items()
@@ -291,10 +302,11 @@ def distinct_problems(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 def _refusals(rows: Sequence[Row]) -> list[str]:
     """One line per reason, with the epsilons it concerns."""
     left = [row for row in rows if row["status"] != "ok"]
-    names = ("status", "dataset", "loss", "constraint", "mechanism", "calibration", "reason")
+    names = ("status", "dataset", "loss", "constraint", "calibration", "reason")
     lines = []
-    for key, group in grouped(left, lambda row: tuple(row[name] for name in names)).items():
-        status, dataset, loss, set_, mechanism, calibration, reason = map(_word, key)
+    keyed = grouped(left, lambda row: (name_of(row), *(row[name] for name in names)))
+    for key, group in keyed.items():
+        mechanism, status, dataset, loss, set_, calibration, reason = map(_word, key)
         at = ", ".join(number(epsilon) for epsilon in distinct(group, "epsilon"))
         where = f"{mechanism} ({calibration}) on {dataset}, {loss}, {set_}, epsilon {at}"
         lines.append(f"{status}: {where}: {' '.join(reason.split())}")

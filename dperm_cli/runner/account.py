@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core.errors import EXIT_OK, Unsupported
-from dperm_cli.privacy import chains, ledger
+from dperm_cli.privacy import calibrate, chains, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import DisjointBatches, Event, Gaussian, SampledGaussian
 from dperm_cli.privacy.noise import range_delta
@@ -83,7 +83,12 @@ def _noise_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
     """The noise a mechanism plans for the budget, and what the accountant certifies for it."""
     assert ask.epsilon is not None
     budget = Budget(ask.epsilon, delta, ask.relation)
-    plan = ask.mechanism.plan(ask.spec, budget)
+    try:
+        plan = ask.mechanism.plan(ask.spec, budget)
+    except Unsupported as reason:
+        if not hasattr(ask.mechanism, "sampler"):
+            raise
+        return _exact_noise(ask, kind, budget, reason)
     guarantee = ledger.recompute(
         plan.events,
         kind=kind,
@@ -93,6 +98,16 @@ def _noise_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
     )
     ledger.require(budget, guarantee, plan.guarantee)
     return _facts(ask, guarantee, plan.events, plan.noise_scale) | {"steps": plan.steps}
+
+
+def _exact_noise(ask: Ask, kind: str, budget: Budget, refusal: Unsupported) -> dict[str, Any]:
+    """The noise of an exact draw, where no sampler takes on the law: nothing is drawn here."""
+    scale = calibrate.scale_for(
+        lambda scale: ask.mechanism.events(ask.spec, scale),
+        epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
+    )  # fmt: skip
+    found = _budget_for(replace(ask, epsilon=None, noise_scale=scale), kind, budget.delta)
+    return found | {"note": f"{EXACT_DRAW}, and there: {refusal}"}
 
 
 def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:

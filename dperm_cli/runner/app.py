@@ -41,6 +41,7 @@ def run(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     request = parse(arguments)
     study = plan.plan(request)
+    plan.check_sampler(request, study.cells)
     if request.show:
         print("\n".join(canonical_json(cell.config) for cell in study.cells))
         return EXIT_OK

@@ -14,6 +14,7 @@ from dperm_cli.bounds import _registry as bounds
 from dperm_cli.bounds._bound import Setting
 from dperm_cli.core.errors import DpermError, InputError, PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
+from dperm_cli.mechanisms import _inner
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
 from dperm_cli.mechanisms._secure import secured
 from dperm_cli.mechanisms._views import CentralView, GridView
@@ -33,6 +34,8 @@ from dperm_cli.runner.code import code_digest
 
 # What is held of delta for the bounded range, over what it adds: noise moves a little with delta.
 RANGE_ROOM = 1.25
+# What to put inside a combinator for a guarantee of this kind.
+INSTEAD = {"pure": ("output_perturbation", "exponential"), "approx": ("noisy_gd", "noisy_sgd")}
 
 
 @dataclass(frozen=True)
@@ -165,11 +168,26 @@ def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relati
     if kind == "auto":
         kind = "pure" if delta == 0 else ("approx" if "approx" in can else can[0])
     if kind not in can:
-        raise Unsupported(f"{name} gives {' or '.join(can)} guarantees, not {kind}")
+        raise Unsupported(_not_given(name, mechanism, kind))
     if relation not in mechanism.relations:
         known = " or ".join(mechanism.relations)
         raise Unsupported(f"{name} is proved for {known}, not {relation}")
     return kind
+
+
+def _not_given(name: str, mechanism: Any, kind: str) -> str:
+    """Why there is no guarantee of this kind, and which part of a combinator is at fault."""
+    key, inner = "mechanism", mechanism
+    while kind in type(inner).guarantees and hasattr(inner, "inner"):
+        key, inner = f"{key}.inner", inner.inner
+    fault, can = _inner.name_of(inner), " or ".join(inner.guarantees)
+    if key == "mechanism":
+        return f"{name} gives {can} guarantees, not {kind}"
+    instead = [word for word in INSTEAD[kind] if word != fault]
+    return (
+        f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} gives {can} "
+        f"only; set {key}={' or '.join(instead)}"
+    )
 
 
 def budget_of(prepared: Prepared, kind: str) -> Budget:
@@ -221,7 +239,13 @@ def _opened(
         return GridView(prepared.released, grid), plan, gate
     name, seed = prepared.noise_name, cell.seed or 0
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
-    return CentralView(prepared.released), plan, Gate(seeds, plan=allowed)
+    return CentralView(prepared.released), _as_made(plan), Gate(seeds, plan=allowed)
+
+
+def _as_made(plan: Plan) -> Plan:
+    """The plan as its mechanism made it, without the room that ``planned`` held for the range."""
+    *own, last = plan.events
+    return replace(plan, events=tuple(own)) if isinstance(last, Approx) else plan
 
 
 def _population_source(cell: schema.Cell) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ from dperm_cli.bounds._bound import Setting
 from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
 from dperm_cli.core.rng import generator, seed_sequence
-from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results import portrait
@@ -30,13 +31,18 @@ WIDTH_DRAWS = 2000
 
 def describe(arguments: list[str]) -> int:
     """Print the problem's facts (``format=json``: one object) and draw its picture."""
-    study = plan.plan(parse(arguments))
+    request = parse(arguments)
+    study = plan.plan(request)
     if len({schema.digest(_problem_keys(c.config)) for c in study.cells}) > 1:
         raise InputError("describe", " ".join(arguments), "takes one problem at a time")
     (prepared,) = app.prepare(study.cells[:1])
-    epsilons = sorted({c.epsilon for c in study.cells}) if len(study.cells) > 1 else EPSILONS
+    typed = {setting.key.partition(".")[0] for setting in request.settings}
+    epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
+    if "mechanism" in typed:
+        plan.check_sampler(request, study.cells)
+    asked = _asked(study.cells) if "mechanism" in typed else _every(prepared.cell)
     with threadpool_limits(1):
-        found = facts(prepared, app.optima()(prepared.problem), list(epsilons))
+        found = facts(prepared, app.optima()(prepared.problem), sorted(epsilons), asked)
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     for ending, content in portrait.figure(found).items():
         atomic_write(out / f"problem.{ending}", content)
@@ -45,8 +51,15 @@ def describe(arguments: list[str]) -> int:
     return EXIT_OK
 
 
-def facts(prepared: cell.Prepared, optimum: Optimum, epsilons: list[float]) -> dict[str, Any]:
+def facts(
+    prepared: cell.Prepared,
+    optimum: Optimum,
+    epsilons: list[float],
+    mechanisms: Mapping[str, tuple[str, Any]],
+) -> dict[str, Any]:
     """Everything that is printed and drawn, as plain JSON-able values.
+
+    ``mechanisms`` has a name and a mechanism for every label they are shown under.
 
     Optimum, floor, metrics and losses are facts of the records: for their holder, no release.
     """
@@ -81,13 +94,36 @@ def facts(prepared: cell.Prepared, optimum: Optimum, epsilons: list[float]) -> d
         "relation": prepared.cell.relation,
         "delta": _delta(prepared),
         "epsilons": epsilons,
-        "mechanisms": {name: _mechanism(name, prepared, epsilons) for name in _mechanisms()},
+        "mechanisms": {
+            label: [_outlook(name, made, prepared, epsilon) for epsilon in epsilons]
+            for label, (name, made) in mechanisms.items()
+        },
         "losses": _losses(problem, optimum, centre),
     }
 
 
-def _mechanisms() -> tuple[str, ...]:
-    return registry.protective()
+def _every(like: schema.Cell) -> dict[str, tuple[str, Any]]:
+    """All mechanisms that promise something, as they are shipped."""
+    composer, found = Composer(), {}
+    for name in registry.protective():
+        config = composer.compose({"mechanism": name})["mechanism"]
+        made = schema.build_mechanism(config, like.calibration, like.sampler)
+        found[name] = (name, made)
+    return found
+
+
+def _asked(cells: Iterable[schema.Cell]) -> dict[str, tuple[str, Any]]:
+    """The mechanisms of the cells; variants of one are told apart by number."""
+    found: dict[str, tuple[str, Any]] = {}
+    seen: list[Any] = []
+    for one in cells:
+        variant = (one.config["mechanism"], one.calibration, one.config.get("sampler"))
+        if variant not in seen:
+            seen.append(variant)
+            alike = sum(name == one.mechanism_name for name, _ in found.values())
+            label = f"{one.mechanism_name} ({alike + 1})" if alike else one.mechanism_name
+            found[label] = (one.mechanism_name, one.mechanism)
+    return found
 
 
 def _problem_keys(config: dict[str, Any]) -> dict[str, Any]:
@@ -96,28 +132,28 @@ def _problem_keys(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _delta(prepared: cell.Prepared) -> float:
-    return cell.budget_of(prepared, "approx").delta
+    """What a run has for delta where its guarantee is not pure."""
+    pure = prepared.cell.privacy == "pure"
+    return cell.budget_of(prepared, "pure" if pure else "approx").delta
 
 
-def _mechanism(name: str, prepared: cell.Prepared, epsilons: list[float]) -> list[dict[str, Any]]:
-    """One entry per epsilon: supported with its noise and bounds, or the reason why not."""
-    config = Composer().compose({"mechanism": name})["mechanism"]
-    mechanism = schema.build_mechanism(config, "tight", prepared.cell.sampler)
-    spec = prepared.problem.spec()
-    rows = []
-    for epsilon in epsilons:
-        kind = mechanism.guarantees[0]
-        budget = cell.budget_of(prepared, kind)
-        budget = Budget(checks.positive("epsilon", epsilon), budget.delta, budget.relation)
-        try:
-            made = mechanism.plan(spec, budget)
-        except Unsupported as reason:
-            rows.append({"epsilon": epsilon, "supported": False, "reason": str(reason)})
-            continue
-        at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings)
-        row = {"epsilon": epsilon, "supported": True, "guarantee": kind}
-        rows.append(row | {"noise_scale": made.noise_scale, "steps": made.steps} | bounds.best(at))
-    return rows
+def _outlook(name: str, mechanism: Any, prepared: cell.Prepared, epsilon: float) -> dict[str, Any]:
+    """Supported with its noise and bounds, as a run would have them, or the reason why not."""
+    one, spec = prepared.cell, prepared.released.spec()
+    epsilon = checks.positive("epsilon", epsilon)
+    try:
+        kind = cell.kind_of(name, mechanism, one.privacy, one.delta, one.relation)
+        budget = replace(cell.budget_of(prepared, kind), epsilon=epsilon)
+        made = cell.planned(mechanism, spec, budget)
+    except Unsupported as reason:
+        return {"epsilon": epsilon, "supported": False, "reason": str(reason)}
+    kind = made.guarantee.kind
+    row = {"epsilon": epsilon, "supported": True, "guarantee": kind}
+    row |= {"noise_scale": made.noise_scale, "steps": made.steps}
+    if kind == "none":  # bounds are about private releases
+        return row
+    at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings)
+    return row | bounds.best(at)
 
 
 def _losses(problem: Problem, optimum: Optimum, centre: np.ndarray) -> dict[str, list[float]]:

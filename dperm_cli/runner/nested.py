@@ -35,7 +35,11 @@ def assign(config: dict[str, Any], group: str, path: str, value: Any, composer: 
     if node is None or not known(config, path):
         head = f"{group}.{path}".rpartition(".")[0]
         beside = config if node is None else node
-        raise UnknownKey(f"{group}.{path}", [f"{head}.{k}" for k in beside if k != "name"])
+        keys = [f"{head}.{k}" for k in beside if k != "name"]
+        if not keys:
+            allowed = f"unknown key: {beside.get('name', group)} has no keys of its own"
+            raise InputError(f"{group}.{path}", value, allowed)
+        raise UnknownKey(f"{group}.{path}", keys)
     inner = group == "mechanism" and last == INNER
     node[last] = _inner(value, composer, f"{group}.{path}") if inner else value
 
@@ -57,7 +61,8 @@ def _inner(value: Any, composer: Composer, key: str) -> Any:
         defaults = copy.deepcopy(composer.compose({"mechanism": value["name"]})["mechanism"])
     except InputError as error:
         # the name is unknown: the key is the one that was typed
-        raise InputError(key, error.value, error.allowed) from None
+        near = (error.nearest,) if error.nearest else ()
+        raise InputError(key, error.value, error.allowed, near) from None
     for name in value:
         if name not in defaults:
             raise UnknownKey(f"{key}.{name}", [f"{key}.{k}" for k in defaults if k != "name"])

@@ -72,6 +72,17 @@ def _check_seed(settings: list[Setting], cells: tuple[schema.Cell, ...]) -> None
         raise InputError("seed", given[0].values[0], allowed)
 
 
+def check_sampler(request: Request, cells: tuple[schema.Cell, ...]) -> None:
+    """InputError for a sampler that was typed, where no cell of the study draws by one."""
+    if any(schema.uses_sampler(cell.config["mechanism"]) for cell in cells):
+        return
+    for setting in request.settings:
+        if setting.key.partition(".")[0] == "sampler" and setting.values != ("auto",):
+            names = ", ".join(dict.fromkeys(cell.mechanism_name for cell in cells))
+            allowed = f"{names} draws from no law; a sampler is for mechanism=exponential"
+            raise InputError(setting.key, setting.values[0], allowed)
+
+
 def _axis(
     setting: Setting, settings: list[Setting], composer: Composer, defaults: dict[str, Any]
 ) -> list[Any]:

@@ -229,7 +229,7 @@ def test_refusals():
 
 @pytest.mark.stat
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("delta", [0.0, pytest.param(1e-5, marks=pytest.mark.slow)])
 def test_audit(delta, relation):
     budget = Budget(1.0, delta, relation)
     found = statistical.attack(FrankWolfe().adversary(budget), budget, quick=True)

@@ -135,6 +135,7 @@ def test_refusals():
         HighProbability().events(small_problem().spec(), 1.0)
 
 
+@pytest.mark.slow  # tests/audit does the same with other seeds
 @pytest.mark.stat
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_audit(relation):

@@ -157,7 +157,7 @@ def test_refusals():
 
 @pytest.mark.stat
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("delta", [0.0, pytest.param(1e-5, marks=pytest.mark.slow)])
 def test_audit(relation, delta):
     """Both stages are seen: tightness 0.80 for two Gaussians; half the noise is noticed."""
     budget = Budget(1.0, delta, relation)

@@ -163,6 +163,7 @@ def test_refusals():
     assert MirrorDescent(steps=3).events(small_problem().spec(), 2.0)[0].count == 3
 
 
+@pytest.mark.slow  # tests/audit does the same with other seeds
 @pytest.mark.stat
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_audit(relation):

@@ -132,7 +132,7 @@ def test_pure_replay(budget):
 
 @pytest.mark.stat
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("delta", [0.0, pytest.param(1e-5, marks=pytest.mark.slow)])
 def test_audit_reaches_the_floor(relation, delta):
     """Tightness 0.85 (Gamma) and 0.80 (Gaussian); half the noise is noticed (error 1e-4)."""
     budget = Budget(1.0, delta, relation)

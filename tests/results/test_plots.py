@@ -7,13 +7,15 @@ import os
 import re
 import subprocess
 import sys
+import warnings
+from itertools import pairwise
 
 import pytest
 
 from dperm_cli.results import drawing, plots
 from dperm_cli.results.plots import figure
 from dperm_cli.results.schema import normalise
-from dperm_cli.results.series import axis_of, fit_order, panels
+from dperm_cli.results.series import Line, axis_of, fit_order, panels
 from dperm_cli.results.summary import summarise
 from tests.results.conftest import refused, study_rows, trial_rows
 
@@ -168,6 +170,115 @@ def test_more_problems_than_panels_is_said(monkeypatch):
     assert "first 2 of 3" in note
     assert b"set1, logistic" in drawn["svg"]
     assert b"set2, logistic" not in drawn["svg"]
+
+
+def compared(epsilons=(0.5, 2.0)):
+    """Eight mechanisms with different keys, as their cells' configurations have them."""
+    made = {
+        "exponential": {"sampler": {"name": "auto", "most_seconds": 180}},
+        "exponential/net": {"sampler": {"name": "net", "most_points": 9}},
+        "localization(noisy_gd)": {"inner": {"name": "noisy_gd", "steps": 5}},
+        "localization(output_perturbation)": {"inner": {"name": "output_perturbation"}},
+        "huberized(objective_perturbation)": {"inner": {"name": "objective_perturbation"}},
+        "noisy_gd": {"momentum": "auto"},
+        "newton": {"curvature": 1},
+        "non_private": {},
+    }
+    groups = []
+    for i, (name, keys) in enumerate(made.items()):
+        mechanism = name.partition("(")[0].partition("/")[0]
+        mine = {key: value for key, value in keys.items() if key != "sampler"}
+        overrides = {"mechanism": {"name": mechanism, **mine}}
+        overrides |= {key: value for key, value in keys.items() if key == "sampler"}
+        special = {"delta": 0.0} if mechanism == "exponential" else {}
+        special |= {"guarantee": "none"} if mechanism == "non_private" else {}
+        for epsilon in epsilons:
+            groups.append(
+                trial_rows(
+                    f"{name}{epsilon}",
+                    tuple((i + 1) * risk / epsilon for risk in (1.0, 2.0, 3.0)),
+                    **{"mechanism": mechanism, "overrides": overrides, "epsilon": epsilon},
+                    **special,
+                )
+            )
+    return list(made), summed(*groups)
+
+
+def test_mechanisms_with_different_keys_share_a_panel():
+    names, rows = compared()
+    (panel,) = panels(rows)
+    assert [curve.mechanism for curve in panel.curves] == names
+    assert {curve.variant for curve in panel.curves} == {""}
+    assert panel.detail == "n = 100, p = 2, replace_one, delta = 0.0001"
+    labels = [curve.label for curve in panel.curves]
+    assert labels[1] == "exponential/net, tight (delta 0)"
+    assert labels[-1] == "non_private, tight (no guarantee)"
+    assert len({drawing._look([c.hue for c in panel.curves], c) for c in panel.curves}) == 8
+
+
+def test_a_key_that_only_some_mechanisms_have_never_splits_panels():
+    rows = [
+        trial_rows(f"{i}", mechanism=name, overrides={"mechanism": {"name": name}, **keys})
+        for i, (name, keys) in enumerate([("x", {"batch": 1}), ("x", {"batch": 2}), ("y", {})])
+    ]
+    (panel,) = panels(summed(*rows))
+    assert [curve.label for curve in panel.curves] == [
+        "x, tight, batch 1", "x, tight, batch 2", "y, tight",
+    ]  # fmt: skip
+
+
+def test_deltas_that_were_asked_for_have_a_panel_each():
+    rows = summed(*(trial_rows(f"{delta}", delta=delta) for delta in (1e-4, 1e-6)))
+    assert [panel.detail.partition("delta")[2] for panel in panels(rows)] == [
+        " = 0.0001",
+        " = 1e-6",
+    ]
+
+
+@pytest.mark.parametrize("epsilons", [(0.5, 2.0), (1.0,)], ids=["curves", "bars"])
+def test_a_figure_of_eight_mechanisms_keeps_its_parts_apart(epsilons):
+    """No warning of a collapsed layout; axes above the legend, the legend above the caption."""
+    _, rows = compared(epsilons)
+    with plots.styled(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = plots._draw(panels(rows), "epsilon", None)
+    write = drawn.canvas.get_renderer()
+    (legend,) = drawn.legends
+    box = legend.get_window_extent(write)
+    axes = drawn.axes[0].get_tightbbox(write)
+    assert drawn.axes[0].get_window_extent(write).height > 1.5 * drawn.dpi
+    assert axes.y0 >= box.y1 - 1
+    assert box.y0 >= drawn.texts[0].get_window_extent(write).y1 - 1
+    assert box.x1 <= drawn.bbox.x1
+    texts = drawn.axes[0].get_xticklabels()
+    places = [text.get_window_extent(write) for text in texts]
+    assert all(a.x1 <= b.x0 for a, b in pairwise(places))
+
+
+def test_bars_without_room_are_numbered():
+    _, rows = compared((1.0,))
+    (panel,) = panels(rows)
+    labels, size = drawing.place_labels(panel, 20.0)
+    assert labels[2] == "localization(noisy_gd)\ntight"
+    assert size == 7.5
+    assert drawing.place_labels(panel, 2.4) is None
+
+
+def test_the_optimum_itself_does_not_stretch_the_axis():
+    free = trial_rows("a", (0.0, 0.0), mechanism="non_private", guarantee="none")
+    (panel,) = panels(summed(free, trial_rows("b")))
+    assert drawing._limits(panel)[0] > 0.1
+    (alone,) = panels(summed(free))
+    assert drawing._limits(alone)[0] < 1e-6
+
+
+def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
+    from matplotlib.figure import Figure
+
+    line = Line("upper", "u", (0.5,), (3.0,))
+    place = Figure().subplots()
+    drawing._draw_line(place, line, (1.0, 9.0), [], True, False)
+    assert list(place.lines[0].get_xdata()) == [0.5]
 
 
 _PRINT = """

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from dperm_cli.results import tables
-from dperm_cli.results.facts import number, variants
+from dperm_cli.results.facts import name_of, number, variants
 from dperm_cli.results.schema import normalise
 from dperm_cli.results.summary import DIAGNOSTIC, SUMMARY_NAMES, summarise
 from tests.results.conftest import refused, study_rows, trial_rows
@@ -112,6 +112,50 @@ def test_fields_of_another_mechanism_do_not_tell_cells_apart():
         trial_rows("b", overrides={"mechanism": {"name": "y", "steps": 9}}, mechanism="y"),
     )
     assert variants(rows) == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "overrides", "name"),
+    [
+        ("localization", {"mechanism": {"inner": {"name": "noisy_gd"}}}, "localization(noisy_gd)"),
+        ("localization", {"mechanism": {"inner": "noisy_gd"}}, "localization(noisy_gd)"),
+        ("a", {"mechanism": {"inner": {"name": "b", "inner": {"name": "c"}}}}, "a(b(c))"),
+        ("exponential", {"sampler": {"name": "proximal"}}, "exponential/proximal"),
+        ("exponential", {"sampler": {"name": "auto"}}, "exponential"),
+        ("noisy_gd", {"mechanism": {"name": "noisy_gd"}}, "noisy_gd"),
+    ],
+)
+def test_one_name_says_what_runs(mechanism, overrides, name):
+    rows = summed(trial_rows(mechanism=mechanism, overrides=overrides))
+    assert name_of(rows[0]) == name
+    assert f"\n{name} " in tables.terminal(rows)
+
+
+def test_only_settings_that_differ_within_a_name_are_columns():
+    keys = [
+        {"mechanism": {"name": "m", "inner": {"name": "x", "steps": 1, "same": 0}}},
+        {"mechanism": {"name": "m", "inner": {"name": "x", "steps": 2, "same": 0}}},
+        {"mechanism": {"name": "m", "inner": {"name": "y", "width": 3}}},
+        {"mechanism": {"name": "m", "inner": {"name": "y", "width": 3}}, "sampler": {"name": "s"}},
+    ]
+    rows = summed(*(trial_rows(str(i), overrides=o, mechanism="m") for i, o in enumerate(keys)))
+    key = "mechanism.inner.steps"
+    assert variants(rows) == [{key: "1"}, {key: "2"}, {}, {}]
+    assert "default" not in tables.terminal(rows)
+
+
+def test_each_name_with_a_certificate_has_a_line_and_at_most_four():
+    def text(many):
+        rows = (
+            trial_rows(f"{i}", mechanism=f"m{i}", certificate=f"proof {i}") for i in range(many)
+        )
+        return tables.terminal(summed(trial_rows("none"), *rows))
+
+    assert [line for line in text(2).splitlines() if "certificate" in line] == [
+        "certificate of m0: proof 0.", "certificate of m1: proof 1.",
+    ]  # fmt: skip
+    assert text(6).count("certificate of") == 4
+    assert "certificate of m3: proof 3 (and 2 more: see ledger.json)." in text(6)
 
 
 def test_refusals_with_one_reason_share_a_line():

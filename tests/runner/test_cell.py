@@ -10,7 +10,8 @@ from dperm_cli.privacy.accountant import account, delta_of
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Approx
 from dperm_cli.privacy.noise import range_delta
-from dperm_cli.runner import cell
+from dperm_cli.runner import app, cell, plan
+from dperm_cli.runner.overrides import parse
 from tests.conftest import small_problem
 
 RELATION = "replace_one"
@@ -22,21 +23,21 @@ def planned(epsilon, delta):
 
 
 def test_an_ordinary_plan_is_the_mechanisms_own():
-    plan = planned(1.0, 1e-6)
-    assert range_delta(plan.events, RELATION, 3) < 1e-9
-    assert len(plan.events) == 1
+    own = planned(1.0, 1e-6)
+    assert range_delta(own.events, RELATION, 3) < 1e-9
+    assert len(own.events) == 1
 
 
 def test_a_tiny_delta_holds_what_the_bounded_range_adds():
     """At delta = 1e-14 the range adds over a thousandth of it."""
     budget = Budget(1.0, 1e-14, RELATION)
-    plan = planned(budget.epsilon, budget.delta)
-    noise, held = plan.events
-    added = range_delta(plan.events, RELATION, 3)
+    found = planned(budget.epsilon, budget.delta)
+    noise, held = found.events
+    added = range_delta(found.events, RELATION, 3)
     assert isinstance(held, Approx)
     assert 1e-3 * budget.delta < added <= held.delta <= 1.5 * added
     assert delta_of([noise], epsilon=1.0, relation=RELATION) + added <= budget.delta
-    guarantee, _ = cell.check(plan, budget, "approx")
+    guarantee, _ = cell.check(found, budget, "approx")
     assert guarantee.within(budget)
     alone = account([noise], delta=budget.delta, relation=RELATION)
     assert alone.epsilon < guarantee.epsilon <= 1.0
@@ -50,3 +51,17 @@ def test_where_the_range_would_take_too_much_there_is_no_plan():
 def test_a_plan_over_the_budget_is_refused():
     with pytest.raises(PrivacyError, match="refused"):
         cell.check(planned(1.0, 1e-6), Budget(0.9, 1e-6, RELATION), "approx")
+
+
+@pytest.mark.parametrize(
+    "name", ["approximate_minima_perturbation", "high_probability", "localization", "newton"]
+)
+def test_mechanisms_of_several_events_do_not_see_what_the_range_holds(name):
+    words = ["dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "ridge=0.1", "trials=1"]
+    words += [f"mechanism={name}", "epsilon=10", "delta=[1e-12,1e-13,1e-14,1e-15]"]
+    rows = [
+        cell.run(prepared, app.optima(), debug=True)[0]
+        for prepared in app.prepare(plan.plan(parse(words)).cells)
+    ]
+    ran = [row for row in rows if row["status"] == "ok"]
+    assert any(row["events"][-1]["event"] == "Approx" for row in ran)

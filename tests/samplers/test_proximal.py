@@ -72,7 +72,7 @@ def test_one_step_is_exact_and_its_scale_is_seen():
     assert cell_p_value(body, wrong, log_density, 24, 40) < LEVEL
 
 
-@pytest.mark.parametrize("guess", [0.0, 40.0])
+@pytest.mark.parametrize("guess", [pytest.param(0.0, marks=pytest.mark.slow), 40.0])
 def test_the_touching_point_does_not_enter_the_law(guess):
     """A bad first guess costs tries: the law of what is kept stays."""
     body = build("box", 1.0, 2)

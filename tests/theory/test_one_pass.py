@@ -52,7 +52,7 @@ def applying(at):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
-@pytest.mark.parametrize("epsilon", [1.0, 20.0])
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(20.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("rate", "ridge"), [("convex", 0.0), ("convex", 0.1), ("strongly_convex", 0.5)]
 )
