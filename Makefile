@@ -10,14 +10,18 @@ SIZE ?= small
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 BST14 := leak $(filter bst14_%,$(EXPERIMENTS))
 
-.PHONY: run test test-full audit lint bench wheel clean help bst14 $(EXPERIMENTS)
+.PHONY: run test test-full faults slurm audit lint bench wheel clean help bst14 figures verdicts claims \
+	$(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
 	@echo 'make test       set up and run the whole default suite'
 	@echo 'make test-full  the slow and full-size statistical tests as well'
+	@echo 'make faults     kill sweeps at random and compare (make slurm: those of a SLURM cluster)'
 	@echo 'make audit      attack every mechanism with fresh seeds'
 	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name'
+	@echo 'make figures    every experiment, all figures and one table of verdicts (SIZE=small or full)'
+	@echo 'make verdicts   the same, and the verdicts kept beside the claims; make claims: docs/claims.md'
 	@echo 'make lint       ruff, pyright, import rules'
 	@echo 'make bench      speed ratios, measured inside one run'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
@@ -42,6 +46,13 @@ test: $(VENV)/.dev
 test-full: $(VENV)/.dev
 	$(BIN)/python -m pytest -m ''
 
+# kill -9 at fifty random instants, twice; and what needs a SLURM controller (skips without sbatch)
+faults: $(VENV)/.dev
+	$(BIN)/python -m pytest -m faults tests/faults
+
+slurm: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slurm -rs tests/runner
+
 audit: $(VENV)/.run
 	$(BIN)/dperm audit mechanism=all seed=fresh
 
@@ -51,6 +62,18 @@ $(EXPERIMENTS): $(VENV)/.run
 # each runs, whatever another one's verdict; the exit code is that of the whole
 bst14: $(VENV)/.run
 	@failed=0; for id in $(BST14); do $(BIN)/dperm reproduce $$id size=$(SIZE) || failed=1; done; exit $$failed
+
+# what has its records is looked up, what has not changed is not drawn again
+figures: $(VENV)/.run
+	$(BIN)/dperm reproduce all size=$(SIZE)
+
+verdicts: $(VENV)/.run
+	@failed=0; $(BIN)/dperm reproduce all size=$(SIZE) verdicts=experiments || failed=$$?; \
+	$(BIN)/dperm reproduce claims out=docs/claims.md && exit $$failed
+
+# the page of all claims, from the verdicts that are kept
+claims: $(VENV)/.run
+	$(BIN)/dperm reproduce claims out=docs/claims.md
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -24,8 +24,12 @@ verbs
   describe    what is known of a problem before any budget is spent
   account     noise for a budget, budget for a noise scale; reads no data
   audit       attack the mechanisms from outside and check what they claim; reads no data
-  reproduce   run an experiment and judge what it claims: dperm reproduce bst14_accounting
-  report      print the table of a finished study again and redraw its figures
+  reproduce   run an experiment, or all, and judge what it claims: dperm reproduce leak
+  report      print a study's table again, redraw its figures, write its page report.html
+  status      how far a study is: done, failed, remaining
+  merge       put the records of several studies together: dperm merge A B out=C
+  verify      check a study's files, their contents and its privacy ledger
+  compare     what changed in risk, privacy and time: dperm compare A B
   list        what can be chosen: dperm list [dataset|loss|constraint|privacy|mechanism|sampler|
               experiment]
   data        the data sets: dperm data list | path NAME | fetch NAME | verify NAME
@@ -59,18 +63,52 @@ control, a replay on random neighbours and the exact loss of its noise. Exit cod
 are explained in docs/audit.md."""
 
 REPRODUCE_HELP = """\
-usage: dperm reproduce ID [size=small|full] [out=FOLDER] [format=table|json] [force=true]
-                       [--config-dir DIR]
+usage: dperm reproduce ID|all [size=small|full] [out=FOLDER] [format=table|json] [force=true]
+                       [verdicts=FOLDER] [--config-dir DIR]
+       dperm reproduce claims [verdicts=FOLDER] [out=FILE]
 
 Runs the cells of an experiment (`dperm list experiment`), writes records, tables, figures and
 claims.json to out=outputs/ID and prints a verdict on everything it claims. Cells whose records
 exist are looked up. Exit code 1 when a cell failed, when a claim does not hold, or when one holds
 that is filed as failing; claims that are not judged at this size, or whose data are absent, do not
-change it. docs/experiments.md describes the files of an experiment."""
+change it. docs/experiments.md describes the files of an experiment.
+
+all runs every experiment, whatever the verdict on another one, into out=outputs and ends with one
+table; figures whose records have not changed are not drawn again. verdicts=experiments keeps the
+verdicts in experiments/ID/verdicts.json, and claims prints the page of all claims from these."""
+
+STATUS_HELP = """\
+usage: dperm status STUDY [format=table|json]
+
+STUDY is the out= of a run, or its name under outputs/. Says how many cells are done, failed,
+unsupported and remaining, which run now, when the last record was written, and why cells failed.
+It reads files only: a running study is not disturbed."""
+
+MERGE_HELP = """\
+usage: dperm merge STUDY STUDY [...] out=FOLDER [format=table|json]
+
+Writes the records of all studies to one folder, with table, figures and ledger. A cell that
+several studies have is taken from the first; a result is taken before a failure. Results of one
+cell that differ are refused with their names. The studies are left as they are."""
+
+VERIFY_HELP = """\
+usage: dperm verify STUDY
+
+Checks every record against its checksum, its rows against their digest, every epsilon against its
+events, ledger.json against the records, and the table of a finished study. Exit code 3 when a
+file is damaged, 1 when one contradicts the records."""
+
+COMPARE_HELP = """\
+usage: dperm compare RUN_A RUN_B [format=table|json]
+
+Joins the cells of two studies by problem, mechanism, calibration, epsilon and delta and prints
+what is different in B: guarantees that are weaker (first, with exit code 1), other changes of
+privacy and settings, risks, times, and cells that only one of them has. A risk is called changed
+when a rank-sum test over the trials says so, at 5 % for the whole comparison."""
 
 VERBS = (
-    "run", "describe", "account", "audit", "reproduce", "report", "list", "data", "warmup",
-    "completion",
+    "run", "describe", "account", "audit", "reproduce", "report", "status", "merge", "verify",
+    "compare", "list", "data", "warmup", "completion",
 )  # fmt: skip
 
 
@@ -194,12 +232,49 @@ def _reproduce(arguments: list[str]) -> int:
 
 def _report(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
-        print("usage: dperm report FOLDER [format=table|json]\n\nReads the records in FOLDER "
-              "(the out= of a run), prints their table and redraws the figures.")  # fmt: skip
+        print("usage: dperm report FOLDER [format=table|json] [html=true|false]\n\nReads the "
+              "records in FOLDER (the out= of a run), prints their table, redraws the figures and "
+              "writes\nreport.html, a page that needs no network: docs/report.md.")  # fmt: skip
         return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.reporting import report
 
     return report(arguments)
+
+
+def _status(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print(STATUS_HELP)
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.status import status
+
+    return status(arguments)
+
+
+def _merge(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print(MERGE_HELP)
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.merge import merge
+
+    return merge(arguments)
+
+
+def _verify(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print(VERIFY_HELP)
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.verify import verify
+
+    return verify(arguments)
+
+
+def _compare(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print(COMPARE_HELP)
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.compare import compare
+
+    return compare(arguments)
 
 
 def _list(arguments: list[str]) -> int:

@@ -11,4 +11,5 @@ cd "$work"
 "$work/venv/bin/dperm" list mechanism
 "$work/venv/bin/dperm" run -m mechanism=noisy_gd,noisy_sgd epsilon=0.1,1 trials=3 out=first
 test -s "$work/first/table.csv" && test -s "$work/first/figure.png"
+test -s "$work/first/report.html"
 echo "the wheel works"

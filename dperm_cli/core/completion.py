@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from dperm_cli.core import catalogue
@@ -36,8 +37,9 @@ def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
     elif typed[0] == "list":
         found = catalogue.LISTED
     elif typed[0] == "reproduce":
-        sized = ("size=small", "size=full", "out=", "format=")
-        found = catalogue.choices("experiment") if len(typed) == 1 else sized
+        sized = ("size=small", "size=full", "out=", "format=", "verdicts=")
+        names = (*catalogue.choices("experiment"), "all", "claims")
+        found = names if len(typed) == 1 else sized
     elif typed[0] == "data":
         found = (
             ("list", "path", "fetch", "verify") if len(typed) == 1 else catalogue.choices("dataset")
@@ -48,11 +50,23 @@ def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
         found = _account_words(prefix)
     elif typed[0] == "audit":
         found = _audit_words(prefix)
+    elif typed[0] in ("report", "status", "merge", "verify", "compare"):
+        found = _study_words(typed[0])
     elif typed[0] == "completion":
         found = ("bash",)
     else:
         found = ()
     return [word for word in found if word.startswith(prefix)]
+
+
+def _study_words(verb: str) -> list[str]:
+    """Studies under outputs/, and the verb's keys."""
+    try:
+        studies = sorted(entry.path for entry in os.scandir("outputs") if entry.is_dir())
+    except OSError:
+        studies = []
+    keys = {"merge": ["out=", "format="], "verify": []}.get(verb, ["format="])
+    return [*studies, *keys]
 
 
 def _account_words(prefix: str) -> list[str]:

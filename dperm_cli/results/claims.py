@@ -15,7 +15,7 @@ from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.results.facts import Row, number
 from dperm_cli.results.points import NotComparable, Point, Select, points
 
-KINDS = ("slope", "ratio", "order", "below_bound", "above_bound", "value")
+KINDS = ("slope", "ratio", "order", "below_bound", "above_bound", "below_floor", "value")
 SENSES = ("equal", "at_most", "at_least")
 STATISTICS = ("median", "mean", "q05", "q95", "min", "max")
 SIZES = ("small", "full")
@@ -235,6 +235,20 @@ def _order(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     return found
 
 
+def _below_floor(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
+    """No worse than the point that is chosen without any data."""
+    found = []
+    for label, curve in points(rows, claim.select()).items():
+        for point in curve:
+            holds, floor = None, "none"
+            if point.floor is not None:
+                holds = point.value <= point.floor * (1.0 + claim.tolerance)
+                floor = number(point.floor)
+            measured = f"{number(point.value)}, floor {floor}"
+            found.append(Finding(_named(label, claim, point), holds, measured))
+    return found
+
+
 def _value(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     asked = claim.values or ({"at": {}, "expect": claim.expect},)
     found = []
@@ -319,6 +333,7 @@ _JUDGES = {
     "value": _value,
     "below_bound": _bound,
     "above_bound": _bound,
+    "below_floor": _below_floor,
 }
 
 

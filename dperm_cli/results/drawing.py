@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,8 @@ _LINES: dict[str, dict[str, Any]] = {
     "order_upper": {"linestyle": (0, (6, 1.5, 1, 1.5, 1, 1.5)), "linewidth": 0.9},
     "order_lower": {"color": GREY, "linestyle": (0, (1, 2.4)), "linewidth": 1.2},
 }
+
+MANY_MARKS = 50
 
 
 def draw_panel(
@@ -107,8 +110,10 @@ def _draw_curve(place: Any, curve: Curve, color: str, mark: str) -> None:
         )
     place.plot(xs, ys, color=color, linestyle=style, zorder=3)
     place.plot([], [], color=color, linestyle=style, marker=mark, label=curve.label)
-    for point in points:
-        _mark(place, point.x, point, color, mark)
+    marked = [(point.x, point) for point in points]
+    # one by one they cost more than everything else in the figure of a large study
+    for batch in [marked] if len(marked) > MANY_MARKS else [[each] for each in marked]:
+        _marks(place, batch, color, mark)
 
 
 def _draw_bars(place: Any, curve: Curve, x: float, color: str, mark: str) -> None:
@@ -130,20 +135,31 @@ def _draw_bars(place: Any, curve: Curve, x: float, color: str, mark: str) -> Non
 
 
 def _mark(place: Any, x: float, point: Point, color: str, mark: str) -> None:
-    """One marker: hollow when saturated, pointing down when the gap hides the true value."""
+    _marks(place, [(x, point)], color, mark)
+
+
+def _marks(place: Any, points: Sequence[tuple[float, Point]], color: str, mark: str) -> None:
+    """Markers: hollow when saturated, pointing down when the gap hides the true value."""
+    looks: dict[tuple[bool, bool], list[tuple[float, float]]] = {}
+    for x, point in points:
+        look = point.median <= point.gap, point.saturated
+        looks.setdefault(look, []).append((x, level(point)))
+    for (hidden, saturated), places in looks.items():
+        place.plot(
+            *zip(*places, strict=True),
+            marker=11 if hidden else mark,
+            linestyle="none",
+            color=color,
+            markerfacecolor="white" if saturated else color,
+            markeredgewidth=1.1,
+            zorder=4,
+        )
+    for x, point in points:
+        _gap_bar(place, x, point, color)
+
+
+def _gap_bar(place: Any, x: float, point: Point, color: str) -> None:
     y = level(point)
-    hidden = point.median <= point.gap
-    face = "white" if point.saturated else color
-    place.plot(
-        [x],
-        [y],
-        marker=11 if hidden else mark,
-        linestyle="none",
-        color=color,
-        markerfacecolor=face,
-        markeredgewidth=1.1,
-        zorder=4,
-    )
     if point.gap > VISIBLE * y:
         # the optimum may be lower by the gap, and the true excess risk higher by as much
         place.plot(

@@ -206,11 +206,11 @@ def verdicts_text(verdicts: Sequence[claims.Verdict]) -> str:
         claim = verdict.claim
         note = f" ({verdict.note})" if verdict.note else ""
         lines.append(f"{verdict.verdict:<15} {claim.id}: {claim.text} [{claim.theorem}]{note}")
-        lines += [f"{'':<16}{text}" for text in _evidence(verdict)]
+        lines += [f"{'':<16}{text}" for text in evidence(verdict)]
     return "\n".join(lines) + "\n"
 
 
-def _evidence(verdict: claims.Verdict, most: int = 6) -> list[str]:
+def evidence(verdict: claims.Verdict, most: int = 6) -> list[str]:
     """What was measured; of many findings those that fail first."""
     ranked = sorted(verdict.findings, key=lambda f: {False: 0, None: 1, True: 2}[f.holds])
     words = {True: "holds", False: "does not", None: "undecided"}

@@ -41,6 +41,8 @@ _WORDS = {
     "population_excess_risk": "population excess risk (per record)",
     "epsilon_accounted": "certified epsilon",
     "epsilon": "nominal epsilon",
+    "test_metric": "held-out accuracy or R2",
+    "train_metric": "training accuracy or R2",
     "noise_over_nl": "noise of a step / (n L)",
     "records_exposed": "records given back",
     "mechanism.width": "half-width h of the rounding",

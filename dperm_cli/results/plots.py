@@ -11,6 +11,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from dperm_cli.results.drawing import GREY, INK, VISIBLE, draw_panel, level, paper_curves
@@ -20,6 +21,7 @@ from dperm_cli.results.series import Panel, Point, axis_of, drawn_rows, panels
 FORMATS = ("pdf", "svg", "png")
 _WIDEST_LABEL = 96  # characters of a line of the legend
 MAX_PANELS = 6
+MAX_CURVES = 24  # of a panel
 _WIDTH = 7.0  # inches: both columns of a two-column page
 _STYLE = {
     "font.family": "DejaVu Sans",
@@ -62,8 +64,13 @@ def figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
     note = None
     if len(found) > MAX_PANELS:
         note = f"figure: the first {MAX_PANELS} of {len(found)} problems; the table has them all"
+    shown = [replace(panel, curves=panel.curves[:MAX_CURVES]) for panel in found[:MAX_PANELS]]
+    most = max(len(panel.curves) for panel in found[:MAX_PANELS])
+    if most > MAX_CURVES:
+        words = f"the first {MAX_CURVES} of {most} curves a problem; the table has them all"
+        note = f"{note.partition(';')[0]}, {words}" if note else f"figure: {words}"
     with styled():
-        drawn = _draw(found[:MAX_PANELS], axis_of(drawn_rows(rows)), note)
+        drawn = _draw(shown, axis_of(drawn_rows(rows)), note)
         return {name: image_bytes(drawn, name) for name in FORMATS}, note
 
 

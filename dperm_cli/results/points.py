@@ -40,7 +40,7 @@ class Point:
 
     ``low`` and ``high`` are the 5 and 95 % quantiles over trials; ``saturated`` points lie within a
     factor 2 of the data-free floor. Of a family, ``value``, ``floor`` and ``bound`` are the
-    family's largest.
+    family's largest, and ``cells`` those that ``value`` comes from.
     """
 
     x: float | None
@@ -51,6 +51,7 @@ class Point:
     trials: int
     floor: float | None = None
     bound: float | None = None
+    cells: tuple[str, ...] = ()
 
     @property
     def saturated(self) -> bool:
@@ -153,6 +154,7 @@ def _point(rows: Sequence[Row], select: Select) -> Point:
         trials=count,
         floor=_floor(first, select.quantity),
         bound=None if select.bound is None else _scaled(first, select),
+        cells=tuple(dict.fromkeys(row["cell"] for row in rows)),
     )
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results import experiment, ledger, tables
-from dperm_cli.results.store import Store, atomic_write, read_bytes, storage_errors
+from dperm_cli.results import experiment, html_data, html_page, ledger, tables
+from dperm_cli.results.store import Snapshot, Store, atomic_write, read_bytes, storage_errors
 from dperm_cli.results.summary import summarise
 
 FIGURES = ("figure.pdf", "figure.svg", "figure.png")
+CLAIMS = "claims.json"
 
 
 @dataclass(frozen=True)
@@ -39,16 +41,18 @@ def report(
     figures: bool = True,
     accountant: ledger.Accountant | None = None,
     trust: bool = False,
+    page: bool = True,
 ) -> Report:
     """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
 
     With an accountant every record in the folder, also another study's, is checked against its
     events and ``ledger.json`` is written; one that contradicts the records is left as it is,
-    unless ``trust`` says that they are this run's own.
+    unless ``trust`` says that they are this run's own. The page ``report.html``, which shows that
+    ledger, is written too unless ``page`` is false.
 
     Raises InputError when no study is there, StorageError when it cannot be read or written.
     """
-    store = Store(out)
+    store = Snapshot(out)
     manifest = store.read_manifest() or {}
     cells = manifest.get("cells") or store.cells()
     if not cells:
@@ -58,7 +62,7 @@ def report(
     rows, about = summarise(records), experiment.known(manifest)
     texts = _texts(rows) if about is None else experiment.texts(records, about)
     files = [*_write_tables(store, texts)]
-    faults, releases = _write_ledger(store, cells, accountant, trust) if accountant else ([], 0)
+    faults, found = _write_ledger(store, cells, accountant, trust) if accountant else ([], None)
     if accountant and not faults:
         files.append(str(store.out / ledger.LEDGER))
     notes = _gaps(store, states)
@@ -66,28 +70,44 @@ def report(
         drawn, note = _write_figures(store, _figure(records, rows, about))
         files += drawn
         notes += [note] if note else []
+    if page and accountant:
+        gaps = [note.replace(f"{store.out}{os.sep}", "") for note in notes]
+        made = html_data.payload(
+            rows, records, manifest, about, texts["csv"], found, faults, gaps, _claims(store)
+        )
+        atomic_write(store.out / html_page.PAGE, html_page.page(made))
+        files.append(str(store.out / html_page.PAGE))
     text = texts["terminal"] + "".join(f"{note}\n" for note in notes)
     absent, broken = _in(states, "absent"), _in(states, "broken")
+    releases = sum(entry["trials"] for entry in found["releases"]) if found else 0
     return Report(rows, text, tuple(files), absent, broken, tuple(faults), releases)
+
+
+def _claims(store: Store) -> Any:
+    """The verdicts that `dperm reproduce` wrote, or None."""
+    data = read_bytes(store.out / CLAIMS)
+    with contextlib.suppress(ValueError, RecursionError):
+        return None if data is None else json.loads(data)
+    return None
 
 
 def _write_ledger(
     store: Store, cells: Sequence[str], accountant: ledger.Accountant, trust: bool
-) -> tuple[list[str], int]:
-    """Check records and ledger; write the ledger if they agree. Faults and number of releases."""
+) -> tuple[list[str], dict[str, Any] | None]:
+    """Check records and ledger; write the ledger if they agree. Faults, and the statement."""
     path = store.out / ledger.LEDGER
     every = list(dict.fromkeys([*cells, *store.cells()]))
     rows = store.read_all(every)
     wrong = ledger.record_faults(rows, accountant)
     if wrong:
-        return wrong, 0
+        return wrong, None
     found = ledger.statement(rows, accountant)
     if not trust:
         unread = [cell for cell in every if store.state(cell) == "broken"]
         wrong = ledger.ledger_faults(read_bytes(path), found, unread)
     if not wrong:
         atomic_write(path, ledger.text(found))
-    return wrong, sum(entry["trials"] for entry in found["releases"])
+    return wrong, found
 
 
 def _texts(rows: Sequence[dict[str, Any]]) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 Every file carries two checksums in its footer. ``dperm.sha256`` covers every byte of the file
 (taken with the checksum's own digits at zero), so any truncation or flipped bit is noticed;
-``dperm.content`` covers the values of the columns that two equal runs must share.
+``dperm.content`` covers the values of the columns that two equal runs must share. A third entry,
+``dperm.status``, says how the cell ended, so that a sweep is counted without decoding its records.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -30,6 +32,10 @@ from dperm_cli.results.schema import (
 MANIFEST = "manifest.json"
 _MARK = b"dperm-sha256:"
 _BLANK = b"0" * 64
+_STATUS = re.compile(rb"dperm-status:([a-z]+);")
+# Rows above which a file gains from compression: below, its overhead is most of the time.
+_FEW_ROWS = 8
+_TAIL = 1 << 16  # bytes at the end that hold the footer
 _CELL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
@@ -60,17 +66,49 @@ class Store:
         """True when the cell's record is there and whole."""
         return self.state(cell) == "whole"
 
-    def write(self, cell: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write the cell's rows (at least one) in one atomic step, replacing what was there."""
+    def status(self, cell: str) -> str:
+        """How the cell ended (``ok``, ``unsupported``, ..), or ``broken`` or ``absent``."""
+        data = read_bytes(self.path(cell))
+        if data is None or not intact(data):
+            return "absent" if data is None else "broken"
+        # the last one: a reason or a configuration in the rows may spell the words as well
+        found = _STATUS.findall(data, max(0, len(data) - _TAIL))
+        return found[-1].decode() if found else decode(data)[0]["status"]
+
+    def write(self, cell: str, rows: Iterable[Mapping[str, Any]], sync: bool = True) -> None:
+        """Write the cell's rows (at least one) in one atomic step, replacing what was there.
+
+        Without ``sync`` the system is left to bring the bytes to the disk when it likes: that
+        survives any end of the process, and what a power cut tears off fails its checksum.
+        """
         path = self.path(cell)
         full = [normalise({"cell": cell, **row}) for row in rows]
         _check_rows(cell, full)
-        atomic_write(path, encode(full))
+        atomic_write(path, encode(full), sync)
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
         """The cell's rows in trial order, or None when it is absent or broken."""
         data = read_bytes(self.path(cell))
         return decode(data) if data is not None and intact(data) else None
+
+    def digest(self, cell: str) -> str | None:
+        """The content digest that the cell's file carries; None when it is absent or broken."""
+        data = read_bytes(self.path(cell))
+        if data is None or not intact(data):
+            return None
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
+        return found[b"dperm.content"].decode()
+
+    def sync(self, cells: Iterable[str]) -> None:
+        """Bring records written without ``sync`` to the disk."""
+        for cell in cells:
+            path = self.path(cell)
+            with storage_errors(path), contextlib.suppress(FileNotFoundError):
+                _sync_file(path)
+        _sync_folder(self.records)
 
     def cells(self) -> list[str]:
         """Names of all record files, sorted."""
@@ -116,20 +154,47 @@ class Store:
         return manifest if cells and all(cells) else None
 
 
+class Snapshot(Store):
+    """A store whose records are read once each: for what looks at all of them several times.
+
+    Rows are shared between the calls; they are not to be changed.
+    """
+
+    def __init__(self, out: str | os.PathLike[str]) -> None:
+        super().__init__(out)
+        self._read: dict[str, tuple[str, list[dict[str, Any]] | None]] = {}
+
+    def state(self, cell: str) -> str:
+        return self._known(cell)[0]
+
+    def read(self, cell: str) -> list[dict[str, Any]] | None:
+        return self._known(cell)[1]
+
+    def _known(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
+        if cell not in self._read:
+            data = read_bytes(self.path(cell))
+            whole = data is not None and intact(data)
+            state = "absent" if data is None else "whole" if whole else "broken"
+            self._read[cell] = state, decode(data) if data is not None and whole else None
+        return self._read[cell]
+
+
 def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """Full records as the bytes of a Parquet file: equal rows give equal bytes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema())
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=_schema())
     sink = pa.BufferOutputStream()
-    options = {"compression": "zstd", "write_statistics": False}
-    with pq.ParquetWriter(sink, table.schema, **options) as writer:
+    few = len(rows) <= _FEW_ROWS
+    options = {"compression": "none" if few else "zstd", "use_dictionary": not few}
+    with pq.ParquetWriter(sink, table.schema, write_statistics=False, **options) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata(
             {
                 "dperm.schema": str(SCHEMA_VERSION),
                 "dperm.content": content_digest(rows),
+                "dperm.status": f"dperm-status:{rows[0]['status']};",
                 "dperm.sha256": (_MARK + _BLANK).decode(),
             }
         )
@@ -142,7 +207,8 @@ def decode(data: bytes) -> list[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = pq.read_table(pa.BufferReader(data)).to_pylist()
+    # one thread: a record is small, and workers must not fight over cores
+    found = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
     return [{column.name: row.get(column.name) for column in COLUMNS} for row in found]
 
 
@@ -166,19 +232,25 @@ def content_digest(rows: Iterable[Mapping[str, Any]]) -> str:
     return digest.hexdigest()
 
 
-def atomic_write(path: Path, data: bytes) -> None:
+@functools.cache
+def _schema():
+    return arrow_schema()
+
+
+def atomic_write(path: Path, data: bytes, sync: bool = True) -> None:
     """Put the bytes at ``path``: all of them or, on any error, what was there before."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         try:
-            _write_synced(temporary, data)
+            _write_new(temporary, data, sync)
             os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        _sync_folder(path.parent)
+        if sync:
+            _sync_folder(path.parent)
 
 
 @contextlib.contextmanager
@@ -191,21 +263,26 @@ def storage_errors(path: Path) -> Iterator[None]:
         raise StorageError(f"{path}: {words.lower()}") from error
 
 
-def _write_synced(path: Path, data: bytes) -> None:
+def _write_new(path: Path, data: bytes, sync: bool) -> None:
     with open(path, "xb") as handle:
         handle.write(data)
         handle.flush()
-        os.fsync(handle.fileno())
+        if sync:
+            os.fsync(handle.fileno())
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:
     """Make the rename itself durable where the system allows it."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync_file(folder)
 
 
 def read_bytes(path: Path) -> bytes | None:

@@ -19,6 +19,7 @@ from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import atomic_write
 from dperm_cli.runner import cell, schema
 from dperm_cli.runner.account_request import Ask, question
+from dperm_cli.runner.progress import meter
 
 NOISE_POINTS = 11
 EXACT_DRAW = "for an exact draw: what a sampler adds is in the certificate of `dperm run`"
@@ -28,7 +29,11 @@ EPSILON_POINTS = {"tight": 2, "paper": 5}  # tight lies on the diagonal
 def account(arguments: list[str]) -> int:
     """Print the table (``format=json``: one object a row) and draw its figure."""
     asked = question(arguments)
-    rows = [answer(ask) for ask in asked.asks]
+    with meter(len(asked.asks)) as shown:
+        rows = []
+        for done, ask in enumerate(asked.asks):
+            shown.cell(done, ask.name)
+            rows.append(answer(ask))
     if asked.format == "json":
         print("\n".join(canonical_json(row) for row in rows), flush=True)
     else:

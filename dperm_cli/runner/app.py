@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, StorageError
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.paths import data_dir
-from dperm_cli.problem import optimum
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.datasets._cache import cache_dir
-from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results import manifest
+from dperm_cli.results.html_page import PAGE
 from dperm_cli.results.ledger import LEDGER
-from dperm_cli.results.report import FIGURES
+from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
 from dperm_cli.runner import cell as cells
 from dperm_cli.runner import plan, reporting, schema
+from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import parse
-from dperm_cli.runner.progress import Meter, meter
+from dperm_cli.runner.sweep import run_cells
 
 # What the arithmetic of plans, certificates and bounds is good for.
 EPSILONS = (1e-9, 1e6)
@@ -50,16 +46,16 @@ def _run(arguments: list[str]) -> int:
     check_folder(out)
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
-    failed = run_cells(prepared, store, study.force)
+    tally = run_cells(prepared, store, study.force, study.options)
     made = reporting.present(out, study.format, trust=True)
-    return EXIT_FAILED if failed or made.faults else EXIT_OK
+    return EXIT_FAILED if tally.failed or made.faults else EXIT_OK
 
 
 def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     if out.exists() and not out.is_dir():
         raise InputError("out", str(out), "is a file; it must be a folder")
-    ours = ("table.csv", "table.md", "table.tex", "manifest.json", "claims.json", LEDGER, *FIGURES)
+    ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, PAGE, *FIGURES)
     found = [name for name in ours if (out / name).exists()]
     if found and Store(out).read_manifest() is None and not Store(out).cells():
         allowed = f"holds a {found[0]} that is no study's; choose another folder"
@@ -112,59 +108,4 @@ def _check_scaling(item: schema.Cell, data: Data) -> None:
         raise InputError("dataset.scaling", data.preprocessing, allowed)
 
 
-def run_cells(prepared: list[cells.Prepared], store: Store, force: bool) -> int:
-    """Run what has no record yet; returns how many cells failed."""
-    failed = 0
-    optimum_of = optima()
-    with meter(len(prepared)) as shown:
-        for done, item in enumerate(prepared):
-            shown.cell(done, _label(item))
-            rows = None if force else _finished(store, item.key)
-            if rows is None:
-                rows = cells.run(item, optimum_of)
-                store.write(item.key, rows)
-            failed += _tell(shown, item, rows[0])
-    return failed
-
-
-def _finished(store: Store, key: str) -> list[dict] | None:
-    """A finished cell's rows; a failed cell is tried again."""
-    rows = store.read(key)
-    return None if rows is None or rows[0]["status"] == "failed" else rows
-
-
-def optima() -> Callable[[Problem], Optimum]:
-    """Certified optima, each solved once per run and kept between runs."""
-    solved: dict[str, Optimum] = {}
-    # kept optima are not private: the cache is its owner's alone
-    cache = cache_dir()
-    solve = optimum.solve if cache is None else partial(_cached, folder=cache / "optima")
-
-    def optimum_of(problem: Problem) -> Optimum:
-        name = problem.fingerprint()
-        if name not in solved:
-            solved[name] = solve(problem)
-        return solved[name]
-
-    return optimum_of
-
-
-def _cached(problem: Problem, folder: Path) -> Optimum:
-    """A cache that cannot be used costs time, not the run."""
-    try:
-        return optimum.cached(problem, folder)
-    except StorageError as error:
-        print(f"the cache is not used: {error}", file=sys.stderr)
-        return optimum.solve(problem)
-
-
-def _label(item: cells.Prepared) -> str:
-    c = item.cell
-    return f"{c.mechanism_name} epsilon={c.epsilon:g} {c.calibration} on {item.data.name}"
-
-
-def _tell(shown: Meter, item: cells.Prepared, row: dict) -> int:
-    if row["status"] == "failed":
-        shown.note(f"failed: {_label(item)}: {row['reason']}")
-        return 1
-    return 0
+__all__ = ["check_folder", "optima", "prepare", "run", "run_cells"]

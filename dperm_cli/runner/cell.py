@@ -103,6 +103,11 @@ def run(
         return [common | {"status": "failed", "reason": text[:500]}]
 
 
+def failed(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
+    """The rows of a cell that could not be run at all."""
+    return [_common(prepared) | {"status": "failed", "reason": reason}]
+
+
 def check(
     plan: Plan, budget: Budget, kind: str, unprotected: bool = False
 ) -> tuple[Guarantee, str]:

@@ -1,4 +1,6 @@
-"""Hydra composes each distinct combination of group choices once, into plain objects.
+"""Hydra composes each group choice once in a process, into plain objects.
+
+The groups do not know of one another, so that a combination of choices is put together from these.
 
 Hydra reads the shipped files only. A choice from the user's own folder is read by ``user_yaml`` and
 put in place of the group's default.
@@ -7,6 +9,7 @@ put in place of the group's default.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from hydra import compose as hydra_compose
@@ -39,7 +42,7 @@ class Composer:
             own = {group: name for group, name in chosen.items() if self._is_own(group, name)}
             shipped_ = {group: name for group, name in chosen.items() if group not in own}
             read = {group: self._read(group, name) for group, name in own.items()}
-            self._cache[key] = _compose(shipped_) | read
+            self._cache[key] = _combined(shipped_) | read
         return self._cache[key]
 
     def _is_own(self, group: str, name: str) -> bool:
@@ -59,13 +62,19 @@ class Composer:
         return self._own.load(group, name)
 
 
-def _compose(chosen: Mapping[str, str]) -> dict[str, Any]:
+def _combined(chosen: Mapping[str, str]) -> dict[str, Any]:
     """Shipped choices only: their names come from a listing of the shipped folder."""
-    overrides = [f"{group}={name}" for group, name in chosen.items()]
+    root = shipped("conf")
+    sections = {group: _compose(root, f"{group}={name}")[group] for group, name in chosen.items()}
+    return _compose(root) | sections
+
+
+@cache
+def _compose(root: str, *overrides: str) -> dict[str, Any]:
     GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(shipped("conf"), version_base="1.3"):
-            config = OmegaConf.to_container(hydra_compose("config", overrides), resolve=False)
+        with initialize_config_dir(root, version_base="1.3"):
+            config = OmegaConf.to_container(hydra_compose("config", list(overrides)), resolve=False)
     except (HydraException, OmegaConfBaseException) as error:
         detail = " ".join(str(error).split())[:200]
         raise InputError("configuration", " ".join(overrides), detail) from None

@@ -24,6 +24,7 @@ from dperm_cli.results.store import atomic_write
 from dperm_cli.runner import app, cell, metrics, plan, schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.progress import steps_of
 
 EPSILONS = (0.1, 1.0, 10.0)
 WIDTH_DRAWS = 2000
@@ -41,7 +42,7 @@ def describe(arguments: list[str]) -> int:
     if "mechanism" in typed:
         plan.check_sampler(request, study.cells)
     asked = _asked(study.cells) if "mechanism" in typed else _every(prepared.cell)
-    with threadpool_limits(1):
+    with threadpool_limits(1), steps_of("describe"):
         found = facts(prepared, app.optima()(prepared.problem), sorted(epsilons), asked)
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     for ending, content in portrait.figure(found).items():

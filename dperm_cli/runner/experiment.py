@@ -22,7 +22,7 @@ from dperm_cli.runner import user_yaml
 from dperm_cli.runner.plan import MOST_CELLS
 
 KEYS = ("name", "paper", "text", "verb", "base", "trials", "parts", "table", "plot", "claims")
-PART_KEYS = ("text", "needs", "base", "trials", "axes")
+PART_KEYS = ("text", "needs", "sizes", "base", "trials", "axes")
 PANEL_KEYS = (
     "part", "title", "x", "y", "statistic", "where", "curve", "worst", "best", "pool", "lines",
     "slope", "scale",
@@ -46,6 +46,7 @@ class Part:
     needs: tuple[str, ...]
     base: Settings
     axes: tuple[tuple[Settings, ...], ...]
+    elsewhere: str | None = None  # why it is not run at this size
 
     def cells(self) -> Iterator[Settings]:
         """The settings of every cell, the last axis fastest."""
@@ -56,9 +57,11 @@ class Part:
             yield settings
 
     def lacks(self) -> str | None:
-        """Why this version cannot run the part, or None."""
+        """Why this version cannot run the part, or does not at this size; or None."""
         missing = [name for name in self.needs if name not in registry.names("mechanism")]
-        return f"needs {', '.join(missing)}, which this version lacks" if missing else None
+        return (
+            f"needs {', '.join(missing)}, which this version lacks" if missing else self.elsewhere
+        )
 
 
 @dataclass(frozen=True)
@@ -145,12 +148,16 @@ def _part(name: str, entry: Any, data: Mapping[str, Any], size: str) -> Part:
     if trials is not None:
         base["trials"] = trials
     axes = _sized(_map(f"{key}.axes", given.get("axes", {})), size)
+    sizes = _words(f"{key}.sizes", given.get("sizes", list(SIZES)))
+    for word in sizes:
+        checks.choice(f"{key}.sizes", word, SIZES)
     return Part(
         name=name,
         text=_word(f"{key}.text", given.get("text", "")),
         needs=_words(f"{key}.needs", given.get("needs", [])),
         base=base,
         axes=tuple(_axis(f"{key}.axes.{word}", word, axes[word]) for word in axes),
+        elsewhere=None if size in sizes else f"runs at size={sizes[0]}",
     )
 
 

@@ -12,10 +12,11 @@ from typing import Any
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.runner import nested, schema
+from dperm_cli.runner.backends import Options
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import Request, Setting
+from dperm_cli.runner.schema import STUDY_KEYS
 
-STUDY_KEYS = ("format", "out", "force")
 MOST_CELLS = 100_000
 
 
@@ -28,6 +29,7 @@ class Study:
     format: str
     out: str
     force: bool
+    options: Options
 
 
 def plan(request: Request) -> Study:
@@ -47,7 +49,8 @@ def plan(request: Request) -> Study:
         configure(dict(zip((k for k, _ in axes), combination, strict=True)), composer)
         for combination in itertools.product(*(values for _, values in axes))
     ]
-    cells = distinct([schema.typed(config) for config in configs])
+    built: dict[str, Any] = {}
+    cells = distinct([schema.typed(config, built) for config in configs])
     _check_seed(settings, cells)
     return _study(cells, configs[0])
 
@@ -106,7 +109,10 @@ def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
     """The composed configuration of one cell."""
     chosen = {key: value for key, value in values.items() if key in GROUPS}
     composed = composer.compose(chosen)
-    config = copy.deepcopy(composed)
+    # groups are shared between cells, but for those of which a key is set
+    config = dict(composed)
+    for group in {key.partition(".")[0] for key in values if "." in key}:
+        config[group] = copy.deepcopy(config[group])
     config["mechanism"] = nested.expanded(config["mechanism"], composer)
     # mechanism.inner before mechanism.inner.steps
     for key in sorted(values, key=lambda key: key.count(".")):
@@ -131,7 +137,8 @@ def _study(cells: tuple[schema.Cell, ...], config: dict[str, Any]) -> Study:
     out = config["out"]
     if not isinstance(out, str) or not out or "\0" in out:
         raise InputError("out", out, "must be a folder name, or auto")
-    return Study(cells, name, format_, f"outputs/{name}" if out == "auto" else out, force)
+    where = f"outputs/{name}" if out == "auto" else out
+    return Study(cells, name, format_, where, force, Options.typed(config))
 
 
 def _study_name(cells: tuple[schema.Cell, ...]) -> str:

@@ -6,10 +6,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 from dperm_cli.core import progress
 
 QUIET_SECONDS = 10.0
+# Cells to have seen before the time left is guessed.
+_SEEN = 3
 
 
 class Meter:
@@ -26,16 +30,24 @@ class Meter:
         self._show(f"cell {done + 1}/{self.cells} {name}")
 
     def step(self, label: str, done: float, total: float) -> None:
-        share = f"{100.0 * done / total:.0f} %" if total else ""
-        self._show(f"cell {self.done + 1}/{self.cells} {self.name}: {label} {share}")
+        share = f" {100.0 * done / total:.0f} %" if total else ""
+        self._show(f"{self.head()}: {label}{share}")
+
+    def head(self) -> str:
+        """What a step belongs to."""
+        return f"cell {self.done + 1}/{self.cells} {self.name}"
 
     def note(self, text: str) -> None:
         """A line that stays."""
         self._clear()
-        print(text, file=sys.stderr)
+        print(text, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         self._clear()
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._started
 
     def _show(self, text: str) -> None:
         now = time.monotonic()
@@ -54,10 +66,115 @@ class Meter:
             sys.stderr.flush()
 
 
+@dataclass
+class Tally:
+    """How the cells of a sweep ended so far; every cell counts once."""
+
+    total: int
+    done: int = 0
+    looked_up: int = 0
+    unsupported: int = 0
+    failures: list[Any] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
+
+    @property
+    def ran(self) -> int:
+        return self.done + self.unsupported + self.failed
+
+    @property
+    def remaining(self) -> int:
+        return self.total - self.ran - self.looked_up
+
+    def add(self, outcome: Any) -> None:
+        if outcome.looked_up:
+            self.looked_up += 1
+        elif outcome.status == "failed":
+            self.failures.append(outcome)
+        elif outcome.status == "unsupported":
+            self.unsupported += 1
+        else:
+            self.done += 1
+
+    def counts(self) -> str:
+        return (
+            f"{self.done} done, {self.looked_up} looked up, {self.failed} failed, "
+            f"{self.unsupported} unsupported, {self.remaining} remaining"
+        )
+
+
+class SweepMeter(Meter):
+    """Counts of a sweep, the time it will take, and what runs now where that is known."""
+
+    def __init__(self, cells: int) -> None:
+        super().__init__(cells)
+        self.tally = Tally(cells)
+
+    def head(self) -> str:
+        now = f": {self.name}" if self.name else ""
+        return f"{self.tally.counts()}{self._left()}{now}"
+
+    def begins(self, name: str) -> None:
+        """The cell of this name runs now, in this process."""
+        self.name = name
+        self._show(self.head())
+
+    def ended(self, outcome: Any, name: str) -> None:
+        """Count a cell, and say at once when it is the first that failed."""
+        self.tally.add(outcome)
+        self.tally.seconds = self.elapsed
+        if outcome.status == "failed" and self.tally.failed == 1:
+            self.note(f"failed: {name}: {outcome.reason}")
+        self._show(self.head())
+
+    def _left(self) -> str:
+        ran, remaining = self.tally.ran, self.tally.remaining
+        if ran < _SEEN or not remaining:
+            return ""
+        return f", about {duration(remaining * self.elapsed / ran)} left"
+
+
+def duration(seconds: float) -> str:
+    """A time in words of one unit or two."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
 @contextmanager
 def meter(cells: int) -> Iterator[Meter]:
     """A meter that hears of the long steps below while the block runs."""
-    shown = Meter(cells)
+    yield from _listening(Meter(cells))
+
+
+class StepMeter(Meter):
+    """The long steps of one thing that has no cells."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(1)
+        self.name = name
+
+    def head(self) -> str:
+        return self.name
+
+
+@contextmanager
+def steps_of(name: str) -> Iterator[Meter]:
+    """A meter for the long steps of the block."""
+    yield from _listening(StepMeter(name))
+
+
+@contextmanager
+def sweep_meter(cells: int) -> Iterator[SweepMeter]:
+    """The same for a sweep."""
+    yield from _listening(SweepMeter(cells))
+
+
+def _listening(shown: Any) -> Iterator[Any]:
     try:
         with progress.listening(shown.step):
             yield shown

@@ -12,36 +12,39 @@ from dperm_cli.results.report import Report
 from dperm_cli.results.report import report as make
 
 FORMATS = ("table", "json")
+KEYS = ("format", "html", "out")
 
 
 def report(arguments: list[str]) -> int:
-    """``dperm report FOLDER [format=table|json]``."""
+    """``dperm report FOLDER [format=table|json] [html=true|false]``."""
     folders = [word for word in arguments if "=" not in word]
     options = dict(word.split("=", 1) for word in arguments if "=" in word)
     for key in options:
-        if key not in ("format", "out"):
-            raise UnknownKey(key, ["format", "out"])
+        if key not in KEYS:
+            raise UnknownKey(key, list(KEYS))
     folders += [options["out"]] if "out" in options else []
     if len(folders) != 1:
         raise InputError("FOLDER", " ".join(folders), "must be one folder (the out= of a run)")
     folder = Path(folders[0])
     if not folder.is_dir():
         raise InputError("FOLDER", str(folder), "must be an existing folder (the out= of a run)")
-    made = present(folder, checks.choice("format", options.get("format", "table"), FORMATS))
+    format_ = checks.choice("format", options.get("format", "table"), FORMATS)
+    page = checks.choice("html", options.get("html", "true"), ("true", "false")) == "true"
+    made = present(folder, format_, page=page)
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
     return EXIT_STORAGE if made.broken else EXIT_FAILED if made.faults else EXIT_OK
 
 
-def present(out: Path, format_: str, trust: bool = False) -> Report:
-    """Write tables and figures, print the table (or JSON rows) on stdout, name files on stderr.
+def present(out: Path, format_: str, trust: bool = False, page: bool = True) -> Report:
+    """Write all files, print the table (or JSON rows) on stdout, and name the files on stderr.
 
     ``trust`` is for a run that has just written the records: it replaces the ledger.
     """
     from dperm_cli.results.schema import canonical_json
     from dperm_cli.runner.accounting import Accounting
 
-    made = make(out, accountant=Accounting(), trust=trust)
+    made = make(out, accountant=Accounting(), trust=trust, page=page)
     if format_ == "json":
         print("\n".join(canonical_json(row) for row in made.summary))
     else:

@@ -16,20 +16,23 @@ from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey
 from dperm_cli.core.paths import data_dir
 from dperm_cli.results import claims, experiment, manifest
-from dperm_cli.results.report import report
+from dperm_cli.results.report import CLAIMS, report
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store, atomic_write
-from dperm_cli.runner import account, app, plan, schema
+from dperm_cli.runner import account, app, fresh, plan, schema, verdict_files
 from dperm_cli.runner import experiment as experiments
 from dperm_cli.runner.account_request import Ask, question
 from dperm_cli.runner.accounting import Accounting
+from dperm_cli.runner.backends import Options
 from dperm_cli.runner.code import code_digest
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.experiment import Experiment, Part, Settings
 from dperm_cli.runner.progress import meter
+from dperm_cli.runner.sweep import run_cells
 
-CLAIMS = "claims.json"
-KEYS = ("size", "out", "format", "force")
+KEYS = ("size", "out", "format", "force", "workers", "backend", "address", "on_error",
+        "verdicts")  # fmt: skip
+RESERVED = ("all", "claims")  # in place of an experiment's id
 ABSENT = "is not here"
 
 
@@ -43,6 +46,8 @@ class Request:
     format: str
     force: bool
     config_dir: str | None
+    options: Options
+    verdicts: str | None = None
 
 
 def reproduce(arguments: list[str]) -> int:
@@ -53,27 +58,71 @@ def reproduce(arguments: list[str]) -> int:
 
 def _reproduce(arguments: list[str]) -> int:
     asked = request(arguments)
+    if asked.name in RESERVED:
+        from dperm_cli.runner import reproduce_all
+
+        return getattr(reproduce_all, asked.name)(asked, arguments)
+    done = carry_out(asked, arguments)
+    if asked.format == "json":
+        print("\n".join(canonical_json(verdict.plain()) for verdict in done.verdicts))
+    else:
+        print(done.text)
+        print(experiment.verdicts_text(done.verdicts).rstrip("\n"))
+    return done.tell()
+
+
+@dataclass(frozen=True)
+class Done:
+    """One experiment, carried out: verdicts, failed cells, faults of its ledger."""
+
+    verdicts: tuple[claims.Verdict, ...]
+    failed: int
+    faults: tuple[str, ...]
+    text: str
+
+    @property
+    def wrong(self) -> list[str]:
+        """The claims that fail."""
+        return [verdict.claim.id for verdict in self.verdicts if verdict.fault]
+
+    @property
+    def code(self) -> int:
+        return EXIT_FAILED if self.failed or self.wrong or self.faults else EXIT_OK
+
+    def tell(self) -> int:
+        """Say on stderr what went wrong; the exit code."""
+        for fault in self.faults[:1]:
+            print(f"dperm: the privacy ledger does not hold: {fault}", file=sys.stderr)
+        if self.wrong:
+            words = f"{len(self.wrong)} claims fail: {', '.join(self.wrong)}"
+            print(f"dperm: {words}", file=sys.stderr)
+        return self.code
+
+
+def carry_out(asked: Request, arguments: Sequence[str], shown: bool = True) -> Done:
+    """Run what has no record yet, judge, and write everything the experiment has to show.
+
+    Without ``shown`` nobody reads the table now: it is not made again where nothing has changed.
+    """
     found = experiments.load(asked.name, asked.size, asked.config_dir)
     run = _account if found.verb == "account" else _run
     app.check_folder(asked.out)
     failed, parts = run(found, asked, arguments)
-    made = report(asked.out, accountant=Accounting(), trust=True)
     about = describe(found, parts)
     verdicts = judge(found, Store(asked.out), about)
-    atomic_write(asked.out / CLAIMS, experiment.verdicts_json(verdicts, about))
-    if asked.format == "json":
-        print("\n".join(canonical_json(verdict.plain()) for verdict in verdicts))
-    else:
-        print(made.text)
-        print(experiment.verdicts_text(verdicts).rstrip("\n"))
+    if asked.verdicts is not None:
+        verdict_files.write(Path(asked.verdicts), found.name, found.size, verdicts)
+    judged = experiment.verdicts_json(verdicts, about)
+    if not shown and fresh.is_fresh(asked.out, judged):
+        return Done(verdicts, failed, (), "")
+    # before the report, whose page shows them
+    atomic_write(asked.out / CLAIMS, judged)
+    made = report(asked.out, accountant=Accounting(), trust=True)
+    if not made.faults:
+        fresh.note(asked.out, judged, made.files)
     names = ", ".join(os.path.basename(path) for path in made.files)
     print(f"wrote {asked.out}{os.sep}: {names}, {CLAIMS}", file=sys.stderr)
-    for fault in made.faults[:1]:
-        print(f"dperm: the privacy ledger does not hold: {fault}", file=sys.stderr)
-    wrong = [verdict.claim.id for verdict in verdicts if verdict.fault]
-    if wrong:
-        print(f"dperm: {len(wrong)} claims fail: {', '.join(wrong)}", file=sys.stderr)
-    return EXIT_FAILED if failed or wrong or made.faults else EXIT_OK
+    return Done(verdicts, failed, tuple(made.faults), made.text)
 
 
 def request(arguments: list[str]) -> Request:
@@ -95,7 +144,8 @@ def request(arguments: list[str]) -> Request:
     if len(names) != 1:
         listed = ", ".join(catalogue.choices("experiment"))
         raise InputError("experiment", " ".join(names), f"must be one of {listed}")
-    out = given.get("out", f"outputs/{names[0]}")
+    place = {"all": "outputs", "claims": "-"}.get(names[0], f"outputs/{names[0]}")
+    out = given.get("out", place)
     if not out or "\0" in out:
         raise InputError("out", out, "must be a folder name")
     return Request(
@@ -105,6 +155,22 @@ def request(arguments: list[str]) -> Request:
         format=checks.choice("format", given.get("format", "table"), schema.FORMATS),
         force=checks.choice("force", given.get("force", "false"), ("true", "false")) == "true",
         config_dir=folder,
+        options=options(given),
+        verdicts=given.get("verdicts"),
+    )
+
+
+def options(given: Mapping[str, str]) -> Options:
+    """How the cells are run, from the words of the command line."""
+    workers = given.get("workers", "1")
+    return Options.typed(
+        {
+            "workers": int(workers) if workers.isascii() and workers.isdigit() else workers,
+            "backend": given.get("backend", "local"),
+            "address": given.get("address", "auto"),
+            "on_error": given.get("on_error", "continue"),
+            "slurm": {},
+        }
     )
 
 
@@ -167,7 +233,8 @@ def _run(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[i
     _check_some(found, parts)
     store = Store(asked.out)
     _write_manifest(store, found, parts, arguments)
-    return app.run_cells(list(prepared.values()), store, asked.force), parts
+    tally = run_cells(list(prepared.values()), store, asked.force, asked.options)
+    return tally.failed, parts
 
 
 def _account(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
@@ -244,4 +311,13 @@ def _write_manifest(
     store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
 
 
-__all__ = ["cells_of", "data_dir", "describe", "judge", "planned", "reproduce", "request"]
+__all__ = [
+    "carry_out",
+    "cells_of",
+    "data_dir",
+    "describe",
+    "judge",
+    "planned",
+    "reproduce",
+    "request",
+]

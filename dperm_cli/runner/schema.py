@@ -19,9 +19,12 @@ CALIBRATIONS = ("tight", "paper")
 FORMATS = ("table", "json")
 NOISES = ("research", "secure")
 TOP_LEVEL = {
-    "epsilon", "delta", "calibration", "ridge", "lasso", "trials", "seed", "noise", "format", "out",
-    "force",
+    "epsilon", "delta", "calibration", "ridge", "lasso", "trials", "seed", "noise",
 }  # fmt: skip
+# Keys of the study as a whole: how it is run and shown, which no record depends on
+STUDY_KEYS = (
+    "format", "out", "force", "backend", "workers", "address", "slurm", "on_error",
+)  # fmt: skip
 # Keys that came after the first release, with defaults that leave a cell what it was before
 ADDED = {"lasso": 0.0}
 
@@ -62,8 +65,12 @@ class Cell:
         return build("constraint", self.constraint_config, p=p)
 
 
-def typed(config: dict[str, Any]) -> Cell:
-    """Check a composed configuration and build what can be built without data."""
+def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
+    """Check a composed configuration and build what can be built without data.
+
+    ``built`` keeps the plug-ins of a study's other cells: equal configurations share an object.
+    """
+    made = {} if built is None else built
     for key in config:
         if key not in known_top_level():
             raise UnknownKey(key, known_top_level())
@@ -72,10 +79,10 @@ def typed(config: dict[str, Any]) -> Cell:
     if noise == "secure":
         config = {key: value for key, value in config.items() if key != "seed"}
     privacy = _privacy(config["privacy"])
-    dataset = build("dataset", config["dataset"])
-    build("constraint", config["constraint"], p=0)
-    loss = build("loss", _loss_config(config["loss"], dataset))
-    sampler = build("sampler", config["sampler"])
+    dataset = _once(made, "dataset", config["dataset"])
+    _once(made, "constraint", config["constraint"], p=0)
+    loss = _once(made, "loss", _loss_config(config["loss"], dataset))
+    sampler = _once(made, "sampler", config["sampler"])
     cell = Cell(
         dataset=dataset,
         loss=loss,
@@ -98,6 +105,14 @@ def typed(config: dict[str, Any]) -> Cell:
     )
     _check_task(cell)
     return cell
+
+
+def _once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
+    # repr tells 1 from 1.0 and from true, which equality does not
+    key = f"{group} {config!r}"
+    if key not in made:
+        made[key] = build(group, config, **extra)
+    return made[key]
 
 
 def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
@@ -172,7 +187,7 @@ def names_file(config: Any) -> bool:
 
 def known_top_level() -> list[str]:
     """Every word that may stand at the top of a configuration."""
-    return sorted(TOP_LEVEL.union(GROUPS))
+    return sorted(TOP_LEVEL.union(GROUPS, STUDY_KEYS))
 
 
 def digest(facts: Any) -> str:
@@ -217,7 +232,7 @@ def _loss_config(config: dict[str, Any], dataset: Any) -> dict[str, Any]:
 
 
 def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
-    kept = {key: value for key, value in config.items() if key not in ("format", "out", "force")}
+    kept = {key: value for key, value in config.items() if key not in STUDY_KEYS}
     if kept["loss"].get("name") == "auto":
         kept["loss"] = {"name": loss.name}
     if not uses_sampler(kept["mechanism"]):

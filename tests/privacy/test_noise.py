@@ -250,6 +250,7 @@ GENERATORS = {
     "runner/audit.py",  # a fresh seed for an audit
     "audit",  # attacks: neighbours and halves of runs
     "results/store.py",  # names of temporary files
+    "runner/spool.py",  # names of temporary folders
 }
 MODULES = {"random", "secrets", "uuid"}
 METHODS = {

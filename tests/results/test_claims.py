@@ -211,3 +211,33 @@ def test_claims_have_different_ids():
     entry = {"id": "c", "text": "t", "theorem": "x", "kind": "slope", "axis": "n", "expect": 1}
     with pytest.raises(InputError, match="twice"):
         typed([entry, entry])
+
+
+def test_the_data_free_floor_by_hand():
+    rows = [row(100, 2.0, floor=2.5), row(200, 2.6, floor=2.5), row(400, 2.4, floor=None)]
+    fields = {"kind": "below_floor"}
+    assert verdict(rows[:1], **fields).verdict == PASS
+    found = verdict(rows[:2], **fields)
+    assert found.verdict == FAIL
+    assert [f.holds for f in found.findings] == [True, False]
+    assert found.findings[1].measured == "2.6, floor 2.5"
+    # a tolerance is relative; without a floor nothing is said
+    assert verdict(rows[:2], tolerance=0.05, **fields).verdict == PASS
+    assert verdict([rows[0], rows[2]], **fields).verdict == NOT_JUDGED
+
+
+def test_a_floor_goes_with_a_risk_per_record():
+    mine = [{**r, "excess_risk_per_record": r["excess_risk"] / r["n"]}
+            for r in (row(100, 2.0, floor=2.5), row(200, 2.6, floor=2.5))]  # fmt: skip
+    found = verdict(mine, kind="below_floor", quantity="excess_risk_per_record")
+    assert [f.holds for f in found.findings] == [True, False]
+
+
+def test_a_ratio_to_the_best_of_several():
+    rows = [row(100, risk, mechanism=name) for name, risk in (("a", 3.0), ("b", 2.0), ("c", 1.6))]
+    fields = {"kind": "ratio", "where": {"mechanism": "a"}, "best": ["mechanism"],
+              "against": {"mechanism": ["a", "b", "c"]}, "sense": "at_most"}  # fmt: skip
+    assert verdict(rows, expect=1.9, **fields).verdict == PASS
+    found = verdict(rows, expect=1.8, **fields)
+    assert found.verdict == FAIL
+    assert found.findings[0].measured == "1.875, at most 1.8 expected"

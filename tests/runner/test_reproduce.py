@@ -104,6 +104,13 @@ def test_axes_couple_keys_and_follow_the_size():
     assert "no_such_mechanism" in str(later.lacks())
 
 
+def test_a_part_of_one_size_is_left_out_at_the_other():
+    parts = {"a": {"axes": {"epsilon": [1]}}, "b": {"sizes": "full", "axes": {"epsilon": [2]}}}
+    small, full = (typed(size, parts=parts, plot=[], claims=[]) for size in ("small", "full"))
+    assert [part.lacks() for part in small.parts] == [None, "runs at size=full"]
+    assert [part.lacks() for part in full.parts] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("entries", "key"),
     [
@@ -113,6 +120,7 @@ def test_axes_couple_keys_and_follow_the_size():
         ({"parts": {"a": {"axis": {}}}}, "experiment.parts.a.axis"),
         ({"parts": {"a": {"axes": {"epsilon": []}}}}, "experiment.parts.a.axes.epsilon"),
         ({"parts": {"a": {"axes": {"epsilon": 1}}}}, "experiment.parts.a.axes.epsilon"),
+        ({"parts": {"a": {"sizes": ["huge"]}}}, "experiment.parts.a.sizes"),
         ({"plot": [{"part": "none", "x": "n"}]}, "experiment.plot.part"),
         ({"plot": [{"x": "n", "colour": "red"}]}, "experiment.plot.0.colour"),
         ({"plot": [{"x": "n", "lines": ["flor"]}]}, "experiment.plot.0.lines"),
@@ -149,7 +157,8 @@ def test_a_run_its_verdicts_and_its_files(folder, capsys):
     names = {path.name for path in out.iterdir()}
     figures = {f"figure.{ending}" for ending in ("pdf", "svg", "png")}
     tables = {f"table.{ending}" for ending in ("csv", "md", "tex")}
-    assert figures | tables | {"claims.json", "manifest.json", "ledger.json", "records"} == names
+    others = {"claims.json", "manifest.json", "ledger.json", "report.html", "records", "shown.json"}
+    assert figures | tables | others == names
     assert len(Store(out).read_all()) == 14
     lines = (out / "table.csv").read_text().splitlines()
     assert lines[0] == ",".join(shown.POINTS)

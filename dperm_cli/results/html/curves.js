@@ -1,0 +1,261 @@
+// The section with the figure: what is drawn, along which axis, at which setting.
+const AXES = { epsilon: "epsilon", n: "number of records n", p: "number of parameters p" };
+const calibrations = distinct(rows.map((row) => row.calibration).filter(Boolean));
+const hues = [];
+const hueAt = (word) => (hues.includes(word) ? hues.indexOf(word) : hues.push(word) - 1);
+study.axes.forEach((axis) => axis.curves.forEach((one) => hueAt(one.mechanism + "|" + one.variant)));
+
+const nameOf = (one) => [one.mechanism, calibrations.length > 1 && one.calibration, one.variant].filter(Boolean).join(", ");
+const heldText = (key, value) => `${plainKey(key)} ${value === null || value === undefined ? "none" : number(value, 4, Number.isInteger(value))}`;
+const axisName = (name) => AXES[name] || plainKey(name);
+const ALL = "*";
+
+// The settings that are held: by key the values still open, and the one chosen. Each choice narrows
+// the next, and a key that follows from the earlier ones is no choice.
+function settings(candidates, keep) {
+  const found = {}, open = [];
+  let left = candidates;
+  for (const key of distinct(candidates.flatMap((one) => Object.keys(one.held)))) {
+    const values = distinct(left.map((one) => one.held[key])).sort((a, b) => a - b);
+    const seen = new Set(left.map((one) => JSON.stringify(open.map((name) => one.held[name]))));
+    const pairs = new Set(left.map((one) => JSON.stringify([...open, key].map((name) => one.held[name]))));
+    if (values.length < 2 || seen.size === pairs.size) continue;
+    const texts = values.map(String);
+    const chosen = keep[key] === ALL || texts.includes(keep[key]) ? keep[key] : String(usual(key, fullest(key, values, left)));
+    found[key] = { values, chosen };
+    if (chosen === ALL) open.push(key);
+    else left = left.filter((one) => String(one.held[key]) === chosen);
+  }
+  return found;
+}
+
+// Keys that differ and do not follow from the ones before them.
+function freeKeys(candidates) {
+  const found = [], kinds = (keys) => new Set(candidates.map((one) => JSON.stringify(keys.map((key) => one.held[key])))).size;
+  for (const key of distinct(candidates.flatMap((one) => Object.keys(one.held)))) if (kinds([...found, key]) > kinds(found)) found.push(key);
+  return found;
+}
+
+// The values at which most cells ran.
+function fullest(key, values, candidates) {
+  const weight = (value) => candidates.filter((one) => one.held[key] === value).reduce((sum, one) => sum + one.rows.flat().length, 0);
+  const most = Math.max(...values.map(weight));
+  return values.filter((value) => weight(value) === most);
+}
+
+function usual(key, values) {
+  if (/epsilon$/.test(key)) return values.reduce((a, b) => (Math.abs(Math.log(b)) < Math.abs(Math.log(a)) ? b : a));
+  return /seed$/.test(key) ? values[0] : values[Math.floor(values.length / 2)];
+}
+
+const held = (one, chosen) => Object.entries(chosen).every(([key, { chosen: value }]) => value === ALL || String(one.held[key]) === value);
+
+function settingFields(found, change, all) {
+  return Object.entries(found).map(([key, { values, chosen }]) => {
+    const options = values.map((value) => [String(value), value === null ? "none" : number(value, 4, Number.isInteger(value))]);
+    if (all) options.push([ALL, "all"]);
+    const control = choice(options, chosen, (value) => change(key, value));
+    control.dataset.held = key;
+    return field(plainKey(key), control);
+  });
+}
+
+function curvesSection() {
+  const state = {
+    source: study.figures.length ? "f0" : "p0", axis: study.axes.length ? study.axes[0].name : "",
+    keep: {}, hidden: new Set(), band: true, floor: true, bounds: true,
+  };
+  const controls = h("div", { class: "controls" }), host = h("div"), tip = h("div", { class: "tip", role: "status", hidden: true });
+  const legend = h("ul", { class: "legend", "aria-label": "Curves; press to hide or show" }), key = h("div", { class: "key" });
+  const caption = h("p", { class: "caption" }), pinned = h("div", { id: "pinned", "aria-live": "polite" });
+  const figure = h("div", { class: "figure" }, host, tip);
+  const about = h("p", { class: "sub" });
+  let current = null;
+
+  const repeated = (model) => model.series.some((one) => one.points.some((p) => p.trials > 1));
+  const isFigure = () => state.source[0] === "f";
+  const panel = () => study.figures[Number(state.source.slice(1))];
+  const axisAt = () => study.axes.find((one) => one.name === state.axis);
+  const inProblem = (one) => one.problem === Number(state.source.slice(1));
+  const usable = () => study.axes.filter((axis) => axis.curves.some(inProblem));
+
+  function ownModel() {
+    const found = panel(), each = risk.each && found.each;
+    const curves = each ? found.each : found.curves;
+    return {
+      axis: axisName(found.axis), axisKey: found.axis || "x", title: found.title,
+      label: quantityName(found.quantity, each), note: curves.some((one) => one.points.some((p) => p.trials > 1)) ? `Points: the ${found.statistic} over trials.` : "",
+      series: curves.map((one, i) => ({ label: one.label || "all", hue: hueOf(i), mark: i, dash: false, points: one.points, fit: one.fit })),
+    };
+  }
+
+  function freeModel() {
+    const candidates = axisAt().curves.filter(inProblem), chosen = settings(candidates, state.keep);
+    const shown = candidates.filter((one) => held(one, chosen));
+    const open = Object.keys(chosen).filter((name) => chosen[name].chosen === ALL);
+    const series = shown.map((one, i) => {
+      const look = hueAt(one.mechanism + "|" + one.variant);
+      const extra = open.map((name) => heldText(name, one.held[name]));
+      return {
+        label: [nameOf(one), ...extra].join(", "), hue: hueOf(look), mark: open.length ? i : look, dash: one.calibration === "paper",
+        fit: risk.each ? one.fit_each : one.fit,
+        points: one.rows.map((at, j) => ({ x: one.x[j], ...riskOf(rows[at], risk.each), rows: [at] })),
+      };
+    });
+    const moves = distinct(shown.flatMap((one) => one.moves));
+    return {
+      axis: axisName(state.axis), axisKey: state.axis, title: study.problems[Number(state.source.slice(1))], chosen, series,
+      label: quantityName("excess_risk", risk.each),
+      note: moves.length ? `Along the axis ${moves.map(plainKey).join(", ")} ${moves.length > 1 ? "change" : "changes"} as well.` : "",
+    };
+  }
+
+  function drawControls(model) {
+    const own = study.figures.map((one, i) => ["f" + i, one.title]), free = study.problems.map((title, i) => ["p" + i, title]);
+    const select = choice([], "", (value) => { state.source = value; state.hidden.clear(); draw(); });
+    const group = (label, options) => options.length && select.append(h("optgroup", { label }, options.map(([value, text]) =>
+      h("option", { value, selected: value === state.source }, text))));
+    group("Figures of the experiment", own);
+    group(own.length ? "All cells, by problem" : "Problems", free);
+    select.id = "source";
+    const parts = [field(own.length ? "figure" : "problem", select, true)];
+    if (!isFigure()) {
+      const axis = choice(usable().map((one) => [one.name, axisName(one.name)]), state.axis, (value) => { state.axis = value; state.hidden.clear(); draw(); });
+      axis.id = "axis";
+      parts.push(field("horizontal axis", axis), ...settingFields(model.chosen, (name, value) => { state.keep[name] = value; state.hidden.clear(); draw(); }, true));
+    }
+    if (!isFigure() || panel().each) parts.push(riskSwitch());
+    const had = document.activeElement && controls.contains(document.activeElement) ? document.activeElement.id : null;
+    const before = had && document.getElementById(had), at = before && [...controls.querySelectorAll("select")].indexOf(before);
+    controls.replaceChildren(...parts);
+    if (at !== null && at >= 0) { const again = controls.querySelectorAll("select")[at]; if (again) again.focus(); }
+  }
+
+  function drawLegend(model) {
+    legend.replaceChildren(...model.series.map((one) => h("li", {}, h("button", {
+      type: "button", "aria-pressed": String(!state.hidden.has(one.label)),
+      onclick: (event) => {
+        if (!state.hidden.delete(one.label)) state.hidden.add(one.label);
+        event.currentTarget.setAttribute("aria-pressed", String(!state.hidden.has(one.label)));
+        plot();
+      },
+    }, sample("curve", one), h("span", {}, one.label, one.fit && one.fit.slope !== null
+      ? h("span", { class: "slope" }, ` slope ${one.fit.slope.toFixed(2).replace("-", "−")} ± ${one.fit.half.toFixed(2)}`) : null)))));
+  }
+
+  function drawKey(model, seen) {
+    const some = (name) => seen.series.some((one) => one.points.some((p) => positive(p[name])));
+    const entry = (kind, text) => h("span", {}, sample(kind), text);
+    const ids = (side) => distinct(seen.series.flatMap((one) => one.points.flatMap((p) => p.rows.map((at) => rows[at][`bound_${side}_id`])))).filter(Boolean).join("; ");
+    const range = limits(seen);
+    const off = (side) => {
+      const values = seen.series.flatMap((one) => one.points.map((p) => p[side])).filter(positive);
+      if (!range || !values.length) return "";
+      return Math.min(...values) > range[1] ? " (above the axis)" : Math.max(...values) < range[0] ? " (below the axis)" : "";
+    };
+    key.replaceChildren(...[
+      state.band && some("low") && repeated(seen) && entry("band", "5–95 % over trials"),
+      seen.series.some((one) => one.points.some((p) => p.saturated)) && entry("hollow", "hollow: within a factor 2 of the floor (saturated, not fitted)"),
+      state.floor && some("floor") && entry("floor", "data-free floor"),
+      state.bounds && some("upper") && entry("upper", `upper bound ${ids("upper")}${off("upper")}`),
+      state.bounds && some("lower") && entry("lower", `lower bound, worst data set ${ids("lower")}${off("lower")}`),
+    ].filter(Boolean));
+  }
+
+  const events = {
+    show(d, width) {
+      tip.replaceChildren(...pointFacts(current, d, true));
+      tip.hidden = false;
+      const k = host.clientWidth / width, x = d.cx * k, y = d.cy * k, box = tip.getBoundingClientRect();
+      const right = x + 18 + box.width <= host.clientWidth, left = x - 18 - box.width >= 0;
+      const beside = right || left;
+      const top = beside ? Math.min(y - 12, host.clientHeight - box.height) : y + 20;
+      tip.style.left = `${right ? x + 18 : left ? x - 18 - box.width : Math.max(0, (host.clientWidth - box.width) / 2)}px`;
+      tip.style.top = `${Math.max(0, top)}px`;
+    },
+    hide() { tip.hidden = true; },
+    pin(d) {
+      pinned.className = "pinned";
+      pinned.replaceChildren(h("header", {}, h("h3", {}, "Where this point comes from"),
+        h("button", { type: "button", onclick: () => { pinned.className = ""; pinned.replaceChildren(); } }, "Close")), ...pointFacts(current, d, false));
+    },
+  };
+
+  let width = 0;
+  function plot() {
+    width = host.clientWidth;
+    const seen = { ...current, axis: current.axis, axisLabel: current.axis, band: state.band, floor: state.floor, bounds: state.bounds,
+      series: current.series.filter((one) => !state.hidden.has(one.label)) };
+    tip.hidden = true;
+    drawChart(host, seen, events);
+    drawKey(current, seen);
+  }
+
+  function draw() {
+    if (!isFigure() && !usable().some((one) => one.name === state.axis) && usable().length) state.axis = usable()[0].name;
+    current = isFigure() ? ownModel() : freeModel();
+    drawControls(current);
+    drawLegend(current);
+    plot();
+    const risky = /risk/.test(current.label);
+    about.textContent = (risky ? "Excess risk above the certified optimum" : current.label[0].toUpperCase() + current.label.slice(1)) + ", on logarithmic axes. Hover, or focus a point and use the arrow keys.";
+    caption.textContent = [`${current.title}.`, current.note, repeated(current) && "Points and bands over trials are a simulation on the same data, not a release.", "Click a point to keep its provenance."].filter(Boolean).join(" ");
+  }
+
+  function save() {
+    const names = ["curve", "axis", "x", "quantity", "value", "q05", "q95", "trials", "floor", "bound_upper", "bound_lower", "saturated", "slope", "slope_error", "cells"];
+    const quantity = isFigure() ? (risk.each && panel().each ? panel().quantity + "_per_record" : panel().quantity) : risk.each ? "excess_risk_per_record" : "excess_risk";
+    const lines = current.series.filter((one) => !state.hidden.has(one.label)).flatMap((one) => one.points.map((p) => [
+      one.label, current.axisKey, exact(p.x), quantity, exact(p.value), exact(p.low), exact(p.high), exact(p.trials, "int"), exact(p.floor), exact(p.upper), exact(p.lower),
+      exact(p.saturated), exact(one.fit && one.fit.slope), exact(one.fit && one.fit.half), p.rows.map((at) => rows[at].cell).join(" "),
+    ]));
+    download(fileName("figure", current.axisKey), csvOf(names, lines));
+  }
+
+  const toggle = (name, label) => check(label, state[name], (on) => { state[name] = on; plot(); });
+  const element = h("section", { id: "curves" }, h("h2", {}, "Curves"),
+    about, controls,
+    h("div", { class: "card figure-card" }, figure, legend, key, caption, pinned,
+      h("div", { class: "below" }, toggle("band", "band"), toggle("floor", "floor"), toggle("bounds", "explicit bounds"),
+        h("button", { type: "button", class: "push", id: "save-figure", onclick: save }, "Download data (CSV)"))));
+  risk.watch(() => draw());
+  new ResizeObserver(() => { if (current && host.clientWidth !== width) plot(); }).observe(host);
+  return { element, draw };
+}
+
+function quantityName(name, each) {
+  const words = { excess_risk: "excess risk (sum over records)", excess_risk_per_record: "excess risk (per record)", epsilon_accounted: "certified epsilon",
+    population_excess_risk: "population excess risk (per record)" };
+  return each ? words.excess_risk_per_record : words[name] || name.replace(/_/g, " ");
+}
+
+// The facts of a point: in a tooltip the few that matter, pinned all.
+function pointFacts(model, { one, p }, brief) {
+  const first = p.rows.length ? rows[p.rows[0]] : {};
+  const events = releaseOf(first.cell);
+  const known = (value) => value !== null && value !== undefined;
+  const cells = p.rows.map((at) => rows[at].cell), files = cells.map((cell) => `records/${cell}.parquet`);
+  const words = (events || []).map((event) => event.words);
+  const facts = [
+    [plainKey(model.axisKey), number(p.x, 4, Number.isInteger(p.x))],
+    [brief ? model.label.replace(/ \(.*/, "") : model.label, number(p.value, 5) + (p.saturated ? " (saturated)" : "")],
+    ["5–95 %", p.trials > 1 && known(p.low) ? `${number(p.low)} – ${number(p.high)}, ${plural(p.trials, "trial")}` : plural(p.trials, "trial")],
+    ["floor", known(p.floor) ? number(p.floor) : null],
+    ["bounds", [p.lower && `lower ${number(p.lower)}`, p.upper && `upper ${number(p.upper)}`].filter(Boolean).join(", ")],
+    ["privacy", first.guarantee ? `${first.guarantee}, ${first.relation}` : null],
+    ["epsilon", known(first.epsilon_accounted) ? `${number(first.epsilon_accounted, 6)} (nominal ${number(first.epsilon)}), delta ${number(first.delta_accounted, 3)}` : null],
+    ["accountant", first.accountant],
+  ];
+  const few = (list) => list[0] + (list.length > 1 ? ` and ${list.length - 1} more` : "");
+  const origin = [
+    ["cell", h("code", {}, brief ? few(cells) : cells.join(" "))],
+    ["record", h("code", {}, brief ? few(files) : files.join(" "))],
+    ["seed, version", `${known(first.seed) ? first.seed : "none (system's generator)"}, dperm ${first.version || "-"}`],
+    ["events", words.length ? h("span", {}, brief ? clipped(words.join("; "), 110) : words.map((text) => h("div", {}, text))) : null],
+  ];
+  const more = brief ? [] : [["optimum gap", p.gap], ["noise", first.noise], ["settings", first.settings], ["overrides", first.overrides], ["data", first.data_fingerprint]]
+    .map(([name, value]) => [name, typeof value === "number" ? number(value) : value ? h("code", {}, value) : null]);
+  return [h("b", {}, one.label), pairs([...facts, ...origin, ...more])];
+}
+
+const clipped = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);

@@ -1,0 +1,83 @@
+"""``dperm verify``: whether a study's files are what was written, and say what their events say."""
+
+from __future__ import annotations
+
+import sys
+
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
+from dperm_cli.results import experiment, ledger, tables
+from dperm_cli.results.store import Snapshot, content_digest, read_bytes
+from dperm_cli.results.summary import summarise
+from dperm_cli.runner import study
+from dperm_cli.runner.accounting import Accounting
+
+_LISTED = 50
+
+
+def verify(arguments: list[str]) -> int:
+    """``dperm verify STUDY``; 3 where a file is damaged, 1 where one contradicts the records."""
+    operands, options = study.words(arguments, ("out",))
+    out = study.one(operands, options)
+    store = Snapshot(out)
+    damaged = store.verify()
+    wrong = [] if damaged else [*contents(store), *stated(store), *shown(store)]
+    for path in damaged[:_LISTED]:
+        print(f"damaged: {path}")
+    for fault in wrong[:_LISTED]:
+        print(f"wrong: {fault}")
+    for many in (damaged, wrong):
+        if len(many) > _LISTED:
+            print(f"and {len(many) - _LISTED} more")
+    if damaged:
+        print("dperm: the same `dperm run` computes damaged records again; the rest is checked "
+              "when they are whole", file=sys.stderr)  # fmt: skip
+        return EXIT_STORAGE
+    if wrong:
+        return EXIT_FAILED
+    names = store.cells()
+    missing = len(set(study.cells(store)) - set(names))
+    more = f"; {missing} cells have no record yet" if missing else ""
+    print(f"{len(names)} records whole, contents, ledger and table as they should be{more}")
+    return EXIT_OK
+
+
+def contents(store: Snapshot) -> list[str]:
+    """Records whose rows are not those that their digest was taken of, or not their file's."""
+    found = []
+    for cell in store.cells():
+        rows = store.read(cell) or []
+        if any(row["cell"] != cell for row in rows):
+            found.append(f"{store.path(cell)}: holds another cell's rows")
+        elif store.digest(cell) != content_digest(rows):
+            found.append(f"{store.path(cell)}: its rows are not those of its content digest")
+    return found
+
+
+def stated(store: Snapshot) -> list[str]:
+    """Records and ledger against the events, added up again."""
+    accountant = Accounting()
+    rows = store.read_all(store.cells())
+    wrong = ledger.record_faults(rows, accountant)
+    if wrong:
+        return wrong
+    names = list(dict.fromkeys([*study.cells(store), *store.cells()]))
+    found = ledger.statement(store.read_all(names), accountant)
+    return ledger.ledger_faults(read_bytes(store.out / ledger.LEDGER), found)
+
+
+def shown(store: Snapshot) -> list[str]:
+    """The table, where the study is finished, against the one that its records make."""
+    names = study.cells(store)
+    path = store.out / "table.csv"
+    written = read_bytes(path)
+    if written is None or any(store.state(cell) != "whole" for cell in names):
+        return []
+    records = store.read_all(names)
+    about = experiment.known(store.read_manifest() or {})
+    if about is None:
+        made = tables.csv_text(summarise(records))
+    else:
+        made = experiment.texts(records, about)["csv"]
+    if written == made.encode():
+        return []
+    return [f"{path}: is not the table of these records; `dperm report` makes that one"]

@@ -1,0 +1,76 @@
+"""Studies that are run, killed and resumed in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CELLS = 40
+EPSILONS = ",".join(str(i / 4) for i in range(1, CELLS + 1))
+STUDY = [
+    "run", "-m", "dataset=synthetic_logistic", "dataset.n=40", "dataset.p=2", "trials=2",
+    "mechanism=noisy_gd", "mechanism.steps=3", f"epsilon={EPSILONS}",
+]  # fmt: skip
+
+
+class Zygote:
+    """See ``zygote.py``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._calls = folder, 0
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.zygote"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+
+    def __call__(self, *words: str, out: str, **asked) -> dict:
+        where = self.folder / out
+        self._calls += 1
+        request = {
+            "argv": [*STUDY, *words, f"out={where}"],
+            "records": str(where / "records"),
+            "log": str(self._log()),
+            **asked,
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    @property
+    def log(self) -> str:
+        """What the last run said."""
+        return self._log().read_text()
+
+    def _log(self) -> Path:
+        return self.folder / f"log{self._calls}"
+
+
+@pytest.fixture(scope="module")
+def zygote(tmp_path_factory):
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    made = Zygote(tmp_path_factory.mktemp("faults"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def whole(zygote) -> Path:
+    """The study uninterrupted."""
+    done = zygote(out="whole")
+    assert done["code"] == 0, zygote.log
+    assert done["left"] == CELLS
+    return zygote.folder / "whole"

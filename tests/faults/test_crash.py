@@ -1,0 +1,136 @@
+"""Whatever ends a sweep, and whenever: nothing is lost, doubled or different afterwards."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dperm_cli.results.store import Store, content_digest
+from tests.faults.conftest import CELLS, Zygote
+
+
+def contents(out: Path) -> dict[str, str]:
+    store = Store(out)
+    found = {cell: content_digest(store.read(cell) or []) for cell in store.cells()}
+    assert len(found) == CELLS
+    assert store.verify() == []
+    return found
+
+
+def assert_same(out: Path, whole: Path) -> None:
+    """The same cells with the same rows, the same table, and nothing else left about."""
+    assert contents(out) == contents(whole)
+    assert (out / "table.csv").read_bytes() == (whole / "table.csv").read_bytes()
+    assert sorted(os.listdir(out)) == sorted(os.listdir(whole))
+    assert all(name.endswith(".parquet") for name in os.listdir(out / "records"))
+
+
+def kill_and_resume(zygote, out: str, kills: int, seed: int, *words: str) -> list[int]:
+    """Kill -9 at random instants, resume each time; the records that each kill left."""
+    rng = random.Random(seed)
+    left = []
+    for _ in range(kills):
+        found = zygote(*words, out=out, more=rng.randint(0, 2), delay=rng.uniform(0.0, 0.02))
+        if found["code"] != -signal.SIGKILL:
+            # it had ended by itself before the kill
+            assert found["code"] == 0, zygote.log
+            break
+        assert found["orphans"] == []
+        left.append(found["left"])
+    assert zygote(*words, out=out)["code"] == 0, zygote.log
+    return left
+
+
+def test_killed_and_resumed_is_uninterrupted(zygote, whole):
+    left = kill_and_resume(zygote, "killed", 5, 1)
+    assert any(0 < records < CELLS for records in left)
+    assert left == sorted(left)
+    assert_same(zygote.folder / "killed", whole)
+
+
+def test_workers_die_with_their_parent(zygote, whole):
+    left = kill_and_resume(zygote, "pool", 1, 4, "workers=2")
+    assert len(left) == 1
+    assert_same(zygote.folder / "pool", whole)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(("words", "most"), [((), 50), (("workers=2",), 10)], ids=["here", "pool"])
+def test_many_kills(zygote, whole, words, most):
+    kills, study = 0, 0
+    while kills < most:
+        out = f"fifty{len(words)}-{study}"
+        left = kill_and_resume(zygote, out, most - kills, 100 + study, *words)
+        assert_same(zygote.folder / out, whole)
+        kills, study = kills + len(left), study + 1
+        assert study < 100
+
+
+FULL = pytest.mark.faults
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=FULL)])
+def test_a_signal_ends_workers_and_keeps_finished_cells(zygote, whole, number):
+    out = f"signal{int(number)}"
+    found = zygote("workers=2", out=out, more=1, delay=0.0, signal=int(number))
+    assert found["code"] == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+    assert found["orphans"] == []
+    assert 0 < found["left"] <= CELLS
+    assert not (zygote.folder / out / ".work").exists()
+    assert zygote(out=out)["code"] == 0
+    assert_same(zygote.folder / out, whole)
+
+
+@pytest.mark.parametrize(
+    "words", [(), pytest.param(("workers=2",), marks=FULL)], ids=["here", "workers"]
+)
+def test_a_full_disk_is_said_and_leaves_whole_records(zygote, whole, words):
+    out = f"full{len(words)}"
+    found = zygote(*words, out=out, limit=8192)
+    assert found["code"] == 3
+    assert f"{zygote.folder / out}" in zygote.log.splitlines()[-1]
+    assert "file too large" in zygote.log.splitlines()[-1]
+    assert found["left"] == 0
+    assert zygote(out=out)["code"] == 0
+    assert_same(zygote.folder / out, whole)
+
+
+def test_a_damaged_record_is_computed_again_alone(zygote, whole):
+    assert zygote(out="flipped")["code"] == 0
+    store = Store(zygote.folder / "flipped")
+    times = {cell: store.path(cell).stat().st_mtime_ns for cell in store.cells()}
+    flipped, cut = store.cells()[3], store.cells()[7]
+    data = bytearray(store.path(flipped).read_bytes())
+    data[len(data) // 3] ^= 4
+    store.path(flipped).write_bytes(data)
+    store.path(cut).write_bytes(store.path(cut).read_bytes()[:-9])
+    assert len(store.verify()) == 2
+    assert zygote(out="flipped")["code"] == 0
+    now = {cell: store.path(cell).stat().st_mtime_ns for cell in store.cells()}
+    assert {cell for cell in now if now[cell] != times[cell]} == {flipped, cut}
+    assert_same(zygote.folder / "flipped", whole)
+
+
+@pytest.mark.parametrize(
+    "words", [("workers=2",), pytest.param((), marks=FULL)], ids=["workers", "here"]
+)
+def test_two_writers_compute_each_cell_once(zygote, whole, tmp_path, words):
+    other = Zygote(tmp_path)
+    where = zygote.folder / f"both{len(words)}"
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(zygote, *words, out=str(where)), pool.submit(other, out=str(where))]
+        found = [run.result() for run in runs]
+    logs = [zygote.log, other.log]
+    other.close()
+    assert [run["code"] for run in found] == [0, 0], logs
+    counts = [re.search(r"40 cells: (\d+) done, (\d+) looked up, 0 failed", log) for log in logs]
+    assert all(counts), logs
+    done = [int(count[1]) for count in counts if count]
+    assert sum(done) == CELLS, logs
+    assert_same(where, whole)

@@ -1,0 +1,109 @@
+"""A process that has everything imported and forks: each run starts at once and can be killed.
+
+Read requests from stdin, a JSON object a line: {"argv": [...], "records": folder, "more": how many
+records have to be written before the kill, "delay": seconds after that, "signal": number,
+"limit": bytes a file may have}. Answers {"code": exit code or -signal, "killed": bool, "left":
+records in the folder, "orphans": processes of the run that outlive it}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import time
+
+WAIT = 240.0
+
+
+def main() -> None:
+    import pyarrow.parquet  # noqa: F401
+
+    from dperm_cli import cli
+    from dperm_cli.results import report
+    from dperm_cli.runner import app  # noqa: F401
+
+    # of the report only the table matters here, and figures take most of its time
+    report._figure = lambda *_: ({}, None)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        print(json.dumps(attempt(cli.main, asked)), flush=True)
+
+
+def attempt(run, asked: dict) -> dict:
+    before = count(asked["records"])
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        quiet = os.open(asked.get("log", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if "limit" in asked:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (asked["limit"], asked["limit"]))
+        code = 99
+        try:
+            code = run(asked["argv"])
+        finally:
+            os._exit(code)
+    killed = "more" in asked and watch(child, asked, before)
+    found = ended(child)
+    return {"code": found, "killed": killed, "left": count(asked["records"]),
+            "orphans": orphans(child)}  # fmt: skip
+
+
+def watch(child: int, asked: dict, before: int) -> bool:
+    """Kill the child when it has written enough; False when it ended by itself."""
+    end = time.monotonic() + WAIT
+    while count(asked["records"]) < before + asked["more"]:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return False
+        if time.monotonic() > end:
+            break
+        time.sleep(0.001)
+    time.sleep(asked["delay"])
+    if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+        return False
+    os.kill(child, asked.get("signal", signal.SIGKILL))
+    return True
+
+
+def ended(child: int) -> int:
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def orphans(session: int) -> list[str]:
+    """Processes of the child's session that are still there a moment later."""
+    end = time.monotonic() + 20.0
+    while (found := members(session)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+def members(session: int) -> list[str]:
+    found = []
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+            if name.isdigit() and int(fields[3]) == session and fields[0] != "Z":
+                with open(f"/proc/{name}/cmdline") as file:
+                    found.append(file.read().replace("\0", " ")[:80])
+        except (OSError, IndexError, ValueError):
+            continue
+    return found
+
+
+def count(folder: str) -> int:
+    try:
+        return sum(name.endswith(".parquet") for name in os.listdir(folder))
+    except FileNotFoundError:
+        return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The page of all claims, on verdicts that are known."""
+
+from __future__ import annotations
+
+import pytest
+
+from dperm_cli.results.claims import Finding, Verdict, typed
+from dperm_cli.results.claims_page import Entry, expectation, kept, page
+
+CLAIMS = typed([
+    {"id": "falls", "text": "it falls", "theorem": "Thm 1", "kind": "slope", "axis": "n",
+     "expect": -1, "sizes": ["full"]},
+    {"id": "order", "text": "a | b <c>", "theorem": "Thm 2", "kind": "order",
+     "against": {"mechanism": "b_c"}, "expected": "fails", "reason": "the other *is* better"},
+])  # fmt: skip
+
+
+def verdicts(claims=CLAIMS):
+    found = Finding("noisy_gd", True, "slope -0.98 +- 0.05 on 6 points")
+    return (
+        Verdict(claims[0], "pass", True, (found,)),
+        Verdict(claims[1], "pass", False, (Finding("", False, "3 against 2"),), "as expected"),
+    )
+
+
+def entry(sizes, claims=CLAIMS):
+    return Entry("tiny", "[X15]", "a text", claims, sizes)
+
+
+def test_verdicts_with_what_was_measured():
+    text = page([entry({"full": kept(verdicts(), "1.0")})])
+    assert "| [tiny](#tiny) | 2 | not run here | 1 pass, 1 does not hold, as filed |" in text
+    assert "## tiny\n\n[X15]. a text.\n" in text
+    assert ("| `falls`: it falls [Thm 1] | slope -1 ± 0.15 in n | full | pass "
+            "| noisy\\_gd: slope -0.98 +- 0.05 on 6 points (holds) |") in text  # fmt: skip
+    assert "| `order`: a \\| b &lt;c> [Thm 2] | at most that of b\\_c (*expected to fail*) " in text
+    assert "|  |  | full | does not hold, as filed | 3 against 2 (does not) |" in text
+    assert "- `order` is expected to fail: the other \\*is\\* better\n" in text
+
+
+def test_sizes_that_were_not_run_say_so_and_sizes_of_no_claim_are_left_out():
+    text = page([entry({})])
+    assert text.count("| falls") == 0
+    assert text.count("| small | not run here |  |") == 1
+    assert text.count("| full | not run here |  |") == 2
+
+
+def test_a_claim_that_was_edited_after_its_verdict_has_none():
+    sizes = {"full": kept(verdicts(), "1.0")}
+    stricter = typed([{"id": "falls", "text": "it falls", "theorem": "Thm 1", "kind": "slope",
+                       "axis": "n", "expect": -2, "sizes": ["full"]}])  # fmt: skip
+    text = page([entry(sizes, stricter)])
+    assert "| full | changed since |  |" in text
+    assert "1 changed since" in text
+    # another wording is the same claim
+    reworded = typed([{"id": "falls", "text": "down", "theorem": "Thm 9", "kind": "slope",
+                       "axis": "n", "expect": -1, "sizes": ["full"]}])  # fmt: skip
+    assert "| full | pass |" in page([entry(sizes, reworded)])
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kind": "slope", "axis": "p", "expect": 0.2, "sense": "at_most"},
+         "slope at most 0.2 ± 0.15 in p"),
+        ({"kind": "ratio", "against": {"mechanism": ["a", "b"]}, "best": "mechanism", "expect": 2,
+          "sense": "at_most"}, "ratio at most 2 to the best of a, b"),
+        ({"kind": "order", "against": {"mechanism": "a"}, "tolerance": 0.1},
+         "at most that of a, times 1 + 0.1"),
+        ({"kind": "below_bound", "bound": "upper"}, "at most upper"),
+        ({"kind": "above_bound", "bound": "lower"}, "at least lower"),
+        ({"kind": "below_floor"}, "at most the data-free floor"),
+        ({"kind": "value", "expect": 3, "tolerance": 0}, "3"),
+        ({"kind": "value", "values": [{"at": {}, "expect": 1}], "tolerance": 0},
+         "the values of 1 places"),
+    ],
+)  # fmt: skip
+def test_expectations_in_words(fields, said):
+    (claim,) = typed([{"id": "c", "text": "t", "theorem": "x", **fields}])
+    assert expectation(claim) == said

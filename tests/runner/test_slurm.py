@@ -1,0 +1,56 @@
+"""Sweeps on a SLURM controller, where there is one: the same table as on one worker.
+
+On Debian: apt-get install slurm-wlm munge, a slurm.conf with this machine as the one node, then
+munged, slurmctld and slurmd; `make slurm` runs what is here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import warnings
+
+import pytest
+
+from dperm_cli.results.report import report
+from dperm_cli.results.store import Store
+from dperm_cli.runner import app, plan, sweep
+from dperm_cli.runner.backends import Options
+from dperm_cli.runner.overrides import parse
+
+pytestmark = pytest.mark.slurm
+WORDS = [
+    "-m", "dataset=synthetic_logistic", "dataset.n=30", "dataset.p=2", "trials=2",
+    "mechanism=noisy_gd", "mechanism.steps=5", "epsilon=1,2,3,4",
+]  # fmt: skip
+
+
+@pytest.fixture
+def controller():
+    if shutil.which("sbatch") is None or shutil.which("sinfo") is None:
+        pytest.skip("no sbatch here")
+    found = subprocess.run(["sinfo", "-h", "-o", "%T"], capture_output=True, text=True, timeout=30)
+    if "idle" not in found.stdout and "mix" not in found.stdout:
+        pytest.skip(f"no SLURM node is free: {found.stdout or found.stderr}")
+
+
+def table(out, items, options) -> bytes:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tally = sweep.run_cells(items, Store(out), options=options)
+    assert (tally.done, tally.remaining) == (len(items), 0)
+    Store(out).write_manifest({"cells": [item.key for item in items]})
+    report(out, figures=False, page=False)
+    return (out / "table.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("backend", "address", "module"),
+    [("submitit", "auto", "submitit"), ("dask", "slurm", "dask_jobqueue")],
+)
+def test_slurm_jobs_write_the_same_table(controller, tmp_path, backend, address, module):
+    pytest.importorskip(module)
+    items = app.prepare(plan.plan(parse(WORDS)).cells)
+    serial = table(tmp_path / "serial", items, Options())
+    slurm = {"minutes": 5, "memory": "1GB"}
+    assert table(tmp_path / "slurm", items, Options(backend, 2, address, slurm)) == serial

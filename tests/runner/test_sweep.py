@@ -1,0 +1,375 @@
+"""Sweeps: each cell once, counted, with the same bytes wherever and in whatever order it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dperm_cli.core.errors import DpermError, InputError, StorageError
+from dperm_cli.problem.data import Data
+from dperm_cli.results.locks import Claims
+from dperm_cli.results.report import report
+from dperm_cli.results.store import Store
+from dperm_cli.runner import app, cell, plan, spool, sweep, worker
+from dperm_cli.runner.backends import Broken, Dask, Local, Options, Submitit
+from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.progress import Tally, duration
+from dperm_cli.runner.worker import Outcome, Report, Setup, Task, run_chunk
+
+WORDS = [
+    "-m", "dataset=synthetic_logistic", "dataset.n=30", "dataset.p=2", "trials=2",
+    "constraint=l2_ball,simplex", "mechanism=noisy_gd,output_perturbation", "epsilon=1,2,3",
+]  # fmt: skip
+
+
+SETTLE = worker._settle
+
+
+@pytest.fixture(autouse=True)
+def unsettled(monkeypatch):
+    """The test process is nobody's worker, also where it runs a chunk itself."""
+    monkeypatch.setattr(worker, "_settle", lambda parent: None)
+
+
+def prepared(*words):
+    return app.prepare(plan.plan(parse([*WORDS, *words])).cells)
+
+
+def table(out, items) -> bytes:
+    Store(out).write_manifest({"cells": [item.key for item in items]})
+    report(out, figures=False, page=False)
+    return (out / "table.csv").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def items():
+    return prepared()
+
+
+@pytest.fixture(scope="module")
+def serial(items, tmp_path_factory):
+    out = tmp_path_factory.mktemp("serial")
+    tally = sweep.run_cells(items, Store(out))
+    assert (tally.done, tally.unsupported, tally.failed) == (6, 6, 0)
+    return table(out, items)
+
+
+def test_the_order_of_cells_leaves_the_table_alone(items, serial, tmp_path, monkeypatch):
+    # also with optima solved anew, not read from where the first run left them
+    monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path / "cache"))
+    sweep.run_cells(items[::-1], Store(tmp_path / "out"))
+    assert table(tmp_path / "out", items) == serial
+
+
+def test_two_local_workers_write_the_same_table(items, serial, tmp_path):
+    tally = sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
+    assert (tally.done, tally.unsupported, tally.remaining) == (6, 6, 0)
+    assert os.listdir(tmp_path) == ["records"]
+    assert table(tmp_path, items) == serial
+
+
+@pytest.fixture
+def scheduler():
+    """A real scheduler with two worker processes, as on another machine."""
+    distributed = pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        )
+        yield cluster.scheduler_address
+        cluster.close()
+
+
+def test_two_dask_workers_write_the_same_table(items, serial, tmp_path, scheduler):
+    options = Options("dask", 2, scheduler)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tally = sweep.run_cells(items, Store(tmp_path), options=options)
+    assert (tally.done, tally.unsupported, tally.remaining) == (6, 6, 0)
+    assert os.listdir(tmp_path) == ["records"]
+    assert table(tmp_path, items) == serial
+
+
+@pytest.mark.slow
+def test_submitit_jobs_write_the_same_table(items, serial, tmp_path):
+    pytest.importorskip("submitit")
+    options = Options("submitit", 2, "auto", {"cluster": "local"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tally = sweep.run_cells(items, Store(tmp_path), options=options)
+    assert (tally.done, tally.unsupported, tally.remaining) == (6, 6, 0)
+    assert table(tmp_path, items) == serial
+
+
+def test_finished_cells_are_looked_up_and_failed_ones_tried_again(items, tmp_path, monkeypatch):
+    real = cell.run
+    broken = {items[0].key, items[3].key}
+
+    def run(item, *rest):
+        return cell.failed(item, "on purpose") if item.key in broken else real(item, *rest)
+
+    monkeypatch.setattr(cell, "run", run)
+    store = Store(tmp_path)
+    first = sweep.run_cells(items[:6], store)
+    assert [outcome.key for outcome in first.failures] == [items[0].key, items[3].key]
+    broken.clear()
+    again = sweep.run_cells(items[:6], store)
+    assert (again.looked_up, again.failed, again.ran) == (4, 0, 2)
+    forced = sweep.run_cells(items[:6], store, force=True)
+    assert (forced.looked_up, forced.ran) == (0, 6)
+
+
+def test_failures_are_told_at_once_and_listed_at_the_end(items, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cell, "run", lambda item, *_: cell.failed(item, "on purpose"))
+    tally = sweep.run_cells(items[:3], Store(tmp_path))
+    lines = capsys.readouterr().err.splitlines()
+    label = "noisy_gd epsilon=1 tight on synthetic_logistic"
+    assert lines[0] == f"failed: {label}: on purpose"
+    assert lines[1].startswith("3 cells: 0 done, 0 looked up, 3 failed, 0 unsupported")
+    assert [line.startswith("  failed: noisy_gd") for line in lines[2:]] == [True] * 3
+    assert tally.remaining == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_on_error_stop_leaves_the_rest(items, tmp_path, monkeypatch, workers):
+    if workers == 1:
+        monkeypatch.setattr(cell, "run", lambda item, *_: cell.failed(item, "on purpose"))
+    else:
+        monkeypatch.setattr(Local, "run", here)
+        monkeypatch.setattr(cell, "run", lambda item, *_: cell.failed(item, "on purpose"))
+    options = Options(workers=workers, on_error="stop")
+    tally = sweep.run_cells(items, Store(tmp_path), options=options)
+    assert (tally.failed, tally.remaining) == (1, len(items) - 1)
+    assert len(Store(tmp_path).cells()) == 1
+
+
+def here(self, call, chunks, folder):
+    """A back end that runs chunks in this process."""
+    for chunk in chunks:
+        yield call(chunk)
+
+
+def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_path, monkeypatch):
+    real, ran = cell.run, []
+    store, claims = Store(tmp_path), Claims(tmp_path)
+    held = claims.claim(items[0].key)
+    assert held.__enter__()
+
+    def run(item, *rest):
+        ran.append(item.key)
+        if len(ran) == 2:
+            # the other process finishes its cell
+            store.write(items[0].key, real(items[0], app.optima()))
+            held.__exit__(None, None, None)
+        return real(item, *rest)
+
+    monkeypatch.setattr(cell, "run", run)
+    tally = sweep.run_cells(items[:3], store)
+    assert ran == [items[1].key, items[2].key]
+    assert (tally.done, tally.looked_up) == (2, 1)
+
+
+def test_a_cell_that_kills_its_worker_fails_alone(items, tmp_path, monkeypatch):
+    """The pool breaks twice at the same cell; every other cell is finished."""
+    deadly, real = items[2].key, cell.run
+
+    def run(self, call, chunks, folder):
+        for chunk in chunks:
+            yield call(chunk)
+
+    def dies(item, *rest):
+        if item.key == deadly:
+            # what a killed process leaves: its claim's file, unlocked
+            left = Claims(tmp_path).folder / deadly
+            monkeypatch.setattr(os, "unlink", lambda path: None)
+            assert left.exists()
+            raise KilledWorker
+        return real(item, *rest)
+
+    class KilledWorker(BaseException):
+        pass
+
+    def broken(self, call, chunks, folder):
+        unlink = os.unlink
+        try:
+            yield from run(self, call, chunks, folder)
+        except KilledWorker:
+            raise Broken("killed by signal 9") from None
+        finally:
+            monkeypatch.setattr(os, "unlink", unlink)
+
+    monkeypatch.setattr(Local, "run", broken)
+    monkeypatch.setattr(cell, "run", dies)
+    tally = sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
+    assert [outcome.key for outcome in tally.failures] == [deadly]
+    assert "died twice (killed by signal 9)" in str(tally.failures[0].reason)
+    assert tally.remaining == 0
+    assert Store(tmp_path).status(deadly) == "failed"
+
+
+def test_workers_that_always_die_end_the_sweep(items, tmp_path, monkeypatch):
+    def broken(self, call, chunks, folder):
+        raise Broken("killed by signal 9")
+        yield
+
+    monkeypatch.setattr(Local, "run", broken)
+    with pytest.raises(DpermError, match="killed by signal 9"):
+        sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
+    assert not (tmp_path / ".work").exists()
+
+
+def test_a_worker_of_another_version_refuses(items, tmp_path):
+    item = items[0]
+    spool.share(tmp_path / "spool" / "data", item.data)
+    setup = Setup(str(tmp_path / "out"), str(tmp_path / "spool"), str(tmp_path), None, False,
+                  False, None)  # fmt: skip
+    good = run_chunk(setup, [Task(item.cell, item.key, "data")])
+    assert good == Report((Outcome(item.key, "ok"),))
+    bad = run_chunk(setup, [Task(item.cell, "0" * 20, "data")])
+    assert bad.outcomes == ()
+    assert "another version" in str(bad.fault)
+
+
+def test_a_storage_error_of_a_worker_reaches_the_user(items, tmp_path, monkeypatch):
+    monkeypatch.setattr(Local, "run", here)
+
+    def full(self, *_, **__):
+        raise StorageError("/here/x.parquet: no space left on device")
+
+    monkeypatch.setattr(Store, "write", full)
+    with pytest.raises(StorageError, match=r"x\.parquet: no space left"):
+        sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_shared_data_come_back_as_they_were(tmp_path, kind):
+    x = np.random.default_rng(0).normal(size=(7, 3))
+    x[:, 1] = 0.0
+    data = Data(
+        name="a",
+        task="binary",
+        x=sparse.csr_array(x) if kind == "sparse" else x,
+        y=np.ones(7),
+        row_bound=2.0,
+        target_bound=1.0,
+        fingerprint="f",
+        x_test=np.zeros((0, 3)),
+        y_test=np.zeros(0),
+        preprocessing=("clipped", "scaled"),
+    )
+    spool.share(tmp_path / "d", data)
+    assert os.stat(tmp_path / "d").st_mode & 0o077 == 0
+    back = spool.load(tmp_path / "d")
+    assert type(back.x) is type(data.x)
+    dense = back.x.toarray() if kind == "sparse" else back.x
+    assert dense.tobytes() == x.tobytes()
+    assert type(back.y) is np.ndarray
+    # the same compiled loops, and nobody else sees a write
+    assert back.y.flags.writeable
+    back.y[0] = -1.0
+    assert spool.load(tmp_path / "d").y[0] == 1.0
+    for name in ("name", "task", "row_bound", "preprocessing", "minimiser", "data_dependent"):
+        assert getattr(back, name) == getattr(data, name)
+    assert back.x_test is not None
+    assert back.x_test.shape == (0, 3)
+
+
+DEFAULTS = {"backend": "local", "workers": 1, "address": "auto", "slurm": {}, "on_error": "stop"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"workers": 0}, "workers=0"),
+        ({"workers": True}, "workers=True"),
+        ({"backend": "ray"}, "must be one of local, dask, submitit"),
+        ({"on_error": "ignore"}, "must be one of continue, stop"),
+        ({"address": "tcp://a:1"}, "is for backend=dask"),
+        ({"backend": "dask", "address": "a:1"}, "tcp://HOST:PORT"),
+        ({"slurm": "cpu"}, "must be a map"),
+        ({"slurm": {"partitoin": "cpu"}}, "did you mean 'partition'"),
+        ({"slurm": {"minutes": 0}}, "whole number >= 1"),
+    ],
+)
+def test_bad_options_are_one_line(given, words):
+    with pytest.raises(InputError, match=words) as caught:
+        Options.typed({**DEFAULTS, **given})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "module", "extra"),
+    [
+        ({"backend": "dask"}, "distributed", "dask"),
+        ({"backend": "dask", "address": "slurm"}, "dask_jobqueue", "slurm"),
+        ({"backend": "submitit"}, "submitit", "slurm"),
+    ],
+)
+def test_a_missing_extra_says_how_to_get_it(given, module, extra, monkeypatch):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == module else found(n))
+    with pytest.raises(InputError, match=rf"needs {module}.*pip install 'dperm\[{extra}\]'"):
+        Options.typed({**DEFAULTS, **given})
+
+
+def test_auto_takes_no_more_workers_than_are_worth_their_start(monkeypatch):
+    monkeypatch.setattr("dperm_cli.runner.backends.cores", lambda: 8)
+    auto = Options.typed({**DEFAULTS, "workers": "auto"})
+    assert auto.chosen(20) is None
+    assert auto.chosen(64) == Local(4)
+    assert auto.chosen(2000) == Local(8)
+    assert Options().chosen(2000) is None
+    assert Options(workers=2).chosen(1) is None
+    assert Options(backend="submitit", workers=3).chosen(2) == Submitit(3, {})
+    assert Options(backend="dask", workers=2).chosen(2) == Dask(2, "auto", {})
+
+
+@pytest.mark.parametrize(("cells", "workers"), [(1, 2), (12, 2), (2000, 2), (2000, 64)])
+def test_chunks_hold_every_cell_once(cells, workers):
+    tasks = list(range(cells))
+    cut = sweep._cut(tasks, Local(workers).chunks(cells))
+    assert sorted(task for chunk in cut for task in chunk) == tasks
+    assert all(0 < len(chunk) <= 32 for chunk in cut)
+
+
+def test_counts_and_times_in_words():
+    tally = Tally(10)
+    tally.add(Outcome("a", "ok"))
+    tally.add(Outcome("b", "ok", looked_up=True))
+    tally.add(Outcome("c", "unsupported"))
+    tally.add(Outcome("d", "failed", "why"))
+    words = "1 done, 1 looked up, 1 failed, 1 unsupported, 6 remaining"
+    assert tally.counts() == words
+    assert [duration(s) for s in (3.2, 600, 36000)] == ["3 s", "10 min", "10 h 0 min"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs prctl")
+def test_a_worker_ends_with_its_parent():
+    read, write = os.pipe()
+    middle = os.fork()
+    if middle == 0:
+        if os.fork() == 0:
+            SETTLE(os.getppid())
+            os.write(write, b"settled")
+            signal.pause()
+        os.read(read, 7)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(middle, 0)
+    os.close(write)
+    # the pipe ends when the last process that holds it has ended
+    os.set_blocking(read, True)
+    signal.alarm(20)
+    try:
+        assert os.read(read, 1) == b""
+    finally:
+        signal.alarm(0)
+        os.close(read)
