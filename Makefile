@@ -10,15 +10,15 @@ SIZE ?= small
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 BST14 := leak $(filter bst14_%,$(EXPERIMENTS))
 
-.PHONY: run test test-full faults slurm audit lint bench wheel clean help bst14 figures verdicts claims \
-	$(EXPERIMENTS)
+.PHONY: run test test-full faults slurm audit audit-quick lint bench wheel clean help bst14 figures \
+	verdicts claims $(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
 	@echo 'make test       set up and run the whole default suite'
 	@echo 'make test-full  the slow and full-size statistical tests as well'
 	@echo 'make faults     kill sweeps at random and compare (make slurm: those of a SLURM cluster)'
-	@echo 'make audit      attack every mechanism with fresh seeds'
+	@echo 'make audit      attack every mechanism with fresh seeds (make audit-quick: fewer runs, fixed seeds)'
 	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name'
 	@echo 'make figures    every experiment, all figures and one table of verdicts (SIZE=small or full)'
 	@echo 'make verdicts   the same, and the verdicts kept beside the claims; make claims: docs/claims.md'
@@ -40,8 +40,9 @@ $(VENV)/.dev: $(VENV)/.run
 run: $(VENV)/.run
 	$(BIN)/dperm run -m mechanism=noisy_gd,noisy_sgd calibration=tight,paper epsilon=0.1,0.3,1,3,10 trials=20 out=outputs/first_run
 
+# a file goes to one process as a whole: what it makes once for all its tests is made once
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-full: $(VENV)/.dev
 	$(BIN)/python -m pytest -m ''
@@ -55,6 +56,9 @@ slurm: $(VENV)/.dev
 
 audit: $(VENV)/.run
 	$(BIN)/dperm audit mechanism=all seed=fresh
+
+audit-quick: $(VENV)/.run
+	$(BIN)/dperm audit --quick mechanism=all
 
 $(EXPERIMENTS): $(VENV)/.run
 	$(BIN)/dperm reproduce $@ size=$(SIZE)
@@ -84,6 +88,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/bench_loops.py
 	$(BIN)/python benchmarks/bench_noisy_gd.py
+	$(BIN)/python benchmarks/bench_sweep.py
 
 wheel: $(VENV)/.dev
 	rm -rf dist

@@ -187,9 +187,12 @@ def _run(arguments: list[str]) -> int:
 
         print(run_help())
         return EXIT_OK
+    from dperm_cli.runner.plan import asked_for
+
+    asked = asked_for(arguments)  # refused, if it is, before what computes is imported
     from dperm_cli.runner.app import run
 
-    return run(arguments)
+    return run(arguments, *asked)
 
 
 def _describe(arguments: list[str]) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core import progress
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import box_muller, exact, sgd
 from dperm_cli.privacy.noise import LawStream
@@ -146,7 +148,9 @@ def certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
     """A point [p] whose duality gap is proved to be at most ``gap``; PrivacyError without one."""
     relative, found = _FIRST_GAP, None
     for seconds in _SECONDS:
-        found = optimum.solve(problem, relative_gap=relative, seconds=seconds)
+        found = optimum.solve(
+            problem, relative_gap=relative, seconds=seconds, progress=partial(_tell, gap)
+        )
         if found.gap <= gap:
             return found.theta
         start = float(problem.objective(problem.constraint.centre()))
@@ -156,6 +160,11 @@ def certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
         f"the minimiser was found to a gap of {found.gap:.3g} only, and the noise is made for "
         f"{gap:.3g}; nothing is released, and that this happened is not a private outcome"
     )
+
+
+def _tell(wanted: float, iteration: int, gap: float) -> None:
+    step = f"the mechanism's minimiser, iteration {iteration}, gap {gap:.2g} of {wanted:.2g}"
+    progress.report(step, 0.0, 0.0)
 
 
 class Numbers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from dperm_cli.core import checks
+from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy import _gdp, accountant
 from dperm_cli.privacy.events import (
@@ -91,6 +91,7 @@ def scale_for(
 
     def excess(log_scale: float) -> float:
         """log of the certified epsilon over the one asked for."""
+        progress.report(f"calibration, noise scale {math.exp(log_scale):.4g}", 0.0, 0.0)
         events = events_at(math.exp(log_scale))
         level = accountant.account(events, delta=delta, relation=relation)
         return math.log(level.epsilon / epsilon) if level.epsilon > 0.0 else -_MOST_TRIALS

@@ -80,7 +80,9 @@ def compose(spent: Sequence[Spent], delta: float) -> Guarantee:
 
     The accountant adds all events up: at delta 0 when every guarantee is pure, at ``delta``
     otherwise. Where it knows no joint law, as of local and central releases side by side,
-    epsilons and deltas are added instead.
+    epsilons and deltas are added instead. Where ``delta`` is too little for as small an
+    epsilon as that, because parts of the releases' deltas are spent outright and add up to it or
+    more, the total is at the sum of all their deltas.
     """
     if len({item.guarantee.relation for item in spent}) != 1:
         raise ValueError("a composition holds under one relation")
@@ -90,10 +92,16 @@ def compose(spent: Sequence[Spent], delta: float) -> Guarantee:
         return Guarantee("none", math.inf, 1.0, relation, "no guarantee")
     level = delta if kind == "approx" else 0.0
     events = [event for item in spent for event in repeated(item.events, item.times)]
+    added = _basic(spent, kind, relation)
     try:
-        return recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
+        found = recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
+        if found.epsilon <= added.epsilon or not added.delta < 1.0:
+            return found
+        level = max(level, added.delta)
+        found = recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
     except Unsupported:
-        return _basic(spent, kind, relation)
+        return added
+    return min(found, added, key=lambda total: total.epsilon)
 
 
 def weakest(kinds: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dperm_cli.core import progress
 from dperm_cli.problem import _first_order, _inner_minimum
 from dperm_cli.problem.optimum import solve
 from dperm_cli.problem.problem import Problem, ProblemSpec
@@ -89,7 +90,8 @@ def _by_gap(
     problem: Problem, tilts: np.ndarray, modulus: float, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     gap, points, bounds = 0.5 * modulus * distance**2, [], []
-    for tilt in tilts:
+    for trial, tilt in enumerate(tilts):
+        progress.report(f"minimisers to a gap of {gap:.2g}", trial, len(tilts))
         found = solve(replace(problem, tilt=tilt), relative_gap=0.0, gap=gap, seconds=_SECONDS)
         points.append(found.theta)
         bounds.append(math.sqrt(2.0 * found.gap / modulus))
@@ -155,6 +157,8 @@ class _Descent:
                 best[left[better]], bound[left[better]] = moved[better], near[better]
                 keep = near > distance
                 left, theta, ahead, moved = left[keep], theta[keep], ahead[keep], moved[keep]
+                done = f"minimisers near {distance:.2g}, step {step}"
+                progress.report(done, len(best) - left.size, len(best))
                 if not left.size or time.monotonic() > end:
                     break
             uphill = np.sum((ahead - moved) * (moved - theta), axis=1) > 0

@@ -19,7 +19,7 @@ from dperm_cli.results.store import Store
 from dperm_cli.runner import cell as cells
 from dperm_cli.runner import plan, reporting, schema
 from dperm_cli.runner.optima import optima
-from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
 
 # What the arithmetic of plans, certificates and bounds is good for.
@@ -27,17 +27,14 @@ EPSILONS = (1e-9, 1e6)
 CONSTANTS = (1e-50, 1e50)
 
 
-def run(arguments: list[str]) -> int:
-    """Run a study; returns the exit code."""
+def run(arguments: list[str], request: Request, study: plan.Study) -> int:
+    """Run a study that was planned from these arguments; returns the exit code."""
     # one BLAS thread: more would change last bits from machine to machine, and fight the loops
     with threadpool_limits(1):
-        return _run(arguments)
+        return _run(arguments, request, study)
 
 
-def _run(arguments: list[str]) -> int:
-    request = parse(arguments)
-    study = plan.plan(request)
-    plan.check_sampler(request, study.cells)
+def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     if request.show:
         print("\n".join(canonical_json(cell.config) for cell in study.cells))
         return EXIT_OK

@@ -11,15 +11,17 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import DpermError, InputError, UnknownKey
+from dperm_cli.runner import slurm
 
 NAMES = ("local", "dask", "submitit")
-SLURM_KEYS = {"partition": str, "minutes": int, "memory": str, "cores": int, "account": str}
 MOST_WORKERS = 4096
+_JOB = {"minutes": 60, "memory": "4GB", "cores": 1}  # of a Dask worker that SLURM starts
 # Cells per worker below which a process is not worth its start.
 WORTH = 16
 
@@ -69,6 +71,7 @@ class Options:
         options = cls(backend, workers, _address(given["address"], backend),
                       _slurm(given["slurm"]), on_error)  # fmt: skip
         options.check_installed()
+        options.check_slurm()
         return options
 
     def check_installed(self) -> None:
@@ -79,6 +82,14 @@ class Options:
                 _need("dask_jobqueue", "address", "slurm", "slurm")
         if self.backend == "submitit":
             _need("submitit", "backend", "submitit", "slurm")
+
+    def check_slurm(self) -> None:
+        """InputError where jobs are asked for that SLURM would not take."""
+        asked = self.slurm or {}
+        if self.backend == "dask" and self.address == "slurm":
+            slurm.check("dask", {**_JOB, **asked})
+        elif self.backend == "submitit" and "cluster" not in asked:
+            slurm.check("submitit", asked)
 
     def chosen(self, cells: int) -> Backend | None:
         """The back end for so many cells; None: run them in this process."""
@@ -173,18 +184,19 @@ class Dask:
     def _slurm(self, folder: Path) -> Any:
         from dask_jobqueue.slurm import SLURMCluster
 
-        asked = self.slurm
+        asked = {**_JOB, **self.slurm}
         cluster = SLURMCluster(
             queue=asked.get("partition"),
             account=asked.get("account"),
-            cores=asked.get("cores", 1),
+            cores=asked["cores"],
             processes=1,
-            memory=asked.get("memory", "4GB"),
-            walltime=_walltime(asked.get("minutes", 60)),
+            memory=asked["memory"],
+            walltime=_walltime(asked["minutes"]),
             log_directory=str(folder),
             local_directory=str(folder),
         )
-        cluster.scale(jobs=self.workers)
+        # not scale(): a worker whose job ends is replaced
+        cluster.adapt(minimum_jobs=self.workers, maximum_jobs=self.workers)
         return cluster
 
 
@@ -218,28 +230,58 @@ class Submitit:
         return min(cells, self.workers)
 
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
+        jobs = self._submitted(call, chunks, folder)
+        lost: Exception | None = None
+        try:
+            for job in self._ended(jobs):
+                try:
+                    yield self._result(job)
+                except Broken as error:  # the jobs beside it go on
+                    lost = lost or error
+        finally:
+            for job in jobs:
+                if not slurm.has_result(job):
+                    job.cancel(check=False)
+        if lost is not None:
+            raise lost
+
+    def _submitted(self, call: Call, chunks: Sequence[Any], folder: Path) -> list[Any]:
         import submitit
-        from submitit.core.utils import FailedJobError, UncompletedJobError
+        from submitit.core.utils import FailedJobError
 
         asked = self.slurm
-        executor = submitit.AutoExecutor(folder=folder / "%j", cluster=asked.get("cluster"))
+        executor = submitit.AutoExecutor(folder=folder / "%j", cluster=self._cluster)
         executor.update_parameters(
             name="dperm", timeout_min=asked.get("minutes", 60), nodes=1, tasks_per_node=1,
             cpus_per_task=asked.get("cores", 1))  # fmt: skip
         names = {"partition": "slurm_partition", "memory": "slurm_mem", "account": "slurm_account"}
         given = {names[key]: value for key, value in asked.items() if key in names}
         executor.update_parameters(slurm_array_parallelism=self.workers, **given)
-        jobs = executor.map_array(call, list(chunks))
         try:
-            for job in submitit.helpers.as_completed(jobs):
-                try:
-                    yield job.result()
-                except (FailedJobError, UncompletedJobError) as error:
-                    raise Broken(_first_line(error)) from error
-        finally:
-            for job in jobs:
-                if not job.done():
-                    job.cancel(check=False)
+            return executor.map_array(partial(slurm.left_alone, call), list(chunks))
+        except FailedJobError as error:
+            raise DpermError(f"SLURM did not take the jobs: {_first_line(error)}") from error
+
+    @property
+    def _cluster(self) -> str:
+        return self.slurm.get("cluster", "slurm")
+
+    def _ended(self, jobs: list[Any]) -> Iterator[Any]:
+        if self._cluster == "slurm":
+            return slurm.ended(jobs)
+        from submitit.helpers import as_completed
+
+        return as_completed(jobs, poll_frequency=0.5)
+
+    def _result(self, job: Any) -> Any:
+        from submitit.core.utils import FailedJobError, UncompletedJobError
+
+        if self._cluster == "slurm" and not slurm.has_result(job):
+            raise Broken(f"job {job.job_id} left the queue without a result")
+        try:
+            return job.result()
+        except (FailedJobError, UncompletedJobError) as error:
+            raise Broken(_first_line(error)) from error
 
 
 def _pieces(cells: int, workers: int) -> int:
@@ -262,9 +304,9 @@ def _slurm(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise InputError("slurm", given, "must be a map such as {partition: cpu, minutes: 60}")
     for key, value in given.items():
-        kind = str if key == "cluster" else SLURM_KEYS.get(key)
+        kind = str if key == "cluster" else slurm.KEYS.get(key)
         if kind is None:
-            raise UnknownKey(f"slurm.{key}", [f"slurm.{name}" for name in SLURM_KEYS])
+            raise UnknownKey(f"slurm.{key}", [f"slurm.{name}" for name in slurm.KEYS])
         if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and value < 1):
             form = "a whole number >= 1" if kind is int else "text"
             raise InputError(f"slurm.{key}", value, f"must be {form}")

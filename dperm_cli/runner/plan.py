@@ -14,7 +14,7 @@ from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.runner import nested, schema
 from dperm_cli.runner.backends import Options
 from dperm_cli.runner.compose import Composer
-from dperm_cli.runner.overrides import Request, Setting
+from dperm_cli.runner.overrides import Request, Setting, parse
 from dperm_cli.runner.schema import STUDY_KEYS
 
 MOST_CELLS = 100_000
@@ -30,6 +30,14 @@ class Study:
     out: str
     force: bool
     options: Options
+
+
+def asked_for(arguments: list[str]) -> tuple[Request, Study]:
+    """What a command line asks for, every cell of it typed; InputError for what cannot be."""
+    request = parse(arguments)
+    study = plan(request)
+    check_sampler(request, study.cells)
+    return request, study
 
 
 def plan(request: Request) -> Study:

@@ -11,7 +11,6 @@ from typing import Any
 from dperm_cli.core import checks, registry
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
-from dperm_cli.mechanisms._inner import named as named_inner
 from dperm_cli.privacy.budget import RELATIONS
 
 PRIVACY_KINDS = ("auto", "pure", "approx")
@@ -79,8 +78,15 @@ def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
     if noise == "secure":
         config = {key: value for key, value in config.items() if key != "seed"}
     privacy = _privacy(config["privacy"])
-    dataset = _once(made, "dataset", config["dataset"])
+    # numbers before plug-ins: a wrong one is refused before what computes is imported
+    epsilon = checks.positive("epsilon", config["epsilon"])
+    delta = delta_or_auto(config["delta"], privacy["name"])
+    ridge = checks.nonnegative("ridge", config["ridge"])
+    lasso = checks.nonnegative("lasso", config["lasso"])
+    trials = checks.integer("trials", config["trials"], low=1, high=1_000_000)
+    seed = None if noise == "secure" else _seed(config["seed"])
     _once(made, "constraint", config["constraint"], p=0)
+    dataset = _once(made, "dataset", config["dataset"])
     loss = _once(made, "loss", _loss_config(config["loss"], dataset))
     sampler = _once(made, "sampler", config["sampler"])
     cell = Cell(
@@ -92,14 +98,14 @@ def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
         privacy=privacy["name"],
         relation=privacy["relation"],
         population=privacy["population"],
-        epsilon=checks.positive("epsilon", config["epsilon"]),
-        delta=delta_or_auto(config["delta"], privacy["name"]),
+        epsilon=epsilon,
+        delta=delta,
         calibration=calibration,
-        ridge=checks.nonnegative("ridge", config["ridge"]),
-        lasso=checks.nonnegative("lasso", config["lasso"]),
-        trials=checks.integer("trials", config["trials"], low=1, high=1_000_000),
+        ridge=ridge,
+        lasso=lasso,
+        trials=trials,
         noise=noise,
-        seed=None if noise == "secure" else _seed(config["seed"]),
+        seed=seed,
         config=_identity_config(config, loss),
         sampler=sampler,
     )
@@ -146,6 +152,8 @@ def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = Non
         config = {**config, "sampler": sampler}
     inner = config.get("inner")
     if isinstance(inner, dict) and isinstance(inner.get("name"), str):
+        from dperm_cli.mechanisms._inner import named as named_inner
+
         # a combinator is given its inner mechanism as an object
         made = named_inner(lambda: build_mechanism(inner, calibration, sampler))
         config = {**config, "inner": made}

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -99,6 +100,42 @@ def test_a_full_disk_is_said_and_leaves_whole_records(zygote, whole, words):
     assert found["left"] == 0
     assert zygote(out=out)["code"] == 0
     assert_same(zygote.folder / out, whole)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 4 MiB of its own, full but for 300 KiB by the file ``ballast``."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "dperm-test", str(disk)]
+    try:
+        made = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    except OSError as error:
+        pytest.skip(f"no mount here: {error}")
+    if made.returncode:
+        pytest.skip(f"this user may not mount a file system: {made.stderr.strip()}")
+    try:
+        room = os.statvfs(disk)
+        (disk / "ballast").write_bytes(b"\0" * (room.f_bavail * room.f_frsize - 300 * 1024))
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True, timeout=30)
+
+
+@pytest.mark.parametrize(
+    "words", [(), pytest.param(("workers=2",), marks=FULL)], ids=["here", "workers"]
+)
+def test_a_disk_that_fills_up_leaves_whole_records(zygote, whole, small_disk, words):
+    out = small_disk / "study"
+    found = zygote(*words, out=str(out))
+    assert found["code"] == 3
+    assert f"{out}" in zygote.log.splitlines()[-1]
+    assert "no space left on device" in zygote.log.splitlines()[-1]
+    assert 0 < found["left"] < CELLS
+    assert Store(out).verify() == []
+    (small_disk / "ballast").unlink()
+    assert zygote(out=str(out))["code"] == 0, zygote.log
+    assert_same(out, whole)
 
 
 def test_a_damaged_record_is_computed_again_alone(zygote, whole):

@@ -8,7 +8,7 @@ import pytest
 
 from dperm_cli.privacy import ledger
 from dperm_cli.privacy.calibrate import gaussian_scale, mu
-from dperm_cli.privacy.events import Gaussian, Laplace
+from dperm_cli.privacy.events import Approx, Gaussian, Laplace
 from dperm_cli.runner.accounting import Accounting
 
 
@@ -43,6 +43,26 @@ def test_totals_are_at_the_largest_delta():
     assert (found["kind"], found["delta"]) == ("approx", 1e-5)
     assert mu(found["epsilon"], 1e-5) == pytest.approx(3 * mu(1.0, 1e-6))
     assert Accounting().total([(LAPLACE, 3)], "replace_one")["epsilon"] == pytest.approx(1.5)
+
+
+def test_where_the_largest_delta_is_spent_outright_a_total_is_at_the_sum_of_deltas():
+    """Half of each release's delta is spent outright: two of them spend what one has."""
+    gaussian = ledger.rebuilt(json.loads(GAUSSIAN["events"])[0])
+    events = json.dumps([ledger.plain(event) for event in (gaussian, Approx(0.0, 1e-6))])
+    held = {**GAUSSIAN, "delta_accounted": 2e-6, "events": events}
+    one, two, three = (Accounting().total([(held, times)], "replace_one") for times in (1, 2, 3))
+    assert (one["epsilon"], one["delta"]) == (pytest.approx(1.0), 2e-6)
+    assert (two["delta"], three["delta"]) == (pytest.approx(4e-6), pytest.approx(6e-6))
+    # what is left at 6e-6 after 3e-6 outright is the Gaussians' own
+    assert mu(three["epsilon"], 3e-6) == pytest.approx(3**0.5 * mu(1.0, 1e-6))
+    assert three["epsilon"] < 3.0
+    # the sum of epsilons where the law of all together gives none
+    nothing = {**held, "epsilon_accounted": 0.5, "delta_accounted": 1e-6}
+    many = Accounting().total([(nothing, 5)], "replace_one")
+    assert many["delta"] == pytest.approx(5e-6)
+    assert many["epsilon"] == pytest.approx(2.5)
+    # at a delta of 1 nothing is promised, whatever epsilon stands there
+    assert Accounting().total([(held, 600_000)], "replace_one")["epsilon"] == float("inf")
 
 
 def test_events_come_with_sensitivity_and_words():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import erfc, gammaln, ndtr
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _PANELS = 80
@@ -13,11 +12,15 @@ _PANELS = 80
 
 def expected_length(p: int) -> float:
     """E |g|_2 = sqrt(2) Gamma((p + 1) / 2) / Gamma(p / 2)."""
+    from scipy.special import gammaln  # here and below: a refused set needs none of it
+
     return math.sqrt(2.0) * math.exp(float(gammaln(0.5 * (p + 1)) - gammaln(0.5 * p)))
 
 
 def expected_max(p: int) -> float:
     """E max_j g_j = int_0^inf (1 - Phi^p) - (1 - Phi)^p."""
+    from scipy.special import ndtr
+
     if p == 1:
         return 0.0
     x, w = _grid(0.0, 12.0 + math.sqrt(2.0 * math.log(p)))
@@ -31,6 +34,8 @@ def expected_norm(p: int, power: float) -> float:
     With an exponential Y, P(Y > (t |g_j|)^s) = E P(|g_j| < Y^{1/s} / t) =: 1 - u(t), and
     E |g|_s = int_0^inf (1 - (1 - u(t))^p) t^{-2} dt / Gamma(1 - 1/s).
     """
+    from scipy.special import erfc
+
     if power == 1:
         return p * math.sqrt(2.0 / math.pi)
     if power == 2:
@@ -67,6 +72,8 @@ def expected_root(axes: np.ndarray) -> float:
 
 def _missing(reach: np.ndarray, power: float) -> np.ndarray:
     """E erfc(Y^{1/s} reach / sqrt(2)) for an exponential Y, by trapezoids in log Y."""
+    from scipy.special import erfc
+
     step = 0.04
     y = np.arange(-64.0, 4.2, step)
     weight = step * np.exp(y - np.exp(y))

@@ -1,0 +1,92 @@
+"""What SLURM is asked beyond starting jobs: whether it takes them, and which are gone.
+
+submitit learns of a job's end from SLURM's accounting. A cluster may have none, and then the end of
+a job that was killed would be waited for without end; the queue itself is asked here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dperm_cli.core.errors import InputError
+
+KEYS = {"partition": str, "minutes": int, "memory": str, "cores": int, "account": str}
+_FLAGS = {"partition": "partition", "minutes": "time", "memory": "mem", "cores": "cpus-per-task",
+          "account": "account"}  # fmt: skip
+_POLL, _ASK = 0.5, 10.0  # seconds between looks for results, and between questions to the queue
+_PATIENCE = 60.0  # for one answer
+
+
+def check(backend: str, asked: Mapping[str, Any]) -> None:
+    """InputError unless SLURM is here and would take jobs like these; nothing is submitted."""
+    if shutil.which("sbatch") is None:
+        raise InputError("backend", backend, "needs SLURM, and no sbatch is found on the path")
+    flags = [f"--{_FLAGS[key]}={value}" for key, value in asked.items() if key in _FLAGS]
+    words = ["sbatch", "--test-only", *flags, "--wrap=true"]
+    code, said = _said(words)
+    if code:
+        raise InputError("slurm", dict(asked), f"SLURM takes no such job: {_last(said)}")
+
+
+def left_alone(query: Callable[[Any], Any], chunk: Any) -> Any:
+    """A chunk in a job of submitit, whose warning of the time limit would end the cell at hand.
+
+    Finished cells are kept whenever the job ends; till then it works.
+    """
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    return query(chunk)
+
+
+def ended(jobs: Sequence[Any]) -> Iterator[Any]:
+    """The jobs of one array as they end: with a result, or gone from the queue without one."""
+    left = {job.job_id: job for job in jobs}
+    missed: set[str] = set()
+    asked = time.monotonic()
+    while left:
+        ready = [name for name, job in left.items() if has_result(job)]
+        if not ready and time.monotonic() - asked > _ASK:
+            absent = left.keys() - queued(left)
+            # twice, since a result may be seen here later than the end of its job
+            ready = sorted(absent & missed)
+            missed, asked = absent, time.monotonic()
+        yield from (left.pop(name) for name in ready)
+        if left and not ready:
+            time.sleep(_POLL)
+
+
+def has_result(job: Any) -> bool:
+    """Whether the job has left a result or an error."""
+    folder = job.paths.folder
+    with contextlib.suppress(OSError):  # a network file system then forgets what it knew
+        folder.chmod(folder.stat().st_mode)
+    return job.paths.result_pickle.exists()
+
+
+def queued(names: Mapping[str, Any]) -> set[str]:
+    """Those of the jobs that wait or run; all of them where the queue does not answer."""
+    arrays = sorted({name.partition("_")[0] for name in names})
+    code, said = _said(
+        ["squeue", "--noheader", "--array", "--format=%i", f"--jobs={','.join(arrays)}"]
+    )
+    if code:  # a job that ended some minutes ago is not known any more
+        return set() if "Invalid job id" in said else set(names)
+    return {line.strip() for line in said.splitlines()}
+
+
+def _said(words: list[str]) -> tuple[int, str]:
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 1, str(error)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _last(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["it does not say why"]
+    return lines[-1].removeprefix("sbatch: error: ").removeprefix("allocation failure: ")[:200]
