@@ -133,11 +133,20 @@ def _by_point(
         lines = [line for curve in curves(rows, panel) for line in _lines(panel, curve)]
         body += lines
         if lines:
-            kept = [i for i in range(1, len(POINTS)) if any(line[i] is not None for line in lines)]
-            heads = [POINTS[i] for i in kept]
+            statistic = select(panel).statistic
+            kept = [i for i in range(1, len(POINTS)) if any(line[i] is not None for line in lines)
+                    and POINTS[i] != statistic]  # fmt: skip
+            heads = [_head(POINTS[i], statistic) for i in kept]
             shown = [[line[i] for i in kept] for line in lines]
             sections.append(_section(title(about, panel), heads, shown))
     return POINTS, body, tuple(sections)
+
+
+def _head(name: str, statistic: str) -> str:
+    """A column's name for people: the value is the panel's statistic, and is judged as such."""
+    if name == "value":
+        return statistic
+    return f"saturated at {statistic}" if name == "saturated" and statistic != "median" else name
 
 
 def _lines(panel: Mapping[str, Any], curve: Curve) -> list[list[Any]]:
@@ -204,8 +213,10 @@ def verdicts_text(verdicts: Sequence[claims.Verdict]) -> str:
     lines = []
     for verdict in verdicts:
         claim = verdict.claim
-        note = f" ({verdict.note})" if verdict.note else ""
-        lines.append(f"{verdict.verdict:<15} {claim.id}: {claim.text} [{claim.theorem}]{note}")
+        word, note = verdict.verdict, f" ({verdict.note})" if verdict.note else ""
+        if word == claims.PASS and verdict.holds is False:
+            word, note = "as expected: does not hold,", ""
+        lines.append(f"{word:<15} {claim.id}: {claim.text} [{claim.theorem}]{note}")
         lines += [f"{'':<16}{text}" for text in evidence(verdict)]
     return "\n".join(lines) + "\n"
 

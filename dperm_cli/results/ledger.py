@@ -362,6 +362,8 @@ def _choices(cells: Sequence[Sequence[Row]], accountant: Accountant) -> list[dic
 def _level(total: Mapping[str, Any]) -> str:
     if total["kind"] == "none":
         return "NOT private"
+    if total["epsilon"] == math.inf:
+        return "without a promise: their deltas add up to 1 or more"
     return f"({number(total['epsilon'], 5)}, {number(total['delta'], 3)})-private"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from dperm_cli.results.drawing import GREY, INK, VISIBLE, draw_panel, level, paper_curves
 from dperm_cli.results.facts import Row, number
-from dperm_cli.results.series import Panel, Point, axis_of, drawn_rows, panels
+from dperm_cli.results.series import NO_GUARANTEE, Panel, Point, axis_of, drawn_rows, panels
 
 FORMATS = ("pdf", "svg", "png")
 _WIDEST_LABEL = 96  # characters of a line of the legend
@@ -197,4 +197,6 @@ def _caption(found: Sequence[Panel], note: str | None) -> str:
     ]
     if any(paper_curves(panel) for panel in found):
         lines.append("Coloured numbers under the axis: accounted epsilon, calibration=paper.")
+    if any(curve.note == NO_GUARANTEE for panel in found for curve in panel.curves):
+        lines.append("Curves without a guarantee are NOT private.")
     return "\n".join([*lines, *([note] if note else [])])

@@ -335,13 +335,14 @@ def _band(row: Row) -> str:
 
 
 def grid(part: Section) -> str:
-    heads = [(field.top, field.low) for field in part.fields]
+    two = any(field.low for field in part.fields)
+    heads = [(field.top, field.low) if two else (field.top,) for field in part.fields]
     columns = zip(heads, part.fields, zip(*part.body, strict=True), strict=True)
     padded = []
-    for (top, low), field, texts in columns:
-        width = max(map(len, (top, low, *texts)))
+    for head, field, texts in columns:
+        width = max(map(len, (*head, *texts)))
         rule = "-" * width
-        cells = (text.ljust(width) if field.left else text.rjust(width) for text in (top, low))
+        cells = (text.ljust(width) if field.left else text.rjust(width) for text in head)
         texts = (text.ljust(width) if field.left else text.rjust(width) for text in texts)
         padded.append([*cells, rule, *texts])
     return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))

@@ -187,7 +187,10 @@ def _not_given(name: str, mechanism: Any, kind: str) -> str:
         key, inner = f"{key}.inner", inner.inner
     fault, can = _inner.name_of(inner), " or ".join(inner.guarantees)
     if key == "mechanism":
-        return f"{name} gives {can} guarantees, not {kind}"
+        pure = "pure" in inner.guarantees and kind == "approx"
+        # delta would be unused: better said than done behind the user's back
+        hint = "; a pure guarantee is a stronger one: set privacy=pure" if pure else ""
+        return f"{name} gives {can} guarantees, not {kind}{hint}"
     instead = [word for word in INSTEAD[kind] if word != fault]
     return (
         f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} gives {can} "

@@ -12,6 +12,7 @@ from dperm_cli.results.report import Report
 from dperm_cli.results.report import report as make
 
 FORMATS = ("table", "json")
+FEWEST = 10  # trials from which a 5-95 % band says something
 KEYS = ("format", "html", "out")
 
 
@@ -51,8 +52,16 @@ def present(out: Path, format_: str, trust: bool = False, page: bool = True) -> 
         print(made.text.rstrip("\n"))
     names = ", ".join(os.path.basename(path) for path in made.files)
     print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
+    _tell_trials(made)
     _tell_ledger(made)
     return made
+
+
+def _tell_trials(made: Report) -> None:
+    counts = [row["trials"] for row in made.summary if row["status"] == "ok" and row["trials"] > 1]
+    if counts and min(counts) < FEWEST:
+        words = f"5-95 % bands of {min(counts)} trials are hardly more than their range"
+        print(f"note: {words}; trials={FEWEST} or more say something", file=sys.stderr)
 
 
 def _tell_ledger(made: Report) -> None:
@@ -63,3 +72,6 @@ def _tell_ledger(made: Report) -> None:
     elif made.releases:
         words = "1 release, its" if made.releases == 1 else f"{made.releases} releases, every"
         print(f"privacy ledger: {words} epsilon recomputed from its events", file=sys.stderr)
+        if any(row["guarantee"] == "none" for row in made.summary):
+            whose = "it is" if made.releases == 1 else "some of them are"
+            print(f"guarantee none: {whose} NOT private", file=sys.stderr)

@@ -33,3 +33,15 @@ def dperm(tmp_path, monkeypatch, capsys):
         return Outcome(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def figures():
+    """For tests in which a run draws its figure, in all three formats: it takes seconds."""
+
+
+@pytest.fixture(autouse=True)
+def no_figures(request, monkeypatch):
+    """A run draws nothing unless the test asks for ``figures``; tests/results tests drawing."""
+    if "figures" not in request.fixturenames:
+        monkeypatch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))

@@ -17,11 +17,6 @@ STUDY = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The study, run once."""

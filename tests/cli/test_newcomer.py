@@ -136,3 +136,22 @@ def test_describe_shows_what_was_asked(dperm):
     assert row == {
         "epsilon": 3, "supported": False, "reason": "noisy_gd gives approx guarantees, not pure",
     }  # fmt: skip
+
+
+def test_a_pure_mechanism_under_an_approximate_budget_says_what_to_set(dperm):
+    words = (*TINY, "mechanism=exponential", "trials=1", "format=json")
+    (row,) = dperm("run", *words, "privacy=approx", "out=a").rows
+    assert row["status"] == "unsupported"
+    assert row["reason"].endswith(
+        "not approx; a pure guarantee is a stronger one: set privacy=pure"
+    )
+    (row,) = dperm("run", *words, "privacy=pure", "out=b").rows
+    assert (row["status"], row["guarantee"]) == ("ok", "pure")
+
+
+@pytest.mark.parametrize(("trials", "told"), [(1, False), (2, True), (9, True), (10, False)])
+def test_bands_of_few_trials(dperm, trials, told):
+    words = ("mechanism.steps=3", f"trials={trials}", "format=json", "out=a")
+    done = dperm("run", *TINY, *words)
+    assert done.code == 0
+    assert (f"5-95 % bands of {trials} trials" in done.err) == told

@@ -18,8 +18,11 @@ def test_the_quickest_experiment_and_its_golden_table(dperm, tmp_path):
     done = dperm("reproduce", "bst14_accounting")
     assert done.code == 0, done.err
     assert "pass            certified" in done.out
-    assert "does not hold, as expected" in done.out
+    assert "as expected: does not hold" in done.out
     assert "not judged      certified_large" in done.out
+    lines = done.out.splitlines()
+    head = next(i for i, line in enumerate(lines) if "epsilon chain repaired" in line)
+    assert lines[head + 1].startswith("---")  # one line of names, no empty one below
     out = tmp_path / "outputs" / "bst14_accounting"
     verdicts = json.loads((out / "claims.json").read_text())
     assert verdicts["size"] == "small"

@@ -67,7 +67,7 @@ def test_json_rows_have_the_promised_keys(dperm):
     assert row["bound_factor"] == row["bound_upper"] / row["bound_lower"]
 
 
-def test_files_and_table(dperm, tmp_path):
+def test_files_and_table(dperm, figures, tmp_path):
     done = dperm("run", *TINY, "epsilon=[0.5,5]", "out=here")
     assert done.code == 0, done.err
     written = set(os.listdir(tmp_path / "here"))

@@ -99,6 +99,7 @@ def test_a_heuristic_is_refused_or_labelled(dperm, tmp_path):
     assert row["epsilon_accounted"] is None
     assert row["delta_accounted"] is None
     assert row["bound_lower"] is None
+    assert result.err.splitlines()[-1] == "guarantee none: some of them are NOT private"
     found = ledger(tmp_path / "b")
     assert "Some releases are NOT private." in found["warnings"]
     assert "is NOT private" in found["releases"][0]["statement"]

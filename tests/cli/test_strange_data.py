@@ -70,7 +70,7 @@ def test_strange_files_are_fitted(tmp_path, name):
             assert not (isinstance(value, float) and not math.isfinite(value))
 
 
-def test_one_class_through_the_command_line(dperm, tmp_path):
+def test_one_class_through_the_command_line(dperm, figures, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,y\n0.5,0.1,1\n3,4,1\n0.2,0.1,1\n")
     done = dperm("run", *TINY, "dataset=csv", "dataset.path=t.csv", "dataset.rows=clip")
     assert done.code == 0, done.err

@@ -32,7 +32,7 @@ LOSSES = registry.names("loss")
 SETS = registry.names("constraint")
 DELTA = 1e-5
 LEVELS = (0.01, 1.0, 30.0)
-ROUNDS = 10  # neighbours for every loss
+ROUNDS, MORE = 4, 20  # neighbours for every loss, by default and in the slow test
 
 pytestmark = pytest.mark.parametrize("name", MECHANISMS)
 
@@ -217,6 +217,16 @@ def test_large_epsilon_recovers_the_optimum(name):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_replay_for_every_loss(name, loss):
     """Every call at the gate repeats, and no value moves by more than its sensitivity."""
+    replayed(name, loss, ROUNDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", LOSSES)
+def test_replay_for_every_loss_on_more_neighbours(name, loss):
+    replayed(name, loss, MORE)
+
+
+def replayed(name, loss, rounds):
     problem = small_problem(loss=loss, n=6, ridge=0.1)
     rng = np.random.default_rng(5)
     mechanism = quick(name)
@@ -227,7 +237,7 @@ def test_replay_for_every_loss(name, loss):
     for plan, budget in plans:
         if problem.data.task == "location" and budget.relation == "add_remove":
             continue  # a record of zeros stands for a removed one, and there it is not nothing
-        for round_ in range(ROUNDS):
+        for round_ in range(rounds):
             index = int(rng.integers(problem.data.n))
             other = _other_record(problem, rng, budget.relation)
             verdict = replay(mechanism, plan, problem, neighbour(problem, index, *other), round_)

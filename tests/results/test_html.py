@@ -281,6 +281,18 @@ def test_faults_of_the_ledger_are_told(tmp_path):
     assert made["faults"][0] == "record tight0: says too little"
 
 
+@pytest.mark.parametrize("statistic", ["median", "q95"])
+def test_a_table_for_people_names_the_statistic_that_is_drawn(records, statistic):
+    rows = [row for row in records if row["dataset"] == "data0" and row["epsilon"] == 1.0]
+    about = html_study.experiment(rows)
+    about["plot"] = [{**panel, "statistic": statistic} for panel in about["plot"]]
+    heads = next(
+        line for line in experiment.texts(rows, about)["terminal"].splitlines() if "curve" in line
+    )
+    assert heads.split().count(statistic) == 1 + (statistic != "median" and "saturated" in heads)
+    assert "value" not in heads
+
+
 def test_an_experiment_shows_its_panels_table_and_verdicts(records):
     rows = [row for row in records if row["dataset"] == "data0" and row["epsilon"] == 1.0]
     about = html_study.experiment(rows)

@@ -272,6 +272,12 @@ def test_the_optimum_itself_does_not_stretch_the_axis():
     assert drawing._limits(alone)[0] < 1e-6
 
 
+def test_the_caption_says_which_curves_are_not_private():
+    free = trial_rows("a", mechanism="exponential", guarantee="none")
+    for group, told in ((free, True), (trial_rows("a"), False)):
+        assert ("are NOT private." in plots._caption(panels(summed(group)), None)) == told
+
+
 def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
     from matplotlib.figure import Figure
 

@@ -30,7 +30,7 @@ def test_cells(name):
     body = {**PLANE, **LINE}[name]
     found = draws(body, 4000, seed=1)
     assert np.all(body.contains(found[:200], 1e-9))
-    assert cell_p_value(body, found, flat, fine=15 if name == "polytope" else 60) > LEVEL
+    assert cell_p_value(body, found, flat, fine=8 if name == "polytope" else 60) > LEVEL
 
 
 def test_the_cells_see_a_wrong_scale():

@@ -183,7 +183,7 @@ function claimsSection() {
       h("thead", {}, h("tr", {}, ["verdict", "claim", "theorem", "measured"].map((head) => h("th", { scope: "col", class: "left" }, head)))), h("tbody", {}, study.claims.map(line)))));
 }
 
-const levelWords = (total) => (total.kind === "none" ? "not private" : `ε ${number(total.epsilon, 5)}, δ ${number(total.delta, 3)}`);
+const levelWords = (total) => (total.kind === "none" ? "not private" : total.epsilon === "inf" ? "no promise" : `ε ${number(total.epsilon, 5)}, δ ${number(total.delta, 3)}`);
 
 function ledgerSection() {
   const ledger = study.ledger;
