@@ -8,10 +8,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Experiments: `make leak`, `make bst14_table1 SIZE=full`; `make bst14` runs all of that paper.
 SIZE ?= small
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
-BST14 := leak $(filter bst14_%,$(EXPERIMENTS))
+PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-full faults slurm audit audit-quick lint bench wheel clean help bst14 figures \
-	verdicts claims $(EXPERIMENTS)
+.PHONY: run test test-full faults slurm audit audit-quick lint bench wheel clean help figures \
+	verdicts claims $(PAPERS) $(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
@@ -19,7 +19,8 @@ help:
 	@echo 'make test-full  the slow and full-size statistical tests as well'
 	@echo 'make faults     kill sweeps at random and compare (make slurm: those of a SLURM cluster)'
 	@echo 'make audit      attack every mechanism with fresh seeds (make audit-quick: fewer runs, fixed seeds)'
-	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name'
+	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name;'
+	@echo '                the same for kj16, jt13 and djw12'
 	@echo 'make figures    every experiment, all figures and one table of verdicts (SIZE=small or full)'
 	@echo 'make verdicts   the same, and the verdicts kept beside the claims; make claims: docs/claims.md'
 	@echo 'make lint       ruff, pyright, import rules'
@@ -64,8 +65,9 @@ $(EXPERIMENTS): $(VENV)/.run
 	$(BIN)/dperm reproduce $@ size=$(SIZE)
 
 # each runs, whatever another one's verdict; the exit code is that of the whole
-bst14: $(VENV)/.run
-	@failed=0; for id in $(BST14); do $(BIN)/dperm reproduce $$id size=$(SIZE) || failed=1; done; exit $$failed
+$(PAPERS): $(VENV)/.run
+	@failed=0; for id in $(if $(filter bst14,$@),leak) $(filter $@_%,$(EXPERIMENTS)); do \
+		$(BIN)/dperm reproduce $$id size=$(SIZE) || failed=1; done; exit $$failed
 
 # what has its records is looked up, what has not changed is not drawn again
 figures: $(VENV)/.run

@@ -7,7 +7,6 @@ says how far those of neighbouring data sets are apart, in units of what was dec
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,10 +56,8 @@ class Watched(CentralView):
         self._seen.append(Slope(found, self._problem.constraint))
         return found
 
-    def on(self, *, constraint: Any = None, loss: Any = None) -> Watched:
-        problem = self._problem
-        constraint, loss = constraint or problem.constraint, loss or problem.loss
-        return Watched(replace(problem, constraint=constraint, loss=loss), self._seen)
+    def _of(self, problem: Problem) -> Watched:
+        return Watched(problem, self._seen)
 
 
 def moved(

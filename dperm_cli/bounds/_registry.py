@@ -14,6 +14,7 @@ from dperm_cli.bounds import (
     bst14_lower,
     bst14_population,
     bst14_upper,
+    kj16,
     one_pass,
     ttz14,
 )
@@ -26,6 +27,7 @@ ALL: tuple[Bound, ...] = (
     *bst14_lower.BOUNDS,
     *bst14_lemmas.BOUNDS,
     *bst14_population.BOUNDS,
+    *kj16.BOUNDS,
     *one_pass.BOUNDS,
     *ttz14.BOUNDS,
 )

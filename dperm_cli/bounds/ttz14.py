@@ -19,6 +19,16 @@ def frank_wolfe_risk(curvature: float, steps: int, error: float) -> float:
     return 2.0 * curvature / (steps + 2.0) + error
 
 
+def frank_wolfe_pure_risk(curvature: float, moves: float, count: float, epsilon: float) -> float:
+    """2 sqrt(2 Gamma M ln m / eps) + M ln m / eps: what T of the bound gives under pure eps.
+
+    At most what ``frank_wolfe_risk`` is at the best whole T >= 1; ``moves`` M bounds what one
+    record moves the scores' range by: S D, or twice 2 r b sup |l'| for rows with |x|_inf <= b.
+    """
+    each = moves * math.log(count) / epsilon
+    return 2.0 * math.sqrt(2.0 * curvature * each) + each
+
+
 def choice_error(count: float, exponent: float) -> float:
     """ln m / c: what the exponential mechanism among m scores misses the least by, on average."""
     return math.log(count) / exponent
@@ -67,7 +77,8 @@ def _frank_wolfe(at: Setting) -> float:
     else:
         error = noise_error(at.spec.p, count, at.noise_scale, at.settings["reach"])
     error = min(error, _steep(at) * across)
-    return frank_wolfe_risk(_bend(at) * across**2, at.steps, error)
+    curvature = at.settings.get("curvature", _bend(at) * across**2)
+    return frank_wolfe_risk(curvature, at.steps, error)
 
 
 def _mirror(at: Setting) -> float:

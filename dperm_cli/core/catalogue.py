@@ -20,11 +20,15 @@ LISTED = (*GROUPS, "experiment")
 
 @dataclass(frozen=True)
 class Choice:
-    """One YAML file of a group: its name, one-line description and ``key: default`` lines."""
+    """One YAML file of a group: its name, one-line description and ``key: default`` lines.
+
+    ``width`` is what a constraint's file says of its Gaussian width.
+    """
 
     name: str
     summary: str
     keys: tuple[str, ...]
+    width: str = ""
 
 
 def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
@@ -70,4 +74,5 @@ def _read(path: str, name: str) -> Choice:
         lines = file.read(65536).splitlines()
     summary = lines[0].lstrip("# ").rstrip() if lines and lines[0].startswith("#") else ""
     keys = tuple(ln for ln in lines if ln[:1].isalpha() and not ln.startswith("name:"))
-    return Choice(name, summary, keys)
+    said = (line.removeprefix("# width: ") for line in lines[:2] if line.startswith("# width: "))
+    return Choice(name, summary, keys, next(said, ""))

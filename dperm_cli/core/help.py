@@ -114,6 +114,8 @@ def _group(group: str, folder: str | None, keys: bool) -> str:
     lines = [f"{group}="]
     for choice in found.values():
         lines += _wrapped(choice.summary, f"  {choice.name:<{width}}")
+        if keys and choice.width:
+            lines += _wrapped(f"Gaussian width {choice.width}", " " * (width + 2))
         if keys:
             lines += [part for key in choice.keys for part in _key(f"{group}.{key}")]
     return "\n".join(lines)

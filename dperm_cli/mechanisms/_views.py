@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +18,7 @@ from dperm_cli.privacy.noise import LawStream
 from dperm_cli.privacy.secure import Grid
 from dperm_cli.problem import nearby, optimum
 from dperm_cli.problem.data import Data, Matrix
+from dperm_cli.problem.datasets._rows import bound_rows
 from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
 from dperm_cli.samplers._potential import Records
 from dperm_cli.samplers._target import Target
@@ -114,17 +116,36 @@ class CentralView:
     def on(self, *, constraint: Constraint | None = None, loss: Loss | None = None) -> CentralView:
         """The same records with another (public) set or another loss."""
         problem = self._problem
-        return CentralView(
-            replace(
-                problem,
-                constraint=constraint or problem.constraint,
-                loss=loss or problem.loss,
-            )
-        )
+        constraint, loss = constraint or problem.constraint, loss or problem.loss
+        return self._of(replace(problem, constraint=constraint, loss=loss))
+
+    def mapped(
+        self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
+    ) -> CentralView:
+        """The same records with other rows, on a set that fits them.
+
+        ``rows`` is a public map that takes each row by itself, [n, p] to [n, m]; what comes out is
+        shortened to norm ``row_bound`` here, so that the bound holds whatever the map is.
+        """
+        data = self._problem.data
+        x = clipped(rows(data.x), row_bound)
+        data = replace(data, x=x, row_bound=row_bound, entry_bound=None, minimiser=None)
+        data = replace(data, phi=None, phi_row_bound=None)
+        data = replace(data, x_test=None, y_test=None)
+        return self._of(replace(self._problem, data=data, constraint=constraint))
+
+    def _of(self, problem: Problem) -> CentralView:
+        """A view of this kind of another problem."""
+        return CentralView(problem)
 
     def potential(self, target: Target) -> Records:
         """f of the law exp(-f), for a sampler whose random numbers come from the gate."""
         return Records(self.loss, self._problem.data, target)
+
+
+def clipped(rows: Matrix, bound: float) -> Matrix:
+    """Rows [n, m] with those longer than ``bound`` shortened to it."""
+    return bound_rows(rows, "clip", bound)
 
 
 def batch_of_records(data: Data, batches: int) -> np.ndarray:
@@ -258,4 +279,9 @@ class GridView(CentralView):
         raise PrivacyError("on a grid, records are seen through gradient_sum alone")
 
     def on(self, *, constraint: Constraint | None = None, loss: Loss | None = None) -> CentralView:
+        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+    def mapped(
+        self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
+    ) -> CentralView:
         raise PrivacyError("on a grid, records are seen through gradient_sum alone")

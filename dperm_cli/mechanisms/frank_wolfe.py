@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Exponential, Gaussian
 from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.constraints.l1_ball import L1Ball
+from dperm_cli.problem.constraints.simplex import Simplex
+from dperm_cli.problem.losses._glm import Glm
 from dperm_cli.problem.problem import ProblemSpec, without_curvature
 
 ORACLES = ("auto", "choice", "noise")
@@ -94,6 +97,8 @@ class FrankWolfe:
             "vertices": vertices.count if vertices else None,
             "reach": _vertices.reach(spec.constraint),
         }
+        if _in_entries(spec) is not None:
+            settings |= {"rows_bounded_in": "linf", "curvature": curvature}
         return Plan(events, guarantee, scale, steps, settings)
 
     def events(self, spec: ProblemSpec, scale: float) -> tuple[Exponential | Gaussian]:
@@ -167,8 +172,10 @@ def expected_error(
         return noise_error(spec, scale, size)
     assert vertices is not None
     each = max(budget.epsilon / steps, 2.0 * mu / math.sqrt(steps))
-    log_count = math.log(vertices.count)
-    return log_count * sensitivity * spec.constraint.diameter / each
+    moves = sensitivity * spec.constraint.diameter
+    if _in_entries(spec) is not None:
+        moves = _event(spec, "choice", 1.0, 1).sensitivity(budget.relation)
+    return math.log(vertices.count) * moves / each
 
 
 def noise_error(spec: ProblemSpec, scale: float, count: float) -> float:
@@ -181,7 +188,36 @@ def _event(spec: ProblemSpec, oracle: str, scale: float, steps: int) -> Exponent
     if oracle == "noise":
         return Gaussian(scale, spec.lipschitz, steps, gap=spec.gradient_gap)
     across = spec.constraint.diameter
-    return Exponential(1.0 / scale, spec.lipschitz * across, steps, gap=spec.gradient_gap * across)
+    one, two = spec.lipschitz * across, spec.gradient_gap * across
+    entries = _in_entries(spec)
+    if entries is not None:
+        one, two = min(one, entries.slope), min(two, 2.0 * entries.slope)
+    return Exponential(1.0 / scale, one, steps, gap=two)
+
+
+class Entries(NamedTuple):
+    """What follows from |x|_inf <= b on a set of radius r in the L1 norm.
+
+    ``slope`` bounds <v - v', gradient of one record>, ``bend`` the curvature along v - v'.
+    """
+
+    slope: float
+    bend: float
+
+
+def _in_entries(spec: ProblemSpec) -> Entries | None:
+    """2 r sup |l'| b and (2 r b)^2 sup l'', where a bound on entries is declared, else None.
+
+    |v - v'|_1 <= 2 r for points of the L1 ball and of the simplex, and margins are at most r b.
+    """
+    body: Any = getattr(spec.constraint, "body", spec.constraint)
+    known = isinstance(body, L1Ball | Simplex) and isinstance(spec.form, Glm)
+    if spec.entry_bound is None or not known:
+        return None
+    bounds, form = replace(spec.bounds, row=spec.entry_bound, radius=body.size), spec.form
+    assert form is not None
+    across, curved = 2.0 * body.size, form.curvature_bound(bounds)
+    return Entries(across * form.lipschitz(bounds), across**2 * (curved or 0.0))
 
 
 def _scale(spec: ProblemSpec, budget: Budget, oracle: str, steps: int) -> float:
@@ -242,7 +278,10 @@ def _curvature(spec: ProblemSpec) -> float:
         raise Unsupported(without_curvature(spec, reason))
     if not spec.regulariser.smooth:
         raise Unsupported("frank_wolfe needs an objective without kinks: lasso must be 0")
-    return spec.n * (spec.smoothness + spec.ridge) * spec.constraint.diameter**2
+    entries, square = _in_entries(spec), spec.constraint.diameter**2
+    if entries is None:
+        return spec.n * (spec.smoothness + spec.ridge) * square
+    return spec.n * (min(spec.smoothness * square, entries.bend) + spec.ridge * square)
 
 
 def _check_steps(value: object) -> None:

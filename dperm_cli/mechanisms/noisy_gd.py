@@ -12,6 +12,7 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
 from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._reduced import Turned, few_rows
 from dperm_cli.mechanisms._schedule import Facts, Pace
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
@@ -19,6 +20,7 @@ from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.constraints.l2_ball import L2Ball
 from dperm_cli.problem.problem import ProblemSpec
 
 AVERAGING = ("auto", "last", "uniform", "suffix")
@@ -118,6 +120,8 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     ``uniform`` and ``suffix`` are means of the points whose gradients were taken, all and those
     of the last half; ``adaptive`` is the schedule's own choice, ``last`` with a constant step.
     Gradients are asked for at points of the set only: there, and not beyond, L bounds them.
+    Where the rows span little of the space, all this happens in coordinates of that span, with the
+    same law of each output (``_reduced``).
     """
     spec, event = view.spec, plan.events[0]
     assert isinstance(event, Gaussian)
@@ -127,13 +131,19 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
         scale=plan.noise_scale,
         sensitivity=event.sensitivity(plan.guarantee.relation),
     )
-    project, momentum = spec.constraint.project, plan.settings["momentum"]
-    penalty = spec.penalty
-    theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
+    few = gate.compiled and few_rows(spec, plan, spec.n, extra=plan.steps)
+    turned = Turned(view, noise, plan.steps) if few else None
+    records, noise, body = (
+        (turned, turned, L2Ball(spec.constraint.radius, turned.dim))
+        if turned
+        else (view, noise, spec.constraint)
+    )
+    project, momentum, penalty = body.project, plan.settings["momentum"], spec.penalty
+    theta = np.tile(body.centre(), (gate.trials, 1))
     query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
     pace = _pace(view, plan, theta)
     for step in range(plan.steps):
-        noisy = noise.add(view.gradient_sum(query), step)
+        noisy = noise.add(records.gradient_sum(query), step)
         # the regulariser depends on no record: it is added to what was released
         noisy = noisy + penalty.subgradient(query)
         sums["uniform"] += query
@@ -148,12 +158,13 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
             pace.saw(theta)
         progress.report("noisy_gd", step + 1, plan.steps)
     half = plan.steps - plan.steps // 2
-    return {
+    found = {
         "adaptive": pace.output if pace else theta,
         "last": theta,
         "uniform": sums["uniform"] / plan.steps,
         "suffix": sums["suffix"] / half,
     }
+    return {name: turned.out(point) for name, point in found.items()} if turned else found
 
 
 def theory_step(spec: ProblemSpec, scale: float, steps: int) -> float:

@@ -11,9 +11,10 @@ import numpy as np
 
 from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.loops import sgd
+from dperm_cli.loops import reduced, sgd
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
 from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._reduced import few_rows
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.accountant import account
@@ -100,7 +101,11 @@ class NoisySgd:
         return (event,)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
-        """Run the loop, all trials at once; compiled unless a tape listens at the gate."""
+        """Run the loop, all trials at once; compiled unless a tape listens at the gate.
+
+        Where public facts say that the rows span little of the space (``_reduced.few_rows``), in
+        coordinates of that span: the same law from fewer random numbers.
+        """
         event = plan.events[0]
         assert isinstance(event, SampledGaussian)
         noise = gate.gaussian(
@@ -115,7 +120,10 @@ class NoisySgd:
             sampling=event.sampling,
             count=plan.steps,
         )
-        loop = _compiled if gate.compiled and view.spec.compiled else _plain
+        loop = _plain
+        if gate.compiled and view.spec.compiled:
+            last = plan.settings["output"] == "last"
+            loop = _few_rows if last and few_rows(view.spec, plan, plan.steps) else _compiled
         return Release(loop(view, plan, noise, choice))
 
     def adversary(self, budget: Budget) -> Adversary:
@@ -198,6 +206,28 @@ def _compiled(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceS
         average=OUTPUTS.index(plan.settings["output"]),
         ridge=view.spec.ridge,
         lasso=view.spec.lasso,
+        progress=lambda done, total: progress.report("noisy_sgd", done, total),
+    )
+
+
+def _few_rows(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStream):
+    """All trials in the coordinates of the rows: the law of the other loops, other numbers."""
+    return reduced.run(
+        reduced.frame(view.x),
+        view.y,
+        noise.keys,
+        choice.keys,
+        **_rule(view, plan),
+        loss_code=view.loss.code,
+        loss_width=view.loss.width,
+        set_code=view.spec.constraint.code,
+        size=view.spec.constraint.size,
+        noise_scale=plan.noise_scale,
+        steps=plan.steps,
+        population=choice.population,
+        batch=choice.batch,
+        poisson=choice.sampling == "poisson",
+        ridge=view.spec.ridge,
         progress=lambda done, total: progress.report("noisy_sgd", done, total),
     )
 

@@ -9,6 +9,8 @@ from scipy import sparse
 
 from dperm_cli.problem._cones import Program
 
+_MOST_ATOMS = 500_000  # numbers in all atoms of a hull that are written out
+
 
 def describe(program: Program, constraint: Any, theta: np.ndarray) -> None:
     """Add the rows for v[theta] in the set; KeyError for a set without such a form."""
@@ -20,6 +22,8 @@ def known(constraint: Any) -> bool:
     kind = _kind(constraint)
     if _FORMS.get(kind) is _of_body:
         return known(constraint.body)
+    if _FORMS.get(kind) is _atomic:
+        return constraint.atoms.count * constraint.p <= _MOST_ATOMS
     return kind in _FORMS and (kind not in _COMPOSED or known(constraint.inner))
 
 
@@ -70,6 +74,16 @@ def _quadric(program: Program, constraint: Any, theta: np.ndarray) -> None:
 def _hull(program: Program, constraint: Any, theta: np.ndarray) -> None:
     """theta = V^T w with w >= 0, sum w = 1."""
     points = constraint.points
+    weights = program.variables(len(points))
+    _equal(program, theta, points.T, weights)
+    program.add("nonnegative", [(sparse.eye_array(weights.size), weights)], 0.0 * weights)
+    program.add("zero", [(_ones(weights.size), weights)], -1.0)
+
+
+def _atomic(program: Program, constraint: Any, theta: np.ndarray) -> None:
+    """theta = V^T w with w >= 0, sum w = 1, over all atoms and their mirror images."""
+    atoms = constraint.atoms
+    points = atoms.take(np.arange((2 if atoms.signed else 1) * atoms.count))
     weights = program.variables(len(points))
     _equal(program, theta, points.T, weights)
     program.add("nonnegative", [(sparse.eye_array(weights.size), weights)], 0.0 * weights)
@@ -144,6 +158,7 @@ _FORMS: dict[str, Any] = {
     "localised": _localised,
     "Quadric": _quadric,
     "Hull": _hull,
+    "Atomic": _atomic,
     "HalfSpaces": _half_spaces,
     "LinearImage": _linear_image,
 }

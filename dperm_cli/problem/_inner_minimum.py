@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.problem import _conic
+from dperm_cli.problem import _conic, _duals
 from dperm_cli.problem.problem import Problem
 
 _ZERO = 1e-7  # what is taken for 0 in a coordinate, as a share of the set's radius
@@ -51,7 +51,16 @@ def _smooth_bound(problem: Problem, g: np.ndarray, theta: np.ndarray) -> float:
     weight = problem.penalty.ridge
     if weight == 0:
         return -support(problem.constraint, -g, theta)
-    v = problem.constraint.project(-g / weight)
+    own = getattr(problem.constraint, "by_gap", False)  # projections are dear there
+    points = [theta] if own else []
+    if not own or not _duals.has_curvature(problem.loss):
+        points.append(problem.constraint.project(-g / weight))
+    return max(_at_point(problem, g, v) for v in points)
+
+
+def _at_point(problem: Problem, g: np.ndarray, v: np.ndarray) -> float:
+    """The bound that v gives: any v does, and one near the minimiser a good one."""
+    weight = problem.penalty.ridge
     return -0.5 * weight * float(v @ v) - support(problem.constraint, -(g + weight * v), v)
 
 

@@ -30,6 +30,10 @@ class Data:
         mechanism's guarantee covers such a step.
     minimiser : the population minimiser of a synthetic set [p], or None.
     classes : number of classes of a multiclass task.
+    phi, phi_row_bound : the public matrix [m, d] that the records came projected by, the rows being
+        Phi^T x~, and the bound on |x~|; or None.
+    entry_bound : the declared bound on the entries of a row, |x|_inf, where one was made (rows
+        bounded in that norm); whoever changes ``x`` has to see to it as to ``row_bound``.
     """
 
     name: str
@@ -45,6 +49,9 @@ class Data:
     data_dependent: bool = False
     minimiser: np.ndarray | None = field(default=None, repr=False)
     classes: int = 2
+    entry_bound: float | None = None
+    phi: np.ndarray | None = field(default=None, repr=False)
+    phi_row_bound: float | None = None
 
     @property
     def n(self) -> int:

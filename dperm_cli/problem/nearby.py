@@ -52,6 +52,8 @@ def reachable(spec: ProblemSpec, modulus: float) -> float:
         return max(_NEAREST * diameter, rounding)
     if not _gap_only(spec):
         return rounding + math.sqrt(_LEAST_ETA * slopes * diameter / modulus)
+    if getattr(spec.constraint, "by_gap", False):  # an active-set method leaves next to no gap
+        return math.sqrt(2.0 * _LEAST_ETA * slopes * diameter / modulus)
     return math.sqrt(2.0 * _LEAST_GAP * slopes * diameter / modulus)
 
 
@@ -83,7 +85,8 @@ def _closed(spec: ProblemSpec) -> bool:
 
 def _gap_only(spec: ProblemSpec) -> bool:
     """Whether steps of first order would not get nearer than a certified gap."""
-    return not _closed(spec) and (spec.lasso > 0 or spec.constraint.name == "intersection")
+    iterative = spec.constraint.name == "intersection" or getattr(spec.constraint, "by_gap", False)
+    return not _closed(spec) and (spec.lasso > 0 or iterative)
 
 
 def _by_gap(

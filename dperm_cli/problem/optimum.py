@@ -17,7 +17,14 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dperm_cli.core.errors import StorageError
-from dperm_cli.problem import _conic, _duals, _first_order, _inner_minimum, _interior_point
+from dperm_cli.problem import (
+    _atom_steps,
+    _conic,
+    _duals,
+    _first_order,
+    _inner_minimum,
+    _interior_point,
+)
 from dperm_cli.problem.problem import Problem
 
 _EPS = float(np.finfo(float).eps)
@@ -192,7 +199,9 @@ class _Best:
         value = float(self._problem.objective(theta))
         if value < self._value:
             self.theta, self._value = theta, value
-        lower = certificate(self._problem, self.theta, dual)
+        # where the bound is built on the point itself, on the one that the dual belongs to
+        own = getattr(self._problem.constraint, "by_gap", False)
+        lower = certificate(self._problem, theta if own else self.theta, dual)
         if lower > self._lower:
             self._lower, self._dual = lower, dual
             self._floor = negligible(self._problem, self.theta, dual)
@@ -253,7 +262,23 @@ def _methods(problem: Problem) -> list[tuple[str, Method]]:
         found.insert(0, ("conic", _conic.iterate))
     if _interior_point.applies(problem):
         found.insert(0, ("interior_point", lambda problem, *_: _interior_point.iterate(problem)))
+    if _atom_steps.applies(problem):
+        found.insert(0, ("atoms", _atom_steps.iterate))
+    if _at_a_vertex(problem):
+        found.insert(0, ("vertex", _vertex))
     return found
+
+
+def _at_a_vertex(problem: Problem) -> bool:
+    """Whether the objective is linear and the set has few vertices next to which to look."""
+    plain = problem.loss.name == "linear" and problem.ridge == problem.lasso == 0.0
+    return plain and problem.constraint.name in ("l1_ball", "simplex")
+
+
+def _vertex(problem: Problem, start: np.ndarray, seconds: float) -> Candidates:
+    """The vertex of a linear objective: its gap is rounding."""
+    theta = problem.constraint.lmo(problem.gradient(start))
+    yield theta, _duals.at(problem, theta)
 
 
 def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> Optimum | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -120,7 +120,9 @@ class ProblemSpec:
     ``lipschitz_total`` counts the regulariser too. ``curvature_bound`` bounds the largest
     eigenvalue of the summed Hessian of the data part (n * smoothness), or is None. ``penalty`` is
     the regulariser of the sum. ``compiled`` says whether loss and set both have compiled twins.
-    ``form`` is the loss as a formula, for its other constants.
+    ``form`` is the loss as a formula, for its other constants. ``entry_bound`` bounds |x|_inf where
+    the rows were bounded in that norm; None says that nothing better than ``row_bound`` is known.
+    ``phi`` and ``phi_row_bound`` are those of records that came projected (``Data``).
     """
 
     n: int
@@ -138,6 +140,9 @@ class ProblemSpec:
     bounds: Bounds
     compiled: bool = True
     form: Loss | None = field(default=None, repr=False)
+    entry_bound: float | None = None
+    phi: np.ndarray | None = field(default=None, repr=False, compare=False)
+    phi_row_bound: float | None = None
 
     @property
     def oscillation(self) -> float:
@@ -238,7 +243,11 @@ class Problem:
             columns=data.p,
             classes=data.classes,
         )
-        return make_spec(data.n, self.loss, self.constraint, self.regulariser, data.task, bounds)
+        spec = make_spec(data.n, self.loss, self.constraint, self.regulariser, data.task, bounds)
+        more = {"entry_bound": data.entry_bound, "phi": data.phi}
+        more["phi_row_bound"] = data.phi_row_bound
+        told = {name: value for name, value in more.items() if value is not None}
+        return replace(spec, **told) if told else spec
 
     def fingerprint(self) -> str:
         """Hex digest of everything the optimum depends on."""

@@ -211,6 +211,20 @@ def row_rule():
         assert np.all(norms <= 1.0)
 
 
+def clip():
+    """Rows that Phi makes twice too long move the sum by no more than was declared."""
+    from dperm_cli.audit.replay import replay as one
+    from dperm_cli.core import registry
+    from dperm_cli.privacy.budget import Budget
+
+    for relation in BOTH:
+        budget = Budget(1.0, 1e-5, relation)
+        adversary = registry.load("mechanism", "projected")().adversary(budget)
+        plan = adversary.mechanism.plan(adversary.first.spec(), budget)
+        found = one(adversary.mechanism, plan, adversary.first, adversary.second)
+        assert found.private, found.faults
+
+
 CHECKS = {
     "attack noisy_gd": lambda: attack("noisy_gd"),
     "attack noisy_sgd": lambda: attack("noisy_sgd"),
@@ -221,6 +235,7 @@ CHECKS = {
     "replay exponential": lambda: replay("exponential"),
     "objective loss": objective_loss,
     "certificates": certificates,
+    "clip": clip,
     "exact loss": exact_loss,
     "public facts": public_facts,
     "population": population,

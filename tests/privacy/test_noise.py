@@ -245,6 +245,7 @@ GENERATORS = {
     "core/rng.py",  # makes them
     "problem/datasets",  # synthetic records, splits of a data set
     "problem/constraints",  # Gaussian widths, an image's default matrix
+    "problem/transforms",  # public random matrices
     "problem/_first_order.py",  # start of a power iteration
     "runner/describe.py",  # Gaussian widths
     "runner/audit.py",  # a fresh seed for an audit

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linprog
 from scipy.special import gammainc, gammaincc, ndtr, ndtri
 from scipy.stats import binom
 
+from dperm_cli.bounds.kj16_lemmas import pure_risk
 from dperm_cli.privacy import _gdp, calibrate
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.events import SampledGaussian
@@ -299,6 +300,32 @@ def test_kj16_thm_311_delta():
     assert proof(1e-300) > 2 * printed > 10 * proof(1e-6)
     for delta in (1e-3, 1e-6, 1e-12, 1e-300):
         assert proof(delta) <= math.log(n) ** 3 * math.log(1 / delta) ** 2
+
+
+def test_kj16_thm_311_scale():
+    """w^{2/3} |C| on C / 1000 against a thousandth of what it is on C; (w/R)^{2/3} R scales."""
+    n, width, radius, scale = 10**6, 4.0, 1.0, 1e-3
+
+    def printed(s: float) -> float:
+        return (s * width) ** (2 / 3) * (s * radius) / n ** (1 / 3)
+
+    def right(s: float) -> float:
+        return pure_risk(n, 1.0, s * width, s * radius, 1.0) / n / math.log(n) ** 2
+
+    assert printed(scale) == pytest.approx(0.01 * scale * printed(1.0))
+    assert right(scale) == pytest.approx(scale * right(1.0))
+    assert right(1.0) == pytest.approx(min(2.0 / math.log(n) ** 2, printed(1.0)))
+
+
+def test_kj16_gauge_origin():
+    """The least sum of theta >= 0 with the barycentre's image: no point of the simplex."""
+    rng, least = np.random.default_rng(0), []
+    for _ in range(200):
+        phi = rng.standard_normal((3, 9))
+        found = linprog(np.ones(9), A_eq=phi, b_eq=phi @ np.full(9, 1 / 9), bounds=(0, None))
+        least.append(found.fun)
+    assert np.median(least) == pytest.approx(0.34, abs=0.005)
+    assert max(least) < 1.0 - 1e-6
 
 
 def test_kj16_curvature_exponent():

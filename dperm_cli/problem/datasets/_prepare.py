@@ -121,6 +121,7 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
         name, task, x, y, x_test, y_test,
         row_bound=bound * (math.sqrt(x.shape[1]) if options.order == math.inf else 1.0),
         classes=raw.classes,
+        entry_bound=bound if options.order == math.inf else None,
         preprocessing=(*raw.notes, *steps),
         data_dependent=options.scaling in _columns.FITTED,
     )  # fmt: skip

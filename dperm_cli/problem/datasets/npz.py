@@ -10,6 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.datasets import _compressed
 from dperm_cli.problem.datasets._archives import TooLarge
 from dperm_cli.problem.datasets._files import FileOptions
 
@@ -19,12 +21,15 @@ class Npz(FileOptions):
     """One array of rows [n, p] and one of labels or targets [n]; nothing is ever unpickled.
 
     x, y : the names of the two arrays; task=location reads x alone.
+    phi : a public .npz (array ``phi``) or .csv file with the matrix [m, d] that the rows, of m
+        columns, have been projected by: parameters are then those of R^d.
     """
 
     name: ClassVar[str] = "npz"
 
     x: str = "x"
     y: str = "y"
+    phi: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -32,6 +37,12 @@ class Npz(FileOptions):
             value = getattr(self, name)
             if not isinstance(value, str) or not value:
                 raise InputError(f"dataset.{name}", value, "must be the name of an array")
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        """Read, scale and bound the records; with ``phi`` they become rows of R^d."""
+        phi = None if self.phi is None else _compressed.matrix(self.phi)
+        data = super().load(data_dir)
+        return data if phi is None else _compressed.backwards(data, phi)
 
     def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
         if not zipfile.is_zipfile(path):

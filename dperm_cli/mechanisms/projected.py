@@ -1,0 +1,102 @@
+"""PROJERM: any mechanism on projected records, and its result lifted back [KJ16, Mechanism 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms import _compression, _inner
+from dperm_cli.mechanisms._adversary import Adversary
+from dperm_cli.mechanisms._compression import CLIP, Compressed
+from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.problem.transforms import random_projection
+
+_D = 16  # dimensions of the adversary's records: |Phi| = 4
+
+
+@dataclass(frozen=True)
+class Projected:
+    """v = the inner mechanism on (Phi x_i, y_i) over Phi C; theta in C of least gauge, Phi theta =
+    v.
+
+    Algorithm: [KJ16, Mechanism 1], Phi (m x d) a public random matrix of kind ``phi``, the same for
+    all trials, and every projected row shortened to ``clip`` times the rows' bound. Guarantee,
+    events and relations: the inner mechanism's for rows of that bound over Phi C; Phi does not
+    follow the records, projecting and shortening take each record by itself, and lifting is
+    post-processing, so that it holds for every Phi; trust: central. ``noise_scale`` is the inner
+    mechanism's, in its unit in R^m. Shapes: theta [trials, d]. Cost: one pass over the records, m d
+    numbers for Phi and n m for the projected rows, the inner mechanism in R^m, and a linear program
+    a trial. Unsupported: losses that are not of the margin <x, theta>, lasso > 0, an m above d, a
+    Phi too large to store, and whatever the inner mechanism does not support on Phi C.
+
+    ``m=balanced`` minimises the two risk terms with unit constants from n, epsilon, delta and the
+    Gaussian width of C; ``m=paper`` is Theorem 3.11's; at m = d nothing is projected. A ridge is
+    (ridge / 2) |Phi theta|^2 in R^m. ``info`` holds the largest |Phi theta - v| and gauge.
+    """
+
+    inner: Any = "objective_perturbation"
+    m: Any = "balanced"
+    phi: str = "gaussian"
+    phi_seed: int = 0
+    clip: float = CLIP
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    requires: ClassVar[tuple[str, ...]] = ("margin",)
+    secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _inner.settle(self)
+        _compression.check_fields(self)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether the user asked the inner mechanism for a release without a guarantee."""
+        return bool(getattr(self.inner, "unprotected", False))
+
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Compressed:
+        """m, Phi and the inner mechanism's plan in R^m, from public facts alone."""
+        _compression.check_problem(spec)
+        made = _compression.space(self, spec, _compression.chosen_m(self.m, spec, budget))
+        near = _compression.facts(spec, made.constraint, made.row_bound)
+        found = self.inner.plan(near, budget)
+        named = _compression.settings(self, spec, made, _inner.settings(self.inner, found))
+        return Compressed(
+            found.events, found.guarantee, found.noise_scale, found.steps, named, found, made
+        )
+
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+        """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
+        if isinstance(self.m, str):
+            raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
+        _compression.check_problem(spec)
+        m = _compression.chosen_m(self.m, spec, Budget(1.0, 0.0))
+        made = _compression.space(self, spec, m)
+        near = _compression.facts(spec, made.constraint, made.row_bound)
+        return self.inner.events(near, scale)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """Project and clip, the inner mechanism's release in R^m, and its points lifted to C."""
+        assert isinstance(plan, Compressed)
+        made = plan.space
+        part = _inner.part(plan, plan.events, plan.noise_scale)
+        v = self.inner.release(_compression.seen(view, made), part, gate).theta
+        found = _compression.lifted(view.spec, made, np.asarray(v))
+        return Release(found.theta, _compression.by_products(found))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """A row along Phi's first right singular vector, which is twice too long when projected.
+
+        Only the clip makes the inner mechanism's pair of it.
+        """
+        phi = random_projection.draw("rademacher", 1, _D, self.phi_seed)
+        row = phi.back(np.ones(1)) / (CLIP * _D**0.5)  # of norm 1/2; Phi makes 2 of it
+        return _compression.adversary(self, budget, row)

@@ -1,0 +1,218 @@
+"""The minimiser of a convex quadratic over a hull of many atoms, as a mixture of few.
+
+An active-set method in the manner of Wolfe's nearest point: the atoms of the present mixture, the
+corral, are affinely independent, and the minimiser over their affine hull is found from a Cholesky
+factor. All atoms are looked at once a round; the best of them form a pool that is worked off before
+the next round. The objective falls at every change of the corral, so that none comes back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+_ROUNDS = 400
+_BATCH = 32
+_SHARE = 0.3  # of the best atom's lead: what enters the pool
+_GAP = 1e-14
+_SMALL = 1e-14  # a weight that is none
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A convex combination: labels [k] of atoms and their weights [k], > 0, of sum 1."""
+
+    labels: np.ndarray
+    weights: np.ndarray
+
+
+def solve(
+    body: Any, hessian: np.ndarray | None, b: np.ndarray, start: Mixture | None = None
+) -> tuple[np.ndarray, Mixture]:
+    """argmin of <v, H v> / 2 - <b, v> over the set ``body`` (an ``Atomic``), H = I for None.
+
+    Returns the point [p] and its mixture. The gap support(-grad) - <-grad, v> is what rounding
+    leaves of it, unless 400 rounds were not enough; whoever needs a bound computes it.
+    """
+    work = _Work(body, hessian, b)
+    work.begin(start)
+    best, best_gap = work.point(), np.inf
+    idle = 0
+    for _ in range(_ROUNDS):
+        v = work.point()
+        gap, enough = work.price(v)
+        if gap < 0.5 * best_gap:
+            idle = 0
+        else:
+            idle += 1
+        if gap < best_gap:
+            best, best_gap, kept = v, gap, work.mixture()
+        if gap <= enough or idle >= 8 or not work.improve():
+            break
+    return best, kept
+
+
+class _Work:
+    """The pool of atoms, the corral among them, and its factor."""
+
+    def __init__(self, body: Any, hessian: np.ndarray | None, b: np.ndarray) -> None:
+        self._body, self._hessian, self._b = body, hessian, b
+        self._labels = np.zeros(0, dtype=np.int64)
+        self._atoms = np.zeros((0, body.p))
+        self._bent = self._atoms  # H a for each atom
+        self._in: list[int] = []  # the corral, as places in the pool
+        self._weights = np.zeros(0)  # of the corral
+        self._factor = np.zeros((0, 0))
+        self._lift = max(float(body.radius) ** 2, 1e-300) * self._scale()
+
+    def begin(self, start: Mixture | None) -> None:
+        if start is not None:
+            self._join(start.labels)
+            kept = self._independent()
+            if kept:
+                weights = start.weights[kept]
+                self._in, self._weights = kept, weights / np.sum(weights)
+                self._refactor()
+                self._descend()
+                return
+        centre = self._body.centre()
+        first = self._body.labels_of(self._body.atoms.scores(-self._slope(centre)))
+        self._join(np.atleast_1d(first))
+        self._in, self._weights = [len(self._labels) - 1], np.ones(1)
+        self._refactor()
+
+    def point(self) -> np.ndarray:
+        return self._weights @ self._atoms[self._in]
+
+    def mixture(self) -> Mixture:
+        order = np.argsort(self._labels[self._in])
+        return Mixture(self._labels[self._in][order], self._weights[order])
+
+    def price(self, v: np.ndarray) -> tuple[float, float]:
+        """Look at all atoms from v: the gap there, and the gap that rounding leaves."""
+        down = -self._slope(v)
+        scores = self._body.atoms.scores(down)
+        lead = (np.abs(scores) if self._body.symmetric else scores) - float(down @ v)
+        gap = float(np.max(lead))
+        ahead = np.flatnonzero(lead >= _SHARE * gap) if gap > 0 else np.zeros(0, dtype=np.int64)
+        if len(ahead) > _BATCH:
+            ahead = ahead[np.argpartition(-lead[ahead], _BATCH)[:_BATCH]]
+        signs = scores[ahead] < 0 if self._body.symmetric else np.zeros(len(ahead), dtype=bool)
+        self._prune()
+        self._join(np.where(signs, ahead + self._body.atoms.count, ahead))
+        size = float(np.linalg.norm(self._b)) + float(np.linalg.norm(down + self._b))
+        radius = self._body.radius
+        return gap, radius * (_GAP * float(np.linalg.norm(down)) + 4e-16 * size)
+
+    def improve(self) -> bool:
+        """Work off the pool; False when no atom of it could enter."""
+        moved = False
+        for _ in range(4 * len(self._labels) + 16):
+            v = self.point()
+            down = -self._slope(v)
+            lead = self._atoms @ down - float(down @ v)
+            lead[self._in] = -np.inf
+            if not len(lead):
+                break
+            best = int(np.argmax(lead))
+            floor = 1e-15 * self._body.radius * float(np.linalg.norm(down))
+            if not lead[best] > floor or not self._enter(best):
+                break
+            self._descend()
+            moved = True
+        return moved
+
+    def _scale(self) -> float:
+        if self._hessian is None:
+            return 1.0
+        return max(float(np.trace(self._hessian)) / len(self._hessian), 1e-300)
+
+    def _slope(self, v: np.ndarray) -> np.ndarray:
+        return (v if self._hessian is None else self._hessian @ v) - self._b
+
+    def _join(self, labels: np.ndarray) -> None:
+        fresh = labels[~np.isin(labels, self._labels)]
+        if not len(fresh):
+            return
+        atoms = self._body.atoms.take(fresh)
+        bent = atoms if self._hessian is None else atoms @ self._hessian
+        self._labels = np.append(self._labels, fresh)
+        self._atoms = np.vstack([self._atoms, atoms])
+        self._bent = self._atoms if self._hessian is None else np.vstack([self._bent, bent])
+
+    def _prune(self) -> None:
+        """Forget the atoms outside the corral."""
+        keep = np.array(self._in, dtype=np.int64)
+        self._labels, self._atoms = self._labels[keep], self._atoms[keep]
+        self._bent = self._atoms if self._hessian is None else self._bent[keep]
+        self._in = list(range(len(keep)))
+
+    def _products(self, place: int) -> np.ndarray:
+        """<a_i, H a_place> + lift over the corral: adding the same to all moves no weight."""
+        return self._atoms[self._in] @ self._bent[place] + self._lift
+
+    def _enter(self, place: int) -> bool:
+        """Put an atom into the corral; False where it depends on those there."""
+        column = self._products(place)
+        own = float(self._atoms[place] @ self._bent[place]) + self._lift
+        row = linalg.solve_triangular(self._factor, column, lower=True, check_finite=False)
+        left = own - float(row @ row)
+        if not left > 1e-14 * own:
+            return False
+        k = len(self._in)
+        grown = np.zeros((k + 1, k + 1))
+        grown[:k, :k], grown[k, :k], grown[k, k] = self._factor, row, np.sqrt(left)
+        self._factor = grown
+        self._in = [*self._in, place]
+        self._weights = np.append(self._weights, 0.0)
+        return True
+
+    def _refactor(self) -> None:
+        matrix = self._atoms[self._in] @ self._bent[self._in].T + self._lift
+        self._factor = np.linalg.cholesky(matrix)
+
+    def _independent(self) -> list[int]:
+        """Places of a largest set of atoms whose factor can be had, in the pool's order."""
+        kept: list[int] = []
+        self._in, self._factor = kept, np.zeros((0, 0))
+        self._weights = np.zeros(0)
+        for place in range(len(self._labels)):
+            if not self._in:
+                self._in, self._weights = [place], np.zeros(1)
+                self._refactor()
+            else:
+                self._enter(place)
+        return list(self._in)
+
+    def _affine(self) -> np.ndarray:
+        """Weights of sum 1, of any sign, of the minimiser over the corral's affine hull."""
+        target = np.stack([self._atoms[self._in] @ self._b, np.ones(len(self._in))], axis=1)
+        solved = linalg.cho_solve((self._factor, True), target, check_finite=False)
+        free, ones = solved[:, 0], solved[:, 1]
+        return free + ones * (1.0 - np.sum(free)) / np.sum(ones)
+
+    def _descend(self) -> None:
+        """Towards the affine minimiser, dropping atoms whose weight comes to 0 on the way."""
+        while True:
+            aim = self._affine()
+            if np.min(aim) > _SMALL:
+                self._weights = aim / np.sum(aim)
+                return
+            falling = aim <= _SMALL
+            drop = self._weights - aim
+            ratio = np.where(
+                falling & (drop > 0), self._weights / np.where(drop > 0, drop, 1.0), 1.0
+            )
+            step = float(np.clip(np.min(ratio[falling]), 0.0, 1.0))
+            moved = self._weights + step * (aim - self._weights)
+            keep = moved > _SMALL
+            if np.all(keep):
+                keep[np.flatnonzero(falling)[np.argmin(ratio[falling])]] = False
+            if not np.any(keep):
+                keep[np.argmax(moved)] = True
+            self._in = [place for place, kept in zip(self._in, keep, strict=True) if kept]
+            self._weights = moved[keep] / np.sum(moved[keep])
+            self._refactor()
