@@ -1,6 +1,6 @@
 """From the error rates of an attack to a lower bound on epsilon.
 
-``Rates`` are confidence bounds. Four arguments turn them into an epsilon (``Argument``):
+``Rates`` are confidence bounds. Five arguments turn them into an epsilon (``Argument``):
 
 ``threshold``: TPR <= e^epsilon FPR + delta, whatever the law.
 ``gaussian``: mu >= z(TPR) - z(FPR) for mu-GDP outputs, and epsilon at delta from mu.
@@ -8,6 +8,8 @@
 must hold at each. The bound is the epsilon of the smallest noise scale that the rates contradict.
 ``interval``: epsilon >= a - a', for outputs on an interval whose densities fall as exp(-a u) and as
 exp(-a' u) from one end to the other; each exponent follows from the chance of one end's part.
+
+``sign``: as ``threshold`` at delta 0, for the sign of a statistic: no runs go into choosing.
 """
 
 from __future__ import annotations
@@ -78,6 +80,8 @@ def argument(kind: str, events: Sequence[Event], claim: float, delta: float, rel
         return Profile(tuple(events), claim, delta, relation)
     if kind == "interval":
         return IntervalOutputs(min(0.5, _END / claim))
+    if kind == "sign":
+        return Signs()
     return GaussianOutputs(delta) if kind == "gaussian" else AnyOutputs(delta)
 
 
@@ -90,6 +94,22 @@ class AnyOutputs:
 
     def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(true - self.delta, 1e-300) / np.maximum(false, 1e-300))
+
+    def epsilon(self, rates: Rates) -> float:
+        return max(0.0, float(self.promise(np.asarray(rates.false), np.asarray(rates.true))))
+
+
+@dataclass(frozen=True)
+class Signs:
+    """epsilon >= ln(TPR / FPR) of one sign: nothing has to be chosen, and delta is 0.
+
+    Positive is the first data set, whose statistic is mostly above 0.
+    """
+
+    attack: tuple[float, bool, bool] = (0.0, True, False)
+
+    def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(true, 1e-300) / np.maximum(false, 1e-300))
 
     def epsilon(self, rates: Rates) -> float:
         return max(0.0, float(self.promise(np.asarray(rates.false), np.asarray(rates.true))))

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.audit import objective_loss
+from dperm_cli.audit import channel_loss, objective_loss
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accountant import account, delta_of
 from dperm_cli.privacy.events import (
+    Channel,
     Event,
     Exponential,
     GammaNorm,
@@ -107,8 +108,11 @@ def plan_loss(
 
     Gaussian events are one of the root of their summed squares, and pure ones add up: both are
     held to the whole ``epsilon``. In a plan of both kinds, or of a pure event at ``delta`` > 0,
-    each event is held to what is accounted for it alone. None where no density is known.
+    each event is held to what is accounted for it alone. Local channels are listed
+    (``channel_loss``). None where no density is known.
     """
+    if any(isinstance(event, Channel) for event in events):
+        return _channels(events, epsilon)
     noisy: list[Any] = [event for event in map(alone, events) if _known(event)]
     noisy = [event for event in noisy if event.sensitivity(relation) > 0.0]
     if len(noisy) > 1 and all(isinstance(event, Gaussian) for event in noisy):
@@ -127,6 +131,19 @@ def plan_loss(
             own = account((event,), delta=0.0 if pure else delta, relation=relation).epsilon
         found.append(noise_loss(event, own, delta, relation))
     return (max(found), min(found)) if found else None
+
+
+def _channels(events: Sequence[Event], epsilon: float) -> tuple[float, float] | None:
+    """Of local channels: what all answers of a user spend, over the claim."""
+    shares = [channel_loss.share(e) for e in events if isinstance(e, Channel)]
+    if len(shares) < len(events) or any(share is None for share in shares):
+        return None
+    spent = math.fsum(
+        share * event.epsilon * event.messages
+        for share, event in zip(shares, events, strict=True)
+        if share is not None and isinstance(event, Channel)
+    )
+    return spent / epsilon, spent / epsilon
 
 
 def _known(event: Event) -> bool:

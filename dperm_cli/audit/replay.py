@@ -5,9 +5,12 @@ again on a neighbouring data set, receiving the same noisy values and the same b
 call must come in the same order with the same shapes, scales and sensitivities, and no value
 may differ by more than the declared sensitivity, and the outputs must be equal. Every stream must
 be an event of the plan. No value passes with a sampler's draw: there the potentials of the two runs
-are compared (``_laws``). The audit runs the plain loops: that a mechanism's compiled loops give the
-same bytes is a test of the contract suite, and that a claim holds for data sets that were not
-tried is the business of the proof pages.
+are compared (``_laws``). Of a local channel the move is the largest log ratio that any answers of
+one user could have, over what they claim together.
+
+The audit runs the plain loops: that a mechanism's compiled loops give the same bytes is a test of
+the contract suite, and that a claim holds for data sets that were not tried is the business of the
+proof pages.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ from scipy import sparse
 
 from dperm_cli.audit._laws import Watched, moved
 from dperm_cli.core.rng import seed_sequence
+from dperm_cli.mechanisms._local_view import view_of
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
 from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.channels import by_epsilon
 from dperm_cli.privacy.events import Exponential
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.data import Data
@@ -68,6 +73,11 @@ class Recorder:
         )
         return drawn
 
+    def channel(self, user, value, event, bound, drawn):
+        facts = (user, event, float(bound), value.shape)
+        self.calls.append(Call("channel", facts, np.array(value), np.array(drawn)))
+        return drawn
+
     def _looks(self) -> list[Any]:
         looks = list(self.seen)
         self.seen.clear()
@@ -96,6 +106,7 @@ class Player:
     position: int = 0
     worst: float = 0.0
     moved: float = 0.0
+    told: dict[int, np.ndarray] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
     def noise(self, value, scale, sensitivity, drawn):
@@ -125,6 +136,17 @@ class Player:
         """The moves of all batches of a pass count together."""
         self.moved = 0.0 if new else self.moved
         return self._value("disjoint", 2, value, scale, sensitivity, drawn)
+
+    def channel(self, user, value, event, bound, drawn):
+        """What all answers of a user tell the two records apart by counts together."""
+        call = self._next("channel", (user, event, float(bound), value.shape))
+        if call is None or call.value is None:
+            return drawn
+        channel = by_epsilon(event.shape, event.dim, event.epsilon)
+        distance = channel.distance(call.value / bound, value / bound)
+        told = self.told[user] = self.told.get(user, 0.0) + distance
+        self._judge(float(np.max(told)) / (event.messages * event.epsilon))
+        return call.drawn
 
     def _value(self, kind, norm, value, scale, sensitivity, drawn):
         """``norm`` is that of the sensitivity of this kind of noise."""
@@ -179,11 +201,11 @@ def replay(
     recorder = Recorder()
     seeds = [seed_sequence(seed, "replay", trial) for trial in range(TRIALS)]
     allowed = (plan.events, plan.guarantee.relation)
-    view: CentralView = Watched(first, recorder.seen)
+    view = _watched(mechanism, first, recorder.seen)
     out = mechanism.release(view, plan, Gate(seeds, recorder, allowed))
     exponents = tuple(e.exponent for e in plan.events if isinstance(e, Exponential))
     player = Player(recorder.calls, exponents)
-    view = Watched(second, player.seen)
+    view = _watched(mechanism, second, player.seen)
     again = mechanism.release(view, plan, Gate(seeds, player, allowed))
     faults = list(player.faults)
     if player.position != len(recorder.calls):
@@ -194,6 +216,12 @@ def replay(
     if not faults and repr(dict(out.info)) != repr(dict(again.info)):
         faults.append("the by-products differ although every noisy value was the same")
     return Replay(len(recorder.calls), player.worst, tuple(faults))
+
+
+def _watched(mechanism: Mechanism, problem: Problem, seen: list[Any]) -> Any:
+    """The mechanism's view; what passes channels is seen there."""
+    view = view_of(mechanism, problem)
+    return Watched(problem, seen) if isinstance(view, CentralView) else view
 
 
 def neighbour(problem: Problem, index: int, row: np.ndarray, target: float) -> Problem:

@@ -24,8 +24,8 @@ from dperm_cli.audit._rates import Argument, GaussianOutputs, Rates, argument, l
 from dperm_cli.core import progress
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._adversary import Adversary
+from dperm_cli.mechanisms._local_view import view_of
 from dperm_cli.mechanisms._protocol import Plan
-from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -36,6 +36,7 @@ CONTROL, QUICK_CONTROL = 0.5, 1.0  # epsilon from which half the noise must be n
 FLOOR = (1.0, 30.0)  # epsilons at which a floor is asked for: beyond, the runs are too few
 RUNS = {  # on each side
     "gaussian": 300_000, "profile": 60_000, "threshold": 100_000, "interval": 40_000,
+    "sign": 1_000_000,
 }  # fmt: skip
 QUICK = 4  # --quick makes this many times fewer
 CHUNK = 10_000
@@ -162,9 +163,10 @@ def _scores(
 ) -> np.ndarray:
     """The statistic of ``runs`` independent releases on one data set."""
     allowed = (plan.events, plan.guarantee.relation) if checked else None
-    view, parts = CentralView(problem), []
+    parts = []
     for start in range(0, runs, CHUNK):
         count = min(CHUNK, runs - start)
+        view = view_of(adversary.mechanism, problem)  # users are asked once by each release
         gate = Draws(_child(leaf, start), count, allowed)
         theta = np.asarray(adversary.mechanism.release(view, plan, gate).theta)
         if len(theta) != count:

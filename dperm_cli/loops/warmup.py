@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.loops import box_muller, exact, exponential, gaussian, indices, proximal, sgd, walk
+from dperm_cli.loops import (
+    box_muller,
+    channels,
+    exact,
+    exponential,
+    gaussian,
+    indices,
+    local,
+    proximal,
+    sgd,
+    walk,
+)
 
 
 def warmup() -> float:
@@ -37,4 +48,21 @@ def warmup() -> float:
     records, ball = proximal.packed(x, y), (np.zeros((1, 2)), np.ones(1))
     law = proximal.Law(proximal.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
     proximal.advance(records, law, 0.1, proximal.Chain(theta[0]), 1, np.full(64, 0.5))
+    _local(key)
     return time.perf_counter() - began
+
+
+def _local(key: np.ndarray) -> None:
+    """One step of every map, from dense rows and from CSR ones; one answer of its own."""
+    coding = channels.Coding(
+        channels.L_INF, 1.0, 2.0, 0.5, np.uint64(1 << 62), np.uint64(0), np.uint64(0)
+    )
+    channels.send(coding, np.zeros((1, 2)), channels.keyed(key, 0, 1))
+    device, learner = local.Device(0, 0.0, np.inf), local.Learner(
+        local.EUCLID, 0, 1.0, sgd.CONSTANT, 0.1, 0.0, 0.0, 2.0, False
+    )  # fmt: skip
+    for matrix in (np.eye(2), sparse.csr_array(np.eye(2))):
+        rows = sgd.rows(matrix, np.ones(2))
+        local.run(rows, device, coding, learner, np.zeros((1, 2)), key, users=2, steps=1)
+        local.subgradient(rows, device, coding.shape, 0, np.zeros(2))
+    local.learn(learner, 0, np.zeros(2), np.zeros(2), np.zeros(2))

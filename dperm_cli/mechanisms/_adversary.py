@@ -12,7 +12,7 @@ from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
-KINDS = ("gaussian", "profile", "interval", "threshold")
+KINDS = ("gaussian", "profile", "interval", "sign", "threshold")
 ROOM = 1e9  # radius of a set whose boundary is never met
 
 
@@ -33,7 +33,8 @@ class Adversary:
     kind : how the error rates become a bound on epsilon. ``gaussian``: the outputs are N(0, 1)
         and N(mu, 1) up to scale; ``profile``: some noise of the plan's own events, more or less
         of it, gives these rates; ``interval``: the statistic is in [0, 1], with densities
-        exp(-a u) and exp(-a' u) up to a factor, a > a'; ``threshold``: nothing is known of the law.
+        exp(-a u) and exp(-a' u) up to a factor, a > a'; ``sign``: the sign of the statistic is all
+        that the outputs differ by; ``threshold``: nothing is known of the law.
     floor : the share of the claimed epsilon that the bound must reach, or None.
     """
 

@@ -47,13 +47,14 @@ class Mechanism(Protocol):
     """The contract that ``tests/contract`` holds every mechanism to.
 
     ``guarantees`` lists the kinds it can give, strongest first; ``relations`` the neighbouring
-    relations it is proved for; ``secure`` says whether it can run with noise on a grid (it sees
-    the records through ``view.gradient_sum`` alone). ``plan`` sees public facts only and is the
-    one place that raises ``Unsupported``. ``events`` is what the mechanism does to the data at a
-    noise scale, and what ``plan`` accounts for: the epsilon of a scale follows from it without a
-    plan. ``release`` touches records through the view and randomness through the gate, and draws
-    ``gate.trials`` independent outputs. ``adversary`` is the pair of data sets and the statistic
-    by which ``dperm audit`` attacks it under a budget.
+    relations it is proved for; ``secure`` says whether it can run with noise on a grid (it sees the
+    records through ``view.gradient_sum`` alone). ``plan`` sees public facts only and is the one
+    place that raises ``Unsupported``. ``events`` is what the mechanism does to the data at a noise
+    scale, and what ``plan`` accounts for: the epsilon of a scale follows from it without a plan.
+    ``release`` touches records through the view and randomness through the gate, and draws
+    ``gate.trials`` independent outputs. One with ``trust = "local"`` gets a ``LocalView``, through
+    which users' devices answer and nothing else is seen. ``adversary`` is the pair of data sets and
+    the statistic by which ``dperm audit`` attacks it under a budget.
     """
 
     guarantees: ClassVar[tuple[str, ...]]

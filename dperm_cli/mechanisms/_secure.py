@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
+from dperm_cli.privacy.events import Channel
 from dperm_cli.privacy.secure import Grid, grid_for, noisy, on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
 
@@ -29,3 +30,17 @@ def secured(mechanism: Mechanism, plan: Plan, spec: ProblemSpec, loss: Loss) -> 
     events = tuple(on_grid(event, spec.p, grid, relation) for event in before)
     scales = {old.scale: new.scale for old, new in zip(before, events, strict=True)}
     return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid
+
+
+def secured_channels(plan: Plan) -> Plan:
+    """The plan of a release by local channels, as it is: their answers are discrete already.
+
+    ``Unsupported`` where some are a continuum.
+    """
+    for event in plan.events:
+        if not isinstance(event, Channel) or event.shape in ("", "l_2"):
+            raise Unsupported(
+                "answers of the l_2 channel have no secure form; use mechanism.channel=l_inf or "
+                "l_1, or noise=research"
+            )
+    return plan

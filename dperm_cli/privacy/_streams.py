@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.loops import exponential, gaussian, indices
+from dperm_cli.loops import channels, exponential, gaussian, indices
 from dperm_cli.privacy import _exact
+from dperm_cli.privacy.channels import Channel as Shape
+from dperm_cli.privacy.events import Channel
 
 GAUSSIAN, LAPLACE, GAMMA_NORM = "gaussian", "laplace", "gamma_norm"
 # The tape's method for each kind of noise.
@@ -176,6 +178,71 @@ class BatchStream:
             return drawn
         new, self._new = self._new, False
         return self._tape.disjoint(value, self.scale, self.sensitivity, drawn, new)
+
+
+class ChannelStream:
+    """What users' devices send: see ``Gate.channel``. An answer is keyed by (trial, answer number).
+
+    ``coding`` is what a compiled loop needs to draw for itself.
+    """
+
+    def __init__(
+        self,
+        channel: Shape,
+        event: Channel,
+        bound: float,
+        users: int,
+        trials: int,
+        keys: np.ndarray | None,
+        source: _exact.Source,
+        tape: Any,
+    ) -> None:
+        if not 0.0 < bound < np.inf:
+            raise PrivacyError(f"a bound of {bound} on what a channel hides")
+        self.channel, self.bound, self.users, self.trials = channel, bound, users, trials
+        self.coding = channel.coding(bound)
+        self._event, self._keys, self._source, self._tape = event, keys, source, tape
+        self._asked = np.zeros(users, np.int32)
+        self._sent = 0
+
+    @property
+    def messages(self) -> int:
+        """How often each user answers, at most."""
+        return self._event.messages
+
+    def send(self, user: int, value: np.ndarray) -> np.ndarray:
+        """The answers [trials, dim] of one user's device to its vectors ``value`` [trials, dim].
+
+        PrivacyError where the user has answered as often as was accounted for.
+        """
+        if np.shape(value) != (self.trials, self.channel.dim):
+            shape = (self.trials, self.channel.dim)
+            raise PrivacyError(f"a value of shape {np.shape(value)} at a channel of shape {shape}")
+        if not (0 <= user < self.users and self._asked[user] < self.messages):
+            raise PrivacyError(f"user {user} is asked once more than {self.messages} times")
+        self._asked[user] += 1
+        drawn = channels.send(self.coding, value, self._words())
+        if self._tape is None:
+            return drawn
+        return self._tape.channel(user, value, self._event, self.bound, drawn)
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys [trials, 2], uint64, for a compiled loop that asks every user; used up then."""
+        if self._keys is None:
+            raise PrivacyError("secure noise has no keys; use the plain loop")
+        if self._sent:
+            raise PrivacyError("some users have answered: no loop may ask all of them")
+        self._asked[:] = self.messages
+        self._sent = self.users * self.messages
+        return opened(self._keys, self._tape)
+
+    def _words(self) -> np.ndarray:
+        number, self._sent = self._sent, self._sent + 1
+        count = self.channel.blocks
+        if self._keys is None:
+            return self._source(2 * count * self.trials).reshape(self.trials, 2, count)
+        return channels.keyed(self._keys, number, count)
 
 
 class ChoiceStream:

@@ -14,13 +14,16 @@ class Budget:
     """A privacy level asked for: (epsilon, delta) under one neighbouring relation.
 
     Under ``replace_one`` the number of records n is public; under ``add_remove`` the n that
-    mechanisms see is a public constant that does not follow the data set.
+    mechanisms see is a public constant that does not follow the data set. With ``trust`` local
+    nobody but the user sees a record. ``information`` bounds what a user's messages tell about it,
+    in nats; where it alone is asked for, epsilon is inf.
     """
 
     epsilon: float
     delta: float
     relation: str = "replace_one"
     trust: str = "central"
+    information: float | None = None
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Guarantee:
     """A privacy level delivered, with where it comes from.
 
     ``kind`` is ``pure``, ``approx``, ``local`` or ``none``; ``source`` names the theorem or the
-    accountant; ``certificate`` carries what a sampler proved about its law.
+    accountant; ``certificate`` carries what a sampler proved about its law. ``information``, of
+    local guarantees, bounds in nats what one user's messages tell about the record.
     """
 
     kind: str
@@ -38,10 +42,21 @@ class Guarantee:
     source: str
     trust: str = "central"
     certificate: str | None = None
+    information: float | None = None
 
     def within(self, budget: Budget) -> bool:
-        """True when this guarantee implies the budget; another relation never does."""
-        if self.kind == "none" or self.relation != budget.relation or self.trust != budget.trust:
+        """True when this guarantee implies the budget; another relation never does.
+
+        A local guarantee implies the central one of the same numbers: what is released is made of
+        the messages.
+        """
+        if self.relation != budget.relation or self.kind == "none":
+            return False
+        if self.trust != budget.trust and self.trust != "local":
+            return False
+        if budget.information is not None and (
+            self.information is None or not self.information <= budget.information
+        ):
             return False
         if self.kind == "approx" and not budget.delta > 0:
             return False

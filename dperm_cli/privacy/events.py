@@ -8,6 +8,7 @@ in nats, scales in the unit of what is released.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.objective import PerturbedObjective
 
+SHAPES = ("l_inf", "l_1", "l_2")  # of channels
 SAMPLINGS = ("fixed", "poisson")
 BATCH_NOISES = ("gaussian", "gamma_norm")
 DISTANCES = ("inf", "tv")
@@ -249,15 +251,35 @@ class Channel:
 
     The ratio of the chances of any message is at most e^epsilon whatever the user's record and
     the earlier messages, so k messages cost k epsilon. Each user is charged for his own messages
-    only, however many users there are.
+    only, however many users there are. ``shape`` and ``dim`` name the channel of
+    ``privacy.channels`` that a message passes, where it is one of these.
     """
 
     epsilon: float
     messages: int = 1
+    shape: str = ""
+    dim: int = 0
 
     def __post_init__(self) -> None:
         checks.nonnegative("epsilon", self.epsilon)
         checks.integer("messages", self.messages, low=1)
+        if self.shape or self.dim:
+            checks.choice("shape", self.shape, SHAPES)
+            checks.integer("dim", self.dim, low=1)
+
+    @property
+    def information(self) -> float:
+        """What all messages of a user tell about the record, at most, nats: whatever its law.
+
+        Each message's own, added up: I(X; Z_1, .., Z_k) is the sum of I(X; Z_j | Z_1, .., Z_j-1),
+        and given the earlier messages each is an answer of the channel. Of an unknown channel,
+        epsilon tanh(epsilon / 2), the largest divergence of two laws of that ratio.
+        """
+        if not self.shape:
+            return self.messages * self.epsilon * math.tanh(self.epsilon / 2.0)
+        from dperm_cli.privacy import channels  # numba: not where events alone are read
+
+        return self.messages * channels.by_epsilon(self.shape, self.dim, self.epsilon).information
 
 
 @dataclass(frozen=True)

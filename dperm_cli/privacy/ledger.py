@@ -37,13 +37,17 @@ def recompute(
 ) -> Guarantee:
     """The guarantee that follows from the events alone, at this delta."""
     accounted = account(events, delta=delta, relation=relation)
+    channels = [event for event in events if isinstance(event, Channel)]
+    local = kind == "local" and len(channels) == len(events)
     return Guarantee(
         kind=kind,
         epsilon=accounted.epsilon,
         delta=delta,
         relation=relation,
         source=accounted.accountant,
+        trust="local" if local else "central",
         certificate=certificate,
+        information=math.fsum(event.information for event in channels) if local else None,
     )
 
 
@@ -51,9 +55,10 @@ def require(budget: Budget, *claims: Guarantee) -> None:
     """PrivacyError unless every claim fits the budget."""
     for claim in claims:
         if not claim.within(budget):
+            told = "" if claim.information is None else f", {claim.information:.6g} nats"
             raise PrivacyError(
                 f"refused to release: {claim.source} gives epsilon {claim.epsilon:.6g} at delta "
-                f"{claim.delta:.3g} under {claim.relation}; the budget is {budget}"
+                f"{claim.delta:.3g}{told} under {claim.relation}; the budget is {budget}"
             )
 
 
@@ -148,7 +153,11 @@ def draws(event: Event) -> int:
 
 def _words(event: Event, facts: Mapping[str, Any]) -> str:
     known = _WORDS[facts["event"]]
-    values = {**dataclasses.asdict(event), **facts}
+    values = {**dataclasses.asdict(event), **facts, "told": ""}
+    if isinstance(event, Channel) and event.shape:
+        each = event.information / event.messages
+        told = f" ({event.shape} channel in {event.dim} dimensions, at most {each:.6g} nats)"
+        values["told"] = told
     values = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in values.items()}
     text = f"{facts['count']} x {known}" if facts["count"] != 1 else known
     return text.format(**values)
@@ -183,7 +192,7 @@ _WORDS = {
     "PerturbedObjective": "a minimiser of the objective with a {noise} linear term of scale "
     f"{{scale}} under a regulariser of strength {{strength}}{_MOVES} (L2 norm, gradient at the "
     "released point)",
-    "Channel": "a message from each user's own device, of local epsilon {epsilon}",
+    "Channel": "a message from each user's own device, of local epsilon {epsilon}{told}",
     "SamplerError": "a draw from an approximate sampler, within {amount} ({distance}) of its law",
     "Disclosure": "something computed from the data is shown without protection",
 }

@@ -18,6 +18,7 @@ stream         density of the noise b                   sensitivity in    secure
 ``choice``     batches of record indices                                  no
 ``law``        uniforms for a sampler of exp(-c loss)                     no
 ``disjoint``   Gaussian or Gamma norm, on sums over disjoint batches      no
+``channel``    answers of users' devices (``privacy.channels``)           discrete ones
 =============  =======================================  ================  ==================
 """
 
@@ -38,6 +39,7 @@ from dperm_cli.privacy._streams import (
     GAUSSIAN,
     LAPLACE,
     BatchStream,
+    ChannelStream,
     ChoiceStream,
     Keyed,
     LawStream,
@@ -46,7 +48,9 @@ from dperm_cli.privacy._streams import (
     Steps,
     stream_key,
 )
+from dperm_cli.privacy.channels import by_epsilon
 from dperm_cli.privacy.events import (
+    Channel,
     DisjointBatches,
     Event,
     Exponential,
@@ -60,7 +64,16 @@ from dperm_cli.privacy.events import (
 )
 from dperm_cli.privacy.secure import Grid
 
-__all__ = ["BatchStream", "ChoiceStream", "Gate", "LawStream", "NoiseStream", "Tape", "range_delta"]
+__all__ = [
+    "BatchStream",
+    "ChannelStream",
+    "ChoiceStream",
+    "Gate",
+    "LawStream",
+    "NoiseStream",
+    "Tape",
+    "range_delta",
+]
 
 # The noise that carries out each event.
 _KINDS = {
@@ -104,6 +117,10 @@ class Tape(Protocol):
         self, value: np.ndarray, scale: float, sensitivity: float, drawn: np.ndarray, new: bool
     ) -> np.ndarray: ...
 
+    def channel(
+        self, user: int, value: np.ndarray, event: Channel, bound: float, drawn: np.ndarray
+    ) -> np.ndarray: ...
+
 
 class Gate:
     """Issues the noise of ``trials`` independent releases, one seed each.
@@ -122,6 +139,7 @@ class Gate:
     ) -> None:
         self._seeds = list(seeds)
         self._grid: Grid | None = None
+        self._system = False  # draws channels' answers from the operating system's generator
         self._source: _exact.Source = _exact.system_words
         self.trials = len(self._seeds)
         self._streams = 0
@@ -149,10 +167,27 @@ class Gate:
         gate.trials, gate._grid, gate._source = trials, grid, source
         return gate
 
+    @classmethod
+    def secure_channels(
+        cls,
+        trials: int,
+        plan: tuple[Sequence[Event], str],
+        tape: Tape | None = None,
+        source: _exact.Source = _exact.system_words,
+    ) -> Gate:
+        """A gate for channels alone, whose answers come from the operating system's generator.
+
+        The values that an answer can have do not depend on what it stands for, and its chances are
+        whole numbers of 2^-64: there is nothing to round. ``source`` is for tests.
+        """
+        gate = cls([], tape, plan)
+        gate.trials, gate._system, gate._source = trials, True, source
+        return gate
+
     @property
     def compiled(self) -> bool:
         """Whether compiled loops may draw for themselves (seeded noise without a tape)."""
-        return self.tape is None and self._grid is None
+        return self.tape is None and self._grid is None and not self._system
 
     def gaussian(self, *, dim: int, count: int, scale: float, sensitivity: float) -> NoiseStream:
         """A stream of ``count`` draws from N(0, scale^2 I_dim) per trial.
@@ -196,6 +231,29 @@ class Gate:
         _spend(self._unused, fits, f"{words} at sensitivity {sensitivity:.6g}")
         return BatchStream(
             parts, noise, self._draws(noise), dim, scale, sensitivity, self._steps(1), self.tape
+        )
+
+    def channel(
+        self, *, shape: str, dim: int, epsilon: float, bound: float, users: int, messages: int = 1
+    ) -> ChannelStream:
+        """The answers of ``users`` devices, ``messages`` of each, by a channel of this epsilon.
+
+        ``bound`` is on the norm, in the channel's own, of the vectors that answers stand for:
+        longer ones are shortened. No user answers more often.
+        """
+        event = Channel(epsilon, messages, shape, dim)
+
+        def fits(planned: Event) -> bool:
+            return planned == event
+
+        words = f"{messages} answers of a user by the {shape} channel of epsilon {epsilon:.6g}"
+        _spend(self._unused, fits, f"{words} in {dim} dimensions")
+        channel = by_epsilon(shape, dim, epsilon)
+        if self._system and not channel.discrete:
+            raise PrivacyError(f"answers of the {shape} channel have no secure form")
+        keys = None if self._system else self._keys()
+        return ChannelStream(
+            channel, event, bound, users, self.trials, keys, self._source, self.tape
         )
 
     def choice(self, *, population: int, batch: int, sampling: str, count: int) -> ChoiceStream:
@@ -277,7 +335,7 @@ class Gate:
 
     def _draws(self, kind: str) -> Keyed | OnGrid:
         if self._grid is None:
-            return Keyed(self._keys())
+            return Keyed(self._keys())  # refused by a gate for channels
         if kind == GAMMA_NORM:
             raise PrivacyError("noise of a Gamma norm has no secure form")
         return OnGrid(self.trials, self._grid.step, self._source)
@@ -286,7 +344,7 @@ class Gate:
         return Steps(count, once=self._unused is not None)
 
     def _keys(self) -> np.ndarray:
-        if self._grid is not None:
+        if self._grid is not None or self._system:
             raise PrivacyError("only noise on the grid is secure; this stream is seeded")
         number, self._streams = self._streams, self._streams + 1
         return np.stack([stream_key(seed, number) for seed in self._seeds])

@@ -15,11 +15,13 @@ from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.results.facts import Row, number
 from dperm_cli.results.points import NotComparable, Point, Select, points
 
-KINDS = ("slope", "ratio", "order", "below_bound", "above_bound", "below_floor", "value")
+KINDS = (
+    "slope", "ratio", "order", "below_bound", "above_bound", "below_floor", "value", "collapse",
+)  # fmt: skip
 SENSES = ("equal", "at_most", "at_least")
 STATISTICS = ("median", "mean", "q05", "q95", "min", "max")
 SIZES = ("small", "full")
-TOLERANCE = {"slope": 0.15, "value": 1e-3}
+TOLERANCE = {"slope": 0.15, "value": 1e-3, "collapse": 0.2}
 CONFIDENCE = 0.95
 FEWEST = 4  # places on the axis that a slope is fitted on
 WIDEST = 0.35  # half-width of an interval from which a slope decides nothing
@@ -304,6 +306,30 @@ def _order_bound(claim: Claim, label: str, curve: Sequence[Point]) -> Finding:
     return Finding(label, holds, words)
 
 
+def _collapse(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
+    """Every curve on one line c x^expect, up to the tolerance; c is laid through all points.
+
+    ln c is halfway between the highest and the lowest point: no other line is as near to all.
+    """
+    assert claim.expect is not None
+    curves = points(rows, claim.select())
+    offs = {
+        label: [math.log(p.value) - claim.expect * math.log(p.x) for p in curve if p.value and p.x]
+        for label, curve in curves.items()
+    }
+    every = [off for curve in offs.values() for off in curve]
+    if len(offs) < 2 or not every:
+        return [Finding(label, None, "there are no two curves") for label in offs]
+    middle = (max(every) + min(every)) / 2.0
+    found = []
+    for label, curve in offs.items():
+        low, high = (math.exp(f(curve) - middle) for f in (min, max))
+        holds = max(high, 1.0 / low) <= 1.0 + claim.tolerance
+        words = f"{number(low, 3)} to {number(high, 3)} times {number(math.exp(middle), 3)}"
+        found.append(Finding(label, holds, f"{words} x^{number(claim.expect)}"))
+    return found
+
+
 def _compared(claim: Claim, label: str, value: float, expect: float | None) -> Finding:
     assert expect is not None
     room = claim.tolerance * (abs(expect) or 1.0)
@@ -334,6 +360,7 @@ _JUDGES = {
     "below_bound": _bound,
     "above_bound": _bound,
     "below_floor": _below_floor,
+    "collapse": _collapse,
 }
 
 
@@ -380,6 +407,7 @@ def _check_together(key: str, claim: Claim) -> None:
         "order": ("against",),
         "below_bound": ("bound",),
         "above_bound": ("bound",),
+        "collapse": ("axis", "expect"),
     }
     for name in needs.get(claim.kind, ()):
         if getattr(claim, name) in (None, {}):

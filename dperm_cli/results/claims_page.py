@@ -80,6 +80,7 @@ def expectation(claim: Claim) -> str:
         "below_bound": f"at most {claim.bound}",
         "above_bound": f"at least {claim.bound}",
         "below_floor": "at most the data-free floor",
+        "collapse": f"one line of slope {expect} in {claim.axis}, within {number(claim.tolerance)}",
         "value": f"{words}{expect or 'the values of ' + str(len(claim.values)) + ' places'}",
     }[claim.kind]  # fmt: skip
     return _cell(said) + (" (*expected to fail*)" if claim.expected == "fails" else "")

@@ -151,13 +151,19 @@ def _head(name: str, statistic: str) -> str:
 
 def _lines(panel: Mapping[str, Any], curve: Curve) -> list[list[Any]]:
     slope, half = (curve.fit.slope, curve.fit.half) if curve.fit else (None, None)
-    upper, lower = (dict(curve.lines.get(f"bound_{side}", ())) for side in ("upper", "lower"))
+    upper, lower = (_bounds(curve, side) for side in ("upper", "lower"))
     return [
         ["+".join(panel["part"]), curve.label, panel["x"], p.x, panel["y"], p.value, p.low, p.high,
          p.trials, p.floor, p.saturated, slope, half, upper.get(p.x or 0.0),
          lower.get(p.x or 0.0)]
         for p in curve.points
     ]  # fmt: skip
+
+
+def _bounds(curve: Curve, side: str) -> dict[float, float]:
+    """The explicit bound that the panel draws, on whichever risk, by place."""
+    drawn = curve.lines.get(f"bound_{side}") or curve.lines.get(f"population_bound_{side}", ())
+    return dict(drawn)
 
 
 def _section(title: str, names: Sequence[str], lines: Sequence[Sequence[Any]]) -> Section:

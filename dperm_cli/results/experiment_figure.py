@@ -28,17 +28,21 @@ _LINES: dict[str, dict[str, Any]] = {
     "order_upper": {"linestyle": (0, (6, 1.5, 1, 1.5, 1, 1.5)), "linewidth": 0.8},
     "order_lower": {"linestyle": (0, (1, 2.4)), "linewidth": 1.0},
 }
+_LINES |= {f"population_{kind}": _LINES[kind] for kind in ("bound_upper", "bound_lower")}
 _LINE_WORDS = {
     "floor": "data-free floor",
     "bound_upper": "explicit upper bound",
     "bound_lower": "explicit lower bound",
     "order_upper": "upper bound up to a constant",
     "order_lower": "lower bound up to a constant",
+    "population_bound_upper": "explicit upper bound",
+    "population_bound_lower": "explicit lower bound",
 }
 _WORDS = {
     "excess_risk": "excess risk (sum over records)",
     "excess_risk_per_record": "excess risk (per record)",
     "population_excess_risk": "population excess risk (per record)",
+    "records_told": "n in the channel's unit",
     "epsilon_accounted": "certified epsilon",
     "epsilon": "nominal epsilon",
     "test_metric": "held-out accuracy or R2",

@@ -197,7 +197,7 @@ def _ledger(found: Mapping[str, Any]) -> Made:
             **{name: entry[name] for name in _RELEASE},
             "data": data["name"],
             "fingerprint": data["fingerprint"],
-            "epsilon": asked["epsilon"],
+            "epsilon": asked.get("epsilon"),  # None where information was asked for
             "delta": asked["delta"],
             "kind": accounted["kind"],
             "epsilon_accounted": accounted["epsilon"],

@@ -24,6 +24,16 @@ RELATIONS = {
     "add_remove": "Adding or removing any one training record changes the probability of every "
     "outcome by a factor of at most e^epsilon, up to delta. The n of the formulas is `population`.",
 }
+LOCAL = (
+    "Nobody but its user sees a training record. What a user's own device sends, all answers "
+    "together, has any value with chances that differ by a factor of at most e^epsilon from one "
+    "admissible record to any other. The number of users n is public."
+)
+INFORMATION = (
+    "The guarantee is the local epsilon. What was asked for is a bound of {asked} nats on the "
+    "mutual information between a record and its user's answers: an average over answers, under "
+    "which a single one may tell far more. It is not differential privacy; it is kept as well."
+)
 RESEARCH = (
     "NOT FOR RELEASE: noise=research is seeded and floating-point; whoever knows the seed can take "
     "the noise off again."
@@ -208,14 +218,15 @@ def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
         "settings": _json(row["settings"]),
         "trials": trials,
         "relation": row["relation"],
-        "relation_means": RELATIONS.get(row["relation"], row["relation"]),
-        "asked": {"epsilon": row["epsilon"], "delta": row["delta"], "kind": row["privacy"]},
+        "relation_means": _means(row),
+        "asked": _asked(row),
         "accounted": {
             "epsilon": row["epsilon_accounted"],
             "delta": row["delta_accounted"],
             "kind": row["guarantee"],
             "accountant": row["accountant"],
             "certificate": row["certificate"],
+            **_told(row),
         },
         "events": accountant.events(row),
         "noise": row["noise"],
@@ -224,6 +235,28 @@ def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
         "version": row["version"],
         "not_covered": _not_covered(row),
     }
+
+
+def _means(row: Row) -> Any:
+    return LOCAL if _local(row) else RELATIONS.get(row["relation"], row["relation"])
+
+
+def _local(row: Row) -> bool:
+    return row["guarantee"] == "local"
+
+
+def _asked(row: Row) -> dict[str, Any]:
+    """The level asked for: of local privacy by information, that instead of epsilon."""
+    information = row.get("information")
+    level = {"epsilon": row["epsilon"]} if information is None else {"information": information}
+    return {**level, "delta": row["delta"], "kind": row["privacy"]}
+
+
+def _told(row: Row) -> dict[str, Any]:
+    """What only local guarantees say."""
+    names = ("information", "channel", "channel_multiplier")
+    found = {n: row.get("information_accounted" if n == "information" else n) for n in names}
+    return found if _local(row) else {}
 
 
 def _count_of(row: Row) -> str:
@@ -240,12 +273,31 @@ def _words(row: Row, trials: int) -> str:
     if row["delta_accounted"]:
         level += f" and delta {number(row['delta_accounted'], 3)}"
     asked = f"asked: epsilon {number(row['epsilon'])}, delta {number(row['delta'], 3)}"
+    if _local(row):
+        return f"{_fit(row, times)} {_local_words(row)}"
     kind = {"none": "is NOT private"}.get(row["guarantee"], f"is private with {level}")
+    return f"{_fit(row, times)} Each release {kind} under {row['relation']} ({asked})."
+
+
+def _fit(row: Row, times: str) -> str:
     return (
         f"A point of {row['p']} numbers, the fit of {row['loss']} over {constraint(row)} to the "
-        f"{_count_of(row)} of {row['dataset']}, was released {times} by "
-        f"{row['mechanism']}. Each release {kind} under {row['relation']} ({asked})."
+        f"{_count_of(row)} of {row['dataset']}, was released {times} by {row['mechanism']}."
     )
+
+
+def _local_words(row: Row) -> str:
+    """What the answers of one user promise, and which of it is the guarantee."""
+    nats = row.get("information_accounted")
+    told = "" if nats is None else f", and tell at most {number(nats, 6)} nats about the record"
+    found = (
+        "Each release is made of what users' own devices answered: all answers of a user are "
+        f"locally private with epsilon {number(row['epsilon_accounted'], 6)}{told}"
+    )
+    asked = row.get("information")
+    if asked is None:
+        return f"{found} (asked: epsilon {number(row['epsilon'])})."
+    return f"{found}. {INFORMATION.format(asked=number(asked))}"
 
 
 def _not_covered(row: Row) -> list[str]:

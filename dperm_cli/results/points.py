@@ -59,15 +59,37 @@ class Point:
 
 
 def extended(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
-    """The row with the keys of its configuration (``dataset.signal``) and its parts beside it.
+    """The row with its configuration (``dataset.signal``), its plan's settings (``settings.step``)
+    and its parts beside it.
 
     ``noise_over_nl`` is the noise of one step over n L, the unit of BST14's sums of gradients.
+    ``records_told`` is n in the unit that a local channel leaves of it [DJW12, Cor. 1 and 2]: n I*
+    / (p ln 2p) for the l_inf channel, n / (p M^2) for the l_1 channel.
     """
     found: Any = json.loads(row.get("overrides") or "{}")
-    more = {**_flat("", found), **row, "_parts": tuple(parts), "noise_over_nl": None}
+    plan: Any = json.loads(row.get("settings") or "{}")
+    more = {
+        **_flat("", found),
+        **_flat("settings.", plan),
+        **row,
+        "_parts": tuple(parts),
+        "noise_over_nl": None,
+    }
     if all(row.get(name) for name in ("noise_scale", "n", "lipschitz")):
         more["noise_over_nl"] = row["noise_scale"] / (row["n"] * row["lipschitz"])
+    more["records_told"] = _told(row)
     return more
+
+
+def _told(row: Row) -> float | None:
+    told, multiplier = row.get("information_accounted"), row.get("channel_multiplier")
+    if not row.get("n"):
+        return None
+    if row.get("channel") == "l_inf" and told:
+        return row["n"] * told / (row["p"] * math.log(2.0 * row["p"]))
+    if row.get("channel") == "l_1" and multiplier:
+        return row["n"] / (row["p"] * multiplier**2)
+    return None
 
 
 def points(rows: Sequence[Row], select: Select) -> dict[str, list[Point]]:

@@ -25,6 +25,7 @@ SUMMARY: tuple[Column, ...] = (
     *_kept("preprocessing", "unsafe_scaling", "mechanism", "calibration", "privacy", "relation"),
     *_kept("population", "population_source"),
     *_kept("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),
+    *_kept("information", "information_accounted", "channel", "channel_multiplier"),
     *_kept("accountant", "certificate", "arithmetic", "noise", "noise_scale", "steps", "settings"),
     *_kept("seed"),
     Column("trials", "int", "", "Number of trials that ran: what the medians rest on.", "public"),

@@ -29,6 +29,11 @@ FACTOR = (
     "bound factor: upper over lower bound, so that the mechanism's worst case is within it of the "
     "best\nthat any mechanism with this guarantee can promise for losses as Lipschitz as these."
 )
+LOCAL = "guarantee local: nobody but its user sees a record; epsilon is that of all answers of one."
+INFORMATION = (
+    "information= bounds an average and is no differential privacy; epsilon is the local epsilon "
+    "that it\nimplies, and that one is the guarantee."
+)
 RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
 
@@ -189,6 +194,7 @@ _ALWAYS = (
     _plain("excess_risk_median", "excess", "risk"),
 )
 _WHEN_KNOWN = (
+    ("information_accounted", _plain("information_accounted", "information", "nats")),
     ("bound_upper", _plain("bound_upper", "upper", "bound", 3)),
     ("bound_lower", _plain("bound_lower", "lower", "bound", 3)),
     ("bound_factor", _plain("bound_factor", "bound", "factor", 3)),
@@ -261,6 +267,10 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         notes.append(f"noise=secure: the system's generator, on {', '.join(dict.fromkeys(grids))}.")
     if any(row["unsafe_scaling"] for row in rows):
         notes.append("unsafe scaling: learnt from the data and NOT covered by the guarantee.")
+    if any(row["guarantee"] == "local" for row in rows):
+        notes.append(LOCAL)
+    if any(row.get("information") is not None for row in rows):
+        notes.append(INFORMATION)
     if any(row["guarantee"] == "none" for row in rows):
         notes.append("guarantee none: these rows are NOT private.")
     return notes

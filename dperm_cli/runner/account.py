@@ -12,7 +12,13 @@ from typing import Any
 from dperm_cli.core.errors import EXIT_OK, Unsupported
 from dperm_cli.privacy import calibrate, chains, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import DisjointBatches, Event, Gaussian, SampledGaussian
+from dperm_cli.privacy.events import (
+    Channel,
+    DisjointBatches,
+    Event,
+    Gaussian,
+    SampledGaussian,
+)
 from dperm_cli.privacy.noise import range_delta
 from dperm_cli.results import account_figure, account_table
 from dperm_cli.results.schema import canonical_json
@@ -137,7 +143,7 @@ def _facts(ask: Ask, guarantee: Guarantee, events: Sequence[Event], scale: float
         "accountant": guarantee.source,
         "noise_scale": scale,
         "noise_over_nl": scale / (ask.spec.n * ask.spec.lipschitz) if sums else None,
-        "steps": max(ledger.draws(event) for event in events),
+        "steps": max(_steps(event, ask.spec.n) for event in events),
         "gradients": _gradients(events, ask.spec.n) if sums else None,
         "events": [ledger.describe(event, ask.relation) for event in events],
         "note": _note(events, guarantee, ask.spec.p),
@@ -171,6 +177,11 @@ def _note(events: Sequence[Event], guarantee: Guarantee, p: int) -> str | None:
     return None
 
 
+def _steps(event: Event, n: int) -> int:
+    """How many answers or noisy values there are: of a channel, those of all n users."""
+    return ledger.draws(event) * (n if isinstance(event, Channel) else 1)
+
+
 def _gradients(events: Iterable[Event], n: int) -> int:
     """Gradients of single records that one release takes (the mean, under Poisson sampling)."""
     return sum(
@@ -187,7 +198,7 @@ def _level(ask: Ask) -> tuple[str, float]:
     if kind == "none":
         raise Unsupported(f"{ask.name} has no guarantee, and so nothing to account for")
     delta = cell.delta_of(ask.delta, ask.spec.n)
-    return kind, 0.0 if kind == "pure" else delta
+    return kind, 0.0 if kind in ("pure", "local") else delta
 
 
 def _noise_curve(ask: Ask, scales: Sequence[float]) -> list[dict[str, Any]]:

@@ -72,8 +72,11 @@ class Accounting:
             return f"says epsilon {written:.6g}; its events give {again.epsilon:.6g}"
         if ledger.weakest([row["guarantee"], delivers]) != row["guarantee"]:
             return f"says {row['guarantee']}; its events give no more than {delivers}"
-        budget = Budget(row["epsilon"] * (1.0 + CLOSE), row["delta"], row["relation"])
-        if _claimed(row).within(budget):
+        claimed, budget = _claimed(row), _asked(row)
+        if row["guarantee"] == "local" and not _told(row, again):
+            written, told = row["information_accounted"], again.information
+            return f"says {written} nats of information; its events give {told}"
+        if claimed.within(budget):
             return None
         return f"claims {_claimed(row)}, which is not within its budget {budget}"
 
@@ -103,13 +106,33 @@ def _under(claim: Guarantee, relation: str) -> Guarantee:
     return replace(claim, epsilon=2.0 * claim.epsilon, delta=delta, relation=relation)
 
 
+def _asked(row: Row) -> Budget:
+    """The budget of a row, with room for its digits."""
+    local, room = row["guarantee"] == "local", 1.0 + CLOSE
+    told = row.get("information")
+    return Budget(
+        row["epsilon"] * room, row["delta"], row["relation"], "local" if local else "central",
+        None if told is None else told * room,
+    )  # fmt: skip
+
+
+def _told(row: Row, again: Guarantee) -> bool:
+    """Whether the information of a local claim is that of its events."""
+    written, told = row.get("information_accounted"), again.information
+    if written is None or told is None:
+        return False
+    return abs(written - told) <= CLOSE * told
+
+
 def _claimed(row: Row) -> Guarantee:
-    nothing = row["guarantee"] == "none"
+    nothing, local = row["guarantee"] == "none", row["guarantee"] == "local"
     return Guarantee(
         kind=row["guarantee"],
         epsilon=math.inf if nothing else row["epsilon_accounted"],
         delta=1.0 if nothing else row["delta_accounted"],
         relation=row["relation"],
         source=row["accountant"],
+        trust="local" if local else "central",
         certificate=row["certificate"],
+        information=row.get("information_accounted") if local else None,
     )

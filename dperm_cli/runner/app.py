@@ -80,7 +80,7 @@ def _check_constants(item: schema.Cell, problem: Problem) -> None:
 
     Squares and products of these constants and n have to stay within float64.
     """
-    if not EPSILONS[0] <= item.epsilon <= EPSILONS[1]:
+    if item.information is None and not EPSILONS[0] <= item.epsilon <= EPSILONS[1]:
         allowed = f"must be between {EPSILONS[0]:g} and {EPSILONS[1]:g}"
         raise InputError("epsilon", item.epsilon, allowed)
     low, high = CONSTANTS

@@ -46,7 +46,7 @@ def _audit(arguments: list[str]) -> int:
     format_ = checks.choice("format", options["format"], FORMATS)
     seed, out = _seed(options["seed"]), _folder(options["out"])
     jobs = [
-        (name, Budget(epsilon, delta, relation))
+        (name, _budget(name, epsilon, delta, relation))
         for name in names
         for epsilon in levels
         for relation in RELATIONS
@@ -61,6 +61,13 @@ def _audit(arguments: list[str]) -> int:
     if out is not None:
         _write(out, rows)
     return EXIT_FAILED if any(verdict.faults for verdict in verdicts) else EXIT_OK
+
+
+def _budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:
+    """Local channels have no delta."""
+    if registry.load("mechanism", name).guarantees == ("local",):
+        return Budget(epsilon, 0.0, relation, "local")
+    return Budget(epsilon, delta, relation)
 
 
 def _examine(jobs: list[tuple[str, Budget]], seed: int, quick: bool) -> list[Verdict]:

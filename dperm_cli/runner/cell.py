@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,9 +16,10 @@ from dperm_cli.bounds._bound import Setting
 from dperm_cli.core.errors import DpermError, InputError, PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms import _inner
+from dperm_cli.mechanisms._local_view import view_of
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
-from dperm_cli.mechanisms._secure import secured
-from dperm_cli.mechanisms._views import CentralView, GridView
+from dperm_cli.mechanisms._secure import secured, secured_channels
+from dperm_cli.mechanisms._views import GridView
 from dperm_cli.privacy import ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Approx
@@ -35,7 +37,11 @@ from dperm_cli.runner.code import code_digest
 # What is held of delta for the bounded range, over what it adds: noise moves a little with delta.
 RANGE_ROOM = 1.25
 # What to put inside a combinator for a guarantee of this kind.
-INSTEAD = {"pure": ("output_perturbation", "exponential"), "approx": ("noisy_gd", "noisy_sgd")}
+INSTEAD = {
+    "pure": ("output_perturbation", "exponential"),
+    "approx": ("noisy_gd", "noisy_sgd"),
+    "local": ("local_sgd", "local_mirror_descent"),
+}
 
 
 @dataclass(frozen=True)
@@ -170,7 +176,9 @@ def _budget(prepared: Prepared) -> tuple[Budget, str]:
 def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relation: str) -> str:
     """The kind of guarantee in question; Unsupported when the mechanism has no such."""
     can, kind = mechanism.guarantees, privacy
-    if kind == "auto":
+    if kind == "auto" and can == ("local",):
+        kind = "local"
+    elif kind == "auto":
         kind = "pure" if delta == 0 else ("approx" if "approx" in can else can[0])
     if kind not in can:
         raise Unsupported(_not_given(name, mechanism, kind))
@@ -187,10 +195,12 @@ def _not_given(name: str, mechanism: Any, kind: str) -> str:
         key, inner = f"{key}.inner", inner.inner
     fault, can = _inner.name_of(inner), " or ".join(inner.guarantees)
     if key == "mechanism":
-        pure = "pure" in inner.guarantees and kind == "approx"
         # delta would be unused: better said than done behind the user's back
-        hint = "; a pure guarantee is a stronger one: set privacy=pure" if pure else ""
-        return f"{name} gives {can} guarantees, not {kind}{hint}"
+        pure = "pure" in inner.guarantees and kind == "approx"
+        other = "; a pure guarantee is a stronger one: set privacy=pure" if pure else ""
+        if kind == "local":
+            other = f"; take mechanism={' or '.join(INSTEAD['local'])}"
+        return f"{name} gives {can} guarantees, not {kind}{other}"
     instead = [word for word in INSTEAD[kind] if word != fault]
     return (
         f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} gives {can} "
@@ -201,6 +211,8 @@ def _not_given(name: str, mechanism: Any, kind: str) -> str:
 def budget_of(prepared: Prepared, kind: str) -> Budget:
     """The cell's budget for one kind of guarantee; ``delta=auto`` is 1/n^2."""
     cell, n = prepared.cell, prepared.population
+    if kind == "local":
+        return Budget(cell.epsilon, 0.0, cell.relation, "local", cell.information)
     if kind == "pure":
         return Budget(cell.epsilon, 0.0, cell.relation)
     return Budget(cell.epsilon, delta_of(cell.delta, n), cell.relation)
@@ -217,7 +229,9 @@ def _release(
     cell, problem = prepared.cell, prepared.problem
     spec = prepared.released.spec()
     start = time.perf_counter()
-    if cell.noise == "secure":
+    if cell.noise == "secure" and kind == "local":
+        plan, grid = secured_channels(cell.mechanism.plan(spec, budget)), None
+    elif cell.noise == "secure":
         plan = cell.mechanism.plan(spec, budget)
         plan, grid = secured(cell.mechanism, plan, spec, problem.loss)
     else:
@@ -230,24 +244,38 @@ def _release(
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
     common = common | _planned(plan, guarantee, accountant) | _solved(problem, optimum)
+    if common["epsilon"] is None:
+        common["epsilon"] = guarantee.epsilon  # what the information asked for implies
     if guarantee.kind != "none":  # bounds are about private releases
+        if math.isinf(budget.epsilon):
+            budget = replace(budget, epsilon=guarantee.epsilon)
         common |= bounds.best(_setting(cell, spec, budget, kind, plan))
     common["seconds"] = seconds
-    common["arithmetic"] = "float64" if grid is None else str(grid)
+    common["arithmetic"] = _arithmetic(cell, kind, grid)
     return _trials(cell, problem, optimum, theta, common)
+
+
+def _arithmetic(cell: schema.Cell, kind: str, grid: Grid | None) -> str:
+    """What values and noise are made of."""
+    if grid is not None:
+        return str(grid)
+    return "signs" if cell.noise == "secure" and kind == "local" else "float64"
 
 
 def _opened(
     prepared: Prepared, plan: Plan, budget: Budget, grid: Grid | None
-) -> tuple[CentralView, Plan, Gate]:
+) -> tuple[Any, Plan, Gate]:
     """What a release gets: a view of the records, the plan, and a gate for its noise."""
     cell, allowed = prepared.cell, (plan.events, budget.relation)
     if grid is not None:
         gate = Gate.secure(cell.trials, grid, allowed)
         return GridView(prepared.released, grid), plan, gate
+    view = view_of(cell.mechanism, prepared.released)
+    if cell.noise == "secure":
+        return view, plan, Gate.secure_channels(cell.trials, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
-    return CentralView(prepared.released), _as_made(plan), Gate(seeds, plan=allowed)
+    return view, _as_made(plan), Gate(seeds, plan=allowed)
 
 
 def _as_made(plan: Plan) -> Plan:
@@ -292,7 +320,9 @@ def _trials(
 
 def _evaluated(cell: schema.Cell, problem: Problem, point: np.ndarray) -> dict[str, Any]:
     """What a point is worth on the distribution, and which records it gives back."""
-    known = population.excess_risk(cell.dataset, problem.data, problem.loss.name, point)
+    known = population.excess_risk(
+        cell.dataset, problem.data, problem.loss.name, point, problem.constraint
+    )
     risk, error = (None, None) if known is None else known
     return {
         "population_excess_risk": risk,
@@ -322,7 +352,7 @@ def _setting(
 
 
 def _planned(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:
-    return {
+    return _channelled(plan, guarantee) | {
         "guarantee": guarantee.kind,
         "epsilon_accounted": None if guarantee.kind == "none" else guarantee.epsilon,
         "delta_accounted": None if guarantee.kind == "none" else guarantee.delta,
@@ -332,6 +362,17 @@ def _planned(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any
         "steps": plan.steps,
         "settings": dict(plan.settings),
         "events": [ledger.plain(event) for event in plan.events],
+    }
+
+
+def _channelled(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
+    """What a local guarantee says beside its epsilon."""
+    if guarantee.kind != "local":
+        return {}
+    return {
+        "information_accounted": guarantee.information,
+        "channel": plan.settings.get("channel"),
+        "channel_multiplier": plan.settings.get("multiplier"),
     }
 
 
@@ -374,8 +415,9 @@ def _common(prepared: Prepared) -> dict[str, Any]:
         "calibration": cell.calibration,
         "privacy": cell.privacy,
         "relation": cell.relation,
-        "epsilon": cell.epsilon,
+        "epsilon": cell.epsilon if math.isfinite(cell.epsilon) else None,
         "delta": cell.delta,
+        "information": cell.information,
         "arithmetic": "float64" if cell.noise == "research" else None,
         "noise": cell.noise,
         "seed": cell.seed,

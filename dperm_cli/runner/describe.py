@@ -134,8 +134,8 @@ def _problem_keys(config: dict[str, Any]) -> dict[str, Any]:
 
 def _delta(prepared: cell.Prepared) -> float:
     """What a run has for delta where its guarantee is not pure."""
-    pure = prepared.cell.privacy == "pure"
-    return cell.budget_of(prepared, "pure" if pure else "approx").delta
+    kind = prepared.cell.privacy
+    return cell.budget_of(prepared, kind if kind in ("pure", "local") else "approx").delta
 
 
 def _outlook(name: str, mechanism: Any, prepared: cell.Prepared, epsilon: float) -> dict[str, Any]:

@@ -28,8 +28,11 @@ PANEL_KEYS = (
     "slope", "scale",
 )  # fmt: skip
 SCALES = ("log", "linear")
-LINES = ("floor", "bound_upper", "bound_lower", "order_upper", "order_lower")
-VERBS = ("run", "account")
+LINES = (
+    "floor", "bound_upper", "bound_lower", "order_upper", "order_lower",
+    "population_bound_upper", "population_bound_lower",
+)  # fmt: skip
+VERBS = ("run", "account", "channel")
 
 Settings = dict[str, Any]
 

@@ -19,7 +19,7 @@ from dperm_cli.results import claims, experiment, manifest
 from dperm_cli.results.report import CLAIMS, report
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store, atomic_write
-from dperm_cli.runner import account, app, fresh, plan, schema, verdict_files
+from dperm_cli.runner import account, app, channel_rows, fresh, plan, schema, verdict_files
 from dperm_cli.runner import experiment as experiments
 from dperm_cli.runner.account_request import Ask, question
 from dperm_cli.runner.accounting import Accounting
@@ -105,7 +105,7 @@ def carry_out(asked: Request, arguments: Sequence[str], shown: bool = True) -> D
     Without ``shown`` nobody reads the table now: it is not made again where nothing has changed.
     """
     found = experiments.load(asked.name, asked.size, asked.config_dir)
-    run = _account if found.verb == "account" else _run
+    run = {"account": _account, "channel": _channels}.get(found.verb, _run)
     app.check_folder(asked.out)
     failed, parts = run(found, asked, arguments)
     about = describe(found, parts)
@@ -257,6 +257,28 @@ def _account(found: Experiment, asked: Request, arguments: Sequence[str]) -> tup
             shown.cell(done, f"{ask.name} n={ask.spec.n} {ask.calibration}")
             if asked.force or not store.has(key):
                 store.write(key, [planned(ask, settings)])
+    return 0, parts
+
+
+def _channels(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+    """The same for channels of local privacy: what they tell, and the epsilon they have."""
+    parts: Parts = []
+    rows: dict[str, Settings] = {}
+    for part in found.parts:
+        entry = _entry(part)
+        parts.append(entry)
+        for settings in [] if entry["absent"] else part.cells():
+            facts = ["channel", schema.canonical(dict(settings)), __version__, code_digest()]
+            key = schema.digest(facts)
+            entry["cells"].append(key)
+            rows[key] = settings
+    store = Store(asked.out)
+    _write_manifest(store, found, parts, arguments)
+    with meter(len(rows)) as shown:
+        for done, (key, settings) in enumerate(rows.items()):
+            shown.cell(done, f"channel {settings.get('channel')} {settings.get('p', '')}")
+            if asked.force or not store.has(key):
+                store.write(key, [channel_rows.row(settings)])
     return 0, parts
 
 

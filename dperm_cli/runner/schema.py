@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,27 +14,29 @@ from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.privacy.budget import RELATIONS
 
-PRIVACY_KINDS = ("auto", "pure", "approx")
+PRIVACY_KINDS = ("auto", "pure", "approx", "local")
 CALIBRATIONS = ("tight", "paper")
 FORMATS = ("table", "json")
 NOISES = ("research", "secure")
 TOP_LEVEL = {
-    "epsilon", "delta", "calibration", "ridge", "lasso", "trials", "seed", "noise",
+    "epsilon", "delta", "information", "calibration", "ridge", "lasso", "trials", "seed", "noise",
 }  # fmt: skip
 # Keys of the study as a whole: how it is run and shown, which no record depends on
 STUDY_KEYS = (
     "format", "out", "force", "backend", "workers", "address", "slurm", "on_error",
 )  # fmt: skip
 # Keys that came after the first release, with defaults that leave a cell what it was before
-ADDED = {"lasso": 0.0}
+ADDED = {"lasso": 0.0, "information": None}
+EPSILON = 1.0  # by default
 
 
 @dataclass(frozen=True)
 class Cell:
     """One cell of a study: a problem, a mechanism, a privacy level and how often to run it.
 
-    ``delta`` is None for ``auto``, ``seed`` None under ``noise=secure``. The plug-ins are validated
-    objects, except for the constraint, which needs the dimension and is kept as its configuration.
+    ``delta`` is None for ``auto``, ``seed`` None under ``noise=secure``, ``epsilon`` inf where
+    ``information`` is asked for instead. The plug-ins are validated objects, except for the
+    constraint, which needs the dimension and is kept as its configuration.
     """
 
     dataset: Any
@@ -54,6 +57,7 @@ class Cell:
     seed: int | None
     config: dict[str, Any]
     sampler: Any = None
+    information: float | None = None
 
     def identity(self) -> dict[str, Any]:
         """What the released point depends on, besides the data and the number of trials."""
@@ -79,7 +83,8 @@ def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
         config = {key: value for key, value in config.items() if key != "seed"}
     privacy = _privacy(config["privacy"])
     # numbers before plug-ins: a wrong one is refused before what computes is imported
-    epsilon = checks.positive("epsilon", config["epsilon"])
+    information = _information(config, privacy["name"])
+    epsilon = _epsilon(config["epsilon"], information)
     delta = delta_or_auto(config["delta"], privacy["name"])
     ridge = checks.nonnegative("ridge", config["ridge"])
     lasso = checks.nonnegative("lasso", config["lasso"])
@@ -108,9 +113,32 @@ def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
         seed=seed,
         config=_identity_config(config, loss),
         sampler=sampler,
+        information=information,
     )
     _check_task(cell)
     return cell
+
+
+def _information(config: dict[str, Any], privacy: str) -> float | None:
+    """The nats asked for; they are local privacy's alone."""
+    given = config["information"]
+    if given is None:
+        return None
+    found = checks.positive("information", given)
+    if privacy != "local":
+        raise InputError("information", given, "is a level of privacy=local; elsewhere set epsilon")
+    return found
+
+
+def _epsilon(given: Any, information: float | None) -> float:
+    """The epsilon asked for: none (inf) beside ``information``, from which one follows."""
+    found = checks.positive("epsilon", given)
+    if information is None:
+        return found
+    if found != EPSILON:
+        allowed = "cannot stand beside information=, from which a local epsilon follows"
+        raise InputError("epsilon", given, allowed)
+    return math.inf
 
 
 def _once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
@@ -224,6 +252,8 @@ def delta_or_auto(value: Any, privacy: str) -> float | None:
         checks.number, "delta", value, low=0.0, high=1.0, high_open=True,
         allowed="must be a number in [0, 1)",
     )  # fmt: skip
+    if privacy == "local" and delta:
+        raise InputError("delta", value, "must be 0 or auto under privacy=local")
     if privacy == "pure" and delta:
         raise InputError("delta", value, "must be 0 or auto under privacy=pure")
     if privacy == "approx" and delta == 0:
@@ -245,6 +275,9 @@ def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
         kept["loss"] = {"name": loss.name}
     if not uses_sampler(kept["mechanism"]):
         kept = {key: value for key, value in kept.items() if key != "sampler"}
+    if kept.get("information") is not None:
+        # one level, not two: the default epsilon is not asked for
+        kept = {key: value for key, value in kept.items() if key != "epsilon"}
     # a cell that does not use them keeps its name and its noise
     kept = {k: value for k, value in kept.items() if k not in ADDED or value != ADDED[k]}
     return canonical(kept)

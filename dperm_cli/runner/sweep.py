@@ -51,7 +51,8 @@ def run_cells(
 def label(item: cells.Prepared) -> str:
     """A cell in a few words."""
     c = item.cell
-    return f"{c.mechanism_name} epsilon={c.epsilon:g} {c.calibration} on {item.data.name}"
+    level = f"epsilon={c.epsilon:g}" if c.information is None else f"information={c.information:g}"
+    return f"{c.mechanism_name} {level} {c.calibration} on {item.data.name}"
 
 
 def _run(

@@ -9,7 +9,16 @@ import pytest
 from scipy.stats import binom, norm
 
 from dperm_cli.audit import _rates
-from dperm_cli.audit._rates import AnyOutputs, GaussianOutputs, Profile, Rates, lower, scaled, upper
+from dperm_cli.audit._rates import (
+    AnyOutputs,
+    GaussianOutputs,
+    Profile,
+    Rates,
+    Signs,
+    lower,
+    scaled,
+    upper,
+)
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.events import Exponential, Gaussian, SampledGaussian
@@ -82,3 +91,13 @@ def test_interval_rates_give_the_difference_of_slopes(claim, cut):
 def test_scaled_turns_the_noise_up():
     assert scaled(Gaussian(2.0, 1.0), 1.5).scale == 3.0
     assert scaled(Exponential(2.0, 1.0), 2.0).exponent == 1.0
+
+
+def test_a_private_sign_gives_its_epsilon_with_no_run_spent_on_choosing():
+    """Kept with chance e^eps / (1 + e^eps); a sign that tells nothing gives 0."""
+    for epsilon in (0.1, 1.0, 5.0):
+        kept = math.exp(epsilon) / (1.0 + math.exp(epsilon))
+        assert Signs().epsilon(Rates(1.0 - kept, kept)) == pytest.approx(epsilon)
+    assert Signs().epsilon(Rates(0.6, 0.4)) == 0.0
+    assert Signs().attack == (0.0, True, False)
+    assert isinstance(_rates.argument("sign", (), 1.0, 0.0, "replace_one"), Signs)

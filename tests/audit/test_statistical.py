@@ -15,7 +15,7 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.mechanisms._local_view import view_of
 from dperm_cli.mechanisms.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import RELATIONS, Budget
 
@@ -46,7 +46,7 @@ def test_claims_hold_and_half_the_noise_is_noticed(name, relation):
     # noise that is not the events' does not pass the gate
     gate = Draws(seed_sequence(0, "test"), 100, (plan.events, relation))
     with pytest.raises(PrivacyError):
-        adversary.mechanism.release(CentralView(adversary.first), halved, gate)
+        adversary.mechanism.release(view_of(adversary.mechanism, adversary.first), halved, gate)
 
 
 def test_gaussian_tightness_is_as_predicted():

@@ -20,7 +20,7 @@ from dperm_cli.audit.neighbours import shortened
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.mechanisms._local_view import view_of
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.data import Data
@@ -145,7 +145,8 @@ def test_no_mechanism_refuses_because_of_the_records(name, loss):
         for problem in problems if plan is not None else ():
             assert problem.spec() == spec
             gate = Gate([seed_sequence(0, "test", trial) for trial in range(2)])
-            theta = mechanism_of(name).release(CentralView(problem), plan, gate).theta
+            mechanism = mechanism_of(name)
+            theta = mechanism.release(view_of(mechanism, problem), plan, gate).theta
             assert np.all(np.isfinite(theta))
             assert np.all(problem.constraint.contains(theta))
             # what is printed beside the release must not fail either: a failed cell is an output
@@ -178,7 +179,7 @@ def test_no_release_fails_on_any_records(name, x, y):
     assert problem.spec() == SPEC
     plan = plan_of(name)
     gate = Gate([seed_sequence(0, "test", 0)])
-    theta = mechanism_of(name).release(CentralView(problem), plan, gate).theta
+    theta = mechanism_of(name).release(view_of(mechanism_of(name), problem), plan, gate).theta
     assert np.all(np.isfinite(theta))
     assert np.all(problem.constraint.contains(theta))
 

@@ -225,7 +225,21 @@ def clip():
         assert found.private, found.faults
 
 
+def local_channels():
+    from dperm_cli.audit.channel_loss import share
+    from dperm_cli.privacy.events import Channel
+    from tests.mechanisms import test_local_sgd as tests
+
+    for shape in ("l_inf", "l_1", "l_2"):
+        assert 0.99 <= share(Channel(0.5, 1, shape, 3)) <= 1.0 + 1e-9
+    tests.test_nobody_is_asked_more_often_than_was_accounted_for(1, False)
+    tests.test_epsilon_is_shared_among_answers("l_inf", 7)
+    tests.test_the_gate_wants_the_channel_of_the_plan()
+    tests.test_information_alone_gives_a_channel_and_an_epsilon("l_inf")
+
+
 CHECKS = {
+    "local channels": local_channels,
     "attack noisy_gd": lambda: attack("noisy_gd"),
     "attack noisy_sgd": lambda: attack("noisy_sgd"),
     "replay noisy_gd": lambda: replay("noisy_gd"),

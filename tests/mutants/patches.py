@@ -180,6 +180,28 @@ BROKEN = (
         "an approximate guarantee passes for a pure one", "privacy/budget.py",
         'if self.kind == "approx" and not budget.delta > 0:', "if False:", "budget",
     ),
+    # local channels
+    Patch(
+        "a turned sign is too rare", "privacy/channels/_bit.py",
+        "return (1 << 63) - kept", "return (1 << 63) - int(1.05 * kept)", "local channels",
+    ),
+    Patch(
+        "users answer as often as they are asked", STREAMS, "self._asked[user] += 1",
+        "self._asked[user] += 0", "local channels",
+    ),
+    Patch(
+        "a user's answers cost as one", "privacy/_dominating.py",
+        "_bounded.pure(event.epsilon, event.messages)", "_bounded.pure(event.epsilon, 1)",
+        "local channels",
+    ),
+    Patch(
+        "any channel passes for the plan's", NOISE, "return planned == event", "return True",
+        "local channels",
+    ),
+    Patch(
+        "information passes for any budget", "privacy/budget.py",
+        "not self.information <= budget.information", "False", "local channels",
+    ),
     # draws from a law, and minimisers
     Patch(
         "the exponent is doubled", "mechanisms/exponential.py",

@@ -8,7 +8,8 @@ import pytest
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._secure import secured
+from dperm_cli.mechanisms._local_view import view_of
+from dperm_cli.mechanisms._secure import secured, secured_channels
 from dperm_cli.mechanisms._views import CentralView, GridView
 from dperm_cli.mechanisms.noisy_gd import NoisyGd
 from dperm_cli.mechanisms.noisy_sgd import NoisySgd
@@ -218,7 +219,11 @@ def test_every_mechanism_says_whether_it_is_secure_and_keeps_its_word(name):
         with pytest.raises(Unsupported, match="no secure form"):
             secured(mechanism, plan, problem.spec(), problem.loss)
         return
-    moved, grid = secured(mechanism, plan, problem.spec(), problem.loss)
-    gate = Gate.secure(2, grid, (moved.events, "replace_one"))
-    theta = mechanism.release(GridView(problem, grid), moved, gate).theta
+    if mechanism.guarantees == ("local",):
+        moved, view = secured_channels(plan), view_of(mechanism, problem)
+        gate = Gate.secure_channels(2, (moved.events, "replace_one"))
+    else:
+        moved, grid = secured(mechanism, plan, problem.spec(), problem.loss)
+        gate, view = Gate.secure(2, grid, (moved.events, "replace_one")), GridView(problem, grid)
+    theta = mechanism.release(view, moved, gate).theta
     assert np.all(problem.constraint.contains(theta))

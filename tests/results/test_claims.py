@@ -241,3 +241,44 @@ def test_a_ratio_to_the_best_of_several():
     found = verdict(rows, expect=1.8, **fields)
     assert found.verdict == FAIL
     assert found.findings[0].measured == "1.875, at most 1.8 expected"
+
+
+def collapsing(*factors, slope=-0.5):
+    """A curve of c n^slope for each factor c."""
+    return [
+        row(n, factor * n**slope, mechanism=f"m{place}")
+        for place, factor in enumerate(factors)
+        for n in NS
+    ]
+
+
+def test_curves_collapse_onto_one_line():
+    fields = {"kind": "collapse", "group": "mechanism", "expect": -0.5}
+    assert verdict(collapsing(1.0, 1.19 / 0.84), **fields).verdict == PASS
+    found = verdict(collapsing(1.0, 1.21 / 0.82), **fields)
+    assert found.verdict == FAIL
+    assert [f.holds for f in found.findings] == [False, False]
+    # a middle curve lies on the line that the others leave
+    found = verdict(collapsing(1.0, 1.5**2, 1.5), **fields)
+    assert [f.holds for f in found.findings] == [False, False, True]
+    assert found.findings[2].measured == "1 to 1 times 1.5 x^-0.5"
+    # curves that agree with each other and not with the slope
+    assert verdict(collapsing(1.0, 1.0, slope=-0.8), **fields).verdict == FAIL
+    assert verdict(collapsing(1.0, 1.0, slope=-0.8), **{**fields, "expect": -0.8}).verdict == PASS
+    assert verdict(collapsing(1.0), **fields).verdict == NOT_JUDGED
+
+
+def test_what_a_collapse_needs():
+    with pytest.raises(InputError, match="expect"):
+        claim(kind="collapse")
+
+
+def test_records_in_the_channels_unit():
+    told = {"p": 8, "information_accounted": 0.5, "channel_multiplier": 4.0}
+    assert row(n=100, channel="l_inf", **told)["records_told"] == pytest.approx(
+        100 * 0.5 / (8 * np.log(16.0))
+    )
+    assert row(n=100, channel="l_1", **told)["records_told"] == pytest.approx(100 / (8 * 16.0))
+    assert row(n=100, channel="l_2", **told)["records_told"] is None
+    assert row(n=100)["records_told"] is None
+    assert row(settings='{"step": 0.5}')["settings.step"] == 0.5

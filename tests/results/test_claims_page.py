@@ -71,6 +71,8 @@ def test_a_claim_that_was_edited_after_its_verdict_has_none():
         ({"kind": "above_bound", "bound": "lower"}, "at least lower"),
         ({"kind": "below_floor"}, "at most the data-free floor"),
         ({"kind": "value", "expect": 3, "tolerance": 0}, "3"),
+        ({"kind": "collapse", "axis": "n", "expect": -0.5},
+         "one line of slope -0.5 in n, within 0.2"),
         ({"kind": "value", "values": [{"at": {}, "expect": 1}], "tolerance": 0},
          "the values of 1 places"),
     ],

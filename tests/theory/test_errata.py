@@ -12,8 +12,9 @@ from scipy.optimize import brentq, linprog
 from scipy.special import gammainc, gammaincc, ndtr, ndtri
 from scipy.stats import binom
 
+from dperm_cli.bounds import djw12
 from dperm_cli.bounds.kj16_lemmas import pure_risk
-from dperm_cli.privacy import _gdp, calibrate
+from dperm_cli.privacy import _gdp, calibrate, channels
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.events import SampledGaussian
 from dperm_cli.problem.data import Bounds
@@ -416,3 +417,55 @@ def test_djw12_linf_bits():
     assert d * math.log(2) - d * entropy == pytest.approx(linf_information(d, m))
     assert d - d * entropy == pytest.approx(4.377, abs=1e-3)
     assert d - d * entropy / math.log(2) == pytest.approx(linf_information(d, m) / math.log(2))
+
+
+def test_djw12_thm1_small_n():
+    """With one record and M = 10^4 L the printed bound is above the range of the loss."""
+    printed = djw12.assouad_as_printed(1.0, 1e4, 10, 1)
+    assert printed / 10 == pytest.approx(61.35, abs=0.01)
+    assert printed > 2.0 * 10  # |theta - x|_1 on the cube is between 0 and 2 d
+
+
+def test_djw12_def3_any():
+    """An isometry that takes e_1 to e_2 and not the octahedron to itself."""
+    turn = np.sqrt(0.5) * np.array([[np.sqrt(2.0), 0, 0], [0, 1, -1], [0, 1, 1]])  # e_1 stays
+    swap = np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, 1]])
+    moved = swap @ turn
+    assert moved @ moved.T == pytest.approx(np.eye(3))
+    assert moved @ [1.0, 0, 0] == pytest.approx([0.0, 1, 0])
+    assert np.abs(moved @ [0.0, 1, 0]).sum() == pytest.approx(np.sqrt(2.0))  # outside |x|_1 <= 1
+
+
+def test_djw12_cor3_remainder():
+    """Far from the printed order for M below d, and negative from d = 4 on."""
+    told = channels.by_multiplier("l_1", 10**6, 2.0).information
+    off = told - djw12.leading_information(2.0, 10**6)
+    assert off == pytest.approx(-1.25e5, rel=1e-3)
+    assert min(10**18 / 16, math.log(10**6) ** 4 / 10**6) == pytest.approx(0.036, abs=1e-3)
+    for d, m in ((4, 40.0), (10, 100.0), (100, 2000.0)):
+        off = channels.by_multiplier("l_1", d, m).information - djw12.leading_information(m, d)
+        assert off == pytest.approx(djw12.next_information(m, d), rel=0.05)
+        assert off < 0
+
+
+def test_djw12_cor2_range():
+    """SGD's bound r M_1 sqrt(d / n) over the rate that Corollary 2 gives as a lower one."""
+    d, m, n = 10**4, 2.0, 10**9
+    told = channels.by_multiplier("l_1", d, m).information
+    rate = d / math.sqrt(n * told)
+    assert djw12.best_sgd(math.sqrt(d), m, n) / rate == pytest.approx(0.0413, abs=1e-3)
+    assert djw12.best_sgd(math.sqrt(d), m, n) / rate < 0.1
+    more = channels.by_multiplier("l_1", 10**8, m).information
+    assert djw12.best_sgd(1e4, m, n) / (1e8 / math.sqrt(n * more)) < 1e-3
+
+
+def test_djw12_l1_rounding():
+    x = np.array([0.3, 0.0])
+    corners = np.vstack([np.eye(2), -np.eye(2)])
+    printed = np.concatenate([np.maximum(x, 0.0), np.maximum(-x, 0.0)]) / np.sum(np.abs(x))
+    assert printed @ corners == pytest.approx([1.0, 0.0])
+    right = np.concatenate([np.maximum(x, 0.0), np.maximum(-x, 0.0)])
+    right += (1.0 - np.sum(np.abs(x))) / 4.0
+    assert right @ corners == pytest.approx(x)
+    found = channels.by_multiplier("l_1", 2, 2.0)
+    assert found.law(x) @ found.outputs() == pytest.approx(x[None])

@@ -100,3 +100,30 @@ def exponents(value) -> list[float]:
     moved = (value(1e12, 10, 0.1), value(1e9, 1000, 0.1), value(1e9, 10, 1e-3))
     steps = (math.log(1e3), math.log(100), math.log(100))
     return [math.log(there / base) / step for there, step in zip(moved, steps, strict=True)]
+
+
+# --- [DJW12]
+
+DJW12 = PAGE.with_name("_djw12.md").read_text()
+DJW12_LINES = re.findall(
+    r"^\| (.+?) \| (\"[^\"]+\"|`[\w.]+`) \| (explicit|order) \|", DJW12, re.MULTILINE
+)
+
+
+def test_every_statement_of_djw12_has_its_line():
+    stated = {"Thm 1(a)", "Thm 1(b)", "Eq. (9)", "Thm 2", "Cor. 1", "Cor. 2", "Thm 3", "Prop. 1",
+              "Prop. 2", "Cor. 3"}  # fmt: skip
+    assert {statement for statement, *_ in DJW12_LINES} == stated
+
+
+@pytest.mark.parametrize(("statement", "name", "constant"), DJW12_LINES)
+def test_a_line_of_djw12_names_an_object_with_that_constant(statement, name, constant):
+    found = resolve(name.strip("`")) if name.startswith("`") else BY_ID[name.strip('"')]
+    assert constant == "explicit"
+    assert callable(found) or found.constant == constant
+
+
+def test_no_bound_of_djw12_is_left_out():
+    told = {name.strip('"') for _, name, _ in DJW12_LINES}
+    assert {name for name in BY_ID if name.startswith("DJW12")} <= told
+    assert re.findall(r"`(?:dperm_cli|tests)/[\w/]+\.py`", DJW12)

@@ -86,8 +86,15 @@ def ball(rng: np.random.Generator, n: int, p: int, uniform: np.ndarray | None) -
     """[n, p] rows uniform on the unit sphere or, given uniform numbers [n], in the unit ball."""
     x = rng.standard_normal((n, p))
     radius = 1.0 if uniform is None else uniform ** (1.0 / p)
-    x *= (INSIDE * radius / np.linalg.norm(x, axis=1))[:, None]
+    x *= (INSIDE * radius / lengths(x))[:, None]
     return x
+
+
+def lengths(x: np.ndarray) -> np.ndarray:
+    """L2 norms of the rows of [n, p], a block at a time: squares of all would double the memory."""
+    step = max(1, (1 << 22) // x.shape[1])
+    found = [np.linalg.norm(x[i : i + step], axis=1) for i in range(0, len(x), step)]
+    return np.concatenate(found)
 
 
 @contextmanager

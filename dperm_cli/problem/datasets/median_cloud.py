@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -61,14 +62,23 @@ class MedianCloud(Generated):
         """Rows of the same law that belong to neither part, [count, p]."""
         return self._draw("population", count, minimiser)
 
+    @property
+    def half_side(self) -> float:
+        """Of the cube around the median, for ``shape=box``."""
+        return (self.row_bound - self.shift) / math.sqrt(int(self.p))
+
     def _draw(self, part: str, n: int, median: np.ndarray) -> np.ndarray:
         room = self.row_bound - self.shift
         rng = leaf(self.seed, "median_cloud", part)
-        if self.shape == "box":
-            cloud = (2.0 * rng.random((n, median.size)) - 1.0) / np.sqrt(median.size)
+        if self.shape == "box":  # in place: the rows alone may take most of the memory
+            cloud = rng.random((n, median.size))
+            cloud *= 2.0
+            cloud -= 1.0
+            cloud /= np.sqrt(median.size)
         else:
             uniform = leaf(self.seed, "median_cloud", part, "radius").random(n)
             cloud = ball(rng, n, median.size, uniform)
         cloud *= room
         cloud += median
-        return cloud * INSIDE
+        cloud *= INSIDE
+        return cloud

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.datasets._generated import INSIDE, LinearModel, fitting, leaf
+from dperm_cli.problem.datasets._generated import INSIDE, LinearModel, fitting, leaf, lengths
 from dperm_cli.problem.datasets._prepare import make_data
 
 
@@ -45,6 +45,6 @@ class SyntheticLogistic(LinearModel):
         x = leaf(self.seed, "synthetic_logistic", part, "rows").standard_normal((n, p))
         uniform = leaf(self.seed, "synthetic_logistic", part, "labels").random((n, 2))
         radius = np.ones(n) if self.rows == "unit" else uniform[:, 1] ** (1.0 / p)
-        x *= (self.row_bound * INSIDE * radius / np.linalg.norm(x, axis=1))[:, None]
+        x *= (self.row_bound * INSIDE * radius / lengths(x))[:, None]
         likely = np.exp(-np.logaddexp(0.0, -(x @ theta)))
         return x, np.where(uniform[:, 0] < likely, 1.0, -1.0)

@@ -1,0 +1,180 @@
+"""What the mechanisms of local privacy share: channels for a budget, and the pass over the users.
+
+The pass is [DJW12, Sec. 3]: user after user takes a subgradient at the point of the moment and
+sends it through a channel; the learner steps against the answer, whose mean the subgradient is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core import progress
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.loops import local
+from dperm_cli.loops.local import Learner
+from dperm_cli.mechanisms._adversary import Adversary
+from dperm_cli.mechanisms._local_view import LocalView
+from dperm_cli.privacy import channels
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.channels import Channel as Shape
+from dperm_cli.privacy.events import Channel
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.problem import ProblemSpec
+
+SHAPES = channels.SHAPES
+OUTPUTS = ("average", "last")
+RULES = ("constant", "decreasing")
+NORMS = {"l_inf": math.inf, "l_1": 1, "l_2": 2}
+_MOST_TRIES = 100
+SIGN_FLOOR, MOST_FLOORED = 0.95, 4.0  # of the attack on a sign, up to this epsilon
+
+
+def event_for(shape: str, spec: ProblemSpec, answers: int, budget: Budget) -> Channel:
+    """The event of the loudest channel within the budget, of which every user sends ``answers``.
+
+    Epsilon and information are both shared evenly among the answers of a user.
+    """
+    if budget.relation != "replace_one":
+        raise Unsupported("a local channel protects what a user's record says: use replace_one")
+    found = []
+    if math.isfinite(budget.epsilon):
+        found.append(channels.by_epsilon(shape, spec.p, budget.epsilon / answers).epsilon)
+    if budget.information is not None:
+        each = budget.information / answers
+        found.append(channels.by_information(shape, spec.p, each).epsilon)
+    event = Channel(min(found), answers, shape, spec.p)
+    for _ in range(_MOST_TRIES):
+        if guarantee_of(event, budget).within(budget):
+            return event
+        # the last bits of a sum
+        event = replace(event, epsilon=event.epsilon * (1.0 - 2.0**-52))
+    raise Unsupported("no channel keeps to this budget")
+
+
+def guarantee_of(event: Channel, budget: Budget) -> Guarantee:
+    """What the messages of one user promise."""
+    accounted = account((event,), delta=0.0, relation=budget.relation)
+    return Guarantee(
+        "local", accounted.epsilon, 0.0, budget.relation, accounted.accountant, "local",
+        information=event.information,
+    )  # fmt: skip
+
+
+def channel_of(event: Channel) -> Shape:
+    """The channel that an event states."""
+    return channels.by_epsilon(event.shape, event.dim, event.epsilon)
+
+
+def bound_of(shape: str, spec: ProblemSpec, row_norm: Any) -> float:
+    """L: the bound on a record's subgradient in the channel's norm, [DJW12, Def. 2].
+
+    From the loss's (L, p) class; ``row_norm`` (a number) is the norm that rows are shortened to.
+    """
+    norm = NORMS[shape]
+    if spec.form is None:  # constants alone are given: Euclidean ones
+        most = spec.lipschitz * (math.sqrt(spec.p) if norm == 1 else 1.0)
+        slope, rows = 1.0, most
+    else:
+        form: Any = spec.form
+        most = form.lipschitz_norm(spec.bounds, norm)
+        rows = spec.bounds.row * (math.sqrt(spec.bounds.columns) if norm == 1 else 1.0)
+        slope = most / rows if rows > 0.0 else 0.0
+    if row_norm != "auto":
+        if spec.task == "location":
+            raise Unsupported("row_norm is for losses of a margin; medians are bounded as they are")
+        most = slope * min(rows, float(row_norm))
+    if not most > 0.0:
+        raise Unsupported("no subgradient is but zero here: there is nothing to learn")
+    return most
+
+
+def row_norm_of(row_norm: Any) -> float:
+    return math.inf if row_norm == "auto" else float(row_norm)
+
+
+def distance_from_centre(spec: ProblemSpec) -> float:
+    """sup |theta - centre| over the set, at most."""
+    centred = not np.any(spec.constraint.centre())
+    return spec.constraint.radius if centred else spec.constraint.diameter
+
+
+def settings_of(channel: Shape, event: Channel, bound: float, spec: ProblemSpec) -> dict[str, Any]:
+    """What a plan says of its channel; ``information`` and ``local_epsilon`` are of one answer."""
+    return {
+        "channel": channel.shape,
+        "channel_bound": bound,
+        "multiplier": channel.multiplier,
+        "information": channel.information,
+        "local_epsilon": channel.epsilon,
+        "answers": event.messages,
+        "answers_total": spec.n * event.messages,
+    }
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a learner moves: the numbers of a compiled step, or a function that has none.
+
+    ``move(step, theta, state, z)`` returns the next (theta, state), all [trials, p].
+    """
+
+    compiled: Learner | None
+    move: Callable[..., tuple[np.ndarray, np.ndarray]]
+
+
+def by_learner(learner: Learner) -> Way:
+    """The compiled step."""
+
+    def move(step: int, theta: np.ndarray, state: np.ndarray, z: np.ndarray):
+        theta, state = theta.copy(), state.copy()
+        for at, memory, answer in zip(theta, state, z, strict=True):
+            local.learn(learner, step, at, memory, answer)
+        return theta, state
+
+    return Way(learner, move)
+
+
+def descend(
+    name: str, view: LocalView, gate: Gate, event: Channel, way: Way, facts: Any, row_norm: Any
+) -> np.ndarray:
+    """One pass over the users for every answer of theirs, all trials at once: theta [trials, p]."""
+    spec = view.spec
+    stream = gate.channel(
+        shape=event.shape,
+        dim=spec.p,
+        epsilon=event.epsilon,
+        bound=facts["channel_bound"],
+        users=spec.n,
+        messages=event.messages,
+    )
+    devices = view.devices(stream, row_norm_of(row_norm))
+    theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
+    if gate.compiled and devices.compiled and way.compiled is not None:
+        mean, last = devices.descend(
+            way.compiled, theta, lambda done, steps: progress.report(name, done, steps)
+        )
+        return _output(spec, mean, last, facts)
+    state, total = np.zeros_like(theta), np.zeros_like(theta)
+    steps, stride = spec.n * event.messages, local.stride(spec.n)
+    for step in range(steps):
+        answer = devices.ask(local.place(step, spec.n, stride), theta)
+        total += theta
+        theta, state = way.move(step, theta, state, answer)
+        progress.report(name, step + 1, steps)
+    return _output(spec, total / steps, theta, facts)
+
+
+def _output(spec: ProblemSpec, mean: np.ndarray, last: np.ndarray, facts: Any) -> np.ndarray:
+    return mean if facts["output"] == "average" else last
+
+
+def signed(first: Any, second: Any, mechanism: Any, budget: Budget) -> Adversary:
+    """An adversary who sees the sign of a user's only answer."""
+    floor = SIGN_FLOOR if budget.epsilon <= MOST_FLOORED else None
+    return Adversary(first, second, mechanism, kind="sign", floor=floor)

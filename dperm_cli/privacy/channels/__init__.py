@@ -1,0 +1,89 @@
+"""Channels of local privacy: what a user's own device sends in place of a vector [DJW12].
+
+Each takes vectors of a unit ball (l_inf, l_1 or l_2) to answers whose mean is the vector, and is
+known by its dimension and the ``gain`` of one private sign (``_bit``). Proofs:
+docs/proofs/_channels.md.
+"""
+
+from __future__ import annotations
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy.channels import _bit
+from dperm_cli.privacy.channels._channel import Channel
+from dperm_cli.privacy.channels.l_1 import L1
+from dperm_cli.privacy.channels.l_2 import L2
+from dperm_cli.privacy.channels.l_inf import LInf
+
+__all__ = [
+    "L1",
+    "L2",
+    "SHAPES",
+    "Channel",
+    "LInf",
+    "by_epsilon",
+    "by_information",
+    "by_multiplier",
+    "most_information",
+]
+
+_CLASSES: dict[str, type[Channel]] = {"l_inf": LInf, "l_1": L1, "l_2": L2}
+SHAPES = tuple(_CLASSES)
+
+
+def by_epsilon(shape: str, dim: int, epsilon: float) -> Channel:
+    """The channel of this local epsilon: never more, as computed."""
+    cls = _class(shape, dim)
+    epsilon = checks.positive("epsilon", epsilon)
+    return _private(cls, dim, cls.gain_of_epsilon(dim, epsilon), lambda c: c.epsilon <= epsilon)
+
+
+def by_multiplier(shape: str, dim: int, multiplier: float) -> Channel:
+    """The channel whose answers are ``multiplier`` > 1 times as long as what goes in, in its norm.
+
+    Rounded to the private side: the multiplier of what is returned is never below. The least
+    multiplier of an l_2 channel is above 1 in more than one dimension.
+    """
+    cls = _class(shape, dim)
+    least = cls.least_multiplier(dim)
+    multiplier = checks.number("multiplier", multiplier, low=least, low_open=True)
+    found = _bit.solve(lambda gain: -cls(dim, gain).multiplier, -multiplier, cls.most_gain(dim))
+    return cls(dim, found)
+
+
+def by_information(shape: str, dim: int, information: float) -> Channel:
+    """The channel that tells at most ``information`` nats about a vector, whatever its law.
+
+    ``Unsupported`` where that is no limit: an answer never tells more (``most_information``).
+    """
+    cls = _class(shape, dim)
+    information = checks.positive("information", information)
+    most = most_information(shape, dim)
+    # beyond, the epsilon that keeps to it has no use for rounding errors
+    if not information < most:
+        raise Unsupported(
+            f"information {information:g} is no limit: an answer of the {shape} channel in {dim} "
+            f"dimensions never tells {most:.6g} nats or more; ask for less, or for an epsilon"
+        )
+    limit = cls.most_gain(dim)
+    return cls(dim, _bit.solve(lambda g: cls(dim, g).information, information, limit))
+
+
+def most_information(shape: str, dim: int) -> float:
+    """What an answer tells without any privacy: the supremum over gains, nats."""
+    return _class(shape, dim).most_information(dim)
+
+
+def _private(cls: type[Channel], dim: int, gain: float, kept) -> Channel:
+    if not gain >= _bit.LEAST:
+        raise _bit.too_little()
+    found = cls(dim, gain)
+    while not kept(found):
+        found = cls(dim, found.gain * (1.0 - 2.0**-53))
+    return found
+
+
+def _class(shape: str, dim: int) -> type[Channel]:
+    checks.choice("channel", shape, SHAPES)
+    checks.integer("dim", dim, low=1)
+    return _CLASSES[shape]

@@ -1,0 +1,95 @@
+"""One private sign, of which the channels are made.
+
+A sign is kept with chance e^g / (e^g + e^-g) and turned otherwise: 2 g is its local epsilon, the
+``gain`` g. Everything is a function of g, written so that no digits are lost at either end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dperm_cli.core.errors import Unsupported
+
+LEAST = 1e-9  # smaller gains would be lost in 64 random bits
+_SMALL = 1.0
+_WORD = 1 << 64
+_ROUNDING = 4e-16
+_HALVINGS = 200
+
+
+def mean(gain: float, corners: float = 1.0) -> float:
+    """sinh g / (cosh g + corners - 1): the mean along a corner of one of 2 ``corners`` corners."""
+    fall = math.exp(-gain)
+    return -math.expm1(-2.0 * gain) / (1.0 + fall * fall + 2.0 * (corners - 1.0) * fall)
+
+
+def information(gain: float, corners: float = 1.0) -> float:
+    """g mean(g) - ln((cosh g + corners - 1) / corners), nats: [DJW12, Prop. 2] rearranged.
+
+    The Kullback-Leibler divergence of a corner's law from the uniform one on 2 ``corners``.
+    """
+    if gain <= 5.0 + math.log(corners):
+        return gain * mean(gain, corners) - math.log1p(2.0 * math.sinh(gain / 2.0) ** 2 / corners)
+    fall = math.exp(-gain)
+    short = 2.0 * fall * (fall + corners - 1.0) / (1.0 + fall * fall + 2.0 * (corners - 1.0) * fall)
+    rest = math.log1p(fall * fall + 2.0 * (corners - 1.0) * fall)
+    return math.log(2.0 * corners) - gain * short - rest
+
+
+def far(length: np.ndarray, gain: float) -> np.ndarray:
+    """The chance of the sign that a number of modulus ``length`` <= 1 does not have."""
+    turns = math.exp(-2.0 * gain) / (1.0 + math.exp(-2.0 * gain))
+    return 0.5 * (1.0 - length) + length * turns
+
+
+def turned(gain: float) -> int:
+    """The chance e^-g / (e^g + e^-g) times 2^64, rounded up: from 1 to 2^63."""
+    if gain < _SMALL:
+        kept = int(2.0**63 * math.tanh(gain) * (1.0 - _ROUNDING))
+        return (1 << 63) - kept
+    fall = math.exp(-2.0 * gain)
+    return max(1, math.ceil(2.0**64 * fall / (1.0 + fall) * (1.0 + _ROUNDING)))
+
+
+def corner(gain: float, dim: int) -> tuple[int, int, int]:
+    """Chances times 2^64 of the same corner, of the opposite one, and of all others together.
+
+    They add up to 2^64; no ratio of one corner's chances exceeds e^(2 g).
+    """
+    if dim == 1:
+        back = turned(gain)
+        return _WORD - back, back, 0
+    fall = math.exp(-gain)
+    same = 1.0 / (1.0 + fall * fall + 2.0 * (dim - 1.0) * fall)
+    back = max(1, int(2.0**64 * same * fall * fall * (1.0 + _ROUNDING)) + 1)
+    each = max(1, math.ceil(2.0**64 * same * fall / (1.0 + _ROUNDING)))
+    others = each * (2 * dim - 2)
+    # what rounding has left over goes to the corner itself, unless that made it too likely
+    kept = min(_WORD - back - others, int(2.0**64 * same * (1.0 - _ROUNDING)))
+    return kept, back, _WORD - kept - back
+
+
+def solve(rising: Callable[[float], float], target: float, most: float) -> float:
+    """The largest gain found at which a rising function is at most ``target``, by halving.
+
+    ``Unsupported`` where that would be below ``LEAST``.
+    """
+    low, high = LEAST, most
+    if rising(low) > target:
+        raise too_little()
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high) if low < 1.0 else 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if rising(middle) <= target else (low, middle)
+    return low
+
+
+def too_little() -> Unsupported:
+    return Unsupported(
+        "so little may be told that an answer would be noise to all of its 64 random bits; take "
+        "fewer answers, a larger epsilon or more information"
+    )

@@ -1,0 +1,84 @@
+"""The channel of the cube."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.loops import channels as loops
+from dperm_cli.loops.channels import Coding
+from dperm_cli.privacy.channels import _bit
+from dperm_cli.privacy.channels._channel import Channel, shortened
+
+_MOST = 16  # dimensions up to which the 2^d answers are listed
+
+
+@dataclass(frozen=True)
+class LInf(Channel):
+    """Independent signs M s_j with E[M s_j] = x_j, for |x|_inf <= 1 [DJW12, Prop. 1].
+
+    M = coth g, local epsilon 2 d g = d ln((M + 1) / (M - 1)), information d [g tanh g - ln cosh g]
+    = d ln 2 - d h(1/2 + 1/(2M)) nats.
+    """
+
+    shape: ClassVar[str] = "l_inf"
+    norm: ClassVar[float] = math.inf
+    code: ClassVar[int] = loops.L_INF
+
+    @property
+    def multiplier(self) -> float:
+        return 1.0 / _bit.mean(self.gain)
+
+    @property
+    def epsilon(self) -> float:
+        return 2.0 * self.dim * self.gain
+
+    @property
+    def information(self) -> float:
+        return self.dim * _bit.information(self.gain)
+
+    @property
+    def second_moment(self) -> float:
+        return self.dim * self.multiplier**2
+
+    @classmethod
+    def gain_of_epsilon(cls, dim: int, epsilon: float) -> float:
+        return epsilon / (2.0 * dim)
+
+    @classmethod
+    def most_information(cls, dim: int) -> float:
+        return dim * math.log(2.0)
+
+    def outputs(self) -> np.ndarray:
+        """The corners of the cube of half-width M."""
+        if self.dim > _MOST:
+            raise ValueError(f"2^{self.dim} answers; they are listed up to {_MOST} dimensions")
+        return self.multiplier * np.array(list(itertools.product((-1.0, 1.0), repeat=self.dim)))
+
+    def law(self, x: np.ndarray) -> np.ndarray:
+        up = (self.outputs() > 0.0)[None, :, :]
+        plus, minus = self._signs(x)
+        return np.prod(np.where(up, plus[:, None, :], minus[:, None, :]), axis=2)
+
+    def distance(self, x: np.ndarray, other: np.ndarray) -> np.ndarray:
+        up, down = np.log(self._signs(x)) - np.log(self._signs(other))
+        most = np.sum(np.maximum(up, down), axis=1)
+        least = np.sum(np.minimum(up, down), axis=1)
+        return np.maximum(most, -least)
+
+    def coding(self, bound: float = 1.0) -> Coding:
+        flip = _bit.turned(self.gain)
+        gain = ((1 << 63) - flip) / (1 << 63)
+        return Coding(
+            self.code, bound, bound / gain, gain, np.uint64(flip), np.uint64(0), np.uint64(0)
+        )
+
+    def _signs(self, x: np.ndarray) -> np.ndarray:
+        """The chances of +M and of -M in each coordinate, [2, k, dim]."""
+        x = shortened(x, self.norm)
+        far = _bit.far(np.abs(x), self.gain)
+        return np.stack([np.where(x < 0.0, far, 1.0 - far), np.where(x < 0.0, 1.0 - far, far)])

@@ -1,0 +1,69 @@
+"""Rows about channels: right numbers, and one line for bad settings."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.results.schema import normalise
+from dperm_cli.runner.channel_rows import row
+
+SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+
+
+def test_a_row_has_information_epsilon_and_a_check_of_both():
+    found = row({"channel": "l_1", "p": 10, "multiplier": 2})
+    assert found["information_accounted"] == pytest.approx(0.855868, abs=1e-6)
+    assert found["epsilon_accounted"] == pytest.approx(5.79901, abs=1e-5)
+    assert found["settings"]["leading"] == pytest.approx(1.25)
+    assert found["settings"]["off"] < 1e-6
+    assert found["settings"]["bias"] < 1e-12
+    assert (found["status"], found["guarantee"]) == ("planned", "local")
+    normalise(found)  # every column is one of a record's
+
+
+def test_levels_and_polytopes_name_the_same_channel():
+    two = row({"channel": "l_inf", "p": 2, "multiplier": 3})
+    for key in ("information", "epsilon"):
+        same = row({"channel": "l_inf", "p": 2, key: two[f"{key}_accounted"]})
+        assert same["channel_multiplier"] == pytest.approx(3.0)
+    square = row({"channel": "polytope", "vertices": SQUARE, "multiplier": 3})
+    assert square["information_accounted"] == pytest.approx(two["information_accounted"])
+    told = row({"channel": "polytope", "vertices": SQUARE,
+                "information": two["information_accounted"]})  # fmt: skip
+    assert told["channel_multiplier"] == pytest.approx(3.0)
+
+
+def test_no_iteration_where_answers_are_many_or_a_continuum():
+    for settings in ({"channel": "l_inf", "p": 2000}, {"channel": "l_2", "p": 3}):
+        assert row({**settings, "multiplier": 9})["settings"]["off"] is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"channel": "l_1", "p": 3}, "channel"),
+        ({"channel": "l_1", "p": 3, "multiplier": 2, "epsilon": 1}, "channel"),
+        ({"channel": "l_3", "p": 3, "multiplier": 2}, "channel"),
+        ({"channel": "l_1", "multiplier": 2}, "p"),
+        ({"channel": "l_1", "p": 3, "multiplier": -2}, "multiplier"),
+        ({"channel": "l_1", "p": 3, "multiplier": 0.5}, "multiplier"),
+        ({"channel": "l_1", "p": 3, "noise": 2}, "noise"),
+        ({"channel": "polytope", "multiplier": 2}, "vertices"),
+        ({"channel": "polytope", "vertices": [[1, 2], [3]], "multiplier": 2}, "vertices"),
+        ({"channel": "polytope", "vertices": SQUARE, "multiplier": 0.5}, "multiplier"),
+        ({"channel": "polytope", "vertices": SQUARE, "epsilon": 1}, "epsilon"),
+        ({"channel": "polytope", "vertices": SQUARE, "information": math.log(4)}, "information"),
+    ],
+)
+def test_bad_settings(settings, key):
+    with pytest.raises(InputError) as error:
+        row(settings)
+    assert str(error.value).startswith(key)
+
+
+def test_a_polytope_without_symmetry_is_refused():
+    with pytest.raises(Unsupported, match="different lengths"):
+        row({"channel": "polytope", "vertices": [[1, 0], [-2, 0]], "multiplier": 2})
