@@ -31,7 +31,9 @@ verbs
   verify      check a study's files, their contents and its privacy ledger
   compare     what changed in risk, privacy and time: dperm compare A B
   list        what can be chosen: dperm list [dataset|loss|constraint|privacy|mechanism|sampler|
-              experiment]
+              kernel|experiment]
+  predict     what a saved predictor says of new rows: dperm predict MODEL.npz rows.csv
+  ask         a private session: queries answered as they come in, from a file or the input
   data        the data sets: dperm data list | path NAME | fetch NAME | verify NAME
   warmup      compile the loops now instead of at first use
   completion  print the completion script: eval "$(dperm completion bash)"
@@ -106,9 +108,27 @@ what is different in B: guarantees that are weaker (first, with exit code 1), ot
 privacy and settings, risks, times, and cells that only one of them has. A risk is called changed
 when a rank-sum test over the trials says so, at 5 % for the whole comparison."""
 
+PREDICT_HELP = """\
+usage: dperm predict MODEL ROWS [format=csv|json] [out=FILE]
+
+MODEL is a file that `dperm run ... save=MODEL.npz` made: the released predictor, its guarantee and
+public facts, and no training record. ROWS is a csv file of numbers (a line of names may come
+first) or a .npy array, with the columns of the training data in their order and their unit;
+they go through the rules of the training rows. Prints a line a row: score and label of a
+classifier, or the value of a regression."""
+
+ASK_HELP = """\
+usage: dperm ask KEY=VALUE.. [FILE|-]
+
+Opens one session of a mechanism that answers queries one after another (kernel_interactive,
+kernel_release) with the keys of a `dperm run`, and answers each row of numbers of FILE, or of the
+input, in the columns of the training data, as soon as it is read: a line `answer,update`. What the
+whole session spends is told first; every new session spends as much again. As in
+`dperm ask dataset=breast_cancer loss=logistic ridge=0.1 kernel=rbf mechanism=kernel_release -`."""
+
 VERBS = (
     "run", "describe", "account", "audit", "reproduce", "report", "status", "merge", "verify",
-    "compare", "list", "data", "warmup", "completion",
+    "compare", "predict", "ask", "list", "data", "warmup", "completion",
 )  # fmt: skip
 
 
@@ -280,12 +300,30 @@ def _compare(arguments: list[str]) -> int:
     return compare(arguments)
 
 
+def _predict(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print(PREDICT_HELP)
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.predict import predict
+
+    return predict(arguments)
+
+
+def _ask(arguments: list[str]) -> int:
+    if _wants_help(arguments) or not arguments:
+        print(ASK_HELP)
+        return EXIT_OK if arguments else EXIT_INPUT
+    from dperm_cli.runner.ask import ask
+
+    return ask(arguments)
+
+
 def _list(arguments: list[str]) -> int:
     from dperm_cli.core.help import listing
 
     if _wants_help(arguments):
         print("usage: dperm list [--config-dir DIR] "
-              "[dataset|loss|constraint|privacy|mechanism|sampler|experiment]")  # fmt: skip
+              "[dataset|loss|constraint|privacy|mechanism|sampler|kernel|experiment]")  # fmt: skip
         return EXIT_OK
     print(listing(arguments))
     return EXIT_OK

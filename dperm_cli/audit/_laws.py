@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm_cli.core.rng import generator, seed_sequence
+from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.problem.constraints.l2_ball import L2Ball
+from dperm_cli.problem.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
 from dperm_cli.samplers._potential import Records
 from dperm_cli.samplers._target import Target
@@ -32,6 +35,36 @@ class Slope(NamedTuple):
         apart = other.gradient - self.gradient
         body = self.constraint
         return float(np.max(body.support(apart) + body.support(-apart)))
+
+
+class Scores(NamedTuple):
+    """Scores [trials, m] of public points among which a law chooses."""
+
+    values: np.ndarray
+
+    def reach(self, other: Scores) -> float:
+        """max - min over the points of the difference."""
+        return float(np.max(np.ptp(other.values - self.values, axis=1)))
+
+
+class WatchedKernel(KernelView):
+    """A view of a kernel problem that notes in ``seen`` what laws are made of."""
+
+    def __init__(self, problem: KernelProblem, seen: list[Any]) -> None:
+        super().__init__(problem)
+        self._seen = seen
+
+    def scored(self, values: np.ndarray, radius: float | None = None) -> np.ndarray:
+        found = np.array(values)
+        ball = None if radius is None else L2Ball(radius, found.shape[1])
+        self._seen.append(Scores(found) if ball is None else Slope(found, ball))
+        return values
+
+
+def watched(problem: Problem | KernelProblem, seen: list[Any]) -> CentralView | KernelView:
+    """The view of a problem that notes what is looked at."""
+    kernel = isinstance(problem, KernelProblem)
+    return WatchedKernel(problem, seen) if kernel else Watched(problem, seen)
 
 
 class Watched(CentralView):
@@ -76,7 +109,7 @@ def moved(
     values = [(f, g) for f, g in pairs if isinstance(f, np.ndarray)]
     one = _oscillation if plain else _gradients
     found = [one(f, g) for f, g in laws]
-    found += [exponent * f.reach(g) for f, g in pairs if isinstance(f, Slope)]
+    found += [exponent * f.reach(g) for f, g in pairs if isinstance(f, Slope | Scores)]
     if values:
         apart = np.stack([g - f for f, g in values], axis=-1)
         found.append(exponent * float(np.max(np.ptp(apart, axis=-1))))

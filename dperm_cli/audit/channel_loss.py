@@ -6,16 +6,19 @@ of the log ratio of chances is reached at corners, since the chances are affine 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
+from dperm_cli.core.errors import Unsupported
 from dperm_cli.loops.channels import L_1, L_INF, Coding
 from dperm_cli.privacy.channels import by_epsilon
 from dperm_cli.privacy.events import Channel
 
-MOST_DIM = 10
+MOST_DIM, DIMS = 10, (2, 5)
 _WORD = 1 << 64
 
 
@@ -29,6 +32,21 @@ def share(event: Channel) -> float | None:
     _, _, law = listed(channel.coding(), event.dim)
     ratios = np.max(law, axis=0) - np.min(law, axis=0)
     return float(np.max(ratios)) / event.epsilon
+
+
+def shares(event: Channel) -> list[float] | None:
+    """``share``, and that of the same channel in ``DIMS``: an attack's single user is on a line,
+    where the channels are all alike. None if the event's own is unknown.
+    """
+    own = share(event)
+    if own is None:
+        return None
+    found = [own]
+    for dim in DIMS:
+        with contextlib.suppress(Unsupported):  # too little epsilon for so many signs
+            channel = by_epsilon(event.shape, dim, event.epsilon)
+            found += [share(replace(event, epsilon=channel.epsilon, dim=dim)) or math.inf]
+    return found
 
 
 def listed(coding: Coding, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

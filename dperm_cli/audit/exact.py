@@ -106,9 +106,9 @@ def plan_loss(
 ) -> tuple[float, float] | None:
     """(largest, smallest) of what the parts of a plan really spend over their claims.
 
-    Gaussian events are one of the root of their summed squares, and pure ones add up: both are
-    held to the whole ``epsilon``. In a plan of both kinds, or of a pure event at ``delta`` > 0,
-    each event is held to what is accounted for it alone. Local channels are listed
+    Gaussian events are one of the root of their summed squares, and pure ones add up at delta = 0:
+    both are held to the whole ``epsilon``. In a plan of both kinds, or of pure events at ``delta``
+    > 0, each event is held to what is accounted for it alone. Local channels are listed
     (``channel_loss``). None where no density is known.
     """
     if any(isinstance(event, Channel) for event in events):
@@ -120,7 +120,7 @@ def plan_loss(
         mu = math.sqrt(math.fsum(squares))
         record = mu / 2.0 if relation == "replace_one" else mu
         noisy = [Gaussian(1.0, record)]
-    if len(noisy) > 1 and all(_pure(event) for event in noisy):
+    if delta == 0.0 and len(noisy) > 1 and all(_pure(event) for event in noisy):
         whole = math.fsum(noise_loss(event, epsilon, delta, relation) for event in noisy)
         return whole, whole
     found = []
@@ -134,16 +134,18 @@ def plan_loss(
 
 
 def _channels(events: Sequence[Event], epsilon: float) -> tuple[float, float] | None:
-    """Of local channels: what all answers of a user spend, over the claim."""
-    shares = [channel_loss.share(e) for e in events if isinstance(e, Channel)]
-    if len(shares) < len(events) or any(share is None for share in shares):
-        return None
-    spent = math.fsum(
-        share * event.epsilon * event.messages
-        for share, event in zip(shares, events, strict=True)
-        if share is not None and isinstance(event, Channel)
-    )
-    return spent / epsilon, spent / epsilon
+    """Of local channels: what all answers of a user spend, over the claim.
+
+    The channels are those of the plan, and the worst and the least of them in other dimensions.
+    """
+    worst, least = [], []
+    for event in events:
+        shares = channel_loss.shares(event) if isinstance(event, Channel) else None
+        if shares is None or not isinstance(event, Channel):
+            return None
+        worst.append(max(shares) * event.epsilon * event.messages)
+        least.append(min(shares) * event.epsilon * event.messages)
+    return math.fsum(worst) / epsilon, math.fsum(least) / epsilon
 
 
 def _known(event: Event) -> bool:

@@ -17,6 +17,7 @@ from dperm_cli.core.rng import generator, seed_sequence
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data
+from dperm_cli.problem.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
 
 SETS = ("l2_ball", "l1_ball")  # the second where a mechanism knows nothing of the first
@@ -24,6 +25,10 @@ LOSSES = ("logistic", "hinge", "squared", "absolute")
 STEPS = 12  # of a mechanism that has steps: the gate sees every one of them
 LOUD = 100.0  # times the epsilon: hardly any noise
 _N, _P = 5, 3
+KERNEL = "kernel"  # in place of a set, for mechanisms whose space is that
+KERNEL_LOSSES = ("logistic", "hinge", "squared")
+KERNELS = ("linear", "rbf", "polynomial")
+_QUERIES = 4
 
 
 def search(candidates: Sequence[Any], budget: Budget, rounds: int, seed: int = 0) -> Replay:
@@ -33,7 +38,8 @@ def search(candidates: Sequence[Any], budget: Budget, rounds: int, seed: int = 0
     for its loss, every other four with next to no noise: a choice that follows the records is
     then not drowned. Losses that none supports are left out; none supported is a fault.
     """
-    for shape in SETS:
+    of_kernel = all(getattr(one, "space", "") == KERNEL for one in candidates)
+    for shape in (KERNEL,) if of_kernel else SETS:
         found = _search(candidates, budget, rounds, seed, shape)
         if found.calls:
             return found
@@ -44,14 +50,16 @@ def _search(
     candidates: Sequence[Any], budget: Budget, rounds: int, seed: int, shape: str
 ) -> Replay:
     levels = (budget, dataclasses.replace(budget, epsilon=LOUD * budget.epsilon))
-    plans: dict[tuple[str, bool], tuple[Any, Plan] | None] = {}
+    plans: dict[tuple[str, str, bool], tuple[Any, Plan] | None] = {}
     worst, calls, faults = 0.0, 0, []
     for first, second, number in pairs(budget.relation, rounds, seed, shape):
-        if first.spec() != second.spec():
+        if not _same(first.spec(), second.spec()):
             faults.append("the public facts follow the records")
-        key = first.loss.name, bool(number // len(LOSSES) % 2)
-        if key not in plans:  # public facts are those of the loss
-            plans[key] = _planned(candidates, first, levels[key[1]])
+        loud = bool(number // len(LOSSES) % 2)
+        # public facts are those of the loss, and of the kernel if there is one
+        key = (first.loss.name, getattr(getattr(first, "kernel", None), "name", ""), loud)
+        if key not in plans:
+            plans[key] = _planned(candidates, first, levels[loud])
         chosen = plans[key]
         if chosen is None:
             continue
@@ -61,7 +69,14 @@ def _search(
     return Replay(calls, worst, tuple(dict.fromkeys(faults)))
 
 
-def _planned(candidates: Sequence[Any], problem: Problem, budget: Budget):
+def _same(one: Any, other: Any) -> bool:
+    """Whether two sets of public facts are equal, arrays among them entry by entry."""
+    names = [field.name for field in dataclasses.fields(one)]
+    pairs_ = [(getattr(one, name), getattr(other, name)) for name in names]
+    return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs_)
+
+
+def _planned(candidates: Sequence[Any], problem: Any, budget: Budget):
     for mechanism in candidates:
         mechanism = shortened(mechanism, STEPS)
         with contextlib.suppress(Unsupported):
@@ -81,12 +96,18 @@ def shortened(mechanism: Any, steps: int) -> Any:
 
 def pairs(
     relation: str, rounds: int, seed: int, shape: str = SETS[0]
-) -> Iterator[tuple[Problem, Problem, int]]:
-    """Random neighbours, numbered: dense and sparse, all ``LOSSES`` in turn."""
+) -> Iterator[tuple[Any, Any, int]]:
+    """Random neighbours, numbered: dense and sparse, all ``LOSSES`` in turn.
+
+    ``shape=KERNEL`` makes kernel problems, with all ``KERNEL_LOSSES`` and ``KERNELS``.
+    """
     rng = generator(seed_sequence(seed, "audit", "neighbours", relation))
     for number in range(rounds):
-        loss = LOSSES[number % len(LOSSES)]
+        losses = KERNEL_LOSSES if shape == KERNEL else LOSSES
+        loss = losses[number % len(losses)]
         first = _random(rng, loss, shape, sparse_rows=number % 3 == 2)
+        if shape == KERNEL:
+            first = _on_kernel(first, KERNELS[number // len(losses) % len(KERNELS)], seed, number)
         index = int(rng.integers(_N))
         row, target = _unit_rows(rng, 1)[0], float(rng.choice([-1.0, 1.0]))
         if relation == "add_remove":
@@ -101,8 +122,15 @@ def _random(rng: np.random.Generator, loss: str, shape: str, sparse_rows: bool) 
     task = registry.load("loss", loss).tasks[0]
     rows = sparse.csr_array(np.where(np.abs(x) > 0.3, x, 0.0)) if sparse_rows else x
     data = Data("random", task, rows, y, row_bound=1.0, target_bound=1.0, fingerprint="random")
-    body = registry.load("constraint", shape)(1.5, _P)
+    body = registry.load("constraint", SETS[0] if shape == KERNEL else shape)(1.5, _P)
     return Problem(data, registry.load("loss", loss)(), body, ridge=0.1)
+
+
+def _on_kernel(problem: Problem, kernel: str, seed: int, number: int) -> KernelProblem:
+    """The records of a problem under a kernel, with public queries; named by a number."""
+    data = dataclasses.replace(problem.data, fingerprint=f"random {seed} {number}")
+    queries = _unit_rows(generator(seed_sequence(0, "audit", "queries")), _QUERIES)
+    return KernelProblem(data, problem.loss, registry.load("kernel", kernel)(), 0.5, queries)
 
 
 def _unit_rows(rng: np.random.Generator, count: int) -> np.ndarray:

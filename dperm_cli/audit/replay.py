@@ -6,7 +6,8 @@ call must come in the same order with the same shapes, scales and sensitivities,
 may differ by more than the declared sensitivity, and the outputs must be equal. Every stream must
 be an event of the plan. No value passes with a sampler's draw: there the potentials of the two runs
 are compared (``_laws``). Of a local channel the move is the largest log ratio that any answers of
-one user could have, over what they claim together.
+all users could have, over what those of one claim together: the neighbours differ in one record,
+so that nobody but its user may answer to anything else on the second run.
 
 The audit runs the plain loops: that a mechanism's compiled loops give the same bytes is a test of
 the contract suite, and that a claim holds for data sets that were not tried is the business of the
@@ -21,15 +22,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.audit._laws import Watched, moved
+from dperm_cli.audit._laws import moved, watched
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._local_view import view_of
+from dperm_cli.mechanisms._opening import is_local, view_of
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
-from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.channels import by_epsilon
 from dperm_cli.privacy.events import Exponential
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.data import Data
+from dperm_cli.problem.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
 
 TOLERANCE = 1e-9
@@ -86,6 +87,15 @@ class Recorder:
     def disjoint(self, value, scale, sensitivity, drawn, new):
         return self._value("disjoint", value, scale, sensitivity, drawn)
 
+    def coordinate(self, value, scale, sensitivity, drawn, new):
+        return self._value("coordinate", value, scale, sensitivity, drawn)
+
+    def sparse(self, value, known, scale, sensitivity, drawn):
+        facts = (float(scale), float(sensitivity), np.asarray(known).tobytes())
+        self.seen.clear()
+        self.calls.append(Call("sparse", facts, np.array(value), np.array(drawn)))
+        return drawn
+
     def _value(self, kind, value, scale, sensitivity, drawn):
         facts = (float(scale), float(sensitivity), value.shape)
         self.seen.clear()  # what was looked at for this value is no law's business
@@ -106,7 +116,7 @@ class Player:
     position: int = 0
     worst: float = 0.0
     moved: float = 0.0
-    told: dict[int, np.ndarray] = field(default_factory=dict)
+    told: np.ndarray | float = 0.0
     faults: list[str] = field(default_factory=list)
 
     def noise(self, value, scale, sensitivity, drawn):
@@ -138,20 +148,36 @@ class Player:
         return self._value("disjoint", 2, value, scale, sensitivity, drawn)
 
     def channel(self, user, value, event, bound, drawn):
-        """What all answers of a user tell the two records apart by counts together."""
+        """What all answers, whoever's, tell the two records apart by counts together."""
         call = self._next("channel", (user, event, float(bound), value.shape))
         if call is None or call.value is None:
             return drawn
         channel = by_epsilon(event.shape, event.dim, event.epsilon)
         distance = channel.distance(call.value / bound, value / bound)
-        told = self.told[user] = self.told.get(user, 0.0) + distance
-        self._judge(float(np.max(told)) / (event.messages * event.epsilon))
+        # equal vectors tell nothing: a long one may not look parallel to itself
+        same = np.all(call.value == value, axis=-1)
+        self.told = self.told + np.where(same, 0.0, distance)
+        self._judge(float(np.max(self.told)) / (event.messages * event.epsilon))
         return call.drawn
+
+    def coordinate(self, value, scale, sensitivity, drawn, new):
+        """The squares of the moves of all coordinates of a vector count together."""
+        self.moved = 0.0 if new else self.moved
+        return self._value("coordinate", 2, value, scale, sensitivity, drawn)
+
+    def sparse(self, value, known, scale, sensitivity, drawn):
+        """The answers known before must be equal too: they decide what is shown."""
+        facts = (float(scale), float(sensitivity), np.asarray(known).tobytes())
+        return self._moved("sparse", 1, value, facts, sensitivity, drawn)
 
     def _value(self, kind, norm, value, scale, sensitivity, drawn):
         """``norm`` is that of the sensitivity of this kind of noise."""
+        facts = (float(scale), float(sensitivity), value.shape)
+        return self._moved(kind, norm, value, facts, sensitivity, drawn)
+
+    def _moved(self, kind, norm, value, facts, sensitivity, drawn):
         self.seen.clear()
-        call = self._next(kind, (float(scale), float(sensitivity), value.shape))
+        call = self._next(kind, facts)
         if call is None or call.value is None:
             return drawn
         moved = np.atleast_2d(value - call.value)
@@ -159,6 +185,8 @@ class Player:
         ratio = distance / sensitivity if sensitivity > 0 else float("inf")
         if kind == "disjoint":
             ratio = self.moved = self.moved + ratio
+        if kind == "coordinate":
+            ratio = self.moved = float(np.hypot(self.moved, ratio))
         self._judge(ratio)
         return call.drawn
 
@@ -195,13 +223,17 @@ class Replay:
 
 
 def replay(
-    mechanism: Mechanism, plan: Plan, first: Problem, second: Problem, seed: int = 0
+    mechanism: Mechanism,
+    plan: Plan,
+    first: Problem | KernelProblem,
+    second: Problem | KernelProblem,
+    seed: int = 0,
 ) -> Replay:
     """Run on ``first``, freeze, run on the neighbouring ``second`` and compare."""
     recorder = Recorder()
     seeds = [seed_sequence(seed, "replay", trial) for trial in range(TRIALS)]
     allowed = (plan.events, plan.guarantee.relation)
-    view = _watched(mechanism, first, recorder.seen)
+    view: Any = _watched(mechanism, first, recorder.seen)
     out = mechanism.release(view, plan, Gate(seeds, recorder, allowed))
     exponents = tuple(e.exponent for e in plan.events if isinstance(e, Exponential))
     player = Player(recorder.calls, exponents)
@@ -218,13 +250,12 @@ def replay(
     return Replay(len(recorder.calls), player.worst, tuple(faults))
 
 
-def _watched(mechanism: Mechanism, problem: Problem, seen: list[Any]) -> Any:
+def _watched(mechanism: Mechanism, problem: Any, seen: list[Any]) -> Any:
     """The mechanism's view; what passes channels is seen there."""
-    view = view_of(mechanism, problem)
-    return Watched(problem, seen) if isinstance(view, CentralView) else view
+    return view_of(mechanism, problem) if is_local(mechanism) else watched(problem, seen)
 
 
-def neighbour(problem: Problem, index: int, row: np.ndarray, target: float) -> Problem:
+def neighbour(problem: Any, index: int, row: np.ndarray, target: float) -> Any:
     """``problem`` with record ``index`` replaced; the row must respect the declared bound.
 
     A removal under add_remove is a replacement by a row of zeros, which contributes nothing.
@@ -239,4 +270,6 @@ def neighbour(problem: Problem, index: int, row: np.ndarray, target: float) -> P
         dense = sparse.lil_array(data.x)
         dense[index] = row
         x = sparse.csr_array(dense)
-    return replace(problem, data=replace(data, x=x, y=y))
+    # minimisers of kernel problems are remembered by what their data are called
+    name = f"{data.fingerprint} {index} {np.asarray(row).tobytes().hex()} {target!r}"
+    return replace(problem, data=replace(data, x=x, y=y, fingerprint=name))

@@ -24,12 +24,13 @@ from dperm_cli.audit._rates import Argument, GaussianOutputs, Rates, argument, l
 from dperm_cli.core import progress
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._local_view import view_of
+from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
 
 CONTROL, QUICK_CONTROL = 0.5, 1.0  # epsilon from which half the noise must be noticed
@@ -121,6 +122,8 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
     asked = not quick and FLOOR[0] <= budget.epsilon <= FLOOR[1]
     floor = adversary.floor if asked else None
     least = QUICK_CONTROL if quick else CONTROL
+    if adversary.kind == "sign" and adversary.floor is None:
+        least = math.inf  # a sign that nearly never turns shows no more than the runs can count
     return Finding(claim, budget.delta, bound, control, floor, least)
 
 
@@ -155,7 +158,7 @@ def lower_bound(
 
 def _scores(
     adversary: Adversary,
-    problem: Problem,
+    problem: Problem | KernelProblem,
     plan: Plan,
     runs: int,
     leaf: np.random.SeedSequence,

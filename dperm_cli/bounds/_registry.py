@@ -84,7 +84,8 @@ def _ratio(upper: Any, lower: Any) -> float | None:
 
 def _value(bound: Bound, at: Setting, quantity: str = "excess_risk") -> tuple[float, str] | None:
     """A bound on the quantity and its id; None where it says nothing that a float can hold."""
-    if bound.quantity != quantity or bound.applies(at) is not None:
+    spaces = (getattr(part, "space", "parameters") for part in (bound, at.spec))
+    if len(set(spaces)) > 1 or bound.quantity != quantity or bound.applies(at) is not None:
         return None
     try:
         with np.errstate(all="ignore"):

@@ -14,7 +14,7 @@ ACCOUNT_KEYS = (
     "mechanism", "calibration", "n", "epsilon", "noise_scale", "delta", "L", "radius", "p", "ridge",
     "lasso", "smoothness", "constraint", "privacy", "privacy.relation", "format", "out", "figure",
 )  # fmt: skip
-GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism", "sampler")
+GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism", "sampler", "kernel")
 LISTED = (*GROUPS, "experiment")
 
 

@@ -20,6 +20,7 @@ ROOMS = {
     "constraint": "problem.constraints",
     "mechanism": "mechanisms",
     "sampler": "samplers",
+    "kernel": "problem.kernels",
 }
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 

@@ -11,6 +11,7 @@ from scipy import sparse
 from dperm_cli.loops import (
     box_muller,
     channels,
+    dual,
     exact,
     exponential,
     gaussian,
@@ -49,6 +50,12 @@ def warmup() -> float:
     law = proximal.Law(proximal.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
     proximal.advance(records, law, 0.1, proximal.Chain(theta[0]), 1, np.full(64, 0.5))
     _local(key)
+    order, slopes = np.arange(2), np.zeros(2)
+    for kind in (np.float64, np.float32):
+        held = x.astype(kind)
+        dual.ascend_rows(held, y, 1, 0.0, 1.0, np.ones(2), order, slopes, np.zeros(2))
+        dual.ascend_gram(held, y, 1, 0.0, 1.0, order, slopes, np.zeros(2))
+        dual.margins(held, x)
     return time.perf_counter() - began
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
+from dperm_cli.problem.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
 
 KINDS = ("gaussian", "profile", "interval", "sign", "threshold")
@@ -38,8 +39,8 @@ class Adversary:
     floor : the share of the claimed epsilon that the bound must reach, or None.
     """
 
-    first: Problem
-    second: Problem
+    first: Problem | KernelProblem
+    second: Problem | KernelProblem
     mechanism: Any
     statistic: Callable[[np.ndarray], np.ndarray] = field(default=first_coordinate)
     kind: str = "threshold"
@@ -75,3 +76,23 @@ def _on_a_line(x: np.ndarray, y: np.ndarray, ridge: float, radius: float) -> Pro
     data = Data(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
     ball = registry.load("constraint", "l2_ball")(radius, 1)
     return Problem(data, registry.load("loss", "linear")(), ball, ridge)
+
+
+def kernel_pair() -> tuple[KernelProblem, KernelProblem]:
+    """One record x = 1 on a line with the linear kernel, the hinge and lambda = 2; its label turns.
+
+    The minimisers are 1 / 2 and -1 / 2, as far apart as 2 L R / (lambda n) = 1 allows, and so are
+    the predictions at the one public query z = 1.
+    """
+    sides = []
+    for label in (1.0, -1.0):
+        name = f"adversarial kernel pair {label:g}"
+        rows = np.ones((1, 1))
+        data = Data(
+            name, "binary", rows, np.array([label]), row_bound=1.0, target_bound=1.0,
+            fingerprint=name,
+        )  # fmt: skip
+        kernel = registry.load("kernel", "linear")()
+        loss = registry.load("loss", "hinge")()
+        sides.append(KernelProblem(data, loss, kernel, 2.0, rows))
+    return sides[0], sides[1]

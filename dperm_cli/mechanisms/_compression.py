@@ -83,7 +83,7 @@ def chosen_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
         return _given_m(m, len(spec.phi))
     if m == "balanced":
         wanted = dimension.balanced(*facts, relative_width(spec))
-        return int(min(max(round(wanted), 1), d))
+        return max(round(min(wanted, d)), 1)  # an unlimited budget wants an infinite m
     if m == "paper":
         wanted = dimension.of_the_paper(*facts, relative_width(spec))
         if wanted > d:

@@ -11,7 +11,6 @@ import numpy as np
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import local, sgd
 from dperm_cli.loops.local import Device, Learner
-from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.noise import ChannelStream
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, ProblemSpec
@@ -45,12 +44,6 @@ class LocalView:
             raise PrivacyError("the users are reached once, by one stream that counts all of them")
         self._open = False
         return Devices(self._problem, stream, row_norm)
-
-
-def view_of(mechanism: Any, problem: Problem) -> Any:
-    """The view that a mechanism's trust model leaves it."""
-    local = getattr(mechanism, "trust", "central") == "local"
-    return LocalView(problem) if local else CentralView(problem)
 
 
 class Devices:

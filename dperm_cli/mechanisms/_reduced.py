@@ -21,6 +21,7 @@ from dperm_cli.problem.problem import ProblemSpec
 
 LEAST_SHARE = 2  # p is at least so many times the coordinates that are left
 MOST_NUMBERS = 1 << 26  # of the basis: half a GiB
+MOST_DEGREES = 1 << 21  # beyond them scipy's chi^2 quantile jumps by 1e-5 deviations and more
 _SHARE = 1e-3  # of delta that the bounded range of the generator may be worth
 _ATOM = 2.0**-64
 
@@ -37,8 +38,10 @@ def few_rows(spec: ProblemSpec, plan: Plan, least_steps: int, extra: int = 1) ->
     if not fits or p < LEAST_SHARE * (n + extra) + reduced.LEAST_OUTSIDE or least_steps < n:
         return False
     budget = plan.guarantee
-    lost = plan.steps * (n + extra + 8.0) * _ATOM * (1.0 + math.exp(min(budget.epsilon, 60.0)))
-    return n * p <= MOST_NUMBERS and lost <= _SHARE * budget.delta
+    numbers = plan.steps * (n + extra + 8.0) + p  # p of them for the direction outside
+    lost = numbers * _ATOM * (1.0 + math.exp(min(budget.epsilon, 60.0)))
+    small = n * p <= MOST_NUMBERS and p <= MOST_DEGREES
+    return small and lost <= _SHARE * budget.delta
 
 
 class Turned:

@@ -37,6 +37,7 @@ class CentralView:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
+        self._named_by = problem.data  # the records as they came, whose content names their batch
 
     @property
     def spec(self) -> ProblemSpec:
@@ -70,9 +71,10 @@ class CentralView:
 
         By place: batch t of k holds the records t, t + k, ..; n is public and nothing else enters.
         By content: a fixed hash of a record's row and label names its batch, so that a record comes
-        or goes without moving another one.
+        or goes without moving another one. It is the record as it came that is hashed: the last
+        bits of a product with a matrix follow from where a row stands among the others.
         """
-        data = self._problem.data
+        data = self._named_by
         if not by_content:
             return [np.arange(start, data.n, batches) for start in range(batches)]
         named = batch_of_records(data, batches)
@@ -117,7 +119,7 @@ class CentralView:
         """The same records with another (public) set or another loss."""
         problem = self._problem
         constraint, loss = constraint or problem.constraint, loss or problem.loss
-        return self._of(replace(problem, constraint=constraint, loss=loss))
+        return self._like(replace(problem, constraint=constraint, loss=loss))
 
     def mapped(
         self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
@@ -132,7 +134,12 @@ class CentralView:
         data = replace(data, x=x, row_bound=row_bound, entry_bound=None, minimiser=None)
         data = replace(data, phi=None, phi_row_bound=None)
         data = replace(data, x_test=None, y_test=None)
-        return self._of(replace(self._problem, data=data, constraint=constraint))
+        return self._like(replace(self._problem, data=data, constraint=constraint))
+
+    def _like(self, problem: Problem) -> CentralView:
+        found = self._of(problem)
+        found._named_by = self._named_by
+        return found
 
     def _of(self, problem: Problem) -> CentralView:
         """A view of this kind of another problem."""

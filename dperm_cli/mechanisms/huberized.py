@@ -95,4 +95,8 @@ class Huberized:
         loss = self.rounded(spec)
         if loss is None:
             return spec
-        return make_spec(spec.n, loss, spec.constraint, spec.regulariser, spec.task, spec.bounds)
+        found = make_spec(spec.n, loss, spec.constraint, spec.regulariser, spec.task, spec.bounds)
+        # what else is declared of the rows is as true: the release sees it, and the gate compares
+        return replace(
+            found, entry_bound=spec.entry_bound, phi=spec.phi, phi_row_bound=spec.phi_row_bound
+        )

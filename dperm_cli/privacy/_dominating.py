@@ -17,6 +17,7 @@ from dperm_cli.privacy import _bounded
 from dperm_cli.privacy._bounded import Bounded
 from dperm_cli.privacy._laws import Law, Step
 from dperm_cli.privacy._saddle import Composition
+from dperm_cli.privacy._updates import Updates
 from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.privacy.events import (
     Approx,
@@ -31,6 +32,7 @@ from dperm_cli.privacy.events import (
     Pure,
     SampledGaussian,
     SamplerError,
+    SparseAnswers,
     alone,
     kind,
 )
@@ -48,8 +50,8 @@ class Release:
 
     ``directions``    compositions whose worst delta counts: one, or remove and add.
     ``concentrated``  the same with every bounded-range step replaced by its Renyi bound, as a
-                      Gaussian of the same; only Renyi's conversion may be used on them. Empty
-                      without such steps.
+                      Gaussian of the same, and sparse answers by that of their updates; only
+                      Renyi's conversion may be used on them. Empty without such steps.
     ``pure``          the sum of all epsilons; inf where one of them is.
     ``added``         epsilons of steps out of numerical range, in none of the other numbers.
     ``failure``       chance that some black-box step shows everything.
@@ -71,6 +73,7 @@ def release(events: Sequence[Event], relation: str) -> Release:
     """Raises ``Unsupported`` for events without a known dominating pair under the relation."""
     checks.choice("privacy.relation", relation, RELATIONS)
     events = [alone(event) for event in events]
+    sparse = _sparse(events, relation)
     local = kind(events) == "local"
     if local and relation != "replace_one":
         raise Unsupported("a local channel protects what a user's record says: use replace_one")
@@ -79,17 +82,21 @@ def release(events: Sequence[Event], relation: str) -> Release:
     mu2, sampled = _normal(normal, relation)
     forms = [None] if relation == "replace_one" or not sampled else ["remove", "add"]
     all_merged = _merged(steps)
+    others = all_merged if not sparse else _merged(_without_sparse(events, relation))
     merged = tuple(step for step in all_merged if not _out_of_range(step))
     joint = _smoothed(merged)
-    kept = tuple(step for step in joint if step.share > 0.0)
-    extra = math.fsum(step.count * step.reach**2 / 4.0 for step in joint if step.share == 0.0)
+    other = _smoothed(tuple(step for step in others if not _out_of_range(step)))
+    kept = tuple(step for step in other if step.share > 0.0)
+    extra = math.fsum(step.count * step.reach**2 / 4.0 for step in other if step.share == 0.0)
     laws = [_steps(sampled, form) for form in forms]
     ratio, distance = (_errors(events, name) for name in ("inf", "tv"))
     exposed = any(isinstance(event, Disclosure) for event in events)
     unbounded = exposed or mu2 > 0.0 or bool(sampled)
     return Release(
         tuple(Composition((*law, *joint), mu2) for law in laws),
-        tuple(Composition((*law, *kept), mu2 + extra) for law in laws if extra > 0.0),
+        tuple(
+            Composition((*law, *kept), mu2 + extra, sparse) for law in laws if extra > 0.0 or sparse
+        ),
         math.inf if unbounded else _total(merged),
         _total([step for step in all_merged if _out_of_range(step)]),
         1.0 if exposed else _failure(events),
@@ -99,8 +106,27 @@ def release(events: Sequence[Event], relation: str) -> Release:
     )
 
 
+def _sparse(events: Sequence[Event], relation: str) -> tuple[Updates, ...]:
+    """The Renyi bounds of sparse answers; none where one of them is not known."""
+    found = [_updates(event, relation) for event in events if isinstance(event, SparseAnswers)]
+    found = [step for step in found if step.reach > 0.0]
+    return tuple(found) if all(step.largest_tilt > 0.0 for step in found) else ()
+
+
+def _updates(event: SparseAnswers, relation: str) -> Updates:
+    reach = event.sensitivity(relation) / event.scale
+    return Updates(reach, event.threshold / event.scale, event.updates, event.count)
+
+
+def _without_sparse(events: Sequence[Event], relation: str) -> list[Bounded]:
+    steps = [_bounded_step(e, relation) for e in events if not isinstance(e, SparseAnswers)]
+    return [step for step in steps if step.reach > 0.0]
+
+
 def _bounded_step(event: Event, relation: str) -> Bounded:
     """The law of an event of bounded loss; reach 0 for every other event."""
+    if isinstance(event, SparseAnswers):
+        event = event.all_shown()
     if isinstance(event, Laplace | GammaNorm):
         return _bounded.laplace(event.sensitivity(relation) / event.scale, event.count)
     if isinstance(event, Exponential):
@@ -210,6 +236,8 @@ def _name(
         words = {"fixed": "fixed-size batches", "poisson": "Poisson batches"}
         parts = {words[event.sampling] for event, _ in sampled} | {_word(step) for step in joint}
         base = "loss distribution, " + " and ".join(sorted(parts))
+    if any(isinstance(event, SparseAnswers) for event in events):
+        base += ", or Renyi bound of updates"
     if any(isinstance(e, Approx | PerturbedObjective) and e.delta > 0.0 for e in events):
         base += " + black-box deltas"
     if any(isinstance(event, SamplerError) and event.amount > 0.0 for event in events):

@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy._bounded import Bounded
 from dperm_cli.privacy._laws import Law, tilted
+from dperm_cli.privacy._updates import Updates
 
 # Aliases are positive, so they can only raise delta; they are held below this share of it.
 _LOG_ALIAS = math.log(1e-11)
@@ -30,18 +31,27 @@ _LEAST_TILT = 1e-9
 _MOST_TURNS = 3e4
 # Below the least positive float: no need to look further.
 _NOTHING = -800.0
+# An epsilon that stands for any above it.
+_FAR = 1e9
 
 
 @dataclass(frozen=True)
 class Composition:
-    """Independent steps and one Gaussian of squared GDP parameter ``mu2``."""
+    """Independent steps and one Gaussian of squared GDP parameter ``mu2``.
+
+    ``bounded`` holds steps of which only a Renyi bound is known: only ``renyi`` may be used then.
+    """
 
     steps: tuple[Law, ...]
     mu2: float = 0.0
+    bounded: tuple[Updates, ...] = ()
 
     def log_m(self, tilt: float) -> float:
         """log E e^{tilt S}; inf where the tilt is beyond what can be integrated."""
         gaussian = self.mu2 / 2.0 * tilt * (1.0 + tilt)
+        gaussian += sum(step.log_m(tilt) for step in self.bounded)
+        if gaussian == math.inf:
+            return gaussian
         try:
             return gaussian + sum(s.count * tilted(s, tilt).log_m for s in self.steps)
         except Unsupported:
@@ -64,7 +74,8 @@ class Composition:
     def largest_tilt(self) -> float:
         """Beyond it bounded losses would need too many nodes; any tilt below is as certain."""
         reach = max((s.reach for s in self.steps if isinstance(s, Bounded)), default=0.0)
-        return _MOST_TURNS / reach if reach > 0.0 else math.inf
+        most = _MOST_TURNS / reach if reach > 0.0 else math.inf
+        return min(most, *(step.largest_tilt for step in self.bounded), math.inf)
 
 
 def _most(step: Law) -> float:
@@ -107,12 +118,14 @@ def renyi_epsilon(composition: Composition, log_delta: float) -> float:
 
     def bound(log_tilt: float) -> float:
         tilt = math.exp(log_tilt)
-        return (composition.log_m(tilt) + _conversion(tilt) - log_delta) / tilt
+        found = (composition.log_m(tilt) + _conversion(tilt) - log_delta) / tilt
+        return min(found, _FAR)  # an infinite one would stop the search below
 
     middle = math.log(_least(lambda tilt: bound(math.log(tilt)), composition.largest_tilt))
     around = (middle - 0.1, middle + 0.1)
     found: Any = minimize_scalar(bound, bounds=around, method="bounded", options={"xatol": 1e-5})
-    return max(min(float(found.fun), bound(middle)), 0.0)
+    best = max(min(float(found.fun), bound(middle)), 0.0)
+    return best if best < _FAR else math.inf
 
 
 def for_epsilon(composition: Composition, epsilon: float, log_delta: float | None = None) -> Saddle:

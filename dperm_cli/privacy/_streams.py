@@ -18,6 +18,8 @@ GAUSSIAN, LAPLACE, GAMMA_NORM = "gaussian", "laplace", "gamma_norm"
 _HEARD = {GAUSSIAN: "noise", LAPLACE: "laplace", GAMMA_NORM: "gamma_norm"}
 # Largest multiple of a grid that a value may be: sums with noise stay exact integers.
 _MOST_UNITS = 2.0**52
+# Smallest bound of a channel: below, its inverse is infinite and 0 over it is no number.
+_LEAST_BOUND = 2.0**-1022
 
 
 class Steps:
@@ -137,6 +139,88 @@ class OnGrid:
         return units * self._step, total.astype(np.float64) * self._step
 
 
+class CoordinateStream:
+    """One draw from N(0, scale^2 I), handed out coordinate by coordinate: ``Gate.coordinates``.
+
+    Which function of the data a coordinate is of may depend on the earlier ones.
+    """
+
+    def __init__(
+        self, keys: np.ndarray, dim: int, scale: float, sensitivity: float, steps: Steps, tape: Any
+    ) -> None:
+        self.dim, self.scale, self.sensitivity = dim, scale, sensitivity
+        self._noise = gaussian.normals(keys, 0, 1, dim)[:, 0, :]
+        self._steps, self._tape, self._new = steps, tape, True
+
+    @property
+    def trials(self) -> int:
+        return len(self._noise)
+
+    def add(self, value: np.ndarray, number: int) -> np.ndarray:
+        """``value`` [trials] plus the noise of coordinate ``number``."""
+        if np.shape(value) != (self.trials,):
+            raise PrivacyError(f"a coordinate of {self.trials} trials takes one number of each")
+        self._steps.mark(number)
+        column = np.array(value, dtype=float)[:, None]
+        drawn = column + self.scale * self._noise[:, number : number + 1]
+        if self._tape is not None:
+            new, self._new = self._new, False
+            drawn = self._tape.coordinate(column, self.scale, self.sensitivity, drawn, new)
+        return drawn[:, 0]
+
+
+class SparseStream:
+    """Answers shown with noise where they are far from what was known: see ``Gate.sparse``.
+
+    One draw of noise serves the test and the value shown, and a trial is over after its updates.
+    """
+
+    def __init__(
+        self,
+        noise: Keyed,
+        scale: float,
+        sensitivity: float,
+        threshold: float,
+        updates: int,
+        steps: Steps,
+        tape: Any,
+    ) -> None:
+        self.scale, self.sensitivity, self.threshold = scale, sensitivity, threshold
+        self.updates, self._noise, self._steps, self._tape = updates, noise, steps, tape
+        self._made = np.zeros(noise.trials, np.int64)
+
+    @property
+    def trials(self) -> int:
+        return self._noise.trials
+
+    @property
+    def over(self) -> np.ndarray:
+        """Which trials have made all their updates, [trials]; they answer from what is known."""
+        return self._made >= self.updates
+
+    def answer(
+        self, value: np.ndarray, known: np.ndarray, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Answers [trials] to query ``step`` and whether each is an update, [trials].
+
+        ``value`` [trials] is of the data, ``known`` [trials] of what was released before. A trial
+        that is over, whose value is not looked at, gets ``known``.
+        """
+        if np.shape(value) != (self.trials,) or np.shape(known) != (self.trials,):
+            raise PrivacyError(f"answers for {self.trials} trials take one number of each")
+        self._steps.mark(step)
+        over = self.over
+        column = np.where(over, known, value)[:, None]
+        _, drawn = self._noise.add(column, LAPLACE, self.scale, 1, step)
+        far = ~over & ~(np.abs(drawn[:, 0] - known) <= self.threshold)
+        shown = np.stack([far.astype(float), np.where(far, drawn[:, 0], known)], axis=1)
+        if self._tape is not None:
+            shown = self._tape.sparse(column, known, self.scale, self.sensitivity, shown)
+            far = shown[:, 0] > 0.0
+        self._made += far
+        return shown[:, 1], far
+
+
 class BatchStream:
     """Noise on the sums over batches of records that no record shares: see ``Gate.disjoint``.
 
@@ -197,7 +281,7 @@ class ChannelStream:
         source: _exact.Source,
         tape: Any,
     ) -> None:
-        if not 0.0 < bound < np.inf:
+        if not _LEAST_BOUND <= bound < np.inf:
             raise PrivacyError(f"a bound of {bound} on what a channel hides")
         self.channel, self.bound, self.users, self.trials = channel, bound, users, trials
         self.coding = channel.coding(bound)

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 
 from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy import _gdp, accountant
+from dperm_cli.privacy import _gdp, _saddle, accountant
+from dperm_cli.privacy._saddle import Composition
+from dperm_cli.privacy._updates import MOST_REACH, Updates
 from dperm_cli.privacy.events import (
     Approx,
     Event,
@@ -20,6 +22,7 @@ from dperm_cli.privacy.events import (
     Gaussian,
     Laplace,
     SampledGaussian,
+    SparseAnswers,
     alone,
     kind,
 )
@@ -27,6 +30,10 @@ from dperm_cli.privacy.events import (
 # Relative distance of a calibrated scale from the root, at most.
 TOLERANCE = 2e-6
 _MOST_TRIALS = 200
+# Queries up to which, beside five times the updates, plain composition may allow less noise.
+_FEW = 20
+_BELOW = 1.0 - 1e-9  # an end is left out, where rounding would pass it
+_LEAST_LOG_REACH = -40.0
 
 
 def mu(epsilon: float, delta: float) -> float:
@@ -100,6 +107,50 @@ def scale_for(
     return math.exp(_refine(excess, low, high, at_low, at_high))
 
 
+def sparse_reach(updates: int, queries: int, epsilon: float, delta: float, wide: float) -> float:
+    """The largest sensitivity / scale at which ``SparseAnswers`` are (epsilon, delta)-DP.
+
+    The threshold is ``wide`` scales. The Renyi bound of the updates decides, or where the queries
+    are not many more than these, the composition of as many Laplace releases if it allows more; at
+    delta = 0 that alone. Rounded down.
+    """
+    best = 0.0 if delta == 0.0 else _updates_reach(updates, epsilon, delta, wide)
+    if queries <= _FEW + 5 * updates or not 0.0 < best < 0.99 * min(1.0, wide):
+        shown = 1.0 / scale_for(
+            lambda scale: (Laplace(scale, 0.5, queries),),
+            epsilon=epsilon, delta=delta, relation="replace_one",
+        )  # fmt: skip
+        best = max(best, shown)
+    return best * (1.0 - 1e-12)
+
+
+def _updates_reach(updates: int, epsilon: float, delta: float, wide: float) -> float:
+    """The largest reach that the Renyi bound allows, at most ``MOST_REACH``; 0 where none is."""
+
+    def excess(log_reach: float) -> float:
+        step = Updates(math.exp(log_reach), wide, updates)
+        spent = _saddle.renyi_epsilon(Composition((), 0.0, (step,)), math.log(delta))
+        return math.log(max(spent, 1e-300) / epsilon)
+
+    end = math.log(min(MOST_REACH, wide) * _BELOW)
+    if excess(end) <= 0.0:
+        return math.exp(end)
+    # two updates' worth of Gaussian noise is about the leading order
+    low = min(end, math.log(_gdp.mu(epsilon, delta) / math.sqrt(4.0 * updates)))
+    high = end
+    while excess(low) > 0.0:
+        low, high = low - 0.7, low
+        if low < _LEAST_LOG_REACH:
+            return 0.0
+    while low + 0.7 < high and excess(low + 0.7) <= 0.0:
+        low += 0.7
+    high = min(high, low + 0.7)
+    found = _gdp.root(excess, low, high, 1e-7)
+    while excess(found) > 0.0:
+        found -= TOLERANCE
+    return math.exp(found)
+
+
 def _level(epsilon: float, delta: float) -> tuple[float, float]:
     epsilon = checks.positive("epsilon", epsilon)
     delta = checks.number("delta", delta, low=0.0, high=1.0, high_open=True)
@@ -116,7 +167,7 @@ def _guess(events_at, epsilon: float, delta: float, relation: str) -> float:
     """
     unit = [(e, _reach(e, relation)) for e in map(alone, events_at(1.0))]
     if delta == 0.0:
-        return math.log(math.fsum(getattr(e, "count", 1) * d for e, d in unit) / epsilon or 1.0)
+        return math.log(math.fsum(_times(e) * d for e, d in unit) / epsilon or 1.0)
     target = _gdp.mu(epsilon, delta) ** 2
     low, high = -200.0, 200.0
     for _ in range(60):
@@ -126,16 +177,23 @@ def _guess(events_at, epsilon: float, delta: float, relation: str) -> float:
     return high
 
 
+def _times(event: Event) -> int:
+    """How many pure steps an event is made of."""
+    return getattr(event, "count", 1) * getattr(event, "queries", 1)
+
+
 def _reach(event: Event, relation: str) -> float:
     """The distance at scale 1 that falls as the scale rises; 0 where there is none."""
     if isinstance(event, Exponential):
         return event.exponent * event.sensitivity(relation)
-    if isinstance(event, Gaussian | SampledGaussian | Laplace | GammaNorm):
+    if isinstance(event, Gaussian | SampledGaussian | Laplace | GammaNorm | SparseAnswers):
         return event.sensitivity(relation) / event.scale
     return 0.0
 
 
 def _limit(event: Event, distance: float) -> float:
+    if isinstance(event, SparseAnswers):
+        return event.count * min(event.queries, 2 * event.updates) * distance**2
     if isinstance(event, SampledGaussian):
         return event.count * event.rate**2 * math.expm1(min(distance**2, 600.0))
     return 0.0 if isinstance(event, Approx) else getattr(event, "count", 1) * distance**2

@@ -216,6 +216,40 @@ class RegularizedExponential:
 
 
 @dataclass(frozen=True)
+class SparseAnswers:
+    """``count`` runs that answer up to ``queries`` queries and look at the data for few of them.
+
+    Query t has a value a_t computed from the data and an answer c_t made of what was released
+    before. With b ~ Laplace(scale), a_t + b is shown where |a_t + b - c_t| > ``threshold``, an
+    update; otherwise nothing is shown but that it is not so. A run ends after ``updates`` updates.
+    ``record_norm`` bounds one record's share of a value, ``gap`` (optional) how far two records'
+    shares are apart: a value moves by at most ``sensitivity``. The cost follows the updates
+    (``_updates``), and is never more than that of ``queries`` Laplace releases.
+    """
+
+    scale: float
+    record_norm: float
+    threshold: float
+    updates: int
+    queries: int
+    count: int = 1
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_noise(self)
+        checks.positive("threshold", self.threshold)
+        checks.integer("queries", self.queries, low=1)
+        checks.integer("updates", self.updates, low=1)
+
+    def sensitivity(self, relation: str) -> float:
+        return _difference(self.record_norm, self.gap, relation)
+
+    def all_shown(self) -> Laplace:
+        """The release of every noisy value, of which this one is a function."""
+        return Laplace(self.scale, self.record_norm, self.count * self.queries, self.gap)
+
+
+@dataclass(frozen=True)
 class Pure:
     """``count`` adaptive steps, each epsilon-DP under the relation asked about; no more is known.
 
@@ -315,6 +349,7 @@ Event = (
     | DisjointBatches
     | Exponential
     | RegularizedExponential
+    | SparseAnswers
     | Pure
     | Approx
     | PerturbedObjective
@@ -355,7 +390,12 @@ def _approximate(event: Event) -> bool:
 
 
 def _check_noise(
-    event: Gaussian | Laplace | GammaNorm | DisjointBatches | RegularizedExponential,
+    event: Gaussian
+    | Laplace
+    | GammaNorm
+    | DisjointBatches
+    | RegularizedExponential
+    | SparseAnswers,
 ) -> None:
     checks.positive("scale", event.scale)
     checks.nonnegative("record_norm", event.record_norm)

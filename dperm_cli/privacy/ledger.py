@@ -15,7 +15,13 @@ from typing import Any, get_args
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Channel, Disclosure, DisjointBatches, Event
+from dperm_cli.privacy.events import (
+    Channel,
+    Disclosure,
+    DisjointBatches,
+    Event,
+    SparseAnswers,
+)
 
 # Strongest first. A local guarantee bounds what the curator's output says at least as well as a
 # central one of the same numbers; composed with others it counts as its (epsilon, delta).
@@ -148,6 +154,8 @@ def draws(event: Event) -> int:
         return event.messages
     if isinstance(event, DisjointBatches):
         return event.batches * event.count
+    if isinstance(event, SparseAnswers):
+        return event.queries * event.count
     return 1 if isinstance(event, Disclosure) else event.count
 
 
@@ -187,6 +195,9 @@ _WORDS = {
     "at strength {scale} (root of its convexity over its exponent); a neighbouring data set "
     "changes the objective's gradient by at most {sensitivity} (L2 norm): it tells no more than "
     "one Gaussian release of that scale and sensitivity",
+    "SparseAnswers": "an answer, shown with Laplace noise of scale {scale} where it is more than "
+    "{threshold} from the answer known before, and at most {updates} times"
+    f"{_MOVES}",
     "Pure": "a step of epsilon {epsilon}",
     "Approx": "a step of epsilon {epsilon} and delta {delta}",
     "PerturbedObjective": "a minimiser of the objective with a {noise} linear term of scale "

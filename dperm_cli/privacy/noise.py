@@ -19,6 +19,7 @@ stream         density of the noise b                   sensitivity in    secure
 ``law``        uniforms for a sampler of exp(-c loss)                     no
 ``disjoint``   Gaussian or Gamma norm, on sums over disjoint batches      no
 ``channel``    answers of users' devices (``privacy.channels``)           discrete ones
+``sparse``     Laplace, shown where an answer is far off                  no
 =============  =======================================  ================  ==================
 """
 
@@ -29,11 +30,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.loops import exponential, gaussian
 from dperm_cli.privacy import _exact
+from dperm_cli.privacy._range import Noisy, kind_of, range_delta
 from dperm_cli.privacy._streams import (
     GAMMA_NORM,
     GAUSSIAN,
@@ -41,10 +41,12 @@ from dperm_cli.privacy._streams import (
     BatchStream,
     ChannelStream,
     ChoiceStream,
+    CoordinateStream,
     Keyed,
     LawStream,
     NoiseStream,
     OnGrid,
+    SparseStream,
     Steps,
     stream_key,
 )
@@ -54,13 +56,9 @@ from dperm_cli.privacy.events import (
     DisjointBatches,
     Event,
     Exponential,
-    GammaNorm,
-    Gaussian,
-    GaussianMatrix,
-    Laplace,
-    PerturbedObjective,
     RegularizedExponential,
     SampledGaussian,
+    SparseAnswers,
 )
 from dperm_cli.privacy.secure import Grid
 
@@ -68,31 +66,23 @@ __all__ = [
     "BatchStream",
     "ChannelStream",
     "ChoiceStream",
+    "CoordinateStream",
     "Gate",
     "LawStream",
     "NoiseStream",
+    "SparseStream",
     "Tape",
     "range_delta",
 ]
-
-# The noise that carries out each event.
-_KINDS = {
-    Gaussian: GAUSSIAN,
-    GaussianMatrix: GAUSSIAN,
-    SampledGaussian: GAUSSIAN,
-    Laplace: LAPLACE,
-    GammaNorm: GAMMA_NORM,
-}
-Noisy = Gaussian | SampledGaussian | Laplace | GammaNorm | PerturbedObjective
-# The chance of what one uniform leaves out, at most, with room for the tries of a rejection.
-_UNSEEN = 2.0**-50
 
 
 class Tape(Protocol):
     """Observer of everything that passes the gate; may replace what is drawn.
 
     ``noise`` hears Gaussian noise. ``sensitivity`` is in the norm of the kind of noise. ``new``
-    marks the first batch of a pass: its sensitivity is for all of its batches together.
+    marks the first batch of a pass, or the first coordinate of a vector: its sensitivity is for
+    all of them together. What
+    ``sparse`` may replace is [trials, 2]: whether there was an update, and the answer.
     """
 
     def noise(
@@ -112,6 +102,19 @@ class Tape(Protocol):
     ) -> np.ndarray: ...
 
     def law(self, exponent: float, oscillation: float, drawn: np.ndarray) -> np.ndarray: ...
+
+    def coordinate(
+        self, value: np.ndarray, scale: float, sensitivity: float, drawn: np.ndarray, new: bool
+    ) -> np.ndarray: ...
+
+    def sparse(
+        self,
+        value: np.ndarray,
+        known: np.ndarray,
+        scale: float,
+        sensitivity: float,
+        drawn: np.ndarray,
+    ) -> np.ndarray: ...
 
     def disjoint(
         self, value: np.ndarray, scale: float, sensitivity: float, drawn: np.ndarray, new: bool
@@ -197,6 +200,19 @@ class Gate:
         """
         return self._noise(GAUSSIAN, dim, count, scale, sensitivity)
 
+    def coordinates(self, *, dim: int, scale: float, sensitivity: float) -> CoordinateStream:
+        """One draw from N(0, scale^2 I_dim) per trial, of which coordinates are asked one by one.
+
+        ``sensitivity`` bounds the root of the sum, over all coordinates, of the squared distances
+        between the values of neighbouring data sets, whatever coordinates are asked for. That makes
+        it the release of one vector (event ``Gaussian``, count 1) if the values are coordinates of
+        one vector in orthonormal directions, each chosen from public facts and earlier answers.
+        """
+        self._check_event(GAUSSIAN, 1, scale, sensitivity)
+        return CoordinateStream(
+            self._keys(), dim, scale, sensitivity, Steps(dim, once=True), self.tape
+        )
+
     def laplace(self, *, dim: int, count: int, scale: float, sensitivity: float) -> NoiseStream:
         """``count`` draws of independent Laplace(scale) coordinates; sensitivity in L1."""
         return self._noise(LAPLACE, dim, count, scale, sensitivity)
@@ -255,6 +271,31 @@ class Gate:
         return ChannelStream(
             channel, event, bound, users, self.trials, keys, self._source, self.tape
         )
+
+    def sparse(
+        self, *, queries: int, updates: int, scale: float, sensitivity: float, threshold: float
+    ) -> SparseStream:
+        """Up to ``queries`` answers a trial, ``updates`` of them with Laplace(scale) noise.
+
+        ``sensitivity`` bounds how far the value of one query is apart on neighbouring data sets,
+        given equal earlier answers. The event is ``SparseAnswers``.
+        """
+
+        def fits(event: Event) -> bool:
+            facts = (queries, updates, scale, threshold, 1)
+            return (
+                isinstance(event, SparseAnswers)
+                and facts
+                == (event.queries, event.updates, event.scale, event.threshold, event.count)
+                and _close(event.sensitivity(self._relation), sensitivity)
+            )
+
+        _check_scale(scale)
+        words = f"{queries} sparse answers with {updates} updates at noise of scale {scale:.6g}"
+        _spend(self._unused, fits, f"{words} and sensitivity {sensitivity:.6g}")
+        keyed = Keyed(self._keys())
+        steps = Steps(queries, once=True)
+        return SparseStream(keyed, scale, sensitivity, threshold, updates, steps, self.tape)
 
     def choice(self, *, population: int, batch: int, sampling: str, count: int) -> ChoiceStream:
         """A stream of ``count`` random batches of record indices per trial."""
@@ -320,18 +361,21 @@ class Gate:
     def _noise(
         self, kind: str, dim: int, count: int, scale: float, sensitivity: float
     ) -> NoiseStream:
+        self._check_event(kind, count, scale, sensitivity)
+        return NoiseStream(
+            kind, self._draws(kind), dim, scale, sensitivity, self._steps(count), self.tape
+        )
+
+    def _check_event(self, kind: str, count: int, scale: float, sensitivity: float) -> None:
         _check_scale(scale)
 
         def fits(event: Event) -> bool:
-            if not isinstance(event, Noisy) or _kind(event) != kind or event.scale != scale:
+            if not isinstance(event, Noisy) or kind_of(event) != kind or event.scale != scale:
                 return False
             return event.count == count and _close(event.sensitivity(self._relation), sensitivity)
 
         words = f"{count} {kind} draws of scale {scale:.6g} at sensitivity {sensitivity:.6g}"
         _spend(self._unused, fits, words)
-        return NoiseStream(
-            kind, self._draws(kind), dim, scale, sensitivity, self._steps(count), self.tape
-        )
 
     def _draws(self, kind: str) -> Keyed | OnGrid:
         if self._grid is None:
@@ -367,61 +411,6 @@ class _OneTrial(Gate):
             self._whole._streams = number
             self._shared[number] = self._whole._keys()
         return self._shared[number][self._trial : self._trial + 1]
-
-
-def _kind(event: Noisy) -> str:
-    return event.noise if isinstance(event, PerturbedObjective) else _KINDS[type(event)]
-
-
-def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
-    """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates.
-
-    An output that a neighbour's larger value makes possible may be impossible here. Normals come
-    in m = ceil(dim / 2) pairs of radius at most R = ``gaussian.LARGEST``, and a pair shifted by t
-    standard deviations leaves that range with chance at most h(t) = exp(-(R - t)^2 / 2), plus one
-    atom exp(-R^2 / 2). h is convex up to R - 1, so that shifts of length s in all, spread over
-    the pairs as one likes, add at most 2 m e^{-R^2/2} + sqrt(m) (h(s) - e^{-R^2/2}) a draw.
-    Exponentials, of which Laplace and Gamma-norm noise are made, end at R = 9227 scales: the
-    chance that one passes R - s is at most e^-(R - s), which is 0 in float64 up to s = 8400; a
-    Gamma norm of p coordinates has p of them and normals of radius sqrt(2 R).
-    Secure noise has no bounded range.
-
-    A sampler of a strongly convex law turns uniforms of 52 bits into points: what it cannot draw
-    has chance ``_UNSEEN`` (dim + 2) at most, and a neighbour that is s standard deviations off, as
-    a Gaussian trade-off says, draws it with chance Phi(s + Phi^-1 of that) at most. Laws of pure
-    events are statements about real numbers.
-    """
-    return sum((_out_of_range(event, relation, dim) for event in events), 0.0)
-
-
-def _out_of_range(event: Event, relation: str, dim: int) -> float:
-    if isinstance(event, DisjointBatches):
-        # two of its sums move at most, neither by more than all of the sensitivity
-        return 2.0 * _out_of_range(event.alone(), relation, dim)
-    if isinstance(event, RegularizedExponential):
-        shift = event.sensitivity(relation) / event.scale
-        unseen = float(ndtr(shift + ndtri(min(0.5, _UNSEEN * (dim + 2.0)))))
-        return event.count * unseen if shift > 0.0 else 0.0
-    kind = _kind(event) if isinstance(event, Noisy) else ""
-    if isinstance(event, GaussianMatrix):
-        dim = dim * (dim + 1) // 2
-    if isinstance(event, Noisy) and kind == GAUSSIAN:
-        shift = event.sensitivity(relation) / event.scale
-        rate = event.rate if isinstance(event, SampledGaussian) else 1.0
-        return event.count * rate * _pairs_out_of_range(shift, (dim + 1) // 2)
-    if isinstance(event, Noisy):
-        room = exponential.LARGEST - event.sensitivity(relation) / event.scale
-        # of the at most 2^23 coordinates of a draw, with two exponentials each
-        return event.count * min(1.0, 2.0 * exponential.MOST * math.exp(-max(room, 0.0)))
-    return 0.0
-
-
-def _pairs_out_of_range(shift: float, pairs: int) -> float:
-    room, atom = gaussian.LARGEST - shift, math.exp(-(gaussian.LARGEST**2) / 2.0)
-    if not room > 1.0:
-        return 1.0
-    alone = math.exp(-room * room / 2.0) - atom
-    return min(1.0, 2.0 * pairs * atom + math.sqrt(pairs) * alone) if shift > 0 else 0.0
 
 
 def _spend(unused: list[Event] | None, fits, words: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from dperm_cli.results.drawing import GREY, HUES, MARKS, plain_numbers
@@ -191,7 +192,7 @@ def _curve(place: Any, curve: Curve, kept: Sequence[Point], color: str, mark: st
     if any(p.trials > 1 for p in kept):
         lows = [p.low if p.low > 0 else min(p.value, p.high) for p in kept]
         place.fill_between(xs, lows, [p.high for p in kept], color=color, alpha=0.15, linewidth=0)
-    label = curve.label
+    label = _shown(curve.label)
     if curve.fit:
         slope = round(curve.fit.slope, 2) + 0.0  # never -0.00
         label += f"{': ' if label else ''}slope {slope:.2f} ± {curve.fit.half:.2f}"
@@ -207,11 +208,17 @@ def _curve(place: Any, curve: Curve, kept: Sequence[Point], color: str, mark: st
             place.plot([x for x, _ in line], [y for _, y in line], zorder=1.5, **style)
 
 
+def _shown(label: str) -> str:
+    """A curve's name without the keys that its mechanism has no value of."""
+    return ", ".join(part for part in label.split(", ") if not part.endswith(" -"))
+
+
 def _ticks(place: Any, xs: Sequence[float]) -> None:
     from matplotlib.ticker import NullFormatter
 
     place.xaxis.set_minor_formatter(NullFormatter())
-    if 1 < len(xs) <= 8:
+    apart = min((math.log(b / a) for a, b in pairwise(xs)), default=0.0)
+    if 1 < len(xs) <= 8 and apart > math.log(xs[-1] / xs[0]) / 14:
         place.set_xticks(xs, labels=[number(x) for x in xs], minor=False)
         place.tick_params(axis="x", which="minor", length=0)
         place.tick_params(axis="x", labelsize=6.6 if len(xs) > 6 else 7.5)

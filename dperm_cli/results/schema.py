@@ -52,7 +52,7 @@ COLUMNS: tuple[Column, ...] = (
             "text",
             "",
             "`ok`, `unsupported` (no such guarantee), `failed` (an error) or `planned` "
-            "(accounted for, nothing released).",
+            "(accounted for, or a fact about sets: nothing released).",
         ),
         ("reason", "text", "", "Why the cell is unsupported or failed; null when `ok`."),
         ("dataset", "text", "", "Name of the data set."),
@@ -179,13 +179,26 @@ COLUMNS: tuple[Column, ...] = (
             "standard deviations",
             "What the expected `tracing_score` cannot exceed at this epsilon and delta.",
         ),
+        (
+            "max_error",
+            "float",
+            "margin",
+            "Largest error of an answer to a public query, against the certified minimiser.",
+        ),
+        (
+            "rms_error",
+            "float",
+            "margin",
+            "Root mean square error of the answers to the public queries.",
+        ),
         ("train_metric", "float", "", "`metric` on the training records."),
         ("test_metric", "float", "", "`metric` on the held-out records; null without a split."),
         (
             "metric",
             "text",
             "",
-            "`accuracy`, `r2`, or of locations `mean_distance` (Euclidean; smaller is better).",
+            "`accuracy`, `r2`, of locations `mean_distance` (Euclidean), and of labels fitted by "
+            "least squares `residual_norm` (both: smaller is better).",
         ),
     ),
     *_columns(

@@ -194,6 +194,8 @@ def _gradients(events: Iterable[Event], n: int) -> int:
 
 def _level(ask: Ask) -> tuple[str, float]:
     """Kind and delta of the guarantee in question, as a run would have them."""
+    if getattr(ask.mechanism, "space", "parameters") == "kernel":
+        raise Unsupported(f"{ask.name} works on a kernel's minimiser: `dperm run` accounts for it")
     kind = cell.kind_of(ask.name, ask.mechanism, ask.privacy, ask.delta, ask.relation)
     if kind == "none":
         raise Unsupported(f"{ask.name} has no guarantee, and so nothing to account for")
@@ -214,8 +216,8 @@ def _certified_curves(ask: Ask, low: float, high: float) -> list[dict[str, Any]]
     """Certified against nominal epsilon for every calibration the mechanism knows."""
     found = []
     for calibration in schema.CALIBRATIONS:
-        if not hasattr(ask.mechanism, "calibration"):
-            continue
+        if getattr(ask.mechanism, "calibration", None) not in schema.CALIBRATIONS:
+            continue  # it knows none, or words of its own
         mechanism = replace(ask.mechanism, calibration=calibration)
         for epsilon in _geometric(low, high, EPSILON_POINTS[calibration]):
             other = replace(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -17,7 +19,7 @@ from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
 from dperm_cli.runner import cell as cells
-from dperm_cli.runner import plan, reporting, schema
+from dperm_cli.runner import kernels, model, plan, reporting, schema
 from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
@@ -38,6 +40,9 @@ def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     if request.show:
         print("\n".join(canonical_json(cell.config) for cell in study.cells))
         return EXIT_OK
+    to = model.check_path(study.save)
+    if to is not None:
+        _check_save(study)
     prepared = prepare(study.cells)
     out = Path(study.out)
     check_folder(out)
@@ -45,7 +50,29 @@ def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
     tally = run_cells(prepared, store, study.force, study.options)
     made = reporting.present(out, study.format, trust=True)
+    if to is not None and not tally.failed:
+        _save(to, prepared[0], store)
     return EXIT_FAILED if tally.failed or made.faults else EXIT_OK
+
+
+def _check_save(study: plan.Study) -> None:
+    for place, one in enumerate(study.cells):
+        if place:
+            count = len(study.cells)
+            raise InputError("save", study.save, f"keeps one cell, and there are {count}")
+        model.check_cell(one)
+
+
+def _save(to: Path, item: cells.Prepared, store: Store) -> None:
+    """Keep the first trial's predictor: one release, and no other."""
+    rows: list[dict[str, Any]] = store.read(item.key) or [{}]
+    row = rows[0]
+    if row.get("status") != "ok":
+        print(f"nothing to save: {row.get('reason')}", file=sys.stderr)
+        return
+    model.save(to, item.cell, item.data, kernels.basis_of(item.problem), row)
+    print(f"saved {to}: the predictor of trial 0, for `dperm predict {to} rows.csv`",
+          file=sys.stderr)  # fmt: skip
 
 
 def check_folder(out: Path) -> None:

@@ -16,7 +16,7 @@ from dperm_cli.bounds._bound import Setting
 from dperm_cli.core.errors import DpermError, InputError, PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms import _inner
-from dperm_cli.mechanisms._local_view import view_of
+from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
 from dperm_cli.mechanisms._secure import secured, secured_channels
 from dperm_cli.mechanisms._views import GridView
@@ -27,11 +27,12 @@ from dperm_cli.privacy.events import kind as kind_of_events
 from dperm_cli.privacy.noise import Gate, range_delta
 from dperm_cli.privacy.secure import Grid
 from dperm_cli.problem import population
-from dperm_cli.problem.data import Data, padded
+from dperm_cli.problem.data import Data
 from dperm_cli.problem.exposure import records_exposed
+from dperm_cli.problem.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem, ProblemSpec
-from dperm_cli.runner import metrics, schema
+from dperm_cli.runner import kernels, metrics, schema
 from dperm_cli.runner.code import code_digest
 
 # What is held of delta for the bounded range, over what it adds: noise moves a little with delta.
@@ -51,7 +52,8 @@ class Prepared:
     ``released`` is the problem as the mechanism sees it: under add_remove with a declared
     population, records of zeros fill it up, so that nothing there depends on how many there are.
     ``key`` names the record, ``noise_name`` the noise: data and files are in both names, since
-    noise of two versions must not cancel.
+    noise of two versions must not cancel. ``data`` are the records as they were loaded; with a
+    kernel, ``problem`` has psi(x) for rows, and ``kernel`` is the kernel's own problem.
     """
 
     cell: schema.Cell
@@ -59,6 +61,8 @@ class Prepared:
     released: Problem
     key: str
     noise_name: str
+    data: Data
+    kernel: KernelProblem | None = None
 
     @property
     def population(self) -> int:
@@ -66,15 +70,39 @@ class Prepared:
         return self.released.data.n
 
     @property
-    def data(self) -> Data:
-        return self.problem.data
+    def target(self) -> Problem | KernelProblem:
+        """What the certified optimum is of."""
+        return self.problem if self.kernel is None else self.kernel
+
+    @property
+    def spec(self) -> ProblemSpec | KernelSpec:
+        """The public facts that the mechanism plans with; Unsupported where it has no use for such
+        a problem."""
+        if kernels.space_of(self.cell.mechanism) != "kernel":
+            if self.cell.kernel is None and hasattr(self.cell.mechanism, "features"):
+                name = self.cell.mechanism_name
+                raise Unsupported(f"{name} needs a kernel that is a function of x - z: set "
+                                  "kernel=rbf or laplacian")  # fmt: skip
+            return self.released.spec()
+        if self.kernel is None:
+            raise Unsupported(
+                f"{self.cell.mechanism_name} works on a kernel's minimiser: set kernel=linear, "
+                "polynomial, rbf or another, and ridge above 0"
+            )
+        return self.kernel.spec()
 
 
 def prepare(cell: schema.Cell, data: Data) -> Prepared:
     """Join a cell to its data; the key names the record."""
-    constraint = cell.constraint(cell.loss.dimension(data))
-    problem = Problem(data, cell.loss, constraint, cell.ridge, cell.lasso)
-    read = [repr(constraint)] if schema.names_file(cell.constraint_config) else []
+    own = None
+    if cell.kernel is None:
+        constraint = cell.constraint(cell.loss.dimension(data))
+        problem = Problem(data, cell.loss, constraint, cell.ridge, cell.lasso)
+        read = [repr(constraint)] if schema.names_file(cell.constraint_config) else []
+    else:
+        made = kernels.prepare(cell, data)
+        problem, own = made.problem, made.kernel
+        read = [problem.data.fingerprint, "" if own is None else own.points_name()]
     facts = [cell.config, data.fingerprint, __version__, code_digest(), *read]
     released = problem
     if cell.population is not None:
@@ -84,20 +112,22 @@ def prepare(cell: schema.Cell, data: Data) -> Prepared:
         if cell.population < data.n:
             allowed = f"must be at least the number of training records of {data.name}"
             raise InputError("privacy.population", cell.population, allowed)
-        released = replace(problem, data=padded(data, cell.population))
+        released = kernels.released(problem, cell.population)
     name = schema.digest([cell.identity(), data.fingerprint, *read])
-    return Prepared(cell, problem, released, schema.digest(facts), name)
+    return Prepared(cell, problem, released, schema.digest(facts), name, data, own)
 
 
 def run(
-    prepared: Prepared, optimum_of: Callable[[Problem], Optimum], debug: bool = False
+    prepared: Prepared, optimum_of: Callable[[Any], Optimum], debug: bool = False
 ) -> list[dict[str, Any]]:
     """The rows of one cell: one per trial, or one that says why there are none."""
     common = _common(prepared)
     try:
         budget, kind = _budget(prepared)
         common |= {"delta": budget.delta}
-        return _release(prepared, budget, kind, common, optimum_of(prepared.problem))
+        _ = prepared.spec  # before anything dear is done for a mechanism that has no use for it
+        prepared = opened(prepared)
+        return _release(prepared, budget, kind, common, optimum_of(prepared.target))
     except Unsupported as reason:
         return [common | {"status": "unsupported", "reason": str(reason)}]
     except DpermError as error:
@@ -107,6 +137,18 @@ def run(
             raise
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return [common | {"status": "failed", "reason": text[:500]}]
+
+
+def opened(prepared: Prepared) -> Prepared:
+    """The same with the rows of its features made, where it has a kernel."""
+    cell = prepared.cell
+    if cell.kernel is None:
+        return prepared
+    made = kernels.opened(cell, kernels.Kernelled(prepared.problem, prepared.kernel))
+    released = made.problem
+    if cell.population is not None:
+        released = kernels.released(made.problem, cell.population)
+    return replace(prepared, problem=made.problem, released=released, kernel=made.kernel)
 
 
 def failed(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
@@ -179,7 +221,8 @@ def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relati
     if kind == "auto" and can == ("local",):
         kind = "local"
     elif kind == "auto":
-        kind = "pure" if delta == 0 else ("approx" if "approx" in can else can[0])
+        # a combinator may have no guarantee in common with what is inside
+        kind = "pure" if delta == 0 else ("approx" if "approx" in can or not can else can[0])
     if kind not in can:
         raise Unsupported(_not_given(name, mechanism, kind))
     if relation not in mechanism.relations:
@@ -193,7 +236,7 @@ def _not_given(name: str, mechanism: Any, kind: str) -> str:
     key, inner = "mechanism", mechanism
     while kind in type(inner).guarantees and hasattr(inner, "inner"):
         key, inner = f"{key}.inner", inner.inner
-    fault, can = _inner.name_of(inner), " or ".join(inner.guarantees)
+    fault, can = _inner.name_of(inner), " or ".join(inner.guarantees) or "no"
     if key == "mechanism":
         # delta would be unused: better said than done behind the user's back
         pure = "pure" in inner.guarantees and kind == "approx"
@@ -227,7 +270,7 @@ def _release(
     prepared: Prepared, budget: Budget, kind: str, common: dict[str, Any], optimum: Optimum
 ) -> list[dict[str, Any]]:
     cell, problem = prepared.cell, prepared.problem
-    spec = prepared.released.spec()
+    spec: Any = prepared.spec
     start = time.perf_counter()
     if cell.noise == "secure" and kind == "local":
         plan, grid = secured_channels(cell.mechanism.plan(spec, budget)), None
@@ -246,13 +289,20 @@ def _release(
     common = common | _planned(plan, guarantee, accountant) | _solved(problem, optimum)
     if common["epsilon"] is None:
         common["epsilon"] = guarantee.epsilon  # what the information asked for implies
+    if cell.kernel is not None:
+        kernels.remember(problem, theta)
     if guarantee.kind != "none":  # bounds are about private releases
         if math.isinf(budget.epsilon):
             budget = replace(budget, epsilon=guarantee.epsilon)
         common |= bounds.best(_setting(cell, spec, budget, kind, plan))
     common["seconds"] = seconds
     common["arithmetic"] = _arithmetic(cell, kind, grid)
-    return _trials(cell, problem, optimum, theta, common)
+    rows = _trials(cell, problem, optimum, theta, common)
+    if isinstance(spec, KernelSpec):
+        answers = released.info.get("answers")
+        errors = kernels.answer_errors(prepared.kernel, theta if answers is None else None, answers)
+        rows = [row | error for row, error in zip(rows, errors, strict=True)]
+    return rows
 
 
 def _arithmetic(cell: schema.Cell, kind: str, grid: Grid | None) -> str:
@@ -270,7 +320,9 @@ def _opened(
     if grid is not None:
         gate = Gate.secure(cell.trials, grid, allowed)
         return GridView(prepared.released, grid), plan, gate
-    view = view_of(cell.mechanism, prepared.released)
+    on_kernel = kernels.space_of(cell.mechanism) == "kernel"
+    problem = prepared.kernel if on_kernel else prepared.released
+    view = view_of(cell.mechanism, problem, prepared.kernel)
     if cell.noise == "secure":
         return view, plan, Gate.secure_channels(cell.trials, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
@@ -387,6 +439,10 @@ def _solved(problem: Problem, optimum: Optimum) -> dict[str, Any]:
     }
 
 
+def _kernel_words(prepared: Prepared) -> list[str]:
+    return kernels.words(prepared.cell, prepared.problem, prepared.kernel)
+
+
 def _common(prepared: Prepared) -> dict[str, Any]:
     cell, data, spec = prepared.cell, prepared.data, prepared.problem.spec()
     return {
@@ -400,7 +456,7 @@ def _common(prepared: Prepared) -> dict[str, Any]:
         "p": spec.p,
         "row_bound": data.row_bound,
         "target_bound": data.target_bound,
-        "preprocessing": "; ".join(data.preprocessing),
+        "preprocessing": "; ".join([*data.preprocessing, *_kernel_words(prepared)]),
         "unsafe_scaling": data.data_dependent,
         "loss": cell.loss.name,
         "constraint": spec.constraint.name,

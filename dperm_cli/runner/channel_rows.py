@@ -19,6 +19,11 @@ LEVELS = ("multiplier", "information", "epsilon")
 MOST_OUTPUTS = 128  # of a channel whose capacity is also found by iteration
 
 
+def answer(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The one row of a channel."""
+    return [row(settings)]
+
+
 def row(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The record of one channel; InputError names the key that makes no sense.
 

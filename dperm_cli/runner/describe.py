@@ -43,7 +43,8 @@ def describe(arguments: list[str]) -> int:
         plan.check_sampler(request, study.cells)
     asked = _asked(study.cells) if "mechanism" in typed else _every(prepared.cell)
     with threadpool_limits(1), steps_of("describe"):
-        found = facts(prepared, app.optima()(prepared.problem), sorted(epsilons), asked)
+        prepared = cell.opened(prepared)
+        found = facts(prepared, app.optima()(prepared.target), sorted(epsilons), asked)
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     for ending, content in portrait.figure(found).items():
         atomic_write(out / f"problem.{ending}", content)
@@ -128,7 +129,7 @@ def _asked(cells: Iterable[schema.Cell]) -> dict[str, tuple[str, Any]]:
 
 
 def _problem_keys(config: dict[str, Any]) -> dict[str, Any]:
-    names = ("dataset", "loss", "constraint", "ridge", "lasso", "privacy", "delta")
+    names = ("dataset", "loss", "constraint", "ridge", "lasso", "kernel", "privacy", "delta")
     return {name: config[name] for name in names if name in config}
 
 
@@ -140,9 +141,11 @@ def _delta(prepared: cell.Prepared) -> float:
 
 def _outlook(name: str, mechanism: Any, prepared: cell.Prepared, epsilon: float) -> dict[str, Any]:
     """Supported with its noise and bounds, as a run would have them, or the reason why not."""
-    one, spec = prepared.cell, prepared.released.spec()
+    one = prepared.cell
     epsilon = checks.positive("epsilon", epsilon)
     try:
+        asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
+        spec: Any = asked.spec
         kind = cell.kind_of(name, mechanism, one.privacy, one.delta, one.relation)
         budget = replace(cell.budget_of(prepared, kind), epsilon=epsilon)
         made = cell.planned(mechanism, spec, budget)

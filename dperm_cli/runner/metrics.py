@@ -15,10 +15,13 @@ _BLOCK = 1 << 20  # entries of the rows made dense at once
 def score(problem: Problem, theta: np.ndarray) -> dict[str, Any]:
     """``train_metric``, ``test_metric`` (None without a test set) and the metric's name.
 
-    ``accuracy`` for labels and classes, ``r2`` for targets, ``mean_distance`` for locations.
+    ``accuracy`` for labels and classes, ``r2`` for targets, ``mean_distance`` for locations;
+    ``residual_norm`` |X theta - y|_2 for labels that are fitted by least squares.
     """
     data = problem.data
     name, metric = _metric(data)
+    if data.task == "binary" and problem.loss.name == "squared":
+        name, metric = "residual_norm", residual_norm
     row: dict[str, Any] = {"metric": name, "test_metric": None}
     row["train_metric"] = metric(data.x, data.y, theta)
     if data.x_test is not None and data.y_test is not None and len(data.y_test):
@@ -49,6 +52,11 @@ def class_accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
     """
     scores = np.asarray(x @ theta.reshape(x.shape[1], -1))
     return float(np.mean(np.argmax(scores, axis=1) == y))
+
+
+def residual_norm(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
+    """|X theta - y|_2; smaller is better."""
+    return float(np.linalg.norm(np.asarray(x @ theta) - y))
 
 
 def r2(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float | None:

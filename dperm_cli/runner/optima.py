@@ -11,22 +11,26 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import StorageError
 from dperm_cli.problem import optimum
 from dperm_cli.problem.datasets._cache import cache_dir
+from dperm_cli.problem.kernel_problem import KernelProblem
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.locks import locked
+from dperm_cli.runner import kernel_optima
 
 # How many problems' optima a process remembers: each has a dual as long as its data.
 KEPT = 256
 
 
-def optima() -> Callable[[Problem], Optimum]:
+def optima() -> Callable[[Problem | KernelProblem], Optimum]:
     """The optimum of a problem, found once, also among processes that share a cache."""
     solved: dict[str, Optimum] = {}
     # kept optima are not private: the cache is its owner's alone
     cache = cache_dir()
     solve = _solve if cache is None else partial(_cached, folder=cache / "optima")
 
-    def optimum_of(problem: Problem) -> Optimum:
+    def optimum_of(problem: Problem | KernelProblem) -> Optimum:
+        if isinstance(problem, KernelProblem):
+            return kernel_optima.optimum_of(problem, cache and cache / "optima")
         name = problem.fingerprint()
         if name not in solved:
             if len(solved) >= KEPT:

@@ -30,6 +30,7 @@ class Study:
     out: str
     force: bool
     options: Options
+    save: Any = None
 
 
 def asked_for(arguments: list[str]) -> tuple[Request, Study]:
@@ -146,7 +147,7 @@ def _study(cells: tuple[schema.Cell, ...], config: dict[str, Any]) -> Study:
     if not isinstance(out, str) or not out or "\0" in out:
         raise InputError("out", out, "must be a folder name, or auto")
     where = f"outputs/{name}" if out == "auto" else out
-    return Study(cells, name, format_, where, force, Options.typed(config))
+    return Study(cells, name, format_, where, force, Options.typed(config), config.get("save"))
 
 
 def _study_name(cells: tuple[schema.Cell, ...]) -> str:

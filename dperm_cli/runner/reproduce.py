@@ -19,7 +19,16 @@ from dperm_cli.results import claims, experiment, manifest
 from dperm_cli.results.report import CLAIMS, report
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store, atomic_write
-from dperm_cli.runner import account, app, channel_rows, fresh, plan, schema, verdict_files
+from dperm_cli.runner import (
+    account,
+    app,
+    channel_rows,
+    fresh,
+    geometry,
+    plan,
+    schema,
+    verdict_files,
+)
 from dperm_cli.runner import experiment as experiments
 from dperm_cli.runner.account_request import Ask, question
 from dperm_cli.runner.accounting import Accounting
@@ -105,7 +114,7 @@ def carry_out(asked: Request, arguments: Sequence[str], shown: bool = True) -> D
     Without ``shown`` nobody reads the table now: it is not made again where nothing has changed.
     """
     found = experiments.load(asked.name, asked.size, asked.config_dir)
-    run = {"account": _account, "channel": _channels}.get(found.verb, _run)
+    run = {"run": _run, "account": _account}.get(found.verb, _derived)
     app.check_folder(asked.out)
     failed, parts = run(found, asked, arguments)
     about = describe(found, parts)
@@ -260,26 +269,34 @@ def _account(found: Experiment, asked: Request, arguments: Sequence[str]) -> tup
     return 0, parts
 
 
-def _channels(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
-    """The same for channels of local privacy: what they tell, and the epsilon they have."""
+# experiments whose rows follow from their settings alone
+_ANSWERS = {"channel": channel_rows.answer, "geometry": geometry.answer}
+
+
+def _derived(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+    """The same for channels, sets and random matrices: there are no records to release from."""
     parts: Parts = []
-    rows: dict[str, Settings] = {}
+    cells: dict[str, Settings] = {}
     for part in found.parts:
         entry = _entry(part)
         parts.append(entry)
-        for settings in [] if entry["absent"] else part.cells():
-            facts = ["channel", schema.canonical(dict(settings)), __version__, code_digest()]
-            key = schema.digest(facts)
-            entry["cells"].append(key)
-            rows[key] = settings
+        if not entry["absent"]:
+            named = {_derived_key(found.verb, settings): settings for settings in part.cells()}
+            entry["cells"] = list(named)
+            cells |= named
+    _check_some(found, parts)
     store = Store(asked.out)
     _write_manifest(store, found, parts, arguments)
-    with meter(len(rows)) as shown:
-        for done, (key, settings) in enumerate(rows.items()):
-            shown.cell(done, f"channel {settings.get('channel')} {settings.get('p', '')}")
+    with meter(len(cells)) as shown:
+        for done, (key, settings) in enumerate(cells.items()):
+            shown.cell(done, " ".join(f"{word}={value}" for word, value in settings.items()))
             if asked.force or not store.has(key):
-                store.write(key, [channel_rows.row(settings)])
+                store.write(key, _ANSWERS[found.verb](settings))
     return 0, parts
+
+
+def _derived_key(verb: str, settings: Settings) -> str:
+    return schema.digest([verb, schema.canonical(dict(settings)), __version__, code_digest()])
 
 
 def _entry(part: Part) -> dict[str, Any]:

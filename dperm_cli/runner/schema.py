@@ -23,10 +23,10 @@ TOP_LEVEL = {
 }  # fmt: skip
 # Keys of the study as a whole: how it is run and shown, which no record depends on
 STUDY_KEYS = (
-    "format", "out", "force", "backend", "workers", "address", "slurm", "on_error",
+    "format", "out", "force", "backend", "workers", "address", "slurm", "on_error", "save",
 )  # fmt: skip
 # Keys that came after the first release, with defaults that leave a cell what it was before
-ADDED = {"lasso": 0.0, "information": None}
+ADDED = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
 EPSILON = 1.0  # by default
 
 
@@ -58,6 +58,7 @@ class Cell:
     config: dict[str, Any]
     sampler: Any = None
     information: float | None = None
+    kernel: Any = None
 
     def identity(self) -> dict[str, Any]:
         """What the released point depends on, besides the data and the number of trials."""
@@ -114,6 +115,7 @@ def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
         config=_identity_config(config, loss),
         sampler=sampler,
         information=information,
+        kernel=_kernel(made, config.get("kernel", ADDED["kernel"])),
     )
     _check_task(cell)
     return cell
@@ -139,6 +141,16 @@ def _epsilon(given: Any, information: float | None) -> float:
         allowed = "cannot stand beside information=, from which a local epsilon follows"
         raise InputError("epsilon", given, allowed)
     return math.inf
+
+
+def _kernel(made: dict[str, Any], config: Any) -> Any:
+    """The kernel, or None for ``none``, which has no keys."""
+    if isinstance(config, dict) and config.get("name") == "none":
+        for key in config:
+            if key != "name":
+                raise UnknownKey(f"kernel.{key}", [])
+        return None
+    return _once(made, "kernel", config)
 
 
 def _once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
@@ -175,7 +187,10 @@ def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = Non
     cls = registry.load("mechanism", config.get("name", ""))
     names = {f.name for f in dataclasses.fields(cls)}
     if "calibration" in names:
-        config = {**config, "calibration": calibration}
+        # a mechanism with words of its own has the key in its YAML; auto follows the run's paper
+        own = config.get("calibration", "auto")
+        follows = own == "auto" and ("calibration" not in config or calibration == "paper")
+        config = {**config, "calibration": calibration if follows else own}
     if sampler is not None and "sampler" in names:
         config = {**config, "sampler": sampler}
     inner = config.get("inner")
@@ -296,7 +311,7 @@ def canonical(value: Any) -> Any:
 
 def _check_task(cell: Cell) -> None:
     task = cell.dataset.task
-    if task not in cell.loss.tasks:
+    if task not in (*cell.loss.tasks, *getattr(cell.loss, "also", ())):
         fitting = [n for n in registry.names("loss") if task in registry.load("loss", n).tasks]
         allowed = f"is for {', '.join(cell.loss.tasks)} data; {task} losses: {', '.join(fitting)}"
         raise InputError("loss", cell.loss.name, allowed)

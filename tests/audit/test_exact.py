@@ -15,7 +15,9 @@ from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.exponential import Exponential as Exponential_
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.budget import RELATIONS, Budget
+from dperm_cli.privacy.channels import _bit
 from dperm_cli.privacy.events import (
+    Channel,
     Disclosure,
     Exponential,
     GammaNorm,
@@ -107,6 +109,24 @@ def test_the_parts_of_a_plan_add_up(relation):
     assert both[1] > 0.99
     assert both[0] <= 1.0 + exact.WITHIN
     assert exact.plan_loss((Disclosure(),), 1.0, 1e-5, relation) is None
+
+
+@pytest.mark.parametrize("shape", ["l_inf", "l_1", "l_2"])
+def test_channels_are_listed_in_more_dimensions_than_the_attack_has(shape, monkeypatch):
+    """One user on a line cannot tell the channels' shapes apart."""
+    event = Channel(0.5, 2, shape, 1)
+    assert exact.plan_loss((event,), 1.0, 0.0, "replace_one") == pytest.approx((1.0, 1.0))
+    assert exact.plan_loss((Channel(0.5, 2),), 1.0, 0.0, "replace_one") is None
+    kept = _bit.corner
+
+    def telling(gain: float, dim: int) -> tuple[int, int, int]:
+        same, back, _ = kept(gain, dim)
+        rarer = back if dim == 1 else int(0.9 * back)
+        return same, rarer, (1 << 64) - same - rarer
+
+    monkeypatch.setattr(_bit, "corner", telling)
+    worst, _ = exact.plan_loss((event,), 1.0, 0.0, "replace_one")
+    assert worst == pytest.approx(1.2107 if shape == "l_1" else 1.0, abs=2e-4)
 
 
 LAWS = ("linear", "hinge", "logistic", "squared")

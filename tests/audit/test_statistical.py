@@ -15,7 +15,7 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._local_view import view_of
+from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import RELATIONS, Budget
 

@@ -39,7 +39,7 @@ CASES = {
     "dataset=breast_cancr": "breast_cancer",
     "dataset.rows=units": "unit",
     "dataset.scaling=minmax": "unsafe_scaling",
-    "loss=squared": "binary losses: hinge",
+    "loss=absolute": "binary losses: hinge",
     "loss=logstic": "logistic",
     "ridge=-1": ">= 0",
     "calibration=loose": "tight",

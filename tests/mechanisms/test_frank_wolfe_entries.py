@@ -17,12 +17,14 @@ from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms import frank_wolfe
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.frank_wolfe import FrankWolfe
+from dperm_cli.mechanisms.huberized import Huberized
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.constraints.l1_ball import L1Ball
 from dperm_cli.problem.constraints.l2_ball import L2Ball
 from dperm_cli.problem.constraints.simplex import Simplex
 from dperm_cli.problem.datasets._prepare import Raw, RowOptions, make_data, prepare
+from dperm_cli.problem.losses.hinge import Hinge
 from dperm_cli.problem.losses.logistic import Logistic
 from dperm_cli.problem.losses.squared import Squared
 from dperm_cli.problem.problem import Problem
@@ -112,6 +114,16 @@ def test_other_sets_and_mapped_rows_know_nothing_of_it():
     mapped = view.mapped(lambda x: 3.0 * x[:, :4], 2.0, body)
     assert view.spec.entry_bound == 1.0
     assert mapped.spec.entry_bound is None
+
+
+def test_a_rounded_loss_leaves_the_bound_on_entries_as_it_is():
+    """What the plan knows of the rows is what the release knows: the gate takes nothing else."""
+    found, mechanism = problem(loss=Hinge()), Huberized(inner="frank_wolfe")
+    plan = mechanism.plan(found.spec(), PURE)
+    assert plan.settings["inner"]["rows_bounded_in"] == "linf"
+    gate = Gate([seed_sequence(0, "test", 0)], plan=(plan.events, PURE.relation))
+    out = mechanism.release(CentralView(found), plan, gate)
+    assert np.all(found.constraint.contains(out.theta))
 
 
 def test_theorem_3_is_above_the_best_number_of_steps():

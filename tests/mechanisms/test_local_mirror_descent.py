@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._local_view import view_of
+from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms.local_mirror_descent import (
     LocalMirrorDescent,
     answer_norm,

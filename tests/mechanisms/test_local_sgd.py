@@ -13,7 +13,8 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms import _local
-from dperm_cli.mechanisms._local_view import LocalView, view_of
+from dperm_cli.mechanisms._local_view import Devices, LocalView
+from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms._secure import secured_channels
 from dperm_cli.mechanisms.local_mirror_descent import LocalMirrorDescent
 from dperm_cli.mechanisms.local_sgd import LocalSgd
@@ -51,6 +52,15 @@ def test_the_view_has_no_way_to_a_record():
     assert not isinstance(
         view_of(registry.load("mechanism", "noisy_gd")(), small_problem()), LocalView
     )
+
+
+def test_a_local_promise_leaves_no_other_view():
+    """A mechanism that forgets to say so is held to its guarantee."""
+
+    class Forgot(LocalSgd):
+        trust = "central"
+
+    assert isinstance(view_of(Forgot(), small_problem()), LocalView)
 
 
 def stream_for(problem, messages=1, tape=None, secure=False):
@@ -161,6 +171,34 @@ def test_replay_sees_a_device_that_shortens_nothing(monkeypatch):
     found = replay(mechanism, dataclasses.replace(plan, settings=Follows()), problem, other)
     assert not found.private
     assert kept is _local.bound_of
+
+
+@pytest.mark.parametrize("shape", channels.SHAPES)
+def test_replay_sees_other_devices_that_know_the_record(shape, monkeypatch):
+    """Each of them keeps to its epsilon; the record pays for all three."""
+    problem = small_problem("linear", n=3, p=1)
+    mechanism = LocalSgd(channel=shape)
+    plan = mechanism.plan(problem.spec(), BUDGET)
+    first = neighbour(problem, 1, np.array([1.0]), 1.0)
+    second = neighbour(problem, 1, np.array([-1.0]), 1.0)
+    assert replay(mechanism, plan, first, second).private
+
+    def ask(self, user, theta):
+        return self._stream.send(user, self._gradient(1, theta))
+
+    monkeypatch.setattr(Devices, "ask", ask)
+    found = replay(mechanism, plan, first, second)
+    assert not found.private
+    assert found.worst == pytest.approx(3.0, rel=1e-9)
+
+
+def test_a_bound_whose_inverse_is_infinite_is_refused():
+    """0 over it would be no number, and a chance made of that is the machine's choice."""
+    facts = {"shape": "l_inf", "dim": 2, "epsilon": 1.0, "users": 4}
+    Gate(seeds()).channel(**facts, bound=2.0**-1022)
+    for bound in (2.0**-1023, 5e-324, 0.0, math.inf, math.nan):
+        with pytest.raises(PrivacyError, match="bound"):
+            Gate(seeds()).channel(**facts, bound=bound)
 
 
 # --- budgets

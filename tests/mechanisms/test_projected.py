@@ -76,6 +76,24 @@ def test_phi_follows_public_facts_alone():
     assert not np.array_equal(other.space.phi.table, one.space.phi.table)
 
 
+def test_batches_are_named_by_the_records_and_not_by_their_projections():
+    """The last bits of a projected row follow from the number of rows; its batch must not."""
+    problem = small_problem(loss="squared", constraint="l1_ball", n=50, p=8)
+    phi = random_projection.draw("gaussian", 3, 8, 0)
+    image = _compression.image_set.image(problem.constraint, phi)
+
+    def other_bits(x):
+        return np.nextafter(phi.apply(x), np.inf)
+
+    view = CentralView(problem)
+    asked = [view, view.mapped(phi.apply, 2.0, image), view.mapped(other_bits, 2.0, image)]
+    asked.append(asked[-1].on(loss=problem.loss))
+    first, *rest = (found.parts(7, by_content=True) for found in asked)
+    for parts in rest:
+        for one, other in zip(first, parts, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_the_clip_is_what_replay_holds_it_to(monkeypatch, relation, delta):
@@ -118,6 +136,12 @@ def test_balanced_m_minimises_the_sum_of_both_terms(delta):
         noise = np.sqrt(m * math.log(1.0 / delta)) / (n * epsilon)
     best = m[np.argmin(noise + width / np.sqrt(m))]
     assert _compression.dimension.balanced(n, epsilon, delta, width) == pytest.approx(best, abs=0.6)
+
+
+def test_an_unlimited_budget_projects_nothing():
+    spec = small_problem(loss="squared", constraint="l1_ball", n=50, p=8).spec()
+    assert _compression.chosen_m("balanced", spec, Budget(1.7e308, 0.0)) == 8
+    assert _compression.chosen_m("balanced", spec, Budget(1e-300, 0.0)) == 1
 
 
 def test_the_paper_s_m_exceeds_d_and_says_by_how_much():

@@ -140,6 +140,12 @@ def test_chi2_of_a_normal_number_is_chi2():
             stats.chi2.logsf(reduced.chi2_of(z, degrees), degrees), stats.norm.logsf(z), rtol=1e-6,
             atol=1e-12,
         )  # fmt: skip
+    # Wilson and Hilferty's cube is that close to the quantile, in deviations, at the most degrees
+    degrees, z = float(_reduced.MOST_DEGREES), np.linspace(-9.4, 9.4, 20_001)
+    found, share = reduced.chi2_of(z, degrees), 2.0 / (9.0 * degrees)
+    cube = degrees * (1.0 - share + z * math.sqrt(share)) ** 3
+    np.testing.assert_allclose(found, cube, atol=1e-5 * math.sqrt(2.0 * degrees), rtol=0.0)
+    assert np.all(np.diff(found) > 0.0)
 
 
 def test_the_shapes_are_decided_by_public_facts():
@@ -169,6 +175,14 @@ def test_where_the_plain_loop_stays():
     assert not _reduced.few_rows(wide, plan, 10_000)
     assert not _reduced.few_rows(spec, plan, N - 1)
     assert not _reduced.few_rows(spec, rare, 100)
+    # of numbers that are drawn in few steps, most are for the direction outside the rows
+    one = replace(plan, steps=1, guarantee=replace(plan.guarantee, delta=1e-11))
+    far = replace(spec, n=1, p=10**6, constraint=L2Ball(1.0, 10**6))  # type: ignore[arg-type]
+    assert not _reduced.few_rows(far, one, 1)
+    far_too_far = replace(far, p=_reduced.MOST_DEGREES + 1)
+    sure = replace(one, guarantee=plan.guarantee)
+    assert _reduced.few_rows(far, sure, 1)
+    assert not _reduced.few_rows(far_too_far, sure, 1)
 
 
 def test_the_point_is_in_the_ball_and_the_same_every_time():

@@ -21,7 +21,7 @@ GD, SGD = "mechanisms/noisy_gd.py", "mechanisms/noisy_sgd.py"
 STREAMS, NOISE, EVENTS = "privacy/_streams.py", "privacy/noise.py", "privacy/events.py"
 VIEWS = "mechanisms/_views.py"
 NORMALS = "gaussian.normals(self.keys, step, 1, dim)[:, 0, :]"
-NOISY = "noisy = noise.add(view.gradient_sum(query), step)"
+NOISY = "noisy = noise.add(records.gradient_sum(query), step)"
 
 BROKEN = (
     # scales
@@ -36,8 +36,13 @@ BROKEN = (
     ),
     Patch(
         "the compiled loop has another scale than the plain one", SGD,
-        "noise_scale=plan.noise_scale,\n        steps", "noise_scale=0.9 * plan.noise_scale,\n"
-        "        steps", "compiled loop",
+        "        noise_scale=plan.noise_scale,\n        steps=plan.steps,\n"
+        "        population=choice.population,\n        batch=choice.batch,\n"
+        '        poisson=choice.sampling == "poisson",\n        average',
+        "        noise_scale=0.9 * plan.noise_scale,\n        steps=plan.steps,\n"
+        "        population=choice.population,\n        batch=choice.batch,\n"
+        '        poisson=choice.sampling == "poisson",\n        average',
+        "compiled loop",
     ),
     Patch(
         "noise of the mean on the sum", SGD, "record_norm=spec.lipschitz * spec.n / self.batch",
@@ -152,7 +157,8 @@ BROKEN = (
     ),
     Patch(
         "Poisson batches are drawn with a fixed size", SGD,
-        'poisson=choice.sampling == "poisson"', "poisson=False", "compiled loop",
+        'poisson=choice.sampling == "poisson",\n        average',
+        "poisson=False,\n        average", "compiled loop",
     ),
     Patch(
         "batches of a fixed size are drawn with replacement", "loops/indices.py",

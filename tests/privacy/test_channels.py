@@ -160,6 +160,21 @@ def test_integers_are_on_the_private_side(gain):
             assert abs(got - mean) <= 1e-15
 
 
+@pytest.mark.parametrize("dim", [10**6, 10**7, 2 * 10**7, 10**8])
+@pytest.mark.parametrize("gain", [1e-9, 3e-8, 1e-5, 1e-3, 0.5, 20.0, 45.0])
+def test_corners_are_private_in_many_dimensions(dim, gain):
+    """Chances rounded up 2 d - 2 times over left the corner itself less than each other one."""
+    same, back, others = _bit.corner(gain, dim)
+    assert same + back + others == 1 << 64
+    assert same > back > 0
+    # of 2^64 words, a part of ``others`` falls on each: the same but for one word in so many
+    low = others * ((1 << 64) // (2 * dim - 2)) / 2.0**64
+    high = others * ((1 << 64) // (2 * dim - 2) + 1) / 2.0**64
+    assert math.log(max(same, high)) - math.log(min(back, low)) <= 2.0 * gain + 1e-14
+    assert math.log(high / same) <= 2.0 * gain  # close numbers: to more digits
+    assert math.log(same / back) <= 2.0 * gain * (1.0 + 1e-12) + 1e-15
+
+
 def test_a_wrong_channel_would_be_noticed():
     """A turned sign 5 % too rare is beyond the claim."""
     coding = channels.by_epsilon("l_inf", 3, 2.0).coding()

@@ -29,6 +29,7 @@ from dperm_cli.privacy.events import (
     RegularizedExponential,
     SampledGaussian,
     SamplerError,
+    SparseAnswers,
 )
 
 EVENTS = (
@@ -46,6 +47,7 @@ EVENTS = (
     Disclosure(),
     GaussianMatrix(2.0, 1.0, 3, gap=1.5),
     DisjointBatches(0.5, 0.1, 6, "gamma_norm", 2),
+    SparseAnswers(0.5, 0.1, 6.0, 3, 40),
 )
 RELATION = "replace_one"
 

@@ -239,7 +239,9 @@ def test_a_value_of_another_shape_gets_no_noise():
 
 # --- nothing else draws noise -------------------------------------------------------------------
 
-GATE = {"privacy/noise.py", "privacy/_streams.py", "privacy/_exact.py"}
+GATE = {
+    "privacy/noise.py", "privacy/_range.py", "privacy/_streams.py", "privacy/_exact.py",
+}  # fmt: skip
 # Rooms that may have a generator, and what for.
 GENERATORS = {
     "core/rng.py",  # makes them
@@ -247,8 +249,10 @@ GENERATORS = {
     "problem/constraints",  # Gaussian widths, an image's default matrix
     "problem/transforms",  # public random matrices
     "problem/_first_order.py",  # start of a power iteration
+    "problem/kernels",  # public frequencies of finite maps
     "runner/describe.py",  # Gaussian widths
     "runner/audit.py",  # a fresh seed for an audit
+    "runner/ask.py",  # a fresh seed for a session
     "audit",  # attacks: neighbours and halves of runs
     "results/store.py",  # names of temporary files
     "runner/spool.py",  # names of temporary folders

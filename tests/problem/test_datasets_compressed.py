@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from dperm_cli.mechanisms.standard_projection import StandardProjection
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.constraints.l1_ball import L1Ball
+from dperm_cli.problem.datasets import _compressed
 from dperm_cli.problem.datasets.npz import Npz
 from dperm_cli.problem.losses.logistic import Logistic
 from dperm_cli.problem.problem import Problem
@@ -69,6 +72,18 @@ def test_projected_uses_the_matrix_and_lifts(files):
     assert found.theta.shape == (4, D)
     assert np.all(body.gauge(found.theta) <= 1.0 + 1e-8)
     assert np.ptp(found.theta, axis=0).max() > 0.0
+
+
+def test_a_row_is_the_same_to_the_last_bit_whoever_else_is_there(files):
+    """Batches of a pass are named by the bytes of a record, which nobody else may change."""
+    rng = np.random.default_rng(0)
+    plain = loaded(files[0], phi=None)
+    x, phi = rng.standard_normal((101, 57)) / 8.0, rng.standard_normal((57, 60))
+    most = replace(plain, x=x, y=np.ones(101), row_bound=9.0)
+    whole = _compressed.backwards(most, phi).x
+    for gone in (0, 50, 100):
+        left = replace(most, x=np.delete(x, gone, 0), y=np.ones(100))
+        np.testing.assert_array_equal(_compressed.backwards(left, phi).x, np.delete(whole, gone, 0))
 
 
 def test_what_is_refused(files):

@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 
 from dperm_cli.core import registry
 from dperm_cli.problem.constraints._atomic import Atomic, PointAtoms
-from dperm_cli.problem.constraints._corral import solve
+from dperm_cli.problem.constraints._corral import Mixture, solve
 from dperm_cli.problem.constraints._hull import Hull
 from dperm_cli.problem.constraints.polytope import Polytope
 from dperm_cli.problem.transforms import image_set, lift, random_projection
@@ -282,6 +282,27 @@ def test_many_columns_are_generated_and_not_all_of_them_written_down():
     assert found.residual[0] <= 1e-9
     # three coordinates in 60 equations: the least L1 norm finds them again
     np.testing.assert_allclose(found.theta[0], theta, atol=1e-9)
+
+
+def test_a_lifted_point_follows_from_what_was_released_and_not_from_the_search_for_it():
+    """Columns of a matrix of few signs coincide, so that many mixtures make the same point; the one
+    that a search among the records came by would say more of them than the point does."""
+    phi = draw("rademacher", 2, 24, 0)
+    simplex = a_set("simplex", 24)
+    image = image_set.image(simplex, phi)
+    columns, hull = phi.columns(np.arange(24)), lift.atoms_of(image)
+    assert hull is not None
+    alike = np.flatnonzero(np.all(columns == columns[0], axis=1))
+    others = np.flatnonzero(np.any(columns != columns[0], axis=1))
+    found = []
+    for first in (*alike[:3], None):
+        v = 0.5 * 1.5 * (columns[0] + columns[others[0]])
+        hull._known.clear()
+        if first is not None:
+            hull.remember(v, Mixture(np.array([first, others[0]]), np.array([0.5, 0.5])))
+        found.append(lift.lift(simplex, phi, image, v[None]).theta)
+    for theta in found:
+        np.testing.assert_array_equal(theta, found[-1])
 
 
 def test_refusals_follow_from_sizes():

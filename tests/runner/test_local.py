@@ -57,6 +57,16 @@ def test_information_gives_a_local_row_with_the_epsilon_that_it_implies():
     assert Accounting().fault(normalise(first)) is None
 
 
+@pytest.mark.parametrize("outer", ["localization", "high_probability"])
+@pytest.mark.parametrize("privacy", ["auto", "local"])
+def test_no_combinator_takes_a_local_mechanism(outer, privacy):
+    """What it has in common with the one inside is nothing: unsupported, with the reason."""
+    words = (f"mechanism={outer}", "mechanism.inner=local_sgd", f"privacy={privacy}")
+    (row,) = rows(*words)
+    assert row["status"] == "unsupported"
+    assert "local" in row["reason"]
+
+
 def test_auto_is_local_where_nothing_else_can_be():
     first, _ = rows("mechanism=local_sgd")
     assert (first["guarantee"], first["delta"]) == ("local", 0.0)

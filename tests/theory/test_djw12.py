@@ -12,7 +12,7 @@ from dperm_cli.bounds import _registry, djw12
 from dperm_cli.bounds._bound import Setting
 from dperm_cli.core import registry
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._local_view import view_of
+from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.noise import Gate

@@ -16,7 +16,7 @@ from dperm_cli.bounds import djw12
 from dperm_cli.bounds.kj16_lemmas import pure_risk
 from dperm_cli.privacy import _gdp, calibrate, channels
 from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.events import SampledGaussian
+from dperm_cli.privacy.events import Exponential, Laplace, SampledGaussian
 from dperm_cli.problem.data import Bounds
 from dperm_cli.problem.losses.huberized_positive_part import HuberizedPositivePart
 
@@ -349,6 +349,16 @@ def test_jt13_optimum_norm():
     assert 2 * lipschitz * reach / strength == pytest.approx(2 * w)
 
 
+def test_jt13_eq1_factor():
+    """One record of slope 1 on a line that turns its sign: how far apart the minimisers are."""
+    n, strength = 1e4, 0.1
+    apart = []
+    for curvature in (strength, strength / 2.0):  # of (2), and of (1) with r(w) = |w|^2 / 2
+        sides = [brentq(lambda w, y=y, c=curvature: c * w - y / n, -1, 1) for y in (1.0, -1.0)]
+        apart.append(sides[0] - sides[1])
+    assert apart == pytest.approx([0.002, 0.004])
+
+
 def pinp(c_power: int, scale: float) -> float:
     """B of Algorithm 1 without its pure numbers, in units in which w is ``scale`` times longer."""
     # |w| and C grow by scale; lambda |w|^2 and L |<w, phi>| are losses and stay
@@ -384,6 +394,13 @@ def test_jt13_tdil_exponent(n, step):
     assert cost == pytest.approx(step, rel=2e-3)
     assert cost > epsilon
     assert 2 * (eps0 / 8) * sensitivity * math.sqrt(updates) < epsilon
+    both = [
+        Exponential(eps0 / 8, sensitivity, updates),
+        Laplace(0.5 / eps0, sensitivity / 2, updates),
+    ]
+    assert account(both, delta=1e-6, relation="replace_one").epsilon < 0.15
+    printed = Exponential(eps0 * n * strength / 8, sensitivity, updates)
+    assert account([printed], delta=1e-6, relation="replace_one").epsilon > 5.0 * epsilon
 
 
 def test_jt13_tdil_units():

@@ -65,10 +65,9 @@ def corner(gain: float, dim: int) -> tuple[int, int, int]:
     fall = math.exp(-gain)
     same = 1.0 / (1.0 + fall * fall + 2.0 * (dim - 1.0) * fall)
     back = max(1, int(2.0**64 * same * fall * fall * (1.0 + _ROUNDING)) + 1)
-    each = max(1, math.ceil(2.0**64 * same * fall / (1.0 + _ROUNDING)))
-    others = each * (2 * dim - 2)
-    # what rounding has left over goes to the corner itself, unless that made it too likely
-    kept = min(_WORD - back - others, int(2.0**64 * same * (1.0 - _ROUNDING)))
+    # rounded down: times 2 dim - 2, a rounding up would be taken off the corner's own chance
+    each = max(1, int(2.0**64 * same * fall * (1.0 - 4.0 * _ROUNDING)))
+    kept = min(_WORD - back - each * (2 * dim - 2), int(2.0**64 * same * (1.0 - _ROUNDING)))
     return kept, back, _WORD - kept - back
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +43,8 @@ def backwards(data: Data, phi: np.ndarray) -> Data:
         raise InputError(_KEY, f"<{m} x {d}>", words)
     longest = float(np.linalg.norm(phi, 2))
     with fitting(data.n, d):
-        x = np.ascontiguousarray(data.x @ phi) * INSIDE
-        test = None if data.x_test is None else np.ascontiguousarray(data.x_test @ phi) * INSIDE
+        x = _by_rows(data.x, phi) * INSIDE
+        test = None if data.x_test is None else _by_rows(data.x_test, phi) * INSIDE
     digest = hashlib.blake2b(phi.tobytes(), digest_size=16)
     digest.update(data.fingerprint.encode())
     return replace(
@@ -51,3 +52,18 @@ def backwards(data: Data, phi: np.ndarray) -> Data:
         phi=phi, phi_row_bound=data.row_bound, fingerprint=digest.hexdigest(),
         preprocessing=(*data.preprocessing, f"taken as projected by a given Phi, {m} x {d}"),
     )  # fmt: skip
+
+
+def _by_rows(x: Any, phi: np.ndarray) -> np.ndarray:
+    """x @ phi, one row at a time: to the last bit, no row follows from which others there are.
+
+    A product of matrices treats rows at the end of a block differently, and what names a record by
+    its bytes would see it.
+    """
+    if not isinstance(x, np.ndarray):
+        return np.ascontiguousarray(x @ phi)  # sparse rows are multiplied one by one
+    out, row = np.empty((len(x), phi.shape[1])), np.empty(phi.shape[0])
+    for i in range(len(x)):
+        row[:] = x[i]
+        out[i] = row @ phi
+    return out

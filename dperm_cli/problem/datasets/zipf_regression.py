@@ -41,7 +41,7 @@ class ZipfRegression(Generated):
         super().__post_init__()
         checks.integer("dataset.row_nonzeros", self.row_nonzeros, low=1)
         checks.integer("dataset.nonzeros", self.nonzeros, low=1, high=int(self.p))
-        checks.positive("dataset.signal", self.signal)
+        checks.nonnegative("dataset.signal", self.signal)
         checks.nonnegative("dataset.noise", self.noise)
         largest = self.row_bound * self.signal / self.nonzeros
         if largest * np.sqrt(min(self.nonzeros, self.row_nonzeros)) + self.noise > 1.0 + 1e-12:

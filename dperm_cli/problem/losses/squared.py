@@ -15,11 +15,13 @@ from dperm_cli.problem.losses._glm import Glm
 class Squared(Glm):
     """l(z; y) = (z - y)^2 / 2 for targets |y| <= target_bound: 1-smooth in z.
 
-    It is Lipschitz only where margins are bounded, which the constraint sees to.
+    Labels -1 and +1 are targets too: the least squares classifier. It is Lipschitz only where
+    margins are bounded, which the constraint sees to.
     """
 
     name: ClassVar[str] = "squared"
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    also: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 2
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from dperm_cli.problem import _cone_sets, _cones
+from dperm_cli.problem.constraints import _corral
 from dperm_cli.problem.constraints._atomic import Atomic
 from dperm_cli.problem.constraints._half_spaces import HalfSpaces
 from dperm_cli.problem.constraints._quadric import Quadric
@@ -136,13 +137,16 @@ def _closed_form(
 def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], float, float]:
     """((labels, weights), gauge, lower): v - c = sum of weights (a - c) with the least sum.
 
-    A mixture that makes v is known from the projection; it is the best one where a price y with
+    A mixture that makes v is found by projecting it; it is the best one where a price y with
     <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise a linear program over some of
     the atoms says which others to look at, until none is left that would lower the sum: <y, v - c>
     over the largest <y, a - c> is always a lower bound.
+
+    The hull may remember another mixture of v, from the search that led there. That search saw the
+    records, and which mixture it used is not released with v: theta has to follow from v alone.
     """
     centre, scale = hull.centre(), max(hull.radius, 1e-300)
-    _, known = hull.mixture(v)
+    _, known = _corral.solve(hull, None, v)
     target = (v - centre) / scale
     best, lower = (known.labels, known.weights), 0.0
     if float(length(target)) <= 1e-15:

@@ -1,0 +1,72 @@
+"""What a kernel mechanism may touch of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.problem.kernel_problem import Fit, KernelProblem, KernelSpec
+from dperm_cli.problem.problem import Problem
+
+_SECONDS = 900.0
+
+
+class KernelView:
+    """The trusted curator's view of a kernel problem: its public facts and its minimiser.
+
+    Whatever is made of the minimiser's values passes the gate. It offers no records.
+    """
+
+    def __init__(self, problem: KernelProblem) -> None:
+        self._problem = problem
+
+    @property
+    def spec(self) -> KernelSpec:
+        """The public facts of the problem."""
+        return self._problem.spec()
+
+    def fitted(self, distance: float) -> Fit:
+        """A function proved to be within ``distance`` of the minimiser, in the RKHS norm.
+
+        PrivacyError where that cannot be proved: noise made for this distance would not protect it.
+        """
+        found = self._problem.solve(distance, seconds=_SECONDS)
+        if not found.distance <= distance:
+            raise PrivacyError(
+                f"the minimiser was found to {found.distance:.3g} only, and the noise is made for "
+                f"{distance:.3g}; nothing is released, and that this happened is not a private "
+                "outcome"
+            )
+        return found
+
+    def scored(self, values: np.ndarray, radius: float | None = None) -> np.ndarray:
+        """``values`` as they are: private scores [trials, m] of public points, or with ``radius``
+        a private vector [trials, columns] that scores the points of a ball, for a law of the gate.
+
+        The audit looks here.
+        """
+        return values
+
+
+class FeatureView(CentralView):
+    """The view of a problem in coordinates, whose minimiser is the kernel's own."""
+
+    def __init__(self, problem: Problem, kernel: KernelProblem) -> None:
+        super().__init__(problem)
+        self._kernel = kernel
+
+    def minimiser(self, gap: float) -> np.ndarray:
+        """Coordinates [dim] of a function proved to be within ``gap`` of the least objective; for
+        an exact kernel, of its projection on the span of the queries.
+
+        Where records that are nothing fill the data up, n lambda is not that of the kernel's own
+        problem, whose minimiser would follow how many records there are: the filled one is solved.
+        """
+        if self._problem.data.n != self._kernel.data.n:
+            return super().minimiser(gap)
+        found = self._kernel.solve(gap=gap, seconds=_SECONDS)
+        if not found.gap <= gap:
+            raise PrivacyError(f"the minimiser was found to a gap of {found.gap:.3g} only, and is "
+                               f"needed to {gap:.3g}; nothing is released")  # fmt: skip
+        return found.theta

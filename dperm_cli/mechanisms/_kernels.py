@@ -1,0 +1,112 @@
+"""What the kernel mechanisms share: how far things move, queries, least squares in a ball."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Event
+from dperm_cli.problem.data import Matrix
+from dperm_cli.problem.kernel_problem import KernelSpec
+
+# Of ``KernelSpec.close``: the rest of it is room for rounding.
+_ASKED = 0.95
+_HALVINGS = 100
+_HAIR = 1e-9  # rounding of K(z, z), which the room of ``_ASKED`` covers
+_NULL = 1e-10  # eigenvalues below this share of the largest count as zero
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How far the function that is found moves when a record is replaced, from public facts.
+
+    Attributes
+    ----------
+    distance : to which the exact minimiser must be found, in the RKHS norm.
+    weight : 2 L R / (lambda n) and what such distances add on both sides.
+    value : R times that, of the prediction at any one point.
+    """
+
+    distance: float
+    weight: float
+    value: float
+
+
+def moves(spec: KernelSpec) -> Moves:
+    """``Moves`` of a problem [JT13, Sec. 5, for eq. (2) as written]."""
+    weight = spec.stability + 2.0 * spec.close
+    return Moves(_ASKED * spec.close, weight, weight * spec.bound)
+
+
+def admit(spec: KernelSpec, budget: Budget, *, queries: bool = True) -> None:
+    """``Unsupported`` unless what all kernel mechanisms need is there."""
+    if getattr(spec, "space", "") != "kernel":
+        raise Unsupported("works on functions of a kernel: set kernel=linear or another one")
+    if budget.relation != "replace_one":
+        raise Unsupported(
+            "the sensitivity of a kernel minimiser is proved for relation=replace_one alone: "
+            "its average follows the number of records"
+        )
+    if not (spec.ridge > 0.0 and spec.stability > 0.0):
+        raise Unsupported("a kernel minimiser is not stable without a ridge: set ridge above 0")
+    if queries and not spec.count:
+        raise Unsupported(
+            "there are no public points to answer at: set kernel.queries to a number of held-out "
+            "inputs or to a file"
+        )
+    if not within(spec, spec.queries):
+        raise Unsupported(
+            "a public point is longer in feature space than the bound R that the sensitivity "
+            "follows from: shorten the rows of kernel.queries to dataset.row_bound"
+        )
+
+
+def within(spec: KernelSpec, points: Matrix) -> bool:
+    """Whether |phi(z)| <= R for every public point: only there a prediction moves by s at most.
+
+    Finite maps see to it themselves.
+    """
+    if spec.features is not None or not points.shape[0]:
+        return True
+    longest = float(np.max(spec.kernel.diagonal(points)))
+    return longest <= spec.bound**2 * (1.0 + _HAIR)
+
+
+def guarantee(events: Sequence[Event], budget: Budget) -> Guarantee:
+    """What the events certify at the budget's delta."""
+    found = account(events, delta=budget.delta, relation=budget.relation)
+    kind = "approx" if budget.delta > 0.0 else "pure"
+    return Guarantee(kind, found.epsilon, budget.delta, budget.relation, found.accountant)
+
+
+def in_ball(gram: np.ndarray, values: np.ndarray, radius: float) -> np.ndarray:
+    """alpha [..., T] of the w = sum alpha_t phi(z_t), |w| <= radius, nearest to values [..., T].
+
+    Nearest in mean square over the z_t: with gram = U diag(m) U^T and c = U^T values, w has
+    coordinates sqrt(m) c / (m + nu) in the eigenfunctions, nu >= 0 the least that keeps |w| in the
+    ball, found by bisection from its feasible side.
+    """
+    spectrum, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
+    kept = spectrum > _NULL * max(float(spectrum[-1]), 0.0)
+    spectrum, vectors = spectrum[kept], vectors[:, kept]
+    along = np.asarray(values) @ vectors
+
+    def norm(shift: np.ndarray) -> np.ndarray:
+        part = np.sqrt(spectrum) * along / (spectrum + shift[..., None])
+        return np.linalg.norm(part, axis=-1)
+
+    low = np.zeros(along.shape[:-1])
+    # |w| <= max_k sqrt(m_k) / (m_k + nu) |c| <= |c| / (2 sqrt(nu))
+    high = (np.linalg.norm(along, axis=-1) / (2.0 * radius)) ** 2 * (1.0 + 1e-9)
+    inside = norm(low) <= radius
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        fits = norm(middle) <= radius
+        low, high = np.where(fits, low, middle), np.where(fits, middle, high)
+    shift = np.where(inside, 0.0, high)
+    return (along / (spectrum + shift[..., None])) @ vectors.T

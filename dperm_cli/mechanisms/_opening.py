@@ -1,0 +1,29 @@
+"""Which view a mechanism gets of a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dperm_cli.mechanisms._kernel_view import FeatureView, KernelView
+from dperm_cli.mechanisms._local_view import LocalView
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.problem.kernel_problem import KernelProblem
+
+
+def is_local(mechanism: Any) -> bool:
+    """Whether nobody but the users may see a record; local guarantees have no other meaning."""
+    trusted = getattr(mechanism, "trust", "central") == "central"
+    return not trusted or "local" in getattr(mechanism, "guarantees", ())
+
+
+def view_of(mechanism: Any, problem: Any, kernel: KernelProblem | None = None) -> Any:
+    """The view that the mechanism's trust model and the problem's kind leave it.
+
+    ``problem`` is one of parameters or of a kernel; with ``kernel``, one of parameters whose rows
+    are that kernel's public features.
+    """
+    if isinstance(problem, KernelProblem):
+        return KernelView(problem)
+    if is_local(mechanism):
+        return LocalView(problem)
+    return CentralView(problem) if kernel is None else FeatureView(problem, kernel)

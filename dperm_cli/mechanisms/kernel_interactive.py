@@ -1,0 +1,184 @@
+"""Private interactive non-linear prediction, PINP [JT13, Alg. 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.mechanisms import _construction, _kernels
+from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
+from dperm_cli.mechanisms._construction import Construction, Design
+from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import SparseAnswers
+from dperm_cli.privacy.noise import Gate, SparseStream
+from dperm_cli.problem.data import Matrix
+from dperm_cli.problem.kernel_problem import Fit, KernelSpec
+
+CALIBRATIONS = ("auto", "paper")
+
+
+@dataclass(frozen=True)
+class KernelInteractive:
+    """Queries answered by a public function, corrected where it is far from the minimiser.
+
+    Algorithm: [JT13, Alg. 1]; the one draw of noise on a query serves the test and the answer, and
+    a run stops at B updates, after which the function answers alone. Guarantee: (epsilon, delta)
+    under replace_one by a numeric Renyi bound that does not grow with the number of queries, or by
+    that of so many Laplace releases where it is smaller; pure epsilon at delta = 0, where every
+    query is paid for; trust: central. ``noise_scale`` is that of the Laplace noise 1 / eps_0, in
+    the unit of a prediction. Shapes: theta [trials, dim], the function at the end; ``answers`` and
+    ``updates`` in the by-products. Cost: one minimisation, and a kernel row a query. Unsupported:
+    no kernel, no queries; calibration=paper at delta = 0.
+
+    With probability 1 - ``failure`` every answer is within 5 sigma / 4 of the minimiser's
+    prediction, sigma the threshold, if the updates suffice, as those of ``updates=auto`` do.
+    ``calibration=paper`` takes B, eps_0, sigma and eta as printed (B in the right units), which
+    spends less than a fiftieth of epsilon. ``threshold`` is in noise scales, auto 4 ln(2 T / beta).
+    """
+
+    calibration: str = "auto"
+    failure: float = 0.05
+    updates: Any = "auto"
+    threshold: Any = "auto"
+    queries: Any = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one",)
+    requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
+    secure: ClassVar[bool] = False
+    space: ClassVar[str] = "kernel"
+
+    def __post_init__(self) -> None:
+        checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
+        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
+        checks.number("mechanism.failure", self.failure, **limits)
+        most = _construction.MOST_UPDATES
+        checks.auto_or(checks.integer, "mechanism.updates", self.updates, low=1, high=most)
+        checks.auto_or(checks.positive, "mechanism.threshold", self.threshold)
+        checks.auto_or(checks.integer, "mechanism.queries", self.queries, low=1, high=10**9)
+
+    def plan(self, spec: KernelSpec, budget: Budget) -> Plan:
+        """B, the noise, the threshold and the step, from public facts alone."""
+        _kernels.admit(spec, budget, queries=self.queries == "auto")
+        moves, queries = _kernels.moves(spec), self._queries(spec)
+        design = self.design(spec, budget)
+        events = (design.event(moves, queries),)
+        settings = {
+            "calibration": self.calibration,
+            "updates": design.updates,
+            "threshold": design.threshold,
+            "step": design.step,
+            "queries": queries,
+            "failure": self.failure,
+            "updates_enough": min(_construction.needed(spec, design), float(queries)),
+            "distance": moves.distance,
+        }
+        guarantee = _kernels.guarantee(events, budget)
+        return Plan(events, guarantee, design.scale, queries, settings)
+
+    def design(self, spec: KernelSpec, budget: Budget) -> Design:
+        """The run that these fields ask for."""
+        queries = self._queries(spec)
+        moves = _kernels.moves(spec)
+        if self.calibration == "paper":
+            _construction.private(budget)
+            updates = self.updates
+            if updates == "auto":
+                updates = _construction.printed_updates(spec, queries, budget, self.failure)
+            return _construction.printed(spec, int(updates), queries, budget, self.failure)
+        wide = self.threshold
+        wide = _construction.widths(queries, self.failure) if wide == "auto" else float(wide)
+        if self.updates == "auto":
+            return _construction.enough(spec, moves, queries, budget, wide)
+        updates = int(self.updates)
+        return _construction.calibrated(spec, moves, updates, queries, budget, wide)
+
+    def events(self, spec: KernelSpec, scale: float) -> tuple[SparseAnswers]:
+        """The run at another noise scale, threshold and updates following it."""
+        queries, moves = self._queries(spec), _kernels.moves(spec)
+        wide = _construction.widths(queries, self.failure)
+        design = Design(1, scale, wide * scale, 0.0)
+        updates = self.updates
+        if updates == "auto":
+            updates = max(1, min(queries, round(_construction.needed(spec, design))))
+        return (replace(design, updates=int(updates)).event(moves, queries),)
+
+    def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
+        """Answers to all public queries, in their order."""
+        spec = view.spec
+        values = view.fitted(_kernels.moves(spec).distance).values(spec.queries)
+        stream, step = _stream(plan, gate), plan.settings["step"]
+        values = values[: plan.settings["queries"]]
+        answers, updates, alpha = _construction.run(stream, step, values, spec.gram)
+        theta = alpha @ spec.rows[: len(values)]
+        return Release(theta, {"answers": answers, "updates": updates})
+
+    def session(self, view: KernelView, plan: Plan, gate: Gate) -> Session:
+        """Answers to queries that come one after another, of one trial."""
+        found = view.fitted(_kernels.moves(view.spec).distance)
+        return Session(found, _stream(plan, gate), plan.settings["step"], self._queries(view.spec))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One query on a line: a record's label decides which side an update can come from."""
+        attacked = replace(self, calibration="auto", updates=1, threshold=1.0, queries="auto")
+        return Adversary(*kernel_pair(), attacked, floor=0.85)
+
+    def _queries(self, spec: KernelSpec) -> int:
+        return spec.count if self.queries == "auto" else int(self.queries)
+
+
+def _stream(plan: Plan, gate: Gate) -> SparseStream:
+    event = plan.events[0]
+    assert isinstance(event, SparseAnswers)
+    return gate.sparse(
+        queries=event.queries,
+        updates=event.updates,
+        scale=event.scale,
+        sensitivity=event.sensitivity(plan.guarantee.relation),
+        threshold=event.threshold,
+    )
+
+
+class Session:
+    """Queries answered in turn; rows of queries that made updates are remembered, and no others."""
+
+    def __init__(self, found: Fit, stream: SparseStream, step: float, queries: int) -> None:
+        self._found, self._state = found, Construction(stream, step)
+        self._queries, self._points = queries, {}
+
+    @property
+    def over(self) -> bool:
+        """Whether all updates are spent: the public function answers alone."""
+        return bool(self._state.over.all())
+
+    def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
+        """Answers [k] to queries [k, columns], and whether each is an update, [k]."""
+        dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+        found = [self._one(row[None, :]) for row in dense]
+        return np.array([a for a, _ in found]), np.array([far for _, far in found], dtype=bool)
+
+    def _one(self, row: np.ndarray) -> tuple[float, bool]:
+        number, spec = self._state.asked, self._found.spec
+        if number >= self._queries:
+            raise PrivacyError(f"all {self._queries} queries of the session are spent")
+        if not _kernels.within(spec, row):
+            raise PrivacyError(
+                f"a query has |phi(z)| above {spec.bound:.6g}, what its noise is made for: shorten "
+                "it to the row bound of the data set"
+            )
+
+        def kernel(numbers: list[int]) -> np.ndarray:
+            points = np.concatenate([self._points[k] for k in numbers])
+            return spec.kernel_of(points, row)[:, 0]
+
+        value = 0.0 if self.over else float(self._found.values(row)[0])
+        answers, far = self._state.answer(value, kernel)
+        if far[0]:
+            self._points[number] = row
+        return float(answers[0]), bool(far[0])

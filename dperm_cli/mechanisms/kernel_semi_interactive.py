@@ -1,0 +1,205 @@
+"""The test data dependent learner, TDDL [JT13, Alg. 2]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms import _construction, _kernels
+from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
+from dperm_cli.mechanisms._construction import Design
+from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.mechanisms._kernels import Moves
+from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event, Gaussian, Laplace, SparseAnswers
+from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.kernel_problem import KernelSpec
+
+PERTURBATIONS = ("laplace", "gaussian", "interactive")
+CALIBRATIONS = ("auto", "paper")
+
+
+@dataclass(frozen=True)
+class KernelSemiInteractive:
+    """w nearest to noisy predictions on T public points, in the span of these and in a ball.
+
+    Algorithm: [JT13, Alg. 2]. ``perturbation=laplace``: T coordinates with Laplace noise nu, each
+    moving by s = 2 L R^2 / (lambda n); ``calibration=paper`` is nu = s sqrt(8 T ln(1 / delta)) /
+    epsilon, valid for epsilon <= 1, and auto the least nu by the composition of T Laplace steps.
+    ``gaussian``: all of them move by 2 L R / (lambda n) |K_ZZ|_2^(1/2) in L2. ``interactive``: the
+    answers of kernel_interactive in place of noisy predictions [JT13, Sec. 6.1]. Guarantee: pure
+    epsilon (Laplace, interactive) or (epsilon, delta) under replace_one; trust: central.
+    ``noise_scale`` is nu, the standard deviation, or 1 / eps_0, in the unit of a prediction.
+    Shapes: theta [trials, dim]. Cost: one minimisation, an eigendecomposition of K_ZZ.
+    Unsupported: Gaussian noise at delta = 0; calibration=paper at delta = 0 or epsilon > 1.
+
+    ``queries=auto`` takes T = C n epsilon lambda / (L R sqrt(ln(1 / delta))) [JT13, Thm 5], the
+    constant taken as one, and at most the public points there are. ``radius`` is that of the ball:
+    auto the problem's own bound on |w*|, paper 2 L R / lambda [JT13, Cor. 6].
+    """
+
+    perturbation: str = "laplace"
+    calibration: str = "auto"
+    queries: Any = "auto"
+    radius: Any = "auto"
+    failure: float = 0.05
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one",)
+    requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
+    secure: ClassVar[bool] = False
+    space: ClassVar[str] = "kernel"
+
+    def __post_init__(self) -> None:
+        checks.choice("mechanism.perturbation", self.perturbation, PERTURBATIONS)
+        checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
+        checks.auto_or(checks.integer, "mechanism.queries", self.queries, low=1, high=20_000)
+        if self.radius != "paper":
+            checks.auto_or(checks.positive, "mechanism.radius", self.radius)
+        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
+        checks.number("mechanism.failure", self.failure, **limits)
+
+    def plan(self, spec: KernelSpec, budget: Budget) -> Plan:
+        """T, the sensitivity and the noise, from public facts alone."""
+        _kernels.admit(spec, budget)
+        self._admit(budget)
+        count, moves = self.points(spec, budget), _kernels.moves(spec)
+        settings: dict[str, Any] = {
+            "perturbation": self.perturbation,
+            "calibration": self.calibration,
+            "queries": count,
+            "radius": self.ball(spec),
+            "distance": moves.distance,
+        }
+        if self.perturbation == "interactive":
+            design = self._design(spec, moves, count, budget)
+            events: tuple[Event, ...] = (design.event(moves, count),)
+            scale = design.scale
+            settings |= {"updates": design.updates, "step": design.step}
+        else:
+            scale = self._scale(spec, moves, count, budget)
+            events = (self._event(spec, moves, count, scale),)
+        return Plan(events, _kernels.guarantee(events, budget), scale, count, settings)
+
+    def events(self, spec: KernelSpec, scale: float) -> tuple[Event, ...]:
+        """The release at another noise scale, on as many points as there are."""
+        moves = _kernels.moves(spec)
+        count = spec.count if self.queries == "auto" else min(int(self.queries), spec.count)
+        if self.perturbation != "interactive":
+            return (self._event(spec, moves, count, scale),)
+        wide = _construction.widths(count, self.failure)
+        updates = round(_construction.needed(spec, Design(1, scale, wide * scale, 0.0)))
+        design = Design(max(1, min(count, updates)), scale, wide * scale, 0.0)
+        return (design.event(moves, count),)
+
+    def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
+        """Noisy predictions on Z, and what is nearest to them in the ball."""
+        spec, count = view.spec, plan.settings["queries"]
+        values = view.fitted(_kernels.moves(spec).distance).values(spec.queries[:count])
+        noisy = self._noisy(spec, values, plan, gate)
+        alpha = _kernels.in_ball(spec.gram[:count, :count], noisy, plan.settings["radius"])
+        return Release(alpha @ spec.rows[:count])
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One record on a line, whose predictions at one public point are s apart."""
+        return Adversary(*kernel_pair(), self)
+
+    def points(self, spec: KernelSpec, budget: Budget) -> int:
+        """T [JT13, Thm 5] or as given, at most the public points."""
+        if self.queries != "auto":
+            if int(self.queries) > spec.count:
+                raise Unsupported(
+                    f"{self.queries} queries of {spec.count} public points: raise kernel.queries"
+                )
+            return int(self.queries)
+        logs = math.sqrt(math.log(1.0 / budget.delta)) if budget.delta > 0.0 else 1.0
+        found = spec.radius * spec.n * budget.epsilon * spec.ridge
+        found /= spec.lipschitz * spec.bound * max(logs, 1.0)
+        return max(1, min(spec.count, math.floor(min(found, 1e9))))
+
+    def ball(self, spec: KernelSpec) -> float:
+        """The radius of the convex set."""
+        if self.radius == "paper":
+            return 2.0 * spec.lipschitz * spec.bound / spec.ridge
+        return spec.radius if self.radius == "auto" else float(self.radius)
+
+    def _admit(self, budget: Budget) -> None:
+        if self.perturbation == "gaussian" and budget.delta == 0.0:
+            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.perturbation=laplace")
+        if self.calibration != "paper":
+            return
+        _construction.private(budget)
+        if self.perturbation == "gaussian":
+            raise Unsupported("the paper has no Gaussian noise: use mechanism.calibration=auto")
+        if self.perturbation == "laplace" and budget.epsilon > 1.0:
+            raise Unsupported(
+                "nu = s sqrt(8 T ln(1/delta)) / epsilon is private up to epsilon = 1; use "
+                "mechanism.calibration=auto"
+            )
+
+    def _design(self, spec: KernelSpec, moves: Moves, count: int, budget: Budget) -> Design:
+        if self.calibration == "paper":
+            updates = _construction.printed_updates(spec, count, budget, self.failure)
+            return _construction.printed(spec, updates, count, budget, self.failure)
+        wide = _construction.widths(count, self.failure)
+        return _construction.enough(spec, moves, count, budget, wide)
+
+    def _scale(self, spec: KernelSpec, moves: Moves, count: int, budget: Budget) -> float:
+        if self.perturbation == "gaussian":
+            return calibrate.gaussian_scale(
+                budget.epsilon, budget.delta, self._reach(spec, moves, count)
+            )
+        if budget.delta == 0.0:
+            return calibrate.pure_scale(budget.epsilon / count, moves.value)
+        if self.calibration == "paper":
+            return explicit_scale(moves.value, count, budget)
+        return calibrate.scale_for(
+            lambda scale: (Laplace(scale, moves.value / 2.0, count),),
+            epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
+        )  # fmt: skip
+
+    def _event(self, spec: KernelSpec, moves: Moves, count: int, scale: float) -> Event:
+        if self.perturbation == "gaussian":
+            return Gaussian(scale, self._reach(spec, moves, count) / 2.0)
+        return Laplace(scale, moves.value / 2.0, count)
+
+    def _reach(self, spec: KernelSpec, moves: Moves, count: int) -> float:
+        """How far the vector of predictions moves in L2: |K_ZZ|_2^(1/2) times the weight."""
+        gram = spec.gram[:count, :count]
+        top = float(np.linalg.eigvalsh(0.5 * (gram + gram.T))[-1])
+        return moves.weight * math.sqrt(max(top, 0.0) + 1e-12 * count * spec.bound**2)
+
+    def _noisy(self, spec: KernelSpec, values: np.ndarray, plan: Plan, gate: Gate) -> np.ndarray:
+        """Noisy predictions, or answers, [trials, T]."""
+        event, relation = plan.events[0], plan.guarantee.relation
+        if isinstance(event, SparseAnswers):
+            stream = gate.sparse(
+                queries=event.queries, updates=event.updates, scale=event.scale,
+                sensitivity=event.sensitivity(relation), threshold=event.threshold,
+            )  # fmt: skip
+            return _construction.run(stream, plan.settings["step"], values, spec.gram)[0]
+        assert isinstance(event, Gaussian | Laplace)
+        facts = {"scale": event.scale, "sensitivity": event.sensitivity(relation)}
+        if isinstance(event, Gaussian):
+            noise = gate.gaussian(dim=len(values), count=1, **facts)
+            return noise.add(np.tile(values, (gate.trials, 1)), 0)
+        # each coordinate is a step of its own, and moves by the sensitivity
+        noise = gate.laplace(dim=1, count=len(values), **facts)
+        parts = [noise.add(np.full((gate.trials, 1), v), t) for t, v in enumerate(values)]
+        return np.concatenate(parts, axis=1)
+
+
+def explicit_scale(sensitivity: float, count: int, budget: Budget) -> float:
+    """s sqrt(8 T ln(1 / delta)) / epsilon: (epsilon, delta)-DP for epsilon <= 1, every T and s.
+
+    One step costs e = s / nu. By strong composition T of them cost sqrt(2 T ln(1 / delta)) e +
+    T e (e^e - 1), which is epsilon / 2 and at most as much again (docs/proofs).
+    """
+    return sensitivity * math.sqrt(8.0 * count * math.log(1.0 / budget.delta)) / budget.epsilon

@@ -1,0 +1,122 @@
+"""What all kernels share: the keys of the group, and the public facts of their feature map."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.problem.data import Matrix
+
+FEATURES = ("auto", "exact", "explicit", "landmarks", "fourier")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """K(x, z) = <phi(x), phi(z)>, by ``gram``, ``diagonal``, ``bound`` and ``lipschitz``.
+
+    features : ``exact`` works with the kernel itself; ``explicit``, ``landmarks`` and ``fourier``
+        put a finite map psi in its place (``problem.features``), which changes the kernel and not
+        the privacy. ``auto`` decides by n, the columns and the mechanism.
+    size : landmarks, or frequencies.
+    landmarks : public points: ``auto`` takes the first held-out inputs, or the name of a file of
+        rows (.npy or .npz with ``x``) that have the scaling of the data set.
+    queries : public points Z at which predictions are released: a number of held-out inputs, or a
+        file as above.
+    radius : of the ball that holds the minimiser: ``auto`` (the least that is proved), ``paper``
+        (L R / lambda), or a number, for mechanisms that work on parameters.
+    seed : of the public frequencies.
+    """
+
+    features: str = "auto"
+    size: Any = "auto"
+    landmarks: str = "auto"
+    queries: Any = "auto"
+    radius: Any = "auto"
+    seed: int = 0
+
+    name: ClassVar[str]
+    shifts: ClassVar[bool] = False  # K(x, z) is a function of x - z
+
+    def __post_init__(self) -> None:
+        checks.choice("kernel.features", self.features, FEATURES)
+        checks.auto_or(checks.integer, "kernel.size", self.size, low=1, high=20_000)
+        for key in ("landmarks", "queries"):
+            given = getattr(self, key)
+            if isinstance(given, str) and given:
+                continue
+            if key == "landmarks":
+                raise InputError("kernel.landmarks", given, "must be auto or the name of a file")
+            checks.integer("kernel.queries", given, low=1, high=20_000)
+        if self.radius != "paper":
+            checks.auto_or(checks.positive, "kernel.radius", self.radius)
+        checks.integer("kernel.seed", self.seed, low=0)
+
+    def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
+        """K(a_i, b_j) of rows [na, columns] and [nb, columns], shape [na, nb]."""
+        raise NotImplementedError
+
+    def diagonal(self, a: Matrix) -> np.ndarray:
+        """K(a_i, a_i), [na]."""
+        raise NotImplementedError
+
+    def bound(self, row_bound: float) -> float:
+        """R = sup of |phi(x)| over rows of norm at most ``row_bound``: public, never measured."""
+        raise NotImplementedError
+
+    def check_columns(self, columns: int) -> None:
+        """InputError where ``bound`` does not hold for rows of so many columns."""
+
+    def lipschitz(self, row_bound: float) -> float:
+        """sup of |phi(x) - phi(z)| / |x - z| over such rows; inf where there is none."""
+        raise NotImplementedError
+
+    def monomials(self, columns: int) -> int | None:
+        """The dimension of the exact finite map ``explicit``, or None without one."""
+        return None
+
+    def explicit(self, a: Matrix) -> np.ndarray:
+        """phi(a_i) itself, [na, monomials(columns)]."""
+        raise NotImplementedError
+
+    def frequencies(self, rng: np.random.Generator, count: int, columns: int) -> np.ndarray:
+        """Draws from the spectral law of a kernel that shifts, [count, columns]."""
+        raise NotImplementedError
+
+
+def dense(a: Matrix) -> np.ndarray:
+    """The rows as a float64 array."""
+    return np.asarray(a.toarray() if sparse.issparse(a) else a, dtype=float)
+
+
+def products(a: Matrix, b: Matrix) -> np.ndarray:
+    """<a_i, b_j>, [na, nb]."""
+    if sparse.issparse(b):
+        b = b.toarray() if min(b.shape) and b.shape[1] <= 4096 else b
+    found = a @ b.T
+    return np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=float)
+
+
+def squares(a: Matrix) -> np.ndarray:
+    """|a_i|^2, [na]."""
+    if sparse.issparse(a):
+        return np.asarray(a.multiply(a).sum(axis=1), dtype=float).reshape(-1)
+    return np.einsum("ij,ij->i", a, a)
+
+
+def distances(a: Matrix, b: Matrix) -> np.ndarray:
+    """|a_i - b_j|^2, [na, nb], never below 0."""
+    found = squares(a)[:, None] + squares(b)[None, :] - 2.0 * products(a, b)
+    return np.maximum(found, 0.0)
+
+
+def finite(value: float, what: str) -> float:
+    """The value; InputError for a bound beyond float64."""
+    if not math.isfinite(value):
+        raise InputError("kernel", what, "its bound is beyond what can be computed")
+    return value

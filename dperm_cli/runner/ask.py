@@ -1,0 +1,120 @@
+"""``dperm ask``: queries answered one after another by one private release, as they come in."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, PrivacyError, Unsupported
+from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.privacy.noise import Gate, range_delta
+from dperm_cli.runner import app, cell, model, plan
+from dperm_cli.runner.overrides import parse
+
+STDIN = "-"
+
+
+def ask(arguments: list[str]) -> int:
+    """``dperm ask KEY=VALUE.. [FILE|-]``: a line ``answer,update`` for each row of numbers."""
+    with threadpool_limits(1):
+        return _ask(arguments)
+
+
+def _ask(arguments: list[str]) -> int:
+    operands = [word for word in arguments if "=" not in word]
+    if len(operands) > 1:
+        raise InputError("ask", " ".join(operands), "must be one file of rows, or - for the input")
+    source = operands[0] if operands else STDIN
+    if source != STDIN and not os.path.isfile(source):
+        raise InputError("ask", source, "is not a file")
+    study = plan.plan(parse([word for word in arguments if "=" in word]))
+    if len(study.cells) != 1:
+        raise InputError("ask", f"{len(study.cells)} cells", "must be one cell: a session is one")
+    try:
+        prepared, session, words = opened(study.cells[0])
+    except Unsupported as reason:
+        print(f"dperm: unsupported: {reason}", file=sys.stderr)
+        return EXIT_FAILED
+    print(words, file=sys.stderr)
+    with _lines(source) as lines:
+        return _answered(prepared, session, lines)
+
+
+def opened(item: Any) -> tuple[cell.Prepared, Any, str]:
+    """The prepared cell, its session and what it spends; Unsupported where there is none."""
+    if not hasattr(item.mechanism, "session"):
+        raise InputError(
+            "mechanism", item.mechanism_name, "answers no queries one by one",
+            ("kernel_interactive", "kernel_release"),
+        )  # fmt: skip
+    prepared = cell.opened(app.prepare((replace(item, trials=1),))[0])
+    spec: Any = prepared.spec
+    budget, kind = cell._budget(prepared)
+    made = cell.planned(prepared.cell.mechanism, spec, budget)
+    dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
+    if range_delta(made.events, budget.relation, dim) > 1e-3 * budget.delta:
+        raise Unsupported("so many queries at so large an epsilon: ask for fewer or take less")
+    found, source = cell.check(made, budget, kind)
+    assert prepared.kernel is not None
+    # fresh noise for every session: two that ask other questions must not share any
+    seeds = [np.random.SeedSequence(secrets.randbits(128))]
+    gate = Gate(seeds, plan=(made.events, budget.relation))
+    session = item.mechanism.session(KernelView(prepared.kernel), cell._as_made(made), gate)
+    words = (
+        f"{item.mechanism_name}: this session is epsilon {found.epsilon:.6g}, delta "
+        f"{found.delta:.3g} ({found.relation}, n {spec.n}; {source}); another one spends as much "
+        "again\nnoise=research: floating-point noise, not for release"
+    )
+    return prepared, session, words
+
+
+def _answered(prepared: cell.Prepared, session: Any, lines: Iterator[str]) -> int:
+    data, dataset = prepared.data, prepared.cell.dataset
+    rule = model.rule_of(dataset, data)
+    columns = data.p - bool(rule["intercept"])
+    print("answer,update")
+    for place, line in enumerate(lines, start=1):
+        row = _row(line, place, columns)
+        if row is None:
+            continue
+        try:
+            answer, update = session.ask(model.ruled(rule, row))
+        except PrivacyError as error:
+            print(f"dperm: {error}", file=sys.stderr)
+            return EXIT_FAILED
+        print(f"{float(answer[0])!r},{int(update[0])}", flush=True)
+    return EXIT_OK
+
+
+def _row(line: str, place: int, columns: int) -> np.ndarray | None:
+    """A row [1, columns]; None for an empty line and for names on the first one."""
+    if not line.strip():
+        return None
+    try:
+        numbers = [float(word) for word in line.split(",")]
+    except ValueError:
+        if place == 1:
+            return None
+        raise InputError("ask", line.strip(), f"line {place} holds what is no number") from None
+    if len(numbers) != columns or not all(math.isfinite(number) for number in numbers):
+        allowed = f"line {place} must hold {columns} finite numbers"
+        raise InputError("ask", line.strip(), allowed)
+    return np.array([numbers])
+
+
+@contextlib.contextmanager
+def _lines(source: str) -> Iterator[Iterator[str]]:
+    if source == STDIN:
+        yield iter(sys.stdin.readline, "")
+        return
+    with open(source, encoding="utf-8", errors="replace") as file:
+        yield iter(file)

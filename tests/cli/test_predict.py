@@ -1,0 +1,183 @@
+"""A released predictor is kept in a file, without a record, and says the same again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+
+import numpy as np
+import pytest
+
+from dperm_cli import cli
+from dperm_cli.problem.datasets.breast_cancer import BOUNDS
+from dperm_cli.runner import app, cell, plan
+from dperm_cli.runner.model import FORMAT
+from dperm_cli.runner.overrides import parse
+
+BASE = ["dataset=breast_cancer", "loss=logistic", "ridge=0.05", "trials=2", "epsilon=5"]
+WAYS = {
+    "exact": ["kernel=rbf", "mechanism=kernel_release", "kernel.queries=20"],
+    "landmarks": ["kernel=polynomial", "kernel.features=landmarks", "kernel.size=20",
+                  "mechanism=kernel_release"],
+    "fourier": ["kernel=laplacian", "kernel.size=15", "mechanism=output_perturbation"],
+    "explicit": ["kernel=polynomial", "kernel.degree=2", "mechanism=output_perturbation"],
+    "none": ["mechanism=noisy_gd", "dataset.intercept=true"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """way -> the folder of its run, run once."""
+    known = {}
+
+    def of(way):
+        if way not in known:
+            folder = tmp_path_factory.mktemp(way)
+            kept = os.environ.get("DPERM_CACHE_DIR")
+            os.environ["DPERM_CACHE_DIR"] = str(folder / "cache")
+            words = [*BASE, *WAYS[way], f"out={folder}/study", f"save={folder}/m.npz"]
+            assert cli.main(["run", *words]) == 0
+            os.environ["DPERM_CACHE_DIR"] = kept or ""
+            known[way] = folder
+        return known[way]
+
+    return of
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def raw(count=6):
+    rng = np.random.default_rng(0)
+    return BOUNDS[:, 0] + (BOUNDS[:, 1] - BOUNDS[:, 0]) * rng.uniform(-0.1, 1.1, (count, 30))
+
+
+def write(rows, name="rows.csv", head=None):
+    with open(name, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([*([head] if head else []), *rows.tolist()])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_file_predicts_as_the_release_does(way, capsys, made):
+    words, model = [*BASE, *WAYS[way]], str(made(way) / "m.npz")
+    capsys.readouterr()
+    write(raw(), head=[f"c{k}" for k in range(30)])
+    assert cli.main(["predict", model, "rows.csv"]) == 0
+    shown = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    (item,) = app.prepare(plan.plan(parse(words)).cells)
+    from dperm_cli.results.store import Store
+    from dperm_cli.runner.model import rule_of, ruled
+
+    theta = np.array(Store(made(way) / "study").read(item.key)[0]["theta"])
+    rows = ruled(rule_of(item.cell.dataset, item.data), raw())
+    x = cell.kernels.basis_of(item.problem)
+    expected = (rows if x is None else x.apply(rows)) @ theta
+    assert np.allclose([float(line["score"]) for line in shown], expected, atol=1e-9)
+    assert [int(line["label"]) for line in shown] == [1 if z >= 0 else -1 for z in expected]
+
+
+def test_raw_rows_go_the_way_of_the_training_rows():
+    (item,) = app.prepare(plan.plan(parse(BASE)).cells)
+    from dperm_cli.runner.model import rule_of, ruled
+
+    source = item.cell.dataset.raw(None)
+    order = np.random.default_rng(0).permutation(569)
+    again = ruled(rule_of(item.cell.dataset, item.data), source.x[order])
+    assert np.array_equal(again[:456], item.data.x)
+
+
+@pytest.mark.parametrize("way", ["exact", "fourier", "none"])
+def test_no_training_row_is_in_the_file(way, made):
+    (item,) = app.prepare(plan.plan(parse([*BASE, *WAYS[way]])).cells)
+    with np.load(made(way) / "m.npz", allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    facts = json.loads(arrays.pop("facts").tobytes())
+    assert facts["claim"]["epsilon_accounted"] <= 5
+    assert facts["claim"]["noise"] == "research"
+    known = {"exact": {"theta", "points", "basis"}, "fourier": {"theta", "frequencies"},
+             "none": {"theta"}}  # fmt: skip
+    assert set(arrays) == known[way]
+    for array in arrays.values():
+        if array.ndim == 2 and array.shape[1] == item.data.p:
+            apart = np.abs(array[:, None, :] - item.data.x[None, :, :]).max(axis=2)
+            assert apart.min() > 1e-6
+    assert "optimum" not in json.dumps(facts)
+    assert "metric" not in json.dumps(facts)
+
+
+def test_json_and_a_file_of_rows(made, tmp_path):
+    np.save("rows.npy", raw(2))
+    assert (
+        cli.main(
+            ["predict", str(made("none") / "m.npz"), "rows.npy", "format=json", "out=said.json"]
+        )
+        == 0
+    )
+    lines = [json.loads(line) for line in (tmp_path / "said.json").read_text().splitlines()]
+    assert len(lines) == 2
+    assert set(lines[0]) == {"score", "label"}
+
+
+def test_a_regression_answers_in_its_own_unit(capsys, tmp_path):
+    claim = {"mechanism": "m", "epsilon_accounted": 1.0, "delta_accounted": 0.0, "n": 4,
+             "relation": "replace_one", "noise": "secure"}  # fmt: skip
+    rule = {"scaling": "none", "bounds": None, "centred": True, "intercept": False, "norm": 2,
+            "rows": "clip", "row_bound": 1.0}  # fmt: skip
+    facts = {"format": FORMAT, "map": "none", "rule": rule, "task": "regression", "columns": 2,
+             "kernel": None, "target_bounds": [10, 20], "claim": claim}  # fmt: skip
+    text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    np.savez("m.npz", theta=np.array([1.0, -1.0]), facts=text)
+    np.savetxt("x.csv", np.array([[1.0, 0], [0, 1], [0.5, 0], [0, 7.0]]), delimiter=",")
+    assert cli.main(["predict", "m.npz", "x.csv"]) == 0
+    shown = capsys.readouterr()
+    said = [float(line["value"]) for line in csv.DictReader(io.StringIO(shown.out))]
+    assert said == pytest.approx([20, 10, 17.5, 10])
+    assert "not for release" not in shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (["save=m.txt"], "save"),
+        (["save=m.npz", "epsilon=[1,2]"], "save"),
+        (["save=m.npz", "mechanism=non_private"], "save"),
+        (["save=m.npz", "dataset.scaling=standardise", "dataset.unsafe_scaling=true"], "save"),
+    ],
+)
+def test_what_may_not_be_kept_is_refused_before_anything_runs(words, key, capsys, tmp_path):
+    assert cli.main(["run", *BASE, *words, "out=study"]) == 2
+    assert capsys.readouterr().err.startswith(f"dperm: {key}=")
+    assert not (tmp_path / "study").exists()
+    assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("1,2\n", "2 columns"),
+        ("x," * 29 + "x\n" + "1," * 29 + "a\n", "line 2"),
+        ("1," * 29 + "nan\n", "row 1"),
+    ],
+)
+def test_wrong_rows_are_named(content, words, capsys, made):
+    model = str(made("none") / "m.npz")
+    capsys.readouterr()
+    with open("rows.csv", "w") as file:
+        file.write(content)
+    assert cli.main(["predict", model, "rows.csv"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_what_is_no_model_is_refused(capsys):
+    np.savez("m.npz", theta=np.zeros(3))
+    write(raw(1))
+    assert cli.main(["predict", "m.npz", "rows.csv"]) == 2
+    assert "is not a predictor" in capsys.readouterr().err
+    assert cli.main(["predict", "none.npz", "rows.csv"]) == 2
+    assert cli.main(["predict", "--help"]) == 0
