@@ -19,6 +19,7 @@ _WIDTH, _HEIGHT = 7.0, 2.45  # inches, of the page and of a row of panels withou
 _MANY = 8  # panels; more of them stand in three columns, at these places (inches)
 _GRID: dict[str, Any] = {"left": 0.5, "pitch": 2.55, "panel": (1.95, 1.3), "above": 0.36}
 _LEGEND_LINE = 0.13  # inches
+_BELOW_ALL = 1e-300  # what a logarithmic axis has in the place of 0
 _BELOW = 0.42  # inches from the axis to the legend, for ticks and the axis' name
 _TITLE = 15.0  # characters of a title's line, by inch
 _LABELS = 6  # on an axis of a panel, without leaving any out, where there are three columns
@@ -158,6 +159,7 @@ def _panel(
     for curve in found:
         at = labels.index(curve.label)
         _curve(place, curve, _kept(panel, curve), HUES[at % len(HUES)], MARKS[at % len(MARKS)])
+    _hold_limits(place, panel, found)
     place.set_xlabel(_named(panel["x"]))
     place.set_ylabel(_STATISTICS.get(panel.get("statistic", ""), "") + _named(panel["y"]),
                      fontsize=7.4)  # fmt: skip
@@ -166,6 +168,16 @@ def _panel(
     place.set_axisbelow(True)
     _ticks(place, sorted({p.x for c in found for p in _kept(panel, c) if p.x}))
     _legend(place, found)
+
+
+def _hold_limits(place: Any, panel: Mapping[str, Any], found: Sequence[Curve]) -> None:
+    """A band that reaches 0 runs off a logarithmic axis, which ends below what can be shown."""
+    kept = [p for curve in found for p in _kept(panel, curve)]
+    lines = [y for curve in found for line in curve.lines.values() for _, y in line or ()]
+    values = [value for p in kept for value in (p.low, p.value, p.high)] + lines
+    shown = [value for value in values if value > 0.0]
+    if place.get_yscale() == "log" and shown and any(p.trials > 1 and p.low <= 0.0 for p in kept):
+        place.set_ylim(0.6 * min(shown), max(shown) / 0.6)
 
 
 def _legend(place: Any, found: Sequence[Curve]) -> None:
@@ -190,7 +202,7 @@ def _curve(place: Any, curve: Curve, kept: Sequence[Point], color: str, mark: st
         return
     xs = [p.x for p in kept]
     if any(p.trials > 1 for p in kept):
-        lows = [p.low if p.low > 0 else min(p.value, p.high) for p in kept]
+        lows = [p.low if p.low > 0 or place.get_yscale() != "log" else _BELOW_ALL for p in kept]
         place.fill_between(xs, lows, [p.high for p in kept], color=color, alpha=0.15, linewidth=0)
     label = _shown(curve.label)
     if curve.fit:
@@ -220,6 +232,8 @@ def _ticks(place: Any, xs: Sequence[float]) -> None:
     apart = min((math.log(b / a) for a, b in pairwise(xs)), default=0.0)
     if 1 < len(xs) <= 8 and apart > math.log(xs[-1] / xs[0]) / 14:
         place.set_xticks(xs, labels=[number(x) for x in xs], minor=False)
+    elif xs and xs[-1] < 200.0 * xs[0]:
+        plain_numbers(place.xaxis, (1.0, 2.0))
         place.tick_params(axis="x", which="minor", length=0)
         place.tick_params(axis="x", labelsize=6.6 if len(xs) > 6 else 7.5)
 

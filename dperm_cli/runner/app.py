@@ -50,9 +50,8 @@ def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
     tally = run_cells(prepared, store, study.force, study.options)
     made = reporting.present(out, study.format, trust=True)
-    if to is not None and not tally.failed:
-        _save(to, prepared[0], store)
-    return EXIT_FAILED if tally.failed or made.faults else EXIT_OK
+    kept = to is None or (not tally.failed and _save(to, prepared[0], store))
+    return EXIT_FAILED if tally.failed or made.faults or not kept else EXIT_OK
 
 
 def _check_save(study: plan.Study) -> None:
@@ -63,16 +62,17 @@ def _check_save(study: plan.Study) -> None:
         model.check_cell(one)
 
 
-def _save(to: Path, item: cells.Prepared, store: Store) -> None:
-    """Keep the first trial's predictor: one release, and no other."""
+def _save(to: Path, item: cells.Prepared, store: Store) -> bool:
+    """Keep the first trial's predictor: one release, and no other; whether there was one."""
     rows: list[dict[str, Any]] = store.read(item.key) or [{}]
     row = rows[0]
     if row.get("status") != "ok":
         print(f"nothing to save: {row.get('reason')}", file=sys.stderr)
-        return
+        return False
     model.save(to, item.cell, item.data, kernels.basis_of(item.problem), row)
     print(f"saved {to}: the predictor of trial 0, for `dperm predict {to} rows.csv`",
           file=sys.stderr)  # fmt: skip
+    return True
 
 
 def check_folder(out: Path) -> None:

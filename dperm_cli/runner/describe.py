@@ -33,12 +33,15 @@ WIDTH_DRAWS = 2000
 def describe(arguments: list[str]) -> int:
     """Print the problem's facts (``format=json``: one object) and draw its picture."""
     request = parse(arguments)
+    plan.check_levels(request)
     study = plan.plan(request)
     if len({schema.digest(_problem_keys(c.config)) for c in study.cells}) > 1:
         raise InputError("describe", " ".join(arguments), "takes one problem at a time")
     (prepared,) = app.prepare(study.cells[:1])
     typed = {setting.key.partition(".")[0] for setting in request.settings}
     epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
+    if prepared.cell.information is not None:
+        epsilons = {_implied(prepared)}
     if "mechanism" in typed:
         plan.check_sampler(request, study.cells)
     asked = _asked(study.cells) if "mechanism" in typed else _every(prepared.cell)
@@ -137,6 +140,16 @@ def _delta(prepared: cell.Prepared) -> float:
     """What a run has for delta where its guarantee is not pure."""
     kind = prepared.cell.privacy
     return cell.budget_of(prepared, kind if kind in ("pure", "local") else "approx").delta
+
+
+def _implied(prepared: cell.Prepared) -> float:
+    """The local epsilon of the information asked for."""
+    try:
+        budget = cell.budget_of(prepared, "local")
+        made = prepared.cell.mechanism.plan(prepared.spec, budget)
+    except Unsupported as reason:
+        raise InputError("information", prepared.cell.information, str(reason)) from None
+    return made.guarantee.epsilon
 
 
 def _outlook(name: str, mechanism: Any, prepared: cell.Prepared, epsilon: float) -> dict[str, Any]:

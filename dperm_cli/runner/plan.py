@@ -36,9 +36,18 @@ class Study:
 def asked_for(arguments: list[str]) -> tuple[Request, Study]:
     """What a command line asks for, every cell of it typed; InputError for what cannot be."""
     request = parse(arguments)
+    check_levels(request)
     study = plan(request)
     check_sampler(request, study.cells)
     return request, study
+
+
+def check_levels(request: Request) -> None:
+    """InputError for an epsilon, though it be the default, beside ``information``."""
+    typed = {setting.key: setting.values for setting in request.settings}
+    if "epsilon" in typed and any(value is not None for value in typed.get("information", ())):
+        allowed = "cannot stand beside information=, from which a local epsilon follows"
+        raise InputError("epsilon", typed["epsilon"][0], allowed)
 
 
 def plan(request: Request) -> Study:

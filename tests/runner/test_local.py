@@ -198,3 +198,22 @@ def test_settings_say_what_one_answer_is():
     assert (settings["answers"], settings["answers_total"], first["steps"]) == (4, 240, 240)
     assert settings["local_epsilon"] == pytest.approx(0.5)
     assert json.loads(normalise(first)["events"])[0]["messages"] == 4
+
+
+@pytest.mark.parametrize("epsilon", ["1", "2", "[1,2]"])
+def test_an_epsilon_beside_information_is_refused_though_it_be_the_default(epsilon):
+    words = ["mechanism=local_sgd", "privacy=local", "information=0.5", f"epsilon={epsilon}"]
+    with pytest.raises(InputError, match="cannot stand beside information="):
+        plan.asked_for(words)
+    assert plan.asked_for(words[:-1])[1].cells[0].information == 0.5
+
+
+def test_describe_shows_the_epsilon_that_information_implies(tmp_path, capsys, monkeypatch):
+    from dperm_cli.runner.describe import describe
+
+    monkeypatch.chdir(tmp_path)
+    words = ["mechanism=local_sgd", "privacy=local", "information=0.5", "loss=l1_median"]
+    assert describe([*words, "dataset=median_cloud", "dataset.n=50", "format=json"]) == 0
+    (rows,) = json.loads(capsys.readouterr().out)["mechanisms"].values()
+    assert [row["guarantee"] for row in rows] == ["local"]
+    assert 4.0 < rows[0]["epsilon"] < 6.0
