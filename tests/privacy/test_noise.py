@@ -251,6 +251,7 @@ GENERATORS = {
     "problem/_first_order.py",  # start of a power iteration
     "problem/kernels",  # public frequencies of finite maps
     "runner/describe.py",  # Gaussian widths
+    "runner/geometry.py",  # Gaussian widths and public points to lift
     "runner/audit.py",  # a fresh seed for an audit
     "runner/ask.py",  # a fresh seed for a session
     "audit",  # attacks: neighbours and halves of runs
