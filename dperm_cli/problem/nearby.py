@@ -160,8 +160,8 @@ class _Descent:
                 best[left[better]], bound[left[better]] = moved[better], near[better]
                 keep = near > distance
                 left, theta, ahead, moved = left[keep], theta[keep], ahead[keep], moved[keep]
-                done = f"minimisers near {distance:.2g}, step {step}"
-                progress.report(done, len(best) - left.size, len(best))
+                # not how far it is: that follows from the records
+                progress.report(f"minimisers to a distance of {distance:.2g}", 0.0, 0.0)
                 if not left.size or time.monotonic() > end:
                     break
             uphill = np.sum((ahead - moved) * (moved - theta), axis=1) > 0

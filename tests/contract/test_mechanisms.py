@@ -13,7 +13,7 @@ import pytest
 
 from dperm_cli.audit.neighbours import search, shortened
 from dperm_cli.audit.replay import neighbour, replay
-from dperm_cli.core import catalogue, registry
+from dperm_cli.core import catalogue, progress, registry
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._minimiser import INFLATION
@@ -115,6 +115,28 @@ def test_yaml_gives_the_class_defaults(name):
     assert registry.load("mechanism", name)(**given) == default(name)
     missing = {f.name for f in dataclasses.fields(default(name))} - set(given)
     assert missing <= {"calibration", "sampler"}
+
+
+def test_progress_says_nothing_of_the_records(name):
+    """Labels and totals are the same for any records: what is shown on the way passes no gate."""
+    mechanism, problem = quick(name), problem_for(name, loss="logistic")
+    data = problem.data
+    rows = np.zeros_like(data.x)
+    rows[:, 0] = data.row_bound
+    same = dataclasses.replace(data, x=rows, y=np.ones_like(data.y), fingerprint="all the same")
+    other = dataclasses.replace(problem, data=same)
+    assert other.spec() == problem.spec()
+    plans = [plan for plan, _ in supported(mechanism, problem.spec())]
+    assert plans
+    for plan in plans:
+        heard: list[set] = []
+        for one in (problem, other):
+            said: set = set()
+            # how many are done is told as time goes, so that some counts may be left out
+            with progress.listening(lambda label, _, total, said=said: said.add((label, total))):
+                released(mechanism, one, plan)
+            heard.append(said)
+        assert heard[0] == heard[1]
 
 
 def test_plan_sees_public_facts_only(name):
