@@ -112,8 +112,8 @@ PREDICT_HELP = """\
 usage: dperm predict MODEL ROWS [format=csv|json] [out=FILE]
 
 MODEL is a file that `dperm run ... save=MODEL.npz` made: the released predictor, its guarantee and
-public facts, and no training record. ROWS is a csv file of numbers (a line of names may come
-first) or a .npy array, with the columns of the training data in their order and their unit;
+public facts, and no training record. ROWS is a csv file of numbers (a first line of names is
+passed over) or a .npy array, with the columns of the training data in their order and their unit;
 they go through the rules of the training rows. Prints a line a row: score and label of a
 classifier, or the value of a regression."""
 
@@ -121,9 +121,10 @@ ASK_HELP = """\
 usage: dperm ask KEY=VALUE.. [FILE|-]
 
 Opens one session of a mechanism that answers queries one after another (kernel_interactive,
-kernel_release) with the keys of a `dperm run`, and answers each row of numbers of FILE, or of the
-input, in the columns of the training data, as soon as it is read: a line `answer,update`. What the
-whole session spends is told first; every new session spends as much again. As in
+kernel_release) with the keys of a `dperm run`, and answers each row of numbers, in the columns of
+the training data, by a line `answer,update`: of the input as soon as it is read, of FILE once all
+of it is found in order. A first line of names is passed over. What the whole session spends is told
+first; every new session spends as much again. As in
 `dperm ask dataset=breast_cancer loss=logistic ridge=0.1 kernel=rbf mechanism=kernel_release -`."""
 
 VERBS = (

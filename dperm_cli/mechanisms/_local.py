@@ -156,6 +156,7 @@ def descend(
     devices = view.devices(stream, row_norm_of(row_norm))
     theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
     if gate.compiled and devices.compiled and way.compiled is not None:
+        progress.report(f"{name}, compiled at first use", 0, spec.n * event.messages)
         mean, last = devices.descend(
             way.compiled, theta, lambda done, steps: progress.report(name, done, steps)
         )

@@ -44,9 +44,12 @@ def _ask(arguments: list[str]) -> int:
     except Unsupported as reason:
         print(f"dperm: unsupported: {reason}", file=sys.stderr)
         return EXIT_FAILED
-    print(words, file=sys.stderr)
     with _lines(source) as lines:
-        return _answered(prepared, session, lines)
+        rows = _rows(source, lines, _columns(prepared))
+        if source != STDIN:
+            rows = iter(list(rows))  # a file is refused as a whole, before anything is spent
+        print(words, file=sys.stderr)
+        return _answered(prepared, session, rows)
 
 
 def opened(item: Any) -> tuple[cell.Prepared, Any, str]:
@@ -56,6 +59,8 @@ def opened(item: Any) -> tuple[cell.Prepared, Any, str]:
             "mechanism", item.mechanism_name, "answers no queries one by one",
             ("kernel_interactive", "kernel_release"),
         )  # fmt: skip
+    if item.noise != "research":
+        raise InputError("noise", item.noise, "is not for sessions, whose noise is floating-point")
     prepared = cell.opened(app.prepare((replace(item, trials=1),))[0])
     spec: Any = prepared.spec
     budget, kind = cell._budget(prepared)
@@ -77,15 +82,10 @@ def opened(item: Any) -> tuple[cell.Prepared, Any, str]:
     return prepared, session, words
 
 
-def _answered(prepared: cell.Prepared, session: Any, lines: Iterator[str]) -> int:
-    data, dataset = prepared.data, prepared.cell.dataset
-    rule = model.rule_of(dataset, data)
-    columns = data.p - bool(rule["intercept"])
+def _answered(prepared: cell.Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:
+    rule = model.rule_of(prepared.cell.dataset, prepared.data)
     print("answer,update")
-    for place, line in enumerate(lines, start=1):
-        row = _row(line, place, columns)
-        if row is None:
-            continue
+    for row in rows:
         try:
             answer, update = session.ask(model.ruled(rule, row))
         except PrivacyError as error:
@@ -95,20 +95,25 @@ def _answered(prepared: cell.Prepared, session: Any, lines: Iterator[str]) -> in
     return EXIT_OK
 
 
-def _row(line: str, place: int, columns: int) -> np.ndarray | None:
-    """A row [1, columns]; None for an empty line and for names on the first one."""
-    if not line.strip():
-        return None
-    try:
-        numbers = [float(word) for word in line.split(",")]
-    except ValueError:
-        if place == 1:
-            return None
-        raise InputError("ask", line.strip(), f"line {place} holds what is no number") from None
-    if len(numbers) != columns or not all(math.isfinite(number) for number in numbers):
-        allowed = f"line {place} must hold {columns} finite numbers"
-        raise InputError("ask", line.strip(), allowed)
-    return np.array([numbers])
+def _columns(prepared: cell.Prepared) -> int:
+    """Of a raw row."""
+    return prepared.data.p - bool(getattr(prepared.cell.dataset, "intercept", None))
+
+
+def _rows(source: str, lines: Iterator[str], columns: int) -> Iterator[np.ndarray]:
+    """Rows [1, columns] as they come, without empty lines and names on the first one."""
+    for place, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            numbers = [float(word) for word in line.split(",")]
+        except ValueError:
+            if place == 1:
+                continue
+            raise InputError("ask", source, f"line {place} holds what is no number") from None
+        if len(numbers) != columns or not all(map(math.isfinite, numbers)):
+            raise InputError("ask", source, f"line {place} must hold {columns} finite numbers")
+        yield np.array([numbers])
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ def prepare(cell: schema.Cell, data: Data) -> Kernelled:
     ball: Any = L2Ball(radius, basis.dim)
     problem = Problem(_in_coordinates(data, kernel, basis), cell.loss, ball, cell.ridge)
     if not _whole(cell):
-        _check_size(problem.data)
+        _check_size(problem.data, data.n if cell.population is None else cell.population)
     return Kernelled(problem, own)
 
 
@@ -146,10 +146,13 @@ def _no_minimiser(cell: schema.Cell) -> InputError:
 
 def _radius(cell: schema.Cell) -> float:
     """Of mechanisms that work on parameters: as given, or that of the minimiser."""
-    if _certain(cell.kernel):
-        raise InputError("kernel.radius", cell.kernel.radius, "must be a number where ridge=0 or "
-                         f"the loss is {cell.loss.name}")  # fmt: skip
-    return float(cell.kernel.radius)
+    if not _certain(cell.kernel):
+        return float(cell.kernel.radius)
+    if not cell.ridge > 0.0:
+        allowed = f"must be above 0 with kernel.radius={cell.kernel.radius}, which follows from "
+        raise InputError("ridge", cell.ridge, f"{allowed}it; or set kernel.radius to a number")
+    allowed = f"must be a number where the loss is {cell.loss.name}"
+    raise InputError("kernel.radius", cell.kernel.radius, allowed)
 
 
 def _held_out(kernel: Kernel, data: Data) -> Matrix:
@@ -251,10 +254,11 @@ def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
     )  # fmt: skip
 
 
-def _check_size(data: Data) -> None:
-    need = 8 * data.n * data.p
+def _check_size(data: Data, n: int) -> None:
+    """``n`` is the public count: with a declared population the number of records is not."""
+    need = 8 * n * data.p
     if need > _rows.MOST:
-        allowed = f"makes {data.n} rows of {data.p} features, {need / 2**30:.1f} GiB; at most "
+        allowed = f"makes {n} rows of {data.p} features, {need / 2**30:.1f} GiB; at most "
         allowed += f"{_rows.MOST / 2**30:.0f} GiB for a mechanism that works on parameters"
         raise InputError("kernel.size", data.p, allowed)
 

@@ -131,6 +131,8 @@ def save(path: Path, cell: schema.Cell, data: Data, basis: Features | None, row:
 
 def load(word: str) -> Model:
     """The predictor in a file; InputError for anything else."""
+    if not os.path.isfile(word):
+        raise InputError("MODEL", word, "is not a file")
     try:
         with open(word, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

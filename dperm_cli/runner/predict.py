@@ -1,4 +1,4 @@
-"""``dperm predict MODEL DATA``: what a released predictor says of new rows."""
+"""``dperm predict MODEL ROWS``: what a released predictor says of new rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FORMATS = ("csv", "json")
 
 
 def predict(arguments: list[str]) -> int:
-    """``dperm predict MODEL DATA [format=csv|json] [out=FILE]``."""
+    """``dperm predict MODEL ROWS [format=csv|json] [out=FILE]``."""
     operands, options = study.words(arguments, ("format", "out"))
     if len(operands) != 2:
         allowed = "must be a model and a file of rows"
         raise InputError("predict", " ".join(operands), allowed)
     form = checks.choice("format", options.get("format", "csv"), FORMATS)
     found = model.load(operands[0])
-    rows = raw_rows("DATA", operands[1], found.columns)
+    rows = raw_rows("ROWS", operands[1], found.columns)
     text = _json(found, rows) if form == "json" else _csv(found, rows)
     if "out" in options:
         from pathlib import Path
@@ -41,8 +41,8 @@ def predict(arguments: list[str]) -> int:
 
 
 def raw_rows(key: str, word: str, columns: int) -> np.ndarray:
-    """Rows of numbers [m, columns] from a csv file (a first line of names is passed over), or
-    from .npy; InputError naming the first line that is not one."""
+    """Rows of numbers [m, columns], at least one, from a csv file (a first line of names is passed
+    over), or from .npy; InputError naming the first line that is not one."""
     if not os.path.isfile(word):
         raise InputError(key, word, "is not a file")
     if word.endswith(".npy"):
@@ -76,6 +76,8 @@ def _checked(key: str, word: str, rows: np.ndarray, columns: int) -> np.ndarray:
     if rows.ndim != 2 or rows.shape[1] != columns:
         allowed = f"holds an array of shape {rows.shape}; the model takes {columns} columns"
         raise InputError(key, word, allowed)
+    if not len(rows):
+        raise InputError(key, word, "holds no rows of numbers")
     bad = np.flatnonzero(~np.all(np.isfinite(rows), axis=1))
     if len(bad):
         raise InputError(key, word, f"row {bad[0] + 1} holds a number that is nan or infinite")
@@ -84,7 +86,7 @@ def _checked(key: str, word: str, rows: np.ndarray, columns: int) -> np.ndarray:
 
 def _columns_of(found: Model, rows: np.ndarray) -> dict[str, np.ndarray]:
     """``score`` and ``label`` of a classifier; ``value`` of a regression, in its own unit."""
-    values = found.values(rows) if len(rows) else np.zeros(0)
+    values = found.values(rows)
     if found.facts["task"] == "binary":
         return {"score": values, "label": np.where(values >= 0.0, 1, -1)}
     low, high = found.facts["target_bounds"] or (-1.0, 1.0)

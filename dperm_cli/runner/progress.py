@@ -31,7 +31,8 @@ class Meter:
 
     def step(self, label: str, done: float, total: float) -> None:
         share = f" {100.0 * done / total:.0f} %" if total else ""
-        self._show(f"{self.head()}: {label}{share}")
+        # on a terminal a step that begins is shown at once: compiling may come before its next word
+        self._show(f"{self.head()}: {label}{share}", at_once=bool(total) and not done)
 
     def head(self) -> str:
         """What a step belongs to."""
@@ -49,12 +50,12 @@ class Meter:
     def elapsed(self) -> float:
         return time.monotonic() - self._started
 
-    def _show(self, text: str) -> None:
+    def _show(self, text: str, at_once: bool = False) -> None:
         now = time.monotonic()
         if self._live:
-            if now - self._printed >= 0.1:
+            if at_once or now - self._printed >= 0.1:
                 self._printed = now
-                sys.stderr.write(f"\r\x1b[K{text[:110]}  [{now - self._started:.0f} s]")
+                sys.stderr.write(f"\r\x1b[K{text[-110:]}  [{now - self._started:.0f} s]")
                 sys.stderr.flush()
         elif now - self._printed >= QUIET_SECONDS:
             self._printed = now

@@ -63,6 +63,7 @@ def test_a_session_that_is_spent_says_so(folder, capsys):
         (["mechanism=kernel_release", "gone.csv"], "ask"),
         (["mechanism=kernel_release", "q.csv", "r.csv"], "ask"),
         (["mechanism=kernel_release", "bad.csv"], "ask"),
+        (["mechanism=kernel_release", "noise=secure", "q.csv"], "noise"),
     ],
 )
 def test_bad_input_is_named(folder, words, key):
@@ -72,6 +73,30 @@ def test_bad_input_is_named(folder, words, key):
         dispatch(["ask", *WORDS, *words])
     assert caught.value.key == key
     assert caught.value.exit_code == EXIT_INPUT
+
+
+@pytest.mark.parametrize(
+    ("third", "words"),
+    [("0.1,x", "line 3 holds what is no number"), ("0.1", "line 3 must hold 2 finite numbers"),
+     ("0.1,inf", "line 3 must hold 2 finite numbers")],
+)  # fmt: skip
+def test_a_file_is_judged_before_its_first_line_is_answered(folder, capsys, third, words):
+    (folder / "q.csv").write_text(f"a,b\n0.1,0.2\n{third}\n")
+    with pytest.raises(InputError) as caught:
+        dispatch(["ask", *WORDS, "mechanism=kernel_release", "q.csv"])
+    assert str(caught.value) == f"ask=q.csv: {words}"
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert "epsilon" not in out.err
+
+
+def test_the_input_is_answered_as_it_comes(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("0.1,0.2\n0.1\n"))
+    with pytest.raises(InputError, match="ask=-: line 2"):
+        dispatch(["ask", *WORDS, "mechanism=kernel_release"])
+    found, told = lines(capsys)
+    assert len(found) == 1
+    assert "epsilon 1" in told
 
 
 def test_help(capsys):

@@ -163,6 +163,8 @@ def test_what_may_not_be_kept_is_refused_before_anything_runs(words, key, capsys
         ("1,2\n", "2 columns"),
         ("x," * 29 + "x\n" + "1," * 29 + "a\n", "line 2"),
         ("1," * 29 + "nan\n", "row 1"),
+        ("", "ROWS=rows.csv: holds no rows of numbers"),
+        ("x," * 29 + "x\n", "ROWS=rows.csv: holds no rows of numbers"),
     ],
 )
 def test_wrong_rows_are_named(content, words, capsys, made):
@@ -174,10 +176,18 @@ def test_wrong_rows_are_named(content, words, capsys, made):
     assert words in capsys.readouterr().err
 
 
+def test_an_empty_array_is_refused(capsys, made):
+    np.save("rows.npy", np.zeros((0, 30)))
+    assert cli.main(["predict", str(made("none") / "m.npz"), "rows.npy"]) == 2
+    assert "ROWS=rows.npy: holds no rows of numbers" in capsys.readouterr().err
+
+
 def test_what_is_no_model_is_refused(capsys):
     np.savez("m.npz", theta=np.zeros(3))
     write(raw(1))
     assert cli.main(["predict", "m.npz", "rows.csv"]) == 2
     assert "is not a predictor" in capsys.readouterr().err
     assert cli.main(["predict", "none.npz", "rows.csv"]) == 2
+    assert capsys.readouterr().err == "dperm: MODEL=none.npz: is not a file\n"
     assert cli.main(["predict", "--help"]) == 0
+    assert "(a first line of names is\npassed over)" in capsys.readouterr().out

@@ -81,7 +81,9 @@ def test_auto_takes_a_map_that_the_kernel_has(words, kind, dim):
         (("kernel=polynomial", "kernel.features=fourier"), "kernel.features"),
         (("kernel=rbf", "kernel.features=exact"), "kernel.features"),
         (("kernel=rbf", "kernel.features=exact", "mechanism=non_private", "ridge=0"), "ridge"),
-        (("kernel=rbf", "ridge=0"), "kernel.radius"),
+        (("kernel=rbf", "ridge=0"), "ridge"),
+        (("kernel=rbf", "ridge=0", "mechanism=kernel_release"), "ridge"),
+        (("kernel=rbf", "loss=linear"), "kernel.radius"),
         (("kernel=rbf", "kernel.queries=500"), "kernel.queries"),
         (("kernel=rbf", "kernel.landmarks=no.npy", "kernel.features=landmarks"),
          "kernel.landmarks"),
@@ -95,6 +97,18 @@ def test_what_does_not_go_with_a_kernel_is_refused_by_name(words, key):
     with pytest.raises(InputError) as caught:
         prepared(*words)
     assert caught.value.key == key
+
+
+def test_a_size_is_refused_by_the_public_count(monkeypatch):
+    """456 records; under add_remove their number is private, and a population stands for it."""
+    words = ("kernel=rbf", "kernel.size=20", "mechanism=objective_perturbation")
+    many = (*words, "privacy.relation=add_remove", "privacy.population=500")
+    monkeypatch.setattr(_rows, "MOST", 8 * 40 * 456)
+    prepared(*words)
+    with pytest.raises(InputError, match="makes 500 rows of 40 features"):
+        prepared(*many)
+    monkeypatch.setattr(_rows, "MOST", 8 * 40 * 500)
+    prepared(*many)
 
 
 def test_a_misspelt_kernel_key_is_refused():

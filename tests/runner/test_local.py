@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from dperm_cli.core import progress
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.mechanisms.local_sgd import LocalSgd
 from dperm_cli.privacy import channels
@@ -55,6 +56,16 @@ def test_information_gives_a_local_row_with_the_epsilon_that_it_implies():
     assert first["guarantee"] == "local"
     assert "epsilon" not in first["overrides"]
     assert Accounting().fault(normalise(first)) is None
+
+
+@pytest.mark.parametrize("mechanism", ["local_sgd", "local_mirror_descent"])
+def test_what_compiles_at_first_use_says_so_before_it_does(mechanism):
+    told = []
+    with progress.listening(lambda *words: told.append(words)):
+        rows(f"mechanism={mechanism}", "privacy=local")
+    first = next(words for words in told if mechanism in words[0])
+    assert first == (f"{mechanism}, compiled at first use", 0, 60)
+    assert told[-1] == (mechanism, 60, 60)
 
 
 @pytest.mark.parametrize("outer", ["localization", "high_probability"])

@@ -72,3 +72,16 @@ def test_on_a_terminal_one_line_is_rewritten(clock, capsys, monkeypatch):
     assert shown_text.startswith("\r\x1b[K1 done")
     assert "\n" not in shown_text
     assert shown_text.endswith("\r\x1b[K")
+
+
+def test_a_step_that_begins_is_shown_at_once(clock, capsys, monkeypatch):
+    """And its name is: a long line loses its beginning."""
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    with progress.sweep_meter(2) as shown:
+        shown.begins("a name of some length" * 5)
+        steps.report("optimum", 0, 0)
+        assert capsys.readouterr().err == ""
+        steps.report("compiling", 0, 60)
+        assert "length: compiling 0 %  [" in capsys.readouterr().err
+        steps.report("compiling", 1, 60)
+        assert capsys.readouterr().err == ""
