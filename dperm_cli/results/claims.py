@@ -64,6 +64,18 @@ class Claim:
     expected: str = "holds"
     reason: str = ""
 
+    @property
+    def allowed(self) -> str:
+        """What ``tolerance`` leaves room for, as the judges take it; empty where nothing."""
+        amount = number(self.tolerance)
+        if not self.tolerance or (self.bound and not self.bound.startswith("order_")):
+            return ""
+        if self.kind in ("value", "ratio"):
+            # relative to what is expected, but absolute where that is 0
+            asked = any([self.expect, *(entry["expect"] for entry in self.values)])
+            return f"tolerance {amount}{' of what is expected' if asked else ''}"
+        return f"tolerance {amount}" if self.kind == "slope" else f"up to a factor 1 + {amount}"
+
     def select(self, rows: Mapping[str, Any] | None = None) -> Select:
         """Which points of the records this claim is about."""
         return Select(
@@ -100,7 +112,7 @@ class Verdict:
         """JSON-able: what ``claims.json`` holds."""
         found = [{"curve": f.label, "holds": f.holds, "measured": f.measured}
                  for f in self.findings]  # fmt: skip
-        names = ("id", "text", "theorem", "kind", "quantity", "expected", "reason")
+        names = ("id", "text", "theorem", "kind", "quantity", "allowed", "expected", "reason")
         said = {name: getattr(self.claim, name) for name in names}
         return {**said, "sizes": list(self.claim.sizes), "verdict": self.verdict,
                 "holds": self.holds, "findings": found, "note": self.note}  # fmt: skip
@@ -314,7 +326,9 @@ def _collapse(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     assert claim.expect is not None
     curves = points(rows, claim.select())
     offs = {
-        label: [math.log(p.value) - claim.expect * math.log(p.x) for p in curve if p.value and p.x]
+        label: [
+            math.log(p.value) - claim.expect * math.log(p.x) for p in curve if p.value > 0 and p.x
+        ]
         for label, curve in curves.items()
     }
     every = [off for curve in offs.values() for off in curve]
@@ -323,6 +337,9 @@ def _collapse(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     middle = (max(every) + min(every)) / 2.0
     found = []
     for label, curve in offs.items():
+        if not curve:
+            found.append(Finding(label, None, "no point is above 0"))
+            continue
         low, high = (math.exp(f(curve) - middle) for f in (min, max))
         holds = max(high, 1.0 / low) <= 1.0 + claim.tolerance
         words = f"{number(low, 3)} to {number(high, 3)} times {number(math.exp(middle), 3)}"

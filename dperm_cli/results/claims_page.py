@@ -70,19 +70,20 @@ def expectation(claim: Claim) -> str:
     """What a claim says, in a few words of Markdown."""
     words = {"equal": "", "at_most": "at most ", "at_least": "at least "}[claim.sense]
     expect = "" if claim.expect is None else number(claim.expect)
-    room = f" ± {number(claim.tolerance)}" if claim.tolerance else ""
+    about = f" ± {number(claim.tolerance)}" if claim.tolerance else ""
     against = ", ".join(map(_plain, claim.against.values()))
     said = {
-        "slope": f"slope {words}{expect}{room} in {claim.axis}",
+        "slope": f"slope {words}{expect}{about} in {claim.axis}",
         "ratio": f"ratio {words}{expect} to {'the best of ' if claim.best else ''}{against}",
-        "order": f"at most that of {against}" + (f", times 1{room[1:].replace('± ', ' + ')}"
-                                                 if room else ""),
+        "order": f"at most that of {against}",
         "below_bound": f"at most {claim.bound}",
         "above_bound": f"at least {claim.bound}",
         "below_floor": "at most the data-free floor",
         "collapse": f"one line of slope {expect} in {claim.axis}, within {number(claim.tolerance)}",
         "value": f"{words}{expect or 'the values of ' + str(len(claim.values)) + ' places'}",
     }[claim.kind]  # fmt: skip
+    if claim.allowed and claim.kind not in ("slope", "collapse"):
+        said += f" ({claim.allowed})"
     return _cell(said) + (" (*expected to fail*)" if claim.expected == "fails" else "")
 
 

@@ -222,7 +222,8 @@ def verdicts_text(verdicts: Sequence[claims.Verdict]) -> str:
         word, note = verdict.verdict, f" ({verdict.note})" if verdict.note else ""
         if word == claims.PASS and verdict.holds is False:
             word, note = "as expected: does not hold,", ""
-        lines.append(f"{word:<15} {claim.id}: {claim.text} [{claim.theorem}]{note}")
+        about = f" ({claim.allowed})" if claim.allowed and verdict.findings else ""
+        lines.append(f"{word:<15} {claim.id}: {claim.text} [{claim.theorem}]{about}{note}")
         lines += [f"{'':<16}{text}" for text in evidence(verdict)]
     return "\n".join(lines) + "\n"
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from dperm_cli.results.drawing import GREY, HUES, MARKS, plain_numbers
-from dperm_cli.results.experiment import Curve, curves, rows_of, title
+from dperm_cli.results.experiment import Curve, curves, rows_of, select, title
 from dperm_cli.results.facts import Row, number
 from dperm_cli.results.plots import FORMATS, image_bytes, styled
-from dperm_cli.results.points import Point
+from dperm_cli.results.points import Point, chosen
 from dperm_cli.results.series import AXIS_WORDS
 
 _WIDTH, _HEIGHT = 7.0, 2.45  # inches, of the page and of a row of panels without its legends
@@ -23,6 +24,7 @@ _BELOW_ALL = 1e-300  # what a logarithmic axis has in the place of 0
 _BELOW = 0.42  # inches from the axis to the legend, for ticks and the axis' name
 _TITLE = 15.0  # characters of a title's line, by inch
 _LABELS = 6  # on an axis of a panel, without leaving any out, where there are three columns
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.])")
 _FLOOR = {"color": GREY, "linestyle": "-", "linewidth": 1.8, "alpha": 0.6}
 _LINES: dict[str, dict[str, Any]] = {
     "bound_upper": {"linestyle": (0, (6, 1.5, 1, 1.5)), "linewidth": 0.9},
@@ -47,13 +49,13 @@ _WORDS = {
     "records_told": "n in the channel's unit",
     "epsilon_accounted": "certified epsilon",
     "epsilon": "nominal epsilon",
-    "test_metric": "held-out accuracy or R2",
-    "train_metric": "training accuracy or R2",
     "noise_over_nl": "noise of a step / (n L)",
     "records_exposed": "records given back",
     "mechanism.width": "half-width h of the rounding",
     **{key: AXIS_WORDS[key] for key in ("n", "p")},
 }
+_METRICS = {"test_metric": "held-out ", "train_metric": "training "}
+_METRIC_WORDS = {"r2": "R2", "mean_distance": "mean distance", "residual_norm": "residual norm"}
 _STATISTICS = {
     "mean": "mean ",
     "q05": "5 % quantile of the\n",
@@ -67,12 +69,30 @@ def figure(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, bytes]
     """The figure's bytes by format; empty where no panel has anything to draw."""
     rows = rows_of(records, about)
     found = [(panel, curves(rows, panel)) for panel in about["plot"]]
-    found = [(panel, drawn) for panel, drawn in found if any(_kept(panel, c) for c in drawn)]
+    found = [({**panel, "named": _quantity(rows, panel)}, _ordered(drawn))
+             for panel, drawn in found if any(_kept(panel, c) for c in drawn)]  # fmt: skip
     if not found:
         return {}
     with styled():
         drawn = _draw(found, about)
         return {name: image_bytes(drawn, name) for name in FORMATS}
+
+
+def _quantity(rows: Sequence[Row], panel: Mapping[str, Any]) -> str:
+    """What stands at the left axis; a metric by the name it has in the rows that are drawn."""
+    if panel["y"] not in _METRICS:
+        return _named(panel["y"])
+    metrics = sorted({str(r["metric"]) for r in chosen(rows, select(panel)) if r["metric"]})
+    words = " or ".join(_METRIC_WORDS.get(name, name) for name in metrics)
+    return _METRICS[panel["y"]] + (words or "metric")
+
+
+def _ordered(drawn: Sequence[Curve]) -> list[Curve]:
+    """Curves whose labels differ in numbers alone stand by these, where the first of them is."""
+    forms = [_NUMBER.sub("#", curve.label) for curve in drawn]
+    keys = [(forms.index(form), [float(word) for word in _NUMBER.findall(curve.label)])
+            for curve, form in zip(drawn, forms, strict=True)]  # fmt: skip
+    return [drawn[i] for i in sorted(range(len(drawn)), key=keys.__getitem__)]
 
 
 def _linear(panel: Mapping[str, Any]) -> bool:
@@ -161,7 +181,7 @@ def _panel(
         _curve(place, curve, _kept(panel, curve), HUES[at % len(HUES)], MARKS[at % len(MARKS)])
     _hold_limits(place, panel, found)
     place.set_xlabel(_named(panel["x"]))
-    place.set_ylabel(_STATISTICS.get(panel.get("statistic", ""), "") + _named(panel["y"]),
+    place.set_ylabel(_STATISTICS.get(panel.get("statistic", ""), "") + panel["named"],
                      fontsize=7.4)  # fmt: skip
     place.spines["right"].set_visible(False)
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)

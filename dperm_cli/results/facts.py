@@ -16,6 +16,7 @@ _SHOWN = frozenset(
         *("dataset", "dataset.name", "loss", "loss.name", "mechanism", "mechanism.name"),
         *("constraint", "constraint.name", "constraint.radius", "ridge", "lasso", "n", "p"),
         *("privacy", "privacy.name", "privacy.relation", "relation", "epsilon", "delta"),
+        "information",
         *("calibration", "trials", "format", "out", "force", "debug", "unsafe_scaling"),
     )
 )
@@ -69,6 +70,20 @@ def name_of(row: Row) -> str:
     name = "(".join((name, *inner)) + ")" * len(inner)
     sampler = flat.get("sampler.name", flat.get("sampler", "auto"))
     return name if sampler == "auto" else f"{name}/{sampler}"
+
+
+def kernel_of(row: Row) -> str | None:
+    """The name of the row's kernel, or None where it has none."""
+    return _configuration(row).get("kernel.name")
+
+
+def title_of(rows: Sequence[Row]) -> str:
+    """The problem that rows share: data set, loss, kernel and set, with a radius if it is one."""
+    first, kernels = rows[0], {kernel_of(row) for row in rows}
+    kernel = f"kernel {kernel_of(first)}, " if len(kernels) == 1 and None not in kernels else ""
+    same = len(distinct(rows, "constraint_radius")) == 1
+    where = constraint(first) if same else first["constraint"]
+    return f"{first['dataset']}, {first['loss']}, {kernel}{where}"
 
 
 def of_curve(key: str) -> bool:

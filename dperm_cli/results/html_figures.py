@@ -15,7 +15,9 @@ from dperm_cli.results.html_views import fitted
 from dperm_cli.results.points import Point, points
 
 SUMS = {"excess_risk": "excess_risk_per_record"}
-_VERDICT = ("id", "text", "theorem", "kind", "quantity", "expected", "verdict", "reason", "note")
+_VERDICT = (
+    "id", "text", "theorem", "kind", "quantity", "allowed", "expected", "verdict", "reason", "note",
+)  # fmt: skip
 _FINDING = ("curve", "measured")
 
 Found = dict[str, Any]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dperm_cli.results import claims
-from dperm_cli.results.facts import Row, constraint, grouped, number, variants
+from dperm_cli.results.facts import Row, grouped, number, title_of, variants
 from dperm_cli.results.points import Point
 
 # What makes a problem, besides the numbers of a sweep.
@@ -74,7 +74,8 @@ def axes(found: Study) -> list[str]:
 def problems(found: Study) -> list[dict[str, Any]]:
     """Each problem once: title and indices into ``found.rows``."""
     groups = grouped(range(len(found.rows)), lambda i: _problem(found.keys[i]))
-    titles = _told_apart([_title(found, members) for members in groups.values()], groups)
+    titles = [title_of([found.rows[i] for i in members]) for members in groups.values()]
+    titles = _told_apart(titles, groups)
     return [
         {"title": title, "members": members}
         for title, members in zip(titles, groups.values(), strict=True)
@@ -305,13 +306,6 @@ def _variant(keys: Keys) -> str:
 def _short(key: str) -> str:
     """``sampler`` for ``sampler.name``, ``average`` for ``mechanism.average``."""
     return key.removesuffix(".name").removeprefix("mechanism.")
-
-
-def _title(found: Study, members: Sequence[int]) -> str:
-    rows = [found.rows[i] for i in members]
-    radii = {row.get("constraint_radius") for row in rows}
-    set_ = constraint(rows[0]) if len(radii) == 1 else str(rows[0]["constraint"])
-    return f"{rows[0]['dataset']}, {rows[0]['loss']}, {set_}"
 
 
 def _told_apart(titles: Sequence[str], groups: Mapping[Any, Any]) -> list[str]:

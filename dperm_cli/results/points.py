@@ -97,10 +97,9 @@ def points(rows: Sequence[Row], select: Select) -> dict[str, list[Point]]:
 
     Raises NotComparable where cells at one place differ in nothing that was named.
     """
-    chosen = [row for row in rows if _chosen(row, select)]
     curves: dict[str, list[Point]] = {}
     names = (*select.group, *((select.axis,) if select.axis else ()))
-    for key, place in grouped(chosen, lambda row: _key(row, names)).items():
+    for key, place in grouped(chosen(rows, select), lambda row: _key(row, names)).items():
         point = _place(place, select)
         if point is not None:
             label = ", ".join(_said(word, row_value) for word, row_value in
@@ -108,6 +107,11 @@ def points(rows: Sequence[Row], select: Select) -> dict[str, list[Point]]:
             x = float(place[0][select.axis]) if select.axis else None
             curves.setdefault(label, []).append(replace(point, x=x))
     return {label: sorted(curve, key=lambda p: p.x or 0.0) for label, curve in curves.items()}
+
+
+def chosen(rows: Sequence[Row], select: Select) -> list[Row]:
+    """The rows that points are made of."""
+    return [row for row in rows if _chosen(row, select)]
 
 
 def _chosen(row: Row, select: Select) -> bool:

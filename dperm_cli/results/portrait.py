@@ -9,6 +9,7 @@ from dperm_cli.results.facts import number
 from dperm_cli.results.plots import image_bytes, styled
 
 Facts = Mapping[str, Any]
+_LEGEND_LINE = 0.16  # inches
 
 
 def text(found: Facts) -> str:
@@ -20,8 +21,9 @@ def text(found: Facts) -> str:
     lines = [
         f"{found['dataset']} ({found['task']}): n {found['n']}, p {found['p']}",
         f"  {found['preprocessing']}",
-        f"{found['loss']} loss, per record: Lipschitz {number(found['lipschitz'])}, smoothness "
-        f"{_or(found['smoothness'], 'none')}, strong convexity {number(found['strong_convexity'])}",
+        f"{found['loss']} loss{_kernel(found)}, per record: Lipschitz "
+        f"{number(found['lipschitz'])}, smoothness {_or(found['smoothness'], 'none')}, strong "
+        f"convexity {number(found['strong_convexity'])}",
         f"{found['constraint']}: radius {number(found['radius'])}, diameter "
         f"{number(found['diameter'])}, Gaussian width {width}",
         f"optimum {number(found['optimum'], 6)}, gap at most {number(found['optimum_gap'], 2)}; "
@@ -43,15 +45,23 @@ def figure(found: Facts) -> dict[str, bytes]:
     with styled():
         from matplotlib.figure import Figure
 
-        drawn = Figure(figsize=(7.0, 3.2), layout="constrained")
+        drawn = Figure(figsize=(7.0, 3.0), layout="constrained")
         left, right = drawn.subplots(1, 2)
         _draw_losses(left, found)
         _draw_outlook(right, found)
+        handles, labels = right.get_legend_handles_labels()
+        drawn.set_figheight(3.0 + _LEGEND_LINE * len(handles))
+        # below, where names of any length hide nothing
+        drawn.legend(handles, labels, loc="outside lower right", frameon=False)
         drawn.suptitle(
-            f"{found['dataset']}, {found['loss']}, {found['constraint']}: n = {found['n']}, "
-            f"p = {found['p']}", fontsize=9,
+            f"{found['dataset']}, {found['loss']}{_kernel(found)}, {found['constraint']}: "
+            f"n = {found['n']}, p = {found['p']}", fontsize=9,
         )  # fmt: skip
         return {ending: image_bytes(drawn, ending) for ending in ("pdf", "svg", "png")}
+
+
+def _kernel(found: Facts) -> str:
+    return f", kernel {found['kernel']}" if found["kernel"] else ""
 
 
 def _or(value: Any, otherwise: str) -> str:
@@ -105,4 +115,3 @@ def _draw_outlook(place: Any, found: Facts) -> None:
     place.set_yscale("log")
     place.set_xlabel("epsilon")
     place.set_ylabel("excess risk (sum)")
-    place.legend(frameon=False)

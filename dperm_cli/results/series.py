@@ -8,13 +8,13 @@ from typing import Any
 
 from dperm_cli.results.facts import (
     Row,
-    constraint,
     distinct,
     grouped,
     name_of,
     number,
     of_curve,
     partial,
+    title_of,
     variants,
 )
 
@@ -167,18 +167,39 @@ def _panel(rows: Sequence[Row], axis: str) -> Panel:
     first = rows[0]
     groups = grouped(rows, _curve_key)
     deltas = [delta for delta in distinct(rows, "delta") if delta] or distinct(rows, "delta")
-    mixed = len(distinct(rows, "delta")) > 1
     facts = [f"{name} = {number(first[name])}" for name in ("n", "p") if _same(rows, name)]
     facts += [str(first["relation"])]
+    facts += _local_words(rows)
     facts += [f"delta = {number(deltas[0], 3)}"] if len(deltas) == 1 and deltas != [None] else []
-    facts += [f"{key} = {value}" for key, value in first["_rest"].items()]
+    facts += [f"{k} = {value}" for k, value in first["_rest"].items() if k != "kernel.name"]
     return Panel(
-        title=f"{first['dataset']}, {first['loss']}, {constraint(first)}",
+        title=title_of(rows),
         detail=", ".join(facts),
         n=first["n"] if _same(rows, "n") else None,
-        curves=tuple(_curve(key, group, axis, mixed) for key, group in groups.items()),
+        curves=tuple(_curve(key, g, axis, _note(g, rows)) for key, g in groups.items()),
         lines=(*_floor(rows, axis), *_explicit(rows, axis), *_order(rows, axis)),
     )
+
+
+def _local_words(rows: Sequence[Row]) -> list[str]:
+    """What a panel of local guarantees says; mixed with others, its curves say it."""
+    if not _all_local(rows):
+        return []
+    asked = distinct(rows, "information")
+    value = f" = {number(asked[0])}" if len(asked) == 1 else ""
+    return ["local privacy", *[f"epsilon implied by information{value}"] * (None not in asked)]
+
+
+def _note(mine: Sequence[Row], rows: Sequence[Row]) -> str:
+    """How the guarantee of one curve's rows differs from that of others in the panel."""
+    if _all_local(mine):
+        return "" if _all_local(rows) else "local"
+    several = len(distinct(rows, "delta")) > 1
+    return "delta 0" if several and not any(row["delta"] for row in mine) else ""
+
+
+def _all_local(rows: Sequence[Row]) -> bool:
+    return all(row["guarantee"] == "local" for row in rows)
 
 
 def _variant(row: Row) -> str:
@@ -191,10 +212,9 @@ def _same(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
 
 
-def _curve(key: tuple[str, str, str, bool], rows: Sequence[Row], axis: str, mixed: bool) -> Curve:
+def _curve(key: tuple[str, str, str, bool], rows: Sequence[Row], axis: str, note: str) -> Curve:
     points = sorted((_point(row, axis) for row in rows), key=lambda point: point.x)
     name, calibration, variant, none = key
-    note = "delta 0" if mixed and not any(row["delta"] for row in rows) else ""
     return Curve(name, calibration, variant, tuple(points), NO_GUARANTEE if none else note)
 
 

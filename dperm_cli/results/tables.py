@@ -9,7 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.results.facts import Row, constraint, distinct, grouped, name_of, number, variants
+from dperm_cli.results.facts import (
+    Row,
+    constraint,
+    distinct,
+    grouped,
+    kernel_of,
+    name_of,
+    number,
+    variants,
+)
 from dperm_cli.results.summary import DIAGNOSTIC, SUMMARY_NAMES
 
 SIMULATION = (
@@ -290,10 +299,13 @@ def _certificates(rows: Sequence[Row]) -> list[str]:
 
 def _beaten(rows: Sequence[Row]) -> list[str]:
     """The mechanisms and epsilons at which the point chosen without any data is as good."""
-    below = grouped(filter(_below_floor, rows), lambda row: (name_of(row), row["calibration"]))
+    below = grouped(
+        filter(_below_floor, rows), lambda row: (name_of(row), kernel_of(row), row["calibration"])
+    )
     return [
-        f"{mechanism} ({calibration}) at epsilon {', '.join(number(r['epsilon']) for r in group)}"
-        for (mechanism, calibration), group in below.items()
+        f"{mechanism} ({f'kernel {kernel}, ' if kernel else ''}{calibration}) at epsilon "
+        f"{', '.join(number(r['epsilon']) for r in group)}"
+        for (mechanism, kernel, calibration), group in below.items()
     ]
 
 

@@ -81,6 +81,7 @@ def facts(
         "preprocessing": "; ".join(problem.data.preprocessing),
         "loss": problem.loss.name,
         "constraint": constraint.name,
+        "kernel": getattr(prepared.cell.kernel, "name", None),
         "n": spec.n,
         "p": spec.p,
         "lipschitz": spec.lipschitz_total,

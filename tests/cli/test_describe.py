@@ -27,6 +27,22 @@ def test_facts_and_picture(dperm, tmp_path):
 def test_says_why_a_mechanism_is_not_supported(dperm):
     done = dperm("describe", *TINY, "privacy.relation=add_remove", "out=here")
     assert "no: fixed-size batches need relation replace_one" in done.out
+    assert "logistic loss, per record" in done.out
+
+
+def test_names_the_kernel(dperm, tmp_path):
+    words = ("ridge=0.1", "mechanism=noisy_gd", "out=here", "kernel=rbf", "kernel.size=5")
+    done = dperm("describe", *TINY, *words)
+    assert "logistic loss, kernel rbf, per record: Lipschitz" in done.out
+    picture = (tmp_path / "here" / "problem.svg").read_text()
+    assert "synthetic_logistic, logistic, kernel rbf, l2_ball: n = 60, p = 10" in picture
+
+
+def test_a_kernel_without_a_ridge_is_told_to_take_one(dperm, tmp_path):
+    done = dperm("describe", *TINY, "kernel=rbf", "ridge=0")
+    assert done.code == 2
+    assert done.err.startswith("dperm: ridge=0.0: must be above 0 with kernel.radius=auto")
+    assert os.listdir(tmp_path) == []
 
 
 def test_takes_one_problem(dperm, tmp_path):

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results.claims import FAIL, NO_DATA, NOT_JUDGED, PASS, judge, log_log, typed
+from dperm_cli.results.claims import (
+    FAIL,
+    NO_DATA,
+    NOT_JUDGED,
+    PASS,
+    Finding,
+    Verdict,
+    judge,
+    log_log,
+    typed,
+)
+from dperm_cli.results.experiment import verdicts_text
 from dperm_cli.results.points import NotComparable, Select, extended, points
 
 NS = (100, 200, 400, 800, 1600, 3200)
@@ -266,6 +277,47 @@ def test_curves_collapse_onto_one_line():
     assert verdict(collapsing(1.0, 1.0, slope=-0.8), **fields).verdict == FAIL
     assert verdict(collapsing(1.0, 1.0, slope=-0.8), **{**fields, "expect": -0.8}).verdict == PASS
     assert verdict(collapsing(1.0), **fields).verdict == NOT_JUDGED
+
+
+def test_points_without_a_logarithm_decide_no_collapse():
+    fields = {"kind": "collapse", "group": "mechanism", "expect": -0.5}
+    gone = [row(n, -1e-9, mechanism="none") for n in NS]
+    found = verdict([*collapsing(1.0), *gone], **fields)
+    assert found.verdict == NOT_JUDGED
+    assert [(f.label, f.holds) for f in found.findings] == [("m0", True), ("none", None)]
+    assert found.findings[1].measured == "no point is above 0"
+
+
+@pytest.mark.parametrize(
+    ("fields", "allowed"),
+    [
+        ({"kind": "slope", "expect": 1.0}, "tolerance 0.15"),
+        ({"kind": "value", "expect": 3.0}, "tolerance 0.001 of what is expected"),
+        ({"kind": "value", "expect": 0.0}, "tolerance 0.001"),
+        ({"kind": "value", "expect": 3.0, "tolerance": 0}, ""),
+        ({"kind": "value", "values": [{"at": {"n": 1}, "expect": 2}]},
+         "tolerance 0.001 of what is expected"),
+        ({"kind": "ratio", "against": {"n": 1}, "expect": 1.0, "tolerance": 0.08},
+         "tolerance 0.08 of what is expected"),
+        ({"kind": "ratio", "against": {"n": 1}, "expect": 1.0}, ""),
+        ({"kind": "order", "against": {"n": 1}, "tolerance": 0.05}, "up to a factor 1 + 0.05"),
+        ({"kind": "order", "against": {"n": 1}}, ""),
+        ({"kind": "below_floor", "tolerance": 0.05}, "up to a factor 1 + 0.05"),
+        ({"kind": "below_bound", "bound": "order_upper", "tolerance": 0.5},
+         "up to a factor 1 + 0.5"),
+        # an explicit bound has its standard errors, whatever the tolerance
+        ({"kind": "below_bound", "bound": "bound_upper", "tolerance": 0.5}, ""),
+        ({"kind": "collapse", "expect": 1.0}, "up to a factor 1 + 0.2"),
+    ],
+)  # fmt: skip
+def test_a_verdict_says_what_its_tolerance_allows(fields, allowed):
+    found = Verdict(claim(**fields), PASS, True, (Finding("", True, "3"),))
+    first = verdicts_text([found]).splitlines()[0]
+    assert first.endswith(f"t [x] ({allowed})" if allowed else "t [x]")
+    assert found.plain()["allowed"] == allowed
+    # without a finding it decided nothing
+    unseen = Verdict(found.claim, NOT_JUDGED, None, note="runs at size=full")
+    assert verdicts_text([unseen]).endswith("t [x] (runs at size=full)\n")
 
 
 def test_what_a_collapse_needs():

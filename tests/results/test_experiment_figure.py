@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dperm_cli.results.experiment_figure import _many, _thinned, _ticks
+from dperm_cli.results.experiment import Curve
+from dperm_cli.results.experiment_figure import _many, _ordered, _quantity, _thinned, _ticks
 
 
 @pytest.mark.parametrize("longest", [1, 4])
@@ -39,3 +40,45 @@ def test_a_crowded_axis_keeps_every_other_label_and_its_last(count):
     assert len(words) == count
     assert len(shown) == (count if count == 4 else count // 2)
     assert words[-1] == f"{2**count}"
+
+
+@pytest.mark.parametrize(
+    ("labels", "order"),
+    [
+        (["p 10", "p 1", "p 2"], ["p 1", "p 2", "p 10"]),
+        (["b, p 10", "a", "b, p 9", "a, p 1"], ["b, p 9", "b, p 10", "a", "a, p 1"]),
+        (["epsilon 1e-5", "epsilon 0.5", "epsilon 1e-6"],
+         ["epsilon 1e-6", "epsilon 1e-5", "epsilon 0.5"]),
+        (["p 10, n 1", "p 2, n 7", "p 2, n 5"], ["p 2, n 5", "p 2, n 7", "p 10, n 1"]),
+        (["l_2", "l_1", "w10", "w2"], ["l_2", "l_1", "w10", "w2"]),  # names, no numbers
+        (["p 5", "p -", "p 3"], ["p 3", "p 5", "p -"]),
+    ],
+)  # fmt: skip
+def test_curves_that_differ_in_numbers_stand_by_these(labels, order):
+    assert [c.label for c in _ordered([Curve(label, (), None, {}) for label in labels])] == order
+
+
+PANEL = {"part": [], "x": "n", "y": "test_metric", "curve": [], "lines": [], "where": {}}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "where", "words"),
+    [
+        (["accuracy", "accuracy"], {}, "held-out accuracy"),
+        (["r2", "accuracy"], {}, "held-out accuracy or R2"),
+        (["r2", "accuracy"], {"loss": "b"}, "held-out accuracy"),
+        (["mean_distance", "residual_norm"], {"loss": "a"}, "held-out mean distance"),
+        (["residual_norm", None], {}, "held-out residual norm"),
+        ([None, None], {}, "held-out metric"),
+    ],
+)
+def test_the_axis_names_the_metric_that_is_drawn(metrics, where, words):
+    common = {"status": "ok", "n": 5, "test_metric": 0.5, "train_metric": 0.6, "_parts": ()}
+    found = zip(metrics, "ab", strict=True)
+    rows = [{**common, "metric": metric, "loss": loss} for metric, loss in found]
+    rows.append({**rows[0], "metric": "not drawn", "test_metric": None, "train_metric": None})
+    panel = {**PANEL, "where": where}
+    assert _quantity(rows, panel) == words
+    on_training = words.replace("held-out", "training")
+    assert _quantity(rows, {**panel, "y": "train_metric"}) == on_training
+    assert _quantity(rows, {**panel, "y": "excess_risk"}) == "excess risk (sum over records)"

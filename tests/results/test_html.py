@@ -224,6 +224,14 @@ def test_settings_of_a_mechanism_make_curves_and_those_of_data_problems():
     assert titles[1].endswith("dataset.labels y")
 
 
+def test_a_problem_is_called_by_its_kernel():
+    config = json.dumps({"kernel": {"name": "rbf"}})
+    found = html_views.study(summarise([*trial_rows("a", overrides=config), *trial_rows("b")]))
+    assert [problem["title"] for problem in html_views.problems(found)] == [
+        "digits, logistic, kernel rbf, l2_ball radius 1", "digits, logistic, l2_ball radius 1",
+    ]  # fmt: skip
+
+
 def test_ranking_by_median_and_who_has_no_rank():
     def cell(name, level, **more):
         return trial_rows(name, (level, 1.1 * level, 1.2 * level), mechanism=name, **more)
@@ -299,7 +307,8 @@ def test_an_experiment_shows_its_panels_table_and_verdicts(records):
     text = experiment.texts(rows, about)["csv"]
     table = list(csv.DictReader(io.StringIO(text)))
     finding = {"curve": "noisy_gd", "holds": True, "measured": "slope 0.1"}
-    verdict = {"id": "c", "text": "falls", "verdict": "pass", "findings": [finding]}
+    verdict = {"id": "c", "text": "falls", "verdict": "pass", "allowed": "tolerance 0.15",
+               "findings": [finding]}  # fmt: skip
     found = {"experiment": "mine", "size": "small", "claims": [verdict]}
     made = html_data.payload(summarise(rows), rows, {}, about, text, None, claims=found)
     (figure,) = made["figures"]
@@ -321,6 +330,7 @@ def test_an_experiment_shows_its_panels_table_and_verdicts(records):
     names, lines = made["table"]["names"], made["table"]["lines"]
     assert [dict(zip(names, line, strict=True)) for line in lines] == table
     assert made["claims"][0]["findings"][0]["measured"] == "slope 0.1"
+    assert made["claims"][0]["allowed"] == "tolerance 0.15"
     cells = rows_in(made)
     for curve in figure["curves"]:
         for p in curve["points"]:

@@ -13,6 +13,7 @@ from itertools import pairwise
 import pytest
 
 from dperm_cli.results import drawing, plots
+from dperm_cli.results.facts import title_of
 from dperm_cli.results.plots import figure
 from dperm_cli.results.schema import normalise
 from dperm_cli.results.series import Line, axis_of, fit_order, panels
@@ -112,6 +113,54 @@ def test_the_gap_is_a_bar_where_it_is_visible(gap, bars):
     if bars:
         assert list(place.lines[1].get_ydata()) == [2.0, 2.0 + gap]
     assert (": the bar above a marker" in plots._caption([panel], None)) == bool(bars)
+
+
+def with_kernel(cell, name, **more):
+    return trial_rows(cell, overrides={"kernel": {"name": name}}, preprocessing=name, **more)
+
+
+def test_the_title_names_the_kernel():
+    rows = summed(with_kernel("a", "rbf"), with_kernel("b", "linear"), trial_rows("c"))
+    found = panels(rows)
+    assert [panel.title for panel in found] == [
+        "digits, logistic, kernel rbf, l2_ball radius 1",
+        "digits, logistic, kernel linear, l2_ball radius 1",
+        "digits, logistic, l2_ball radius 1",
+    ]
+    assert not any("kernel" in panel.detail for panel in found)
+    # one panel of several kernels, of which none is everybody's
+    assert "kernel" not in title_of(rows)
+    assert title_of([{**rows[0], "constraint_radius": 2}, rows[0]]).endswith("kernel rbf, l2_ball")
+
+
+def local(cell, epsilon, information=None, **more):
+    given = {"guarantee": "local", "delta": 0.0, "epsilon": epsilon, "information": information}
+    asked = {} if information is None else {"information": information}
+    return trial_rows(cell, mechanism="local_sgd", overrides=asked, **given, **more)
+
+
+def test_a_local_panel_says_so_and_where_its_epsilon_comes_from():
+    (plain,) = panels(summed(local("a", 1.0), local("b", 2.0)))
+    assert "replace_one, local privacy, delta = 0" in plain.detail
+    (one,) = panels(summed(local("a", 0.9, 0.01)))
+    assert "local privacy, epsilon implied by information = 0.01, delta = 0" in one.detail
+    assert one.detail.count("information") == 1
+    # every information has its epsilon: one curve along it
+    (several,) = panels(summed(local("a", 0.9, 0.01), local("b", 2.5, 0.1)))
+    assert "local privacy, epsilon implied by information, delta = 0" in several.detail
+    assert [[point.x for point in curve.points] for curve in several.curves] == [[0.9, 2.5]]
+    assert {curve.note for panel in (plain, one, several) for curve in panel.curves} == {""}
+
+
+def test_among_others_a_local_curve_is_marked():
+    pure = trial_rows("b", mechanism="exponential", guarantee="pure", delta=0.0)
+    (panel,) = panels(summed(local("a", 1.0), pure))
+    assert [curve.label for curve in panel.curves] == [
+        "local_sgd, tight (local)", "exponential, tight",
+    ]  # fmt: skip
+    assert "local" not in panel.detail
+    (panel,) = panels(summed(local("a", 1.0), pure, trial_rows("c")))
+    assert [curve.note for curve in panel.curves] == ["local", "delta 0", ""]
 
 
 def test_the_axis_follows_what_varies():

@@ -221,6 +221,10 @@ def test_a_median_over_the_floor_is_named():
     text = tables.terminal(summed(good, bad))
     assert "nothing was learnt: noisy_gd (tight) at epsilon 0.1." in text
     assert "nothing was learnt" not in tables.terminal(summed(good))
+    kernels = [trial_rows(name, (81.0,), overrides={"kernel": {"name": name}})
+               for name in ("rbf", "linear")]  # fmt: skip
+    said = "noisy_gd (kernel rbf, tight) at epsilon 1; noisy_gd (kernel linear, tight) at epsilon 1"
+    assert f"nothing was learnt: {said}." in tables.terminal(summed(*kernels))
 
 
 def test_secure_noise_and_a_declared_population_are_told():

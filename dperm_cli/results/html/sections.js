@@ -174,7 +174,7 @@ function claimsSection() {
   const tone = { pass: "good", fail: "bad" };
   const line = (claim) => h("tr", { class: "row" },
     h("td", { class: "left" }, h("span", { class: "tag " + (tone[claim.verdict] || "") }, claim.verdict)),
-    h("td", { class: "left wide" }, h("b", {}, claim.id), h("div", {}, claim.text), claim.expected === "fails" ? h("div", { class: "soft" }, "Filed as not holding: " + (claim.reason || claim.note)) : claim.note ? h("div", { class: "soft" }, claim.note) : null),
+    h("td", { class: "left wide" }, h("b", {}, claim.id), h("div", {}, claim.text), claim.allowed ? h("div", { class: "soft" }, claim.allowed) : null, claim.expected === "fails" ? h("div", { class: "soft" }, "Filed as not holding: " + (claim.reason || claim.note)) : claim.note ? h("div", { class: "soft" }, claim.note) : null),
     h("td", { class: "left" }, claim.theorem),
     h("td", { class: "left wide" }, claim.findings.slice(0, 4).map((one) => h("div", {}, [one.curve, one.measured].filter(Boolean).join(": "), one.holds === false ? h("span", { class: "soft" }, " (does not hold)") : one.holds === null ? h("span", { class: "soft" }, " (undecided)") : null)),
       claim.findings.length > 4 ? h("div", { class: "soft" }, `and ${claim.findings.length - 4} more in claims.json`) : null));
