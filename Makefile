@@ -43,7 +43,7 @@ run: $(VENV)/.run
 
 # a file goes to one process as a whole: what it makes once for all its tests is made once
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-full: $(VENV)/.dev
 	$(BIN)/python -m pytest -m ''

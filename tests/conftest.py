@@ -20,6 +20,20 @@ from dperm_cli.problem.problem import Problem
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
 settings.load_profile("same")
 
+# `make test` hands out whole files in this order: no process is left alone with a long one at last
+LONG = (
+    "mutants/test_mutants.py",
+    "faults/test_crash.py",
+    "contract/test_mechanisms.py",
+    "contract/test_pairs.py",
+    "audit/test_statistical.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    places = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(LONG)))
+
 
 @pytest.fixture(autouse=True, scope="session")
 def private_cache(tmp_path_factory):
