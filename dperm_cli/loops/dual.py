@@ -75,6 +75,22 @@ def _dot(row, w):
     return total
 
 
+@inlined
+def _coordinate(code, width, z, y, a, q):
+    """(a', by how much the kept sum is to follow), which is 0 for a row of zeros."""
+    if q <= _TINY:
+        return best(code, width, 0.0, y, a, 1e-12), 0.0
+    new = best(code, width, z, y, a, q)
+    change = new - a
+    return (new if change != 0.0 else a), change  # not -0 for 0
+
+
+@inlined
+def _follow(kept, factor, row):
+    for k in range(kept.size):
+        kept[k] += factor * row[k]
+
+
 @compiled
 def ascend_rows(x, y, code, width, modulus, square, order, a, w):
     """One pass over the records ``order``; updates a [n] and w [D] in place.
@@ -86,17 +102,9 @@ def ascend_rows(x, y, code, width, modulus, square, order, a, w):
     for place in range(order.size):
         i = order[place]
         row = x[i]
-        q = square[i] / modulus
-        if q <= _TINY:
-            a[i] = best(code, width, 0.0, y[i], a[i], 1e-12)
-            continue
-        new = best(code, width, _dot(row, w), y[i], a[i], q)
-        change = new - a[i]
+        a[i], change = _coordinate(code, width, _dot(row, w), y[i], a[i], square[i] / modulus)
         if change != 0.0:
-            a[i] = new
-            factor = -change / modulus
-            for k in range(w.size):
-                w[k] += factor * row[k]
+            _follow(w, -change / modulus, row)
             largest = max(largest, abs(change))
     return largest
 
@@ -108,17 +116,9 @@ def ascend_gram(gram, y, code, width, modulus, order, a, z):
     for place in range(order.size):
         i = order[place]
         row = gram[i]
-        q = row[i] / modulus
-        if q <= _TINY:
-            a[i] = best(code, width, 0.0, y[i], a[i], 1e-12)
-            continue
-        new = best(code, width, z[i], y[i], a[i], q)
-        change = new - a[i]
+        a[i], change = _coordinate(code, width, z[i], y[i], a[i], row[i] / modulus)
         if change != 0.0:
-            a[i] = new
-            factor = -change / modulus
-            for k in range(z.size):
-                z[k] += factor * row[k]
+            _follow(z, -change / modulus, row)
             largest = max(largest, abs(change))
     return largest
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms import _inner
 from dperm_cli.mechanisms._adversary import Adversary
 from dperm_cli.mechanisms._inner import Composite
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event
 from dperm_cli.problem.losses._glm import Glm
 from dperm_cli.problem.problem import Problem, ProblemSpec, make_spec
 from dperm_cli.problem.transforms import dimension, image_set, lift, random_projection
@@ -39,16 +42,60 @@ class Compressed(Composite):
     space: Any = None
 
 
-def check_fields(mechanism: Any) -> None:
-    """The keys that both mechanisms have."""
-    m = mechanism.m
-    if isinstance(m, str):
-        checks.choice("mechanism.m", m, _WORDS)
-    else:
-        checks.integer("mechanism.m", m, low=1)
-    checks.choice("mechanism.phi", mechanism.phi, random_projection.KINDS)
-    checks.integer("mechanism.phi_seed", mechanism.phi_seed, low=0)
-    checks.positive("mechanism.clip", mechanism.clip)
+@dataclass(frozen=True)
+class Projecting(ABC):
+    """An inner mechanism on projected records: its keys, plan and events in R^m.
+
+    A subclass says which Phi a plan is made with (``space``), and releases.
+    """
+
+    inner: Any = "objective_perturbation"
+    m: Any = "balanced"
+    phi: str = "gaussian"
+    phi_seed: int = 0
+    clip: float = CLIP
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    requires: ClassVar[tuple[str, ...]] = ("margin",)
+    secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _inner.settle(self)
+        if isinstance(self.m, str):
+            checks.choice("mechanism.m", self.m, _WORDS)
+        else:
+            checks.integer("mechanism.m", self.m, low=1)
+        checks.choice("mechanism.phi", self.phi, random_projection.KINDS)
+        checks.integer("mechanism.phi_seed", self.phi_seed, low=0)
+        checks.positive("mechanism.clip", self.clip)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether the user asked the inner mechanism for a release without a guarantee."""
+        return bool(getattr(self.inner, "unprotected", False))
+
+    @abstractmethod
+    def space(self, spec: ProblemSpec, m: int) -> Space:
+        """Phi, Phi C and the bound on rows that the inner mechanism is planned for."""
+
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Compressed:
+        """m, Phi and the inner mechanism's plan in R^m, from public facts alone."""
+        check_problem(spec)
+        made = self.space(spec, chosen_m(self.m, spec, budget))
+        found = self.inner.plan(facts(spec, made), budget)
+        named = settings(self, spec, made, _inner.settings(self.inner, found))
+        return Compressed(
+            found.events, found.guarantee, found.noise_scale, found.steps, named, found, made
+        )
+
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+        """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
+        if isinstance(self.m, str):
+            raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
+        check_problem(spec)
+        made = self.space(spec, chosen_m(self.m, spec, Budget(1.0, 0.0)))
+        return self.inner.events(facts(spec, made), scale)
 
 
 def check_problem(spec: ProblemSpec) -> None:
@@ -139,9 +186,10 @@ def _longest(phi: Projection, clip: float) -> float:
     return min(clip, random_projection.norm(phi))
 
 
-def facts(spec: ProblemSpec, constraint: Any, row_bound: float) -> ProblemSpec:
+def facts(spec: ProblemSpec, made: Space) -> ProblemSpec:
     """The public facts of the problem in R^m."""
     assert spec.form is not None
+    constraint, row_bound = made.constraint, made.row_bound
     bounds = replace(spec.bounds, row=row_bound, radius=constraint.radius, columns=constraint.p)
     return make_spec(spec.n, spec.form, constraint, spec.regulariser, spec.task, bounds)
 

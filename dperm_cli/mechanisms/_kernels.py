@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
@@ -19,6 +21,24 @@ _ASKED = 0.95
 _HALVINGS = 100
 _HAIR = 1e-9  # rounding of K(z, z), which the room of ``_ASKED`` covers
 _NULL = 1e-10  # eigenvalues below this share of the largest count as zero
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelLearner:
+    """What the learners of [JT13] promise, and ``failure``, the chance that their errors exceed
+    what they say."""
+
+    failure: float = 0.05
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one",)
+    requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
+    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact sensitivity
+    space: ClassVar[str] = "kernel"
+
+    def __post_init__(self) -> None:
+        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
+        checks.number("mechanism.failure", self.failure, **limits)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the mechanisms of local privacy share: channels for a budget, and the pass over the users.
+"""What the mechanisms of local privacy share: keys, channels for a budget, the pass over the users.
 
 The pass is [DJW12, Sec. 3]: user after user takes a subgradient at the point of the moment and
 sends it through a channel; the learner steps against the answer, whose mean the subgradient is.
@@ -7,18 +7,21 @@ sends it through a channel; the learner steps against the answer, whose mean the
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import progress
+from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.loops import local
+from dperm_cli.loops import local, sgd
 from dperm_cli.loops.local import Learner
-from dperm_cli.mechanisms._adversary import Adversary
+from dperm_cli.mechanisms import _inner
+from dperm_cli.mechanisms._adversary import Adversary, linear_pair
 from dperm_cli.mechanisms._local_view import LocalView
+from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
@@ -33,6 +36,90 @@ RULES = ("constant", "decreasing")
 NORMS = {"l_inf": math.inf, "l_1": 1, "l_2": 2}
 _MOST_TRIES = 100
 SIGN_FLOOR, MOST_FLOORED = 0.95, 4.0  # of the attack on a sign, up to this epsilon
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the users of a plan send: the event, its channel, the bound L on what goes in."""
+
+    event: Channel
+    channel: Shape
+    bound: float
+
+
+@dataclass(frozen=True)
+class LocalDescent(ABC):
+    """A learner who steps against users' answers: its keys, channel, release and attack.
+
+    A subclass says how long its steps are (``plan``) and how it moves (``way``).
+    """
+
+    channel: str
+    answers: int = 1
+    row_norm: Any = "auto"
+    step_size: Any = "auto"
+    step_rule: str = "constant"
+    output: str = "average"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("local",)
+    relations: ClassVar[tuple[str, ...]] = ("replace_one",)
+    secure: ClassVar[bool] = True
+    trust: ClassVar[str] = "local"
+    one_pass: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        checks.choice("mechanism.channel", self.channel, SHAPES)
+        answers = checks.integer("mechanism.answers", self.answers, low=1, high=10**6)
+        object.__setattr__(self, "answers", answers)
+        checks.auto_or(checks.positive, "mechanism.row_norm", self.row_norm)
+        checks.auto_or(checks.positive, "mechanism.step_size", self.step_size)
+        checks.choice("mechanism.step_rule", self.step_rule, RULES)
+        checks.choice("mechanism.output", self.output, OUTPUTS)
+
+    @abstractmethod
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+        """Channel and step size, from public facts alone."""
+
+    @abstractmethod
+    def way(self, spec: ProblemSpec, facts: Any) -> Way:
+        """How a plan's settings move the learner."""
+
+    def asked(self, spec: ProblemSpec, budget: Budget) -> Asked:
+        """The loudest channel within the budget."""
+        event = event_for(self.channel, spec, self.answers, budget)
+        return Asked(event, channel_of(event), bound_of(self.channel, spec, self.row_norm))
+
+    def planned(
+        self, spec: ProblemSpec, budget: Budget, asked: Asked, step: float, **own: Any
+    ) -> Plan:
+        """The plan of steps of size ``step`` where the user gives none; ``own``: more settings."""
+        settings = {
+            **settings_of(asked.channel, asked.event, asked.bound, spec),
+            "size": spec.constraint.size,
+            "step_rule": self.step_rule,
+            "step": step if self.step_size == "auto" else float(self.step_size),
+            "output": self.output,
+            **own,
+        }
+        guarantee, scale = guarantee_of(asked.event, budget), asked.bound * asked.channel.multiplier
+        return Plan((asked.event,), guarantee, scale, spec.n * self.answers, settings)
+
+    def events(self, spec: ProblemSpec, scale: float) -> tuple[Channel]:
+        """The channel whose answers have this norm."""
+        bound = bound_of(self.channel, spec, self.row_norm)
+        found = channels.by_multiplier(self.channel, spec.p, scale / bound)
+        return (Channel(found.epsilon, self.answers, self.channel, spec.p),)
+
+    def release(self, view: LocalView, plan: Plan, gate: Gate) -> Release:
+        """Ask every user."""
+        way = self.way(view.spec, plan.settings)
+        return Release(descend(_inner.name_of(self), view, gate, plan, way, self.row_norm))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One user in a ball on a line: the only step is minus his answer, a private sign."""
+        chosen = replace(self, answers=1, step_size=1.0, step_rule="constant", output="last")
+        floor = SIGN_FLOOR if budget.epsilon <= MOST_FLOORED else None
+        return Adversary(*linear_pair(budget.relation), chosen, kind="sign", floor=floor)
 
 
 def event_for(shape: str, spec: ProblemSpec, answers: int, budget: Budget) -> Channel:
@@ -128,6 +215,11 @@ class Way:
     move: Callable[..., tuple[np.ndarray, np.ndarray]]
 
 
+def pace(facts: Any) -> int:
+    """The code of ``step_rule`` in compiled loops."""
+    return sgd.CONSTANT if facts["step_rule"] == "constant" else sgd.INV_SQRT
+
+
 def by_learner(learner: Learner) -> Way:
     """The compiled step."""
 
@@ -141,10 +233,11 @@ def by_learner(learner: Learner) -> Way:
 
 
 def descend(
-    name: str, view: LocalView, gate: Gate, event: Channel, way: Way, facts: Any, row_norm: Any
+    name: str, view: LocalView, gate: Gate, plan: Plan, way: Way, row_norm: Any
 ) -> np.ndarray:
     """One pass over the users for every answer of theirs, all trials at once: theta [trials, p]."""
-    spec = view.spec
+    event, facts, spec = plan.events[0], plan.settings, view.spec
+    assert isinstance(event, Channel)
     stream = gate.channel(
         shape=event.shape,
         dim=spec.p,
@@ -160,7 +253,7 @@ def descend(
         mean, last = devices.descend(
             way.compiled, theta, lambda done, steps: progress.report(name, done, steps)
         )
-        return _output(spec, mean, last, facts)
+        return mean if facts["output"] == "average" else last
     state, total = np.zeros_like(theta), np.zeros_like(theta)
     steps, stride = spec.n * event.messages, local.stride(spec.n)
     for step in range(steps):
@@ -168,14 +261,4 @@ def descend(
         total += theta
         theta, state = way.move(step, theta, state, answer)
         progress.report(name, step + 1, steps)
-    return _output(spec, total / steps, theta, facts)
-
-
-def _output(spec: ProblemSpec, mean: np.ndarray, last: np.ndarray, facts: Any) -> np.ndarray:
-    return mean if facts["output"] == "average" else last
-
-
-def signed(first: Any, second: Any, mechanism: Any, budget: Budget) -> Adversary:
-    """An adversary who sees the sign of a user's only answer."""
-    floor = SIGN_FLOOR if budget.epsilon <= MOST_FLOORED else None
-    return Adversary(first, second, mechanism, kind="sign", floor=floor)
+    return total / steps if facts["output"] == "average" else theta

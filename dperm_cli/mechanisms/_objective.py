@@ -1,16 +1,23 @@
-"""What objective perturbation and approximate minima perturbation share: strength and noise."""
+"""What objective and approximate minima perturbation share: strength, noise and attack."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms._adversary import Adversary, linear_pair
+from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.privacy.objective import PerturbedObjective, noise_ratio
 from dperm_cli.problem import nearby
@@ -47,6 +54,68 @@ class Design:
             "jacobian": self.event.jacobian,
             "distance": self.distance,
         }
+
+
+@dataclass(frozen=True)
+class Perturbing(ABC):
+    """A minimiser of a perturbed objective: the keys of its noise, its events and its attack."""
+
+    noise: str = "auto"
+    strength: Any = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact density
+    attack_floor: ClassVar[float] = 0.85  # where noise is of a Gamma norm
+
+    def __post_init__(self) -> None:
+        checks.choice("mechanism.noise", self.noise, NOISES)
+        checks.auto_or(checks.positive, "mechanism.strength", self.strength)
+
+    @abstractmethod
+    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+        """Strength and noise, from public facts alone."""
+
+    @property
+    def given(self) -> float | None:
+        """The strength asked for, None for auto."""
+        return None if self.strength == "auto" else float(self.strength)
+
+    def at_scale(self, spec: ProblemSpec, scale: float, share: float = 1.0) -> PerturbedObjective:
+        """At the strength that suits this noise, and the noise that suits delta 1/n^2, of which
+        the event has a ``share``."""
+        delta = usual_delta(spec)
+        gamma = is_gamma(self.noise, delta, spec)
+        strength = max(self.given or balanced(spec, scale, gamma), spec.penalty.ridge)
+        return event(spec, scale, strength, gamma, share * delta)
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One record with the linear loss and ridge 1: theta is minus its gradient and b.
+
+        Without curvature there is no Jacobian, and all of epsilon is in the noise, which moves by
+        the sensitivity, in a set too large to be met.
+        """
+        first, second = linear_pair(budget.relation, ridge=1.0)
+        scale = self.plan(first.spec(), budget).noise_scale
+        first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 20.0 * scale)
+        if is_gamma(self.noise, budget.delta, first.spec()):
+            return Adversary(first, second, self, kind="threshold", floor=self.attack_floor)
+        return Adversary(first, second, self, kind="gaussian", floor=0.75)
+
+
+def usual_delta(spec: ProblemSpec) -> float:
+    """1/n^2, below a half."""
+    return min(0.25, spec.n**-2.0)
+
+
+def guarantee(events: Sequence[Event], budget: Budget, certificate: str | None = None) -> Guarantee:
+    """What the events certify at the budget's delta."""
+    found = account(events, delta=budget.delta, relation=budget.relation)
+    kind = "approx" if budget.delta > 0.0 else "pure"
+    return Guarantee(
+        kind, found.epsilon, budget.delta, budget.relation, found.accountant,
+        certificate=certificate,
+    )  # fmt: skip
 
 
 def is_gamma(noise: str, delta: float, spec: ProblemSpec) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dperm_cli.mechanisms._adversary import Adversary
+from dperm_cli.mechanisms._adversary import Adversary, linear_pair
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
@@ -64,7 +64,15 @@ class OneSum:
         return Release(spec.constraint.project(centre - step * noisy))
 
     def adversary(self, budget: Budget) -> Adversary:
-        raise NotImplementedError("a part of another mechanism's adversary")
+        """One record with the linear loss and ridge 1, in a set too large to be met.
+
+        The centre is 0, and theta minus a multiple of the gradient and its noise.
+        """
+        first, _ = linear_pair(budget.relation, ridge=1.0)
+        room = 2.0 + 20.0 * self.plan(first.spec(), budget).noise_scale
+        first, second = linear_pair(budget.relation, ridge=1.0, radius=room)
+        kind = "gaussian" if budget.delta > 0.0 else "threshold"
+        return Adversary(first, second, self, kind=kind, floor=0.8)
 
 
 def _events(spec: ProblemSpec, scale: float, delta: float) -> tuple[Gaussian | GammaNorm]:

@@ -9,13 +9,11 @@ from typing import Any, ClassVar
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _objective
-from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._objective import Design
+from dperm_cli.mechanisms._objective import Design, Perturbing
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.privacy.objective import PerturbedObjective
@@ -26,7 +24,7 @@ Events = tuple[PerturbedObjective, GammaNorm | Gaussian]
 
 
 @dataclass(frozen=True)
-class ApproximateMinimaPerturbation:
+class ApproximateMinimaPerturbation(Perturbing):
     """theta = Project(theta~ + b2), theta~ within ``distance`` of the perturbed minimiser.
 
     Algorithm: [INSTTW19, Alg. 1], which is ``objective_perturbation`` with (1 - share) of the
@@ -42,19 +40,14 @@ class ApproximateMinimaPerturbation:
     minimisation that misses it is a failed run.
     """
 
-    noise: str = "auto"
-    strength: Any = "auto"
     share: float = SHARE
     distance: Any = "auto"
 
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False  # the first stage's noise has no form on a grid
+    attack_floor: ClassVar[float] = 0.8  # the second noise is small beside the first
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
-        checks.choice("mechanism.noise", self.noise, _objective.NOISES)
-        checks.auto_or(checks.positive, "mechanism.strength", self.strength)
         checks.number("mechanism.share", self.share, **limits)
         checks.auto_or(checks.positive, "mechanism.distance", self.distance)
 
@@ -63,17 +56,10 @@ class ApproximateMinimaPerturbation:
         gamma = _objective.is_gamma(self.noise, budget.delta, spec)
         rest = 1.0 - self.share
         first = Budget(rest * budget.epsilon, rest * budget.delta, budget.relation)
-        planned = _objective.design(spec, first, gamma, self._strength)
+        planned = _objective.design(spec, first, gamma, self.given)
         planned = replace(planned, distance=self._distance(planned))
         events = self._events(planned, self._second_scale(planned.distance, budget, gamma))
-        accounted = account(events, delta=budget.delta, relation=budget.relation)
-        guarantee = Guarantee(
-            "approx" if budget.delta > 0.0 else "pure",
-            accounted.epsilon,
-            budget.delta,
-            budget.relation,
-            accounted.accountant,
-        )
+        guarantee = _objective.guarantee(events, budget)
         settings = {**planned.settings(), "second_scale": events[1].scale, "share": self.share}
         return Plan(events, guarantee, planned.event.scale, 1, settings)
 
@@ -82,15 +68,12 @@ class ApproximateMinimaPerturbation:
 
         The second noise is to the distance what the share asks for at the first one's epsilon.
         """
-        delta = min(0.25, spec.n**-2.0)
-        gamma = _objective.is_gamma(self.noise, delta, spec)
-        strength = self._strength or _objective.balanced(spec, scale, gamma)
-        strength = max(strength, spec.penalty.ridge)
-        left = (1.0 - self.share) * delta
-        event = _objective.event(spec, scale, strength, gamma, left)
+        event = self.at_scale(spec, scale, 1.0 - self.share)
         planned = _objective.finish(event, spec)
         planned = replace(planned, distance=self._distance(planned))
-        whole = Budget(event.epsilon("replace_one") / (1.0 - self.share), 0.0 if gamma else delta)
+        gamma, epsilon = event.noise == "gamma_norm", event.epsilon("replace_one")
+        delta = 0.0 if gamma else _objective.usual_delta(spec)
+        whole = Budget(epsilon / (1.0 - self.share), delta)
         return self._events(planned, self._second_scale(planned.distance, whole, gamma))
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
@@ -109,19 +92,6 @@ class ApproximateMinimaPerturbation:
             sensitivity=second.sensitivity(relation),
         )
         return Release(view.spec.constraint.project(noise.add(found, 0)))
-
-    def adversary(self, budget: Budget) -> Adversary:
-        """That of objective perturbation: the second noise is small beside the first."""
-        first, second = linear_pair(budget.relation, ridge=1.0)
-        scale = self.plan(first.spec(), budget).noise_scale
-        first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 20.0 * scale)
-        if _objective.is_gamma(self.noise, budget.delta, first.spec()):
-            return Adversary(first, second, self, kind="threshold", floor=0.8)
-        return Adversary(first, second, self, kind="gaussian", floor=0.75)
-
-    @property
-    def _strength(self) -> float | None:
-        return None if self.strength == "auto" else float(self.strength)
 
     def _distance(self, planned: Design) -> float:
         """The distance asked for, if arithmetic can certify it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _construction, _kernels, _vertices
 from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms._kernel_view import KernelView
-from dperm_cli.mechanisms._kernels import Moves
+from dperm_cli.mechanisms._kernels import KernelLearner, Moves
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import Numbers
 from dperm_cli.privacy import calibrate
@@ -50,7 +50,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class KernelNonInteractive:
+class KernelNonInteractive(KernelLearner):
     """w built of kernel functions at points where it is far from the minimiser, chosen privately.
 
     Algorithm: [JT13, Alg. 3]: B times, z is drawn with weights exp(c |<phi(z), w_t - w*>|), the
@@ -74,22 +74,14 @@ class KernelNonInteractive:
     share: Any = "auto"
     sampling: str = "auto"
     spacing: Any = "auto"
-    failure: float = 0.05
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one",)
-    requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-    secure: ClassVar[bool] = False
-    space: ClassVar[str] = "kernel"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
         checks.choice("mechanism.sampling", self.sampling, SAMPLINGS)
         checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=MOST_STEPS)
         checks.auto_or(checks.positive, "mechanism.share", self.share)
         checks.auto_or(checks.positive, "mechanism.spacing", self.spacing)
-        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
-        checks.number("mechanism.failure", self.failure, **limits)
 
     def plan(self, spec: KernelSpec, budget: Budget) -> Plan:
         """B, exponent and noise, from public facts alone."""

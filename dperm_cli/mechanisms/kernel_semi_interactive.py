@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dperm_cli.mechanisms import _construction, _kernels
 from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms._construction import Design
 from dperm_cli.mechanisms._kernel_view import KernelView
-from dperm_cli.mechanisms._kernels import Moves
+from dperm_cli.mechanisms._kernels import KernelLearner, Moves
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -27,7 +27,7 @@ CALIBRATIONS = ("auto", "paper")
 
 
 @dataclass(frozen=True)
-class KernelSemiInteractive:
+class KernelSemiInteractive(KernelLearner):
     """w nearest to noisy predictions on T public points, in the span of these and in a ball.
 
     Algorithm: [JT13, Alg. 2]. ``perturbation=laplace``: T coordinates with Laplace noise nu, each
@@ -49,22 +49,14 @@ class KernelSemiInteractive:
     calibration: str = "auto"
     queries: Any = "auto"
     radius: Any = "auto"
-    failure: float = 0.05
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one",)
-    requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-    secure: ClassVar[bool] = False
-    space: ClassVar[str] = "kernel"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.choice("mechanism.perturbation", self.perturbation, PERTURBATIONS)
         checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
         checks.auto_or(checks.integer, "mechanism.queries", self.queries, low=1, high=20_000)
         if self.radius != "paper":
             checks.auto_or(checks.positive, "mechanism.radius", self.radius)
-        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
-        checks.number("mechanism.failure", self.failure, **limits)
 
     def plan(self, spec: KernelSpec, budget: Budget) -> Plan:
         """T, the sensitivity and the noise, from public facts alone."""

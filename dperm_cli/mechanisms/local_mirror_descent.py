@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.loops import local, sgd
+from dperm_cli.loops import local
 from dperm_cli.loops.local import Learner
 from dperm_cli.mechanisms import _local
-from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._local import Way
-from dperm_cli.mechanisms._local_view import LocalView
-from dperm_cli.mechanisms._protocol import Plan, Release
-from dperm_cli.privacy import channels
+from dperm_cli.mechanisms._adversary import Adversary
+from dperm_cli.mechanisms._local import LocalDescent, Way
+from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.channels import Channel as Shape
-from dperm_cli.privacy.events import Channel
-from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
 
 MAPS = ("auto", "entropy", "power")
@@ -27,7 +23,7 @@ LEAST_POWER = 1.001
 
 
 @dataclass(frozen=True)
-class LocalMirrorDescent:
+class LocalMirrorDescent(LocalDescent):
     """theta <- argmin over C of eta <z + the regulariser's gradient, x> + B(x, theta).
 
     Algorithm: [DJW12, Sec. 3 and Cor. 1] with exponentiated gradients; z is a user's answer, of
@@ -45,77 +41,39 @@ class LocalMirrorDescent:
     """
 
     channel: str = "l_inf"
-    answers: int = 1
     map: str = "auto"
     power: Any = "auto"
-    row_norm: Any = "auto"
-    step_size: Any = "auto"
-    step_rule: str = "constant"
-    output: str = "average"
-
-    guarantees: ClassVar[tuple[str, ...]] = ("local",)
-    relations: ClassVar[tuple[str, ...]] = ("replace_one",)
-    secure: ClassVar[bool] = True
-    trust: ClassVar[str] = "local"
-    one_pass: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        checks.choice("mechanism.channel", self.channel, _local.SHAPES)
-        answers = checks.integer("mechanism.answers", self.answers, low=1, high=10**6)
-        object.__setattr__(self, "answers", answers)
+        super().__post_init__()
         checks.choice("mechanism.map", self.map, MAPS)
         checks.auto_or(checks.number, "mechanism.power", self.power, low=LEAST_POWER, high=2.0)
-        checks.auto_or(checks.positive, "mechanism.row_norm", self.row_norm)
-        checks.auto_or(checks.positive, "mechanism.step_size", self.step_size)
-        checks.choice("mechanism.step_rule", self.step_rule, _local.RULES)
-        checks.choice("mechanism.output", self.output, _local.OUTPUTS)
 
     def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
         """Channel, map and step size, from public facts alone."""
         name, power = self._map(spec)
-        event = _local.event_for(self.channel, spec, self.answers, budget)
-        channel = _local.channel_of(event)
-        bound = _local.bound_of(self.channel, spec, self.row_norm)
-        steps = spec.n * self.answers
-        distance, length = facts_of(spec, channel, bound, power)
-        step = math.sqrt(2.0 * distance) / length
+        asked = self.asked(spec, budget)
+        distance, length = facts_of(spec, asked.channel, asked.bound, power)
+        step, steps = math.sqrt(2.0 * distance) / length, spec.n * self.answers
         step = step / math.sqrt(steps) if self.step_rule == "constant" else step
-        settings = {
-            **_local.settings_of(channel, event, bound, spec),
-            "map": name,
-            "power": power,
-            "size": spec.constraint.size,
-            "step_rule": self.step_rule,
-            "step": step if self.step_size == "auto" else float(self.step_size),
-            "distance": distance,
-            "gradient_norm": length,
-            "output": self.output,
-        }
-        guarantee = _local.guarantee_of(event, budget)
-        return Plan((event,), guarantee, bound * channel.multiplier, steps, settings)
+        own = {"map": name, "power": power, "distance": distance, "gradient_norm": length}
+        return self.planned(spec, budget, asked, step, **own)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Channel]:
-        """The channel whose answers have this norm."""
-        bound = _local.bound_of(self.channel, spec, self.row_norm)
-        found = channels.by_multiplier(self.channel, spec.p, scale / bound)
-        return (Channel(found.epsilon, self.answers, self.channel, spec.p),)
-
-    def release(self, view: LocalView, plan: Plan, gate: Gate) -> Release:
-        """Ask every user."""
-        event = plan.events[0]
-        assert isinstance(event, Channel)
-        way = _way(view.spec, plan.settings)
-        args = (view, gate, event, way, plan.settings, self.row_norm)
-        return Release(_local.descend("local_mirror_descent", *args))
+    def way(self, spec: ProblemSpec, facts: Any) -> Way:
+        """The step of the plan's map."""
+        entropy, name = facts["map"] == "entropy", spec.constraint.name
+        return _local.by_learner(
+            Learner(
+                local.ENTROPY if entropy else local.POWER, 0, float(spec.constraint.size),
+                _local.pace(facts), facts["step"], float(spec.ridge), float(spec.lasso),
+                facts["power"] or 2.0, name == "l1_ball",
+            )
+        )  # fmt: skip
 
     def adversary(self, budget: Budget) -> Adversary:
-        """One user in a ball on a line: the only step is minus his answer, a private sign."""
-        chosen = replace(
-            self, answers=1, map="auto", power="auto", step_size=1.0, step_rule="constant",
-            output="last",
-        )  # fmt: skip
-        first, second = linear_pair(budget.relation)
-        return _local.signed(first, second, chosen, budget)
+        """That of every local descent: on a line the power map's step is the plain one."""
+        plain = replace(self, map="auto", power="auto")
+        return super(LocalMirrorDescent, plain).adversary(budget)
 
     def _map(self, spec: ProblemSpec) -> tuple[str, float | None]:
         """The map's name and its power; Unsupported for sets without one."""
@@ -169,15 +127,3 @@ def answer_norm(channel: Shape, norm: float) -> float:
     # E max of d squares of normals is at most 4 ln d + 2 ln 2; |.|_norm <= d^(1/norm) |.|_inf
     largest = min(1.0, (4.0 * math.log(channel.dim) + 2.0 * math.log(2.0)) / channel.dim)
     return channel.multiplier * min(1.0, math.sqrt(largest) * channel.dim ** (1.0 / norm))
-
-
-def _way(spec: ProblemSpec, facts: Any) -> Way:
-    kind = sgd.CONSTANT if facts["step_rule"] == "constant" else sgd.INV_SQRT
-    entropy, name = facts["map"] == "entropy", spec.constraint.name
-    return _local.by_learner(
-        Learner(
-            local.ENTROPY if entropy else local.POWER, 0, float(spec.constraint.size), kind,
-            facts["step"], float(spec.ridge), float(spec.lasso), facts["power"] or 2.0,
-            name == "l1_ball",
-        )
-    )  # fmt: skip

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _objective
-from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._objective import Design
+from dperm_cli.mechanisms._objective import Design, Perturbing
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Disclosure, Event
 from dperm_cli.privacy.noise import Gate
@@ -29,7 +26,7 @@ NOT_PRIVATE = (
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(Perturbing):
     """theta = argmin over C of the sum + (added / 2) |theta - centre|^2 + <b, theta>, b noise.
 
     Algorithm: [CMS11, Alg. 2; KST12; BST14, App. E (14)] with corrected constants, for losses with
@@ -49,18 +46,11 @@ class ObjectivePerturbation:
     """
 
     calibration: str = "tight"
-    noise: str = "auto"
-    strength: Any = "auto"
     allow_not_private: bool = False
 
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact density
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.choice("calibration", self.calibration, ("tight", "paper"))
-        checks.choice("mechanism.noise", self.noise, _objective.NOISES)
-        checks.auto_or(checks.positive, "mechanism.strength", self.strength)
         checks.boolean("mechanism.allow_not_private", self.allow_not_private)
 
     @property
@@ -73,26 +63,14 @@ class ObjectivePerturbation:
         gamma = _objective.is_gamma(self.noise, budget.delta, spec)
         if self.calibration == "paper":
             return self._printed(spec, budget, gamma)
-        planned = _objective.design(spec, budget, gamma, self._strength)
-        events = (planned.event,)
-        accounted = account(events, delta=budget.delta, relation=budget.relation)
-        guarantee = Guarantee(
-            "approx" if budget.delta > 0.0 else "pure",
-            accounted.epsilon,
-            budget.delta,
-            budget.relation,
-            accounted.accountant,
-            certificate=f"exact minimiser; released within {planned.distance:.3g} of it",
-        )
-        return Plan(events, guarantee, planned.event.scale, 1, planned.settings())
+        planned = _objective.design(spec, budget, gamma, self.given)
+        certificate = f"exact minimiser; released within {planned.distance:.3g} of it"
+        guarantee = _objective.guarantee((planned.event,), budget, certificate)
+        return Plan((planned.event,), guarantee, planned.event.scale, 1, planned.settings())
 
     def events(self, spec: ProblemSpec, scale: float) -> tuple[PerturbedObjective]:
         """At the strength that suits this noise, and the noise that suits delta 1/n^2."""
-        delta = min(0.25, spec.n**-2.0)
-        gamma = _objective.is_gamma(self.noise, delta, spec)
-        strength = self._strength or _objective.balanced(spec, scale, gamma)
-        strength = max(strength, spec.penalty.ridge)
-        return (_objective.event(spec, scale, strength, gamma, delta),)
+        return (self.at_scale(spec, scale),)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """One perturbed minimisation a trial."""
@@ -103,28 +81,11 @@ class ObjectivePerturbation:
         relation = plan.guarantee.relation
         return Release(_objective.minimise(view, planned, relation, gate, centred=centred))
 
-    def adversary(self, budget: Budget) -> Adversary:
-        """One record with the linear loss and ridge 1: theta is minus its gradient and b.
-
-        Without curvature there is no Jacobian, and all of epsilon is in the noise, which moves by
-        the sensitivity, in a set too large to be met.
-        """
-        first, second = linear_pair(budget.relation, ridge=1.0)
-        scale = self.plan(first.spec(), budget).noise_scale
-        first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 20.0 * scale)
-        if _objective.is_gamma(self.noise, budget.delta, first.spec()):
-            return Adversary(first, second, self, kind="threshold", floor=0.85)
-        return Adversary(first, second, self, kind="gaussian", floor=0.75)
-
-    @property
-    def _strength(self) -> float | None:
-        return None if self.strength == "auto" else float(self.strength)
-
     def _printed(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> Plan:
         """The noise and strength of [BST14, App. E and Thm E.1], which are not private."""
         if not self.allow_not_private:
             raise Unsupported(NOT_PRIVATE)
-        planned = _objective.finish(printed(spec, budget, gamma, self._strength), spec)
+        planned = _objective.finish(printed(spec, budget, gamma, self.given), spec)
         events: tuple[Event, ...] = (planned.event, Disclosure())
         guarantee = Guarantee(
             "none", math.inf, 1.0, budget.relation, "constants that are not private (App. E)"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _compression, _inner
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._compression import CLIP, Compressed
+from dperm_cli.mechanisms._compression import CLIP, Compressed, Projecting, Space
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.problem.transforms import random_projection
@@ -23,7 +20,7 @@ _D = 16  # dimensions of the adversary's records: |Phi| = 4
 
 
 @dataclass(frozen=True)
-class Projected:
+class Projected(Projecting):
     """v = the inner mechanism on (Phi x_i, y_i) over Phi C; theta in C of least gauge, Phi theta =
     v.
 
@@ -42,46 +39,9 @@ class Projected:
     (ridge / 2) |Phi theta|^2 in R^m. ``info`` holds the largest |Phi theta - v| and gauge.
     """
 
-    inner: Any = "objective_perturbation"
-    m: Any = "balanced"
-    phi: str = "gaussian"
-    phi_seed: int = 0
-    clip: float = CLIP
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    requires: ClassVar[tuple[str, ...]] = ("margin",)
-    secure: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _inner.settle(self)
-        _compression.check_fields(self)
-
-    @property
-    def unprotected(self) -> bool:
-        """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return bool(getattr(self.inner, "unprotected", False))
-
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Compressed:
-        """m, Phi and the inner mechanism's plan in R^m, from public facts alone."""
-        _compression.check_problem(spec)
-        made = _compression.space(self, spec, _compression.chosen_m(self.m, spec, budget))
-        near = _compression.facts(spec, made.constraint, made.row_bound)
-        found = self.inner.plan(near, budget)
-        named = _compression.settings(self, spec, made, _inner.settings(self.inner, found))
-        return Compressed(
-            found.events, found.guarantee, found.noise_scale, found.steps, named, found, made
-        )
-
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
-        """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
-        if isinstance(self.m, str):
-            raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
-        _compression.check_problem(spec)
-        m = _compression.chosen_m(self.m, spec, Budget(1.0, 0.0))
-        made = _compression.space(self, spec, m)
-        near = _compression.facts(spec, made.constraint, made.row_bound)
-        return self.inner.events(near, scale)
+    def space(self, spec: ProblemSpec, m: int) -> Space:
+        """The one Phi of all trials."""
+        return _compression.space(self, spec, m)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Project and clip, the inner mechanism's release in R^m, and its points lifted to C."""

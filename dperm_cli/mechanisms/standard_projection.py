@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _compression, _inner
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._compression import CLIP, Compressed, Space
+from dperm_cli.mechanisms._compression import Compressed, Projecting, Space
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event, Exponential, RegularizedExponential
+from dperm_cli.privacy.events import Exponential, RegularizedExponential
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.problem.transforms.image_set import Held
@@ -24,7 +24,7 @@ PILOTS = 4  # draws of Phi that say how large Phi C may be
 
 
 @dataclass(frozen=True)
-class StandardProjection:
+class StandardProjection(Projecting):
     """Draw Phi, then PROJERM on (Phi x_i, y_i): each trial has its own matrix.
 
     Algorithm: [KJ16, Mechanism 2]. What it returns, and the set it comes from, are PROJERM's
@@ -39,51 +39,16 @@ class StandardProjection:
     set.
     """
 
-    inner: Any = "objective_perturbation"
-    m: Any = "balanced"
-    phi: str = "gaussian"
-    phi_seed: int = 0
-    clip: float = CLIP
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    requires: ClassVar[tuple[str, ...]] = ("margin",)
-    secure: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _inner.settle(self)
-        _compression.check_fields(self)
-
-    @property
-    def unprotected(self) -> bool:
-        """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return bool(getattr(self.inner, "unprotected", False))
-
     def plan(self, spec: ProblemSpec, budget: Budget) -> Compressed:
         """m, the sizes that every trial's Phi C stays within, and the inner mechanism's plan."""
-        _compression.check_problem(spec)
-        made = self._space(spec, _compression.chosen_m(self.m, spec, budget))
-        near = _compression.facts(spec, made.constraint, made.row_bound)
-        found = self.inner.plan(near, budget)
+        found = super().plan(spec, budget)
         laws = any(isinstance(e, Exponential | RegularizedExponential) for e in found.events)
-        if laws and made.phi.m < spec.p:
+        if laws and found.space.phi.m < spec.p:
             raise Unsupported(
                 f"{_inner.name_of(self.inner)} samples a law, and its sampler is planned for one "
                 "set while every trial has a Phi C of its own: use mechanism=projected"
             )
-        named = _compression.settings(self, spec, made, _inner.settings(self.inner, found))
-        return Compressed(
-            found.events, found.guarantee, found.noise_scale, found.steps, named, found, made
-        )
-
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
-        """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
-        if isinstance(self.m, str):
-            raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
-        _compression.check_problem(spec)
-        made = self._space(spec, _compression.chosen_m(self.m, spec, Budget(1.0, 0.0)))
-        near = _compression.facts(spec, made.constraint, made.row_bound)
-        return self.inner.events(near, scale)
+        return found
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Trial by trial: draw Phi, project and clip, release in R^m, lift."""
@@ -110,7 +75,7 @@ class StandardProjection:
         found = self.inner.adversary(budget)
         return replace(found, mechanism=replace(self, inner=found.mechanism, m=found.first.p))
 
-    def _space(self, spec: ProblemSpec, m: int) -> Space:
+    def space(self, spec: ProblemSpec, m: int) -> Space:
         """The first pilot's, on a set whose sizes are the largest of all pilots'."""
         first = _compression.space(self, spec, m, "pilot", 0)
         if m == spec.p:

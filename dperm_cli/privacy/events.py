@@ -22,25 +22,45 @@ BATCH_NOISES = ("gaussian", "gamma_norm")
 DISTANCES = ("inf", "tv")
 
 
-@dataclass(frozen=True)
-class Gaussian:
-    """``count`` adaptive releases of a sum over all records plus N(0, scale^2 I).
+class _Noisy:
+    """Noise of a ``scale`` on what one record moves by ``record_norm`` and, where more is known,
+    two records differ in by ``gap``: the checks and the sensitivity."""
 
-    ``record_norm`` bounds the L2 norm of one record's contribution to the sum; the sensitivity
-    is ``2 * record_norm`` under replace_one and ``record_norm`` under add_remove, unless
-    ``gap`` gives a smaller bound on the difference of two records' contributions.
-    """
+    scale: float
+    record_norm: float
+    count: int
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.positive("scale", self.scale)
+        checks.nonnegative("record_norm", self.record_norm)
+        checks.integer("count", self.count, low=1)
+        if self.gap is not None:
+            checks.nonnegative("gap", self.gap)
+
+    def sensitivity(self, relation: str) -> float:
+        """How far a neighbour moves what is noised, at most."""
+        return _difference(self.record_norm, self.gap, relation)
+
+
+@dataclass(frozen=True)
+class _NoisySum(_Noisy):
+    """The fields, for events that need no others."""
 
     scale: float
     record_norm: float
     count: int = 1
     gap: float | None = None
 
-    def __post_init__(self) -> None:
-        _check_noise(self)
 
-    def sensitivity(self, relation: str) -> float:
-        return _difference(self.record_norm, self.gap, relation)
+@dataclass(frozen=True)
+class Gaussian(_NoisySum):
+    """``count`` adaptive releases of a sum over all records plus N(0, scale^2 I).
+
+    ``record_norm`` bounds the L2 norm of one record's contribution to the sum; the sensitivity
+    is ``2 * record_norm`` under replace_one and ``record_norm`` under add_remove, unless
+    ``gap`` gives a smaller bound on the difference of two records' contributions.
+    """
 
 
 @dataclass(frozen=True)
@@ -53,7 +73,7 @@ class GaussianMatrix(Gaussian):
 
 
 @dataclass(frozen=True)
-class SampledGaussian:
+class SampledGaussian(_Noisy):
     """``count`` adaptive releases of a sum over a random batch plus N(0, scale^2 I).
 
     ``fixed``: ``batch`` of the ``population`` records, uniformly without replacement, anew at each
@@ -70,9 +90,7 @@ class SampledGaussian:
     count: int = 1
 
     def __post_init__(self) -> None:
-        checks.positive("scale", self.scale)
-        checks.nonnegative("record_norm", self.record_norm)
-        checks.integer("count", self.count, low=1)
+        super().__post_init__()
         checks.integer("population", self.population, low=1)
         checks.integer("batch", self.batch, low=1, high=self.population)
         checks.choice("sampling", self.sampling, SAMPLINGS)
@@ -81,12 +99,9 @@ class SampledGaussian:
     def rate(self) -> float:
         return self.batch / self.population
 
-    def sensitivity(self, relation: str) -> float:
-        return self.record_norm if relation == "add_remove" else 2.0 * self.record_norm
-
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(_NoisySum):
     """``count`` adaptive releases of a sum over all records plus Laplace noise.
 
     Every coordinate gets independent noise of density proportional to exp(-|b| / scale).
@@ -94,20 +109,9 @@ class Laplace:
     norm of the difference of two records' contributions.
     """
 
-    scale: float
-    record_norm: float
-    count: int = 1
-    gap: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_noise(self)
-
-    def sensitivity(self, relation: str) -> float:
-        return _difference(self.record_norm, self.gap, relation)
-
 
 @dataclass(frozen=True)
-class GammaNorm:
+class GammaNorm(_NoisySum):
     """``count`` adaptive releases of a sum over all records plus noise of a Gamma norm.
 
     The noise has density proportional to exp(-|b|_2 / scale): a uniform direction and a norm
@@ -116,20 +120,9 @@ class GammaNorm:
     is sensitivity / scale pure.
     """
 
-    scale: float
-    record_norm: float
-    count: int = 1
-    gap: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_noise(self)
-
-    def sensitivity(self, relation: str) -> float:
-        return _difference(self.record_norm, self.gap, relation)
-
 
 @dataclass(frozen=True)
-class DisjointBatches:
+class DisjointBatches(_Noisy):
     """``count`` passes over the data, each the sums over ``batches`` disjoint batches plus noise.
 
     ``noise`` is N(0, scale^2 I), or of a Gamma norm. Within a pass each sum may depend on what was
@@ -147,12 +140,9 @@ class DisjointBatches:
     gap: float | None = None
 
     def __post_init__(self) -> None:
-        _check_noise(self)
+        super().__post_init__()
         checks.integer("batches", self.batches, low=1)
         checks.choice("noise", self.noise, BATCH_NOISES)
-
-    def sensitivity(self, relation: str) -> float:
-        return _difference(self.record_norm, self.gap, relation)
 
     def alone(self) -> Gaussian | GammaNorm:
         """The event of one batch that holds all records: what a pass costs."""
@@ -188,7 +178,7 @@ class Exponential:
 
 
 @dataclass(frozen=True)
-class RegularizedExponential:
+class RegularizedExponential(_NoisySum):
     """``count`` adaptive draws from the density exp(-c L(theta; D) - (kappa / 2) |theta|^2) on C.
 
     ``scale`` is sqrt(m) / c where that density's negative logarithm is m-strongly convex.
@@ -198,25 +188,13 @@ class RegularizedExponential:
     added to anything.
     """
 
-    scale: float
-    record_norm: float
-    count: int = 1
-    gap: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_noise(self)
-
-    def sensitivity(self, relation: str) -> float:
-        """How far the gradients of two neighbouring objectives are apart, at most."""
-        return _difference(self.record_norm, self.gap, relation)
-
     def alone(self) -> Gaussian:
         """The Gaussian release that tells neighbours apart at least as well."""
         return Gaussian(self.scale, self.record_norm, self.count, self.gap)
 
 
 @dataclass(frozen=True)
-class SparseAnswers:
+class SparseAnswers(_Noisy):
     """``count`` runs that answer up to ``queries`` queries and look at the data for few of them.
 
     Query t has a value a_t computed from the data and an answer c_t made of what was released
@@ -236,13 +214,10 @@ class SparseAnswers:
     gap: float | None = None
 
     def __post_init__(self) -> None:
-        _check_noise(self)
+        super().__post_init__()
         checks.positive("threshold", self.threshold)
         checks.integer("queries", self.queries, low=1)
         checks.integer("updates", self.updates, low=1)
-
-    def sensitivity(self, relation: str) -> float:
-        return _difference(self.record_norm, self.gap, relation)
 
     def all_shown(self) -> Laplace:
         """The release of every noisy value, of which this one is a function."""
@@ -387,21 +362,6 @@ def _approximate(event: Event) -> bool:
     if isinstance(event, Approx | PerturbedObjective):
         return event.delta > 0.0
     return isinstance(event, Gaussian | SampledGaussian) and event.record_norm > 0.0
-
-
-def _check_noise(
-    event: Gaussian
-    | Laplace
-    | GammaNorm
-    | DisjointBatches
-    | RegularizedExponential
-    | SparseAnswers,
-) -> None:
-    checks.positive("scale", event.scale)
-    checks.nonnegative("record_norm", event.record_norm)
-    checks.integer("count", event.count, low=1)
-    if event.gap is not None:
-        checks.nonnegative("gap", event.gap)
 
 
 def _difference(record: float, gap: float | None, relation: str) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from dperm_cli.problem.constraints._set import ConvexSet
@@ -10,9 +12,9 @@ from dperm_cli.problem.constraints._set import ConvexSet
 class NormBall(ConvexSet):
     """{theta : norm(theta) <= size}; a subclass gives ``p``, ``size``, ``radius`` and ``norm``."""
 
+    @abstractmethod
     def norm(self, theta: np.ndarray) -> np.ndarray:
         """The set's own norm of each row of [..., p]."""
-        raise NotImplementedError
 
     def gauge(self, theta: np.ndarray) -> np.ndarray:
         """The least t >= 0 with theta in t C, for each row of [..., p]."""

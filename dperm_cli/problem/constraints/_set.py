@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,8 +22,8 @@ def reached_diameter(body: Any) -> float:
     return float(np.max(length(body.lmo(axes) - body.lmo(-axes))))
 
 
-class ConvexSet:
-    """A compact convex set in R^p; a subclass gives at least project, lmo and the sizes.
+class ConvexSet(ABC):
+    """A compact convex set in R^p; a subclass gives project, lmo and the sizes.
 
     ``symmetric`` says that C = -C. Methods take rows of [..., p].
     """
@@ -33,9 +34,9 @@ class ConvexSet:
     accuracy: ClassVar[float] = 4e-15  # of a projection, over the radius
 
     @property
+    @abstractmethod
     def size(self) -> float:
         """The set's radius as configured, in its own norm."""
-        raise NotImplementedError
 
     @property
     def diameter(self) -> float:
@@ -51,22 +52,22 @@ class ConvexSet:
         return self.diameter
 
     @property
+    @abstractmethod
     def inner_radius(self) -> float:
         """Radius of the largest ball about the centre inside the set, within its affine hull."""
-        raise NotImplementedError
 
     @property
     def outer_radius(self) -> float:
         """Radius of the smallest ball about the centre around the set."""
         return self.radius
 
+    @abstractmethod
     def project(self, theta: np.ndarray) -> np.ndarray:
         """Euclidean projection of each row of [..., p]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lmo(self, g: np.ndarray) -> np.ndarray:
         """A minimiser of <g, theta> over the set, for each row of [..., p]."""
-        raise NotImplementedError
 
     def support(self, g: np.ndarray) -> np.ndarray:
         """sup of <g, theta> over the set, for each row of [..., p]."""
@@ -150,6 +151,11 @@ class Delegate(ConvexSet):
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
         return self.body.symmetric
+
+    @property
+    def size(self) -> float:
+        """The radius of ``body`` as configured, in its own norm."""
+        return self.body.size
 
     @property
     def radius(self) -> float:

@@ -7,6 +7,7 @@ import math
 import os
 import stat
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ TASKS = ("binary", "regression", "multiclass", "location")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileOptions(RowOptions):
+class FileOptions(RowOptions, ABC):
     """The keys of every data set that the user keeps in a file.
 
     path : the file, relative to the working directory or else to the data folder; plain, gz, bz2
@@ -121,9 +122,9 @@ class FileOptions(RowOptions):
     def load(self, data_dir: Path | None = None) -> Data:
         return prepare(self.name, self.task, self, self.raw(data_dir))
 
+    @abstractmethod
     def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         """(x [n, p], labels or targets [n]) of one file: what a format has to write."""
-        raise NotImplementedError
 
     def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         with reading(key, path):

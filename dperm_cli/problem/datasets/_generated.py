@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class Generated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearModel(Generated):
+class LinearModel(Generated, ABC):
     """Rows around 0 and a response to <x, theta*>, with theta* of norm ``signal``.
 
     Rows are uniform on the sphere of radius row_bound (``rows=unit``) or in its ball (``clip``,
@@ -66,9 +67,9 @@ class LinearModel(Generated):
         """Rows of the same law that belong to neither part, [count, p]."""
         return self._draw("population", count, minimiser)[0]
 
+    @abstractmethod
     def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows [n, p] and responses [n] of a part of the set."""
-        raise NotImplementedError
 
     @property
     def rows_in_words(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +19,7 @@ TASKS = {"binary": "linear", "location": "l2_median"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LowerBoundInstance:
+class LowerBoundInstance(ABC):
     """n records in {-1/sqrt(p), 1/sqrt(p)}^p: informative ones first, then padding.
 
     The padding is half c and half -c for the corner c = (1, ..., 1)/sqrt(p) and cancels, up to one
@@ -50,9 +51,9 @@ class LowerBoundInstance:
     def size(self) -> tuple[int, int]:
         return int(self.n), int(self.p)
 
+    @abstractmethod
     def informative(self) -> np.ndarray:
         """Signs [m, p] of the informative records, m <= n."""
-        raise NotImplementedError
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Build the records; ``data_dir`` is not used."""

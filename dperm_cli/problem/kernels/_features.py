@@ -7,6 +7,7 @@ R is shortened to it, so that |psi(x)| <= R for every record, in floating point 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,18 +21,19 @@ _CUT = 1e-10  # eigenvalues of K_ZZ below this share of the largest count as zer
 _BLOCK = 4096  # rows mapped at once
 
 
-class Features:
+class Features(ABC):
     """A map of rows [m, columns] to [m, dim] with rows of norm at most ``bound``."""
 
     bound: float
 
     @property
+    @abstractmethod
     def dim(self) -> int:
-        raise NotImplementedError
+        """Of what rows are mapped to."""
 
+    @abstractmethod
     def raw(self, rows: Matrix) -> np.ndarray:
         """psi before rows are held to the bound."""
-        raise NotImplementedError
 
     def apply(self, rows: Matrix, kind: type = np.float64) -> np.ndarray:
         """psi of every row, [m, dim], in blocks."""

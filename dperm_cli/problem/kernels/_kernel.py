@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ FEATURES = ("auto", "exact", "explicit", "landmarks", "fourier")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel:
+class Kernel(ABC):
     """K(x, z) = <phi(x), phi(z)>, by ``gram``, ``diagonal``, ``bound`` and ``lipschitz``.
 
     features : ``exact`` works with the kernel itself; ``explicit``, ``landmarks`` and ``fourier``
@@ -57,36 +58,37 @@ class Kernel:
             checks.auto_or(checks.positive, "kernel.radius", self.radius)
         checks.integer("kernel.seed", self.seed, low=0)
 
+    @abstractmethod
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         """K(a_i, b_j) of rows [na, columns] and [nb, columns], shape [na, nb]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def diagonal(self, a: Matrix) -> np.ndarray:
         """K(a_i, a_i), [na]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bound(self, row_bound: float) -> float:
         """R = sup of |phi(x)| over rows of norm at most ``row_bound``: public, never measured."""
-        raise NotImplementedError
 
     def check_columns(self, columns: int) -> None:
-        """InputError where ``bound`` does not hold for rows of so many columns."""
+        """InputError where ``bound`` does not hold for rows of so many columns; never here."""
+        return
 
+    @abstractmethod
     def lipschitz(self, row_bound: float) -> float:
         """sup of |phi(x) - phi(z)| / |x - z| over such rows; inf where there is none."""
-        raise NotImplementedError
 
     def monomials(self, columns: int) -> int | None:
         """The dimension of the exact finite map ``explicit``, or None without one."""
         return None
 
     def explicit(self, a: Matrix) -> np.ndarray:
-        """phi(a_i) itself, [na, monomials(columns)]."""
-        raise NotImplementedError
+        """phi(a_i) itself, [na, monomials(columns)], of a kernel that has such a map."""
+        raise NotImplementedError(f"kernel={self.name} has no finite map")
 
     def frequencies(self, rng: np.random.Generator, count: int, columns: int) -> np.ndarray:
         """Draws from the spectral law of a kernel that shifts, [count, columns]."""
-        raise NotImplementedError
+        raise NotImplementedError(f"kernel={self.name} has no spectral law")
 
 
 def dense(a: Matrix) -> np.ndarray:
