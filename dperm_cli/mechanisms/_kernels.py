@@ -16,10 +16,8 @@ from dperm_cli.privacy.events import Event
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.kernel_problem import KernelSpec
 
-# Of ``KernelSpec.close``: the rest of it is room for rounding.
-_ASKED = 0.95
 _HALVINGS = 100
-_HAIR = 1e-9  # rounding of K(z, z), which the room of ``_ASKED`` covers
+_HAIR = 1e-9  # rounding of K(z, z), which ``KernelSpec.asked`` leaves room for
 _NULL = 1e-10  # eigenvalues below this share of the largest count as zero
 
 
@@ -60,7 +58,7 @@ class Moves:
 def moves(spec: KernelSpec) -> Moves:
     """``Moves`` of a problem [JT13, Sec. 5, for eq. (2) as written]."""
     weight = spec.stability + 2.0 * spec.close
-    return Moves(_ASKED * spec.close, weight, weight * spec.bound)
+    return Moves(spec.asked, weight, weight * spec.bound)
 
 
 def admit(spec: KernelSpec, budget: Budget, *, queries: bool = True) -> None:
@@ -104,7 +102,7 @@ def guarantee(events: Sequence[Event], budget: Budget) -> Guarantee:
     return Guarantee(kind, found.epsilon, budget.delta, budget.relation, found.accountant)
 
 
-def in_ball(gram: np.ndarray, values: np.ndarray, radius: float) -> np.ndarray:
+def in_ball(gram: np.ndarray, values: np.ndarray, radius: float | np.ndarray) -> np.ndarray:
     """alpha [..., T] of the w = sum alpha_t phi(z_t), |w| <= radius, nearest to values [..., T].
 
     Nearest in mean square over the z_t: with gram = U diag(m) U^T and c = U^T values, w has

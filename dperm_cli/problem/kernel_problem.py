@@ -25,8 +25,10 @@ from dperm_cli.problem.kernels._rows import FeatureRows, mapped
 from dperm_cli.problem.losses._glm import Glm
 
 LOSSES = ("hinge", "logistic", "squared", "huberized_hinge")
-CLOSE = 1e-3  # of the minimiser's sensitivity: how near a solution should be, unless told else
-_KEPT = 4
+CLOSE = 1e-3  # of the minimiser's sensitivity: how near a solution has to be
+_ASKED = 0.95  # of that, what the solver is asked for: the rest is room for rounding
+_SECONDS = 900.0  # that a solution may take, unless told else
+_KEPT = 8
 _SOLVED: dict[str, duals.Solution] = {}
 
 
@@ -87,6 +89,14 @@ class KernelSpec:
     def close(self) -> float:
         """A distance to the exact minimiser that adds little to ``stability``: 2 CLOSE of it."""
         return CLOSE * self.stability
+
+    @property
+    def asked(self) -> float:
+        """The distance that every solution is asked for, of a mechanism and of the optimum alike.
+
+        One for all, so that they share one solution. The rest of ``close`` is room for rounding.
+        """
+        return _ASKED * self.close
 
     @property
     def finite(self) -> bool:
@@ -229,36 +239,48 @@ class KernelProblem:
         )  # fmt: skip
 
     def solve(
-        self, distance: float | None = None, *, gap: float = 0.0, seconds: float = 600.0
+        self, distance: float | None = None, *, gap: float = 0.0, seconds: float = _SECONDS
     ) -> Fit:
-        """A solution within ``distance`` (default ``spec().close``), or with the ``gap``.
+        """A solution within ``distance`` (default ``spec().asked``), or with the ``gap``.
 
-        The easier of the two if both are given; what was reached is in the fit. Solutions are
-        remembered, so that cells of one problem solve it once.
+        The easier of the two if both are given, and never less than the default; what was reached
+        is in the fit. Solutions are remembered by the problem and what is asked of them, so that
+        cells that ask the same solve it once, and none gets another one for those before it. One
+        that ended above the gap is tried again only where more time could have helped.
         """
-        spec, name = self.spec(), self.fingerprint()
-        modulus = self.data.n * self.ridge
-        wanted = spec.close if distance is None and gap == 0.0 else (distance or 0.0)
-        # both bounds of the distance follow: sqrt(gap / m), and |P'| / m = sqrt(2 gap / m)
-        asked = max(0.5 * modulus * wanted**2, gap)
-        known = _SOLVED.get(name)
-        if known is None or known.gap > asked:
+        asked = self._gap(distance, gap)
+        known = _SOLVED.get(self.solution_name(asked))
+        if known is None or (known.gap > asked and known.seconds >= seconds):
+            modulus = self.data.n * self.ridge
             known = duals.solve(
                 self.system, self.loss, self.data.y, modulus, gap=asked, seconds=seconds
             )
-            self.remember(known)
-        return Fit(spec, known, self.data.x)
+            self.remember(known, asked)
+        return Fit(self.spec(), known, self.data.x)
+
+    def _gap(self, distance: float | None = None, gap: float = 0.0) -> float:
+        """The gap that proves the distance: sqrt(gap / m) and |P'| / m = sqrt(2 gap / m) do."""
+        modulus = self.data.n * self.ridge
+        usual = 0.5 * modulus * self.spec().asked ** 2
+        if distance is None and gap == 0.0:
+            return usual
+        return min(usual, max(0.5 * modulus * (distance or 0.0) ** 2, gap))
 
     def solved(self) -> bool:
-        """Whether a solution is remembered that is as near as mechanisms ask."""
-        known = _SOLVED.get(self.fingerprint())
-        return known is not None and known.distance <= self.spec().close
+        """Whether a solution is remembered of what mechanisms ask."""
+        return self.solution_name() in _SOLVED
 
-    def remember(self, solution: duals.Solution) -> None:
-        """Keep a solution for later calls."""
+    def remember(self, solution: duals.Solution, asked: float | None = None) -> None:
+        """Keep the solution of this gap for later calls."""
+        name = self.solution_name(asked)
+        _SOLVED.pop(name, None)
         while len(_SOLVED) >= _KEPT:
             _SOLVED.pop(next(iter(_SOLVED)))
-        _SOLVED[self.fingerprint()] = solution
+        _SOLVED[name] = solution
+
+    def solution_name(self, asked: float | None = None) -> str:
+        """The problem and the gap that its solution is asked for (default: the usual one)."""
+        return f"{self.fingerprint()} {(self._gap() if asked is None else asked).hex()}"
 
     def verified(self, slopes: np.ndarray, weights: np.ndarray) -> duals.Solution:
         """What slopes [n] and weights that were stored prove of this problem."""

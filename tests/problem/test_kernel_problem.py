@@ -175,11 +175,25 @@ def test_predictions_on_the_queries_are_those_of_theta():
 def test_a_nearer_solution_is_found_when_it_is_asked_for():
     one = problem("hinge", ridge=0.02, seed=5)
     rough = one.solve(0.05)
-    fine = one.solve(1e-6)
-    assert fine.distance <= 1e-6
+    fine = one.solve(1e-5)
+    assert fine.distance <= 1e-5
     assert fine.gap <= rough.gap
-    assert one.solve(0.05).gap == fine.gap  # remembered
+    assert one.solve(0.05).solution is rough.solution  # remembered, and by what was asked
+    assert one.solve(1e-5).solution is fine.solution
     assert one.solved()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_stored_solution_comes_back_to_the_last_bit(loss, exact):
+    """What its slopes and weights prove by themselves is all that was remembered of it."""
+    one = problem(loss, ridge=0.02)
+    if not exact:
+        one = dataclasses.replace(one, features=Fourier(one.kernel, 3, 20, 1.0))
+    found = one.solve().solution
+    again = one.verified(found.slopes, found.weights)
+    for name in ("slopes", "weights", "margins", "norm", "value", "gap", "distance"):
+        assert np.array_equal(getattr(found, name), getattr(again, name)), name
 
 
 def test_landmarks_that_hold_the_data_change_nothing():
