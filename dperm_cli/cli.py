@@ -118,7 +118,8 @@ they go through the rules of the training rows. Prints a line a row: score and l
 classifier, or the value of a regression."""
 
 ASK_HELP = """\
-usage: dperm ask KEY=VALUE.. [FILE|-]
+usage: dperm ask KEY=VALUE.. [out=FOLDER] [FILE|-]
+       (FOLDER gets the session's record and the ledger before the first answer)
 
 Opens one session of a mechanism that answers queries one after another (kernel_interactive,
 kernel_release) with the keys of a `dperm run`, and answers each row of numbers, in the columns of

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.mechanisms import _construction, _kernels
-from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
+from dperm_cli.mechanisms import _construction, _kernels, _norm_bound
+from dperm_cli.mechanisms._adversary import ROOM, Adversary, kernel_pair
 from dperm_cli.mechanisms._construction import Design
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.mechanisms._kernels import KernelLearner, Moves
@@ -24,6 +25,8 @@ from dperm_cli.problem.kernel_problem import KernelSpec
 
 PERTURBATIONS = ("laplace", "gaussian", "interactive")
 CALIBRATIONS = ("auto", "paper")
+_LITTLE = 0.1  # the norm's share where the predictions are attacked
+_ROUNDS = 3  # of giving the answers what basic composition leaves over
 
 
 @dataclass(frozen=True)
@@ -42,18 +45,23 @@ class KernelSemiInteractive(KernelLearner):
 
     ``queries=auto`` takes T = C n epsilon lambda / (L R sqrt(ln(1 / delta))) [JT13, Thm 5], the
     constant taken as one, and at most the public points there are. ``radius`` is that of the ball:
-    auto the problem's own bound on |w*|, paper 2 L R / lambda [JT13, Cor. 6].
+    auto the problem's own bound on |w*|, paper 2 L R / lambda [JT13, Cor. 6]. ``norm_share`` of
+    epsilon releases |w*| [JT13, Sec. 5], and the ball is that of the estimate where it is smaller.
     """
+
+    later: ClassVar[dict[str, Any]] = {"norm_share": 0.0}  # keys that came after the others
 
     perturbation: str = "laplace"
     calibration: str = "auto"
     queries: Any = "auto"
+    norm_share: float = 0.0
     radius: Any = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.choice("mechanism.perturbation", self.perturbation, PERTURBATIONS)
         checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
+        checks.number("mechanism.norm_share", self.norm_share, low=0.0, high=1.0, high_open=True)
         checks.auto_or(checks.integer, "mechanism.queries", self.queries, low=1, high=20_000)
         if self.radius != "paper":
             checks.auto_or(checks.positive, "mechanism.radius", self.radius)
@@ -70,38 +78,59 @@ class KernelSemiInteractive(KernelLearner):
             "radius": self.ball(spec),
             "distance": moves.distance,
         }
+        norm = self._norm(moves, budget)
+        if norm:
+            settings |= {"norm_share": self.norm_share, "norm_scale": norm[0].scale}
         if self.perturbation == "interactive":
-            design = self._design(spec, moves, count, budget)
-            events: tuple[Event, ...] = (design.event(moves, count),)
+            design = self._design(spec, moves, count, budget, norm)
+            events: tuple[Event, ...] = (design.event(moves, count), *norm)
             scale = design.scale
             settings |= {"updates": design.updates, "step": design.step}
         else:
-            scale = self._scale(spec, moves, count, budget)
-            events = (self._event(spec, moves, count, scale),)
+            scale = self._scale(spec, moves, count, budget, norm)
+            events = (self._event(spec, moves, count, scale), *norm)
         return Plan(events, _kernels.guarantee(events, budget), scale, count, settings)
 
     def events(self, spec: KernelSpec, scale: float) -> tuple[Event, ...]:
         """The release at another noise scale, on as many points as there are."""
         moves = _kernels.moves(spec)
         count = spec.count if self.queries == "auto" else min(int(self.queries), spec.count)
+        norm: tuple[Laplace, ...] = ()
+        if self.norm_share:  # that share of what T Laplace releases and the norm's cost together
+            odds = self.norm_share / (1.0 - self.norm_share)
+            norm = (_norm_bound.event(moves, odds * count * moves.value / scale),)
         if self.perturbation != "interactive":
-            return (self._event(spec, moves, count, scale),)
+            return (self._event(spec, moves, count, scale), *norm)
         wide = _construction.widths(count, self.failure)
         updates = round(_construction.needed(spec, Design(1, scale, wide * scale, 0.0)))
         design = Design(max(1, min(count, updates)), scale, wide * scale, 0.0)
-        return (design.event(moves, count),)
+        return (design.event(moves, count), *norm)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """Noisy predictions on Z, and what is nearest to them in the ball."""
-        spec, count = view.spec, plan.settings["queries"]
-        values = view.fitted(_kernels.moves(spec).distance).values(spec.queries[:count])
-        noisy = self._noisy(spec, values, plan, gate)
-        alpha = _kernels.in_ball(spec.gram[:count, :count], noisy, plan.settings["radius"])
-        return Release(alpha @ spec.rows[:count])
+        spec, count, radius = view.spec, plan.settings["queries"], plan.settings["radius"]
+        moves, info = _kernels.moves(spec), {}
+        found = view.fitted(moves.distance)
+        noisy = self._noisy(spec, found.values(spec.queries[:count]), plan, gate)
+        if self.norm_share:
+            norm, relation = plan.events[1], plan.guarantee.relation
+            assert isinstance(norm, Laplace)
+            radius = _norm_bound.estimate(found, moves, norm, relation, radius, gate)
+            info = {"settings": {"norm_estimate": radius}}
+        alpha = _kernels.in_ball(spec.gram[:count, :count], noisy, radius)
+        return Release(alpha @ spec.rows[:count], info)
 
     def adversary(self, budget: Budget) -> Adversary:
-        """One record on a line, whose predictions at one public point are s apart."""
-        return Adversary(*kernel_pair(), self)
+        """One record on a line, whose predictions at one public point are s apart.
+
+        The norms of the two minimisers are equal: little is left to what does not tell them apart.
+        Gaussian noise is shown whole, in a ball whose boundary is never met.
+        """
+        attacked = replace(self, norm_share=min(self.norm_share, _LITTLE))
+        if self.perturbation != "gaussian":
+            return Adversary(*kernel_pair(), attacked)
+        attacked = replace(attacked, radius=ROOM)
+        return Adversary(*kernel_pair(), attacked, kind="gaussian", floor=0.75)
 
     def points(self, spec: KernelSpec, budget: Budget) -> int:
         """T [JT13, Thm 5] or as given, at most the public points."""
@@ -136,24 +165,50 @@ class KernelSemiInteractive(KernelLearner):
                 "mechanism.calibration=auto"
             )
 
-    def _design(self, spec: KernelSpec, moves: Moves, count: int, budget: Budget) -> Design:
-        if self.calibration == "paper":
-            updates = _construction.printed_updates(spec, count, budget, self.failure)
-            return _construction.printed(spec, updates, count, budget, self.failure)
-        wide = _construction.widths(count, self.failure)
-        return _construction.enough(spec, moves, count, budget, wide)
+    def _norm(self, moves: Moves, budget: Budget) -> tuple[Laplace, ...]:
+        """The release of the norm, where there is one."""
+        if not self.norm_share:
+            return ()
+        return (_norm_bound.event(moves, self.norm_share * budget.epsilon),)
 
-    def _scale(self, spec: KernelSpec, moves: Moves, count: int, budget: Budget) -> float:
-        if self.perturbation == "gaussian":
+    def _left(self, budget: Budget) -> Budget:
+        """What basic composition leaves beside the norm."""
+        return replace(budget, epsilon=(1.0 - self.norm_share) * budget.epsilon)
+
+    def _design(
+        self, spec: KernelSpec, moves: Moves, count: int, budget: Budget, norm: tuple[Laplace, ...]
+    ) -> Design:
+        left = self._left(budget)
+        if self.calibration == "paper":
+            updates = _construction.printed_updates(spec, count, left, self.failure)
+            return _construction.printed(spec, updates, count, left, self.failure)
+        wide = _construction.widths(count, self.failure)
+        if not norm:
+            return _construction.enough(spec, moves, count, budget, wide)
+
+        def at(epsilon: float) -> tuple[Design, float]:
+            design = _construction.enough(
+                spec, moves, count, replace(budget, epsilon=epsilon), wide
+            )
+            spent = _kernels.guarantee((design.event(moves, count), *norm), budget)
+            return design, spent.epsilon
+
+        return _largest(at, left.epsilon, budget.epsilon)
+
+    def _scale(
+        self, spec: KernelSpec, moves: Moves, count: int, budget: Budget, norm: tuple[Laplace, ...]
+    ) -> float:
+        if self.calibration == "paper":
+            return explicit_scale(moves.value, count, self._left(budget))
+        if not norm and self.perturbation == "gaussian":
             return calibrate.gaussian_scale(
                 budget.epsilon, budget.delta, self._reach(spec, moves, count)
             )
-        if budget.delta == 0.0:
+        if not norm and budget.delta == 0.0:
             return calibrate.pure_scale(budget.epsilon / count, moves.value)
-        if self.calibration == "paper":
-            return explicit_scale(moves.value, count, budget)
+        unit: Any = self._event(spec, moves, count, 1.0)
         return calibrate.scale_for(
-            lambda scale: (Laplace(scale, moves.value / 2.0, count),),
+            lambda scale: (replace(unit, scale=scale), *norm),
             epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
         )  # fmt: skip
 
@@ -186,6 +241,21 @@ class KernelSemiInteractive(KernelLearner):
         noise = gate.laplace(dim=1, count=len(values), **facts)
         parts = [noise.add(np.full((gate.trials, 1), v), t) for t, v in enumerate(values)]
         return np.concatenate(parts, axis=1)
+
+
+def _largest(at: Callable[[float], tuple[Design, float]], start: float, most: float) -> Design:
+    """The design of nearly the largest epsilon that with the norm's release spends ``most``."""
+    best, spent = at(start)
+    while spent > most:  # by a rounding of the accountant's, if at all
+        start *= 0.99
+        best, spent = at(start)
+    for _ in range(_ROUNDS):
+        start += 0.9 * (most - spent)
+        found, more = at(start)
+        if more > most:
+            break
+        best, spent = found, more
+    return best
 
 
 def explicit_scale(sensitivity: float, count: int, budget: Budget) -> float:

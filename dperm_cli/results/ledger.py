@@ -15,6 +15,7 @@ from dperm_cli.results.facts import Row, constraint, distinct, grouped, number
 
 LEDGER = "ledger.json"
 FORM = 1
+SESSION = "session"  # among a record's settings: queries were answered, and no point released
 # Relative difference of two numbers that are the same up to the last bits of a computation.
 _CLOSE = 1e-9
 RELATIONS = {
@@ -268,6 +269,7 @@ def _count_of(row: Row) -> str:
 
 def _words(row: Row, trials: int) -> str:
     """The release in two sentences."""
+    whole = "The session" if session(row) else "Each release"
     times = "once" if trials == 1 else f"{trials} times (independent trials)"
     level = f"epsilon {number(row['epsilon_accounted'], 6)}"
     if row["delta_accounted"]:
@@ -276,10 +278,21 @@ def _words(row: Row, trials: int) -> str:
     if _local(row):
         return f"{_fit(row, times)} {_local_words(row)}"
     kind = {"none": "is NOT private"}.get(row["guarantee"], f"is private with {level}")
-    return f"{_fit(row, times)} Each release {kind} under {row['relation']} ({asked})."
+    return f"{_fit(row, times)} {whole} {kind} under {row['relation']} ({asked})."
+
+
+def session(row: Row) -> bool:
+    """Whether a record is of a session (``dperm ask``) and not of a study's cell."""
+    settings = _json(row["settings"])
+    return isinstance(settings, dict) and settings.get(SESSION) is True
 
 
 def _fit(row: Row, times: str) -> str:
+    if session(row):
+        return (
+            f"Queries about the fit of {row['loss']} to the {_count_of(row)} of {row['dataset']} "
+            f"were answered in one session of {row['mechanism']}."
+        )
     return (
         f"A point of {row['p']} numbers, the fit of {row['loss']} over {constraint(row)} to the "
         f"{_count_of(row)} of {row['dataset']}, was released {times} by {row['mechanism']}."
@@ -332,7 +345,8 @@ def _same_noise(cells: Sequence[Sequence[Row]]) -> list[list[str]]:
     Noise is keyed by the configuration without the number of trials and by the data; trial 3 of
     10 and trial 3 of 100 are one release, unless the code changed in between.
     """
-    seeded = [cell for cell in cells if cell[0]["noise"] != "secure"]
+    # a session's noise is fresh
+    seeded = [cell for cell in cells if cell[0]["noise"] != "secure" and not session(cell[0])]
     found = []
     for group in grouped(seeded, _noise_key).values():
         shared = min(len(cell) for cell in group)
@@ -398,7 +412,8 @@ def _choices(cells: Sequence[Sequence[Row]], accountant: Accountant) -> list[dic
     """Sweeps: several rows of one problem, among which a reader may want to choose."""
     names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
     names = (*names, "ridge", "lasso", "relation")
-    groups = grouped(cells, lambda cell: tuple(cell[0][name] for name in names))
+    points = [cell for cell in cells if not session(cell[0])]
+    groups = grouped(points, lambda cell: tuple(cell[0][name] for name in names))
     return [
         {
             "data": group[0][0]["dataset"],

@@ -89,7 +89,13 @@ COLUMNS: tuple[Column, ...] = (
         ("smoothness", "float", "per record", "Smoothness of one record's loss; null when none."),
         ("mechanism", "text", "", "Name of the mechanism."),
         ("calibration", "text", "", "`tight` (accounted) or `paper` (the scale as printed)."),
-        ("settings", "json", "", "Public settings of the plan: step size, batch, averaging."),
+        (
+            "settings",
+            "json",
+            "",
+            "Public settings of the plan (step size, batch, averaging), and numbers released "
+            "beside the point (`norm_estimate`).",
+        ),
         ("privacy", "text", "", "Kind of guarantee asked for: `auto`, `pure`, `approx`, `local`."),
         ("relation", "text", "", "Neighbouring relation: `replace_one` or `add_remove`."),
         ("guarantee", "text", "", "Kind delivered: `pure`, `approx`, `local` or `none`."),
@@ -236,7 +242,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     *_columns(
         "result",
-        ("theta", "list", "", "The released point, `p` numbers: the one private output."),
+        ("theta", "list", "", "The released point, `p` numbers: the private output."),
     ),
     *_columns(
         "public",

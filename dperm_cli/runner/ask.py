@@ -9,6 +9,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, PrivacyError, Unsupported
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.privacy.noise import Gate, range_delta
-from dperm_cli.runner import app, cell, model, plan
+from dperm_cli.runner import app, cell, model, plan, sessions
 from dperm_cli.runner.overrides import parse
 
 STDIN = "-"
@@ -40,7 +41,7 @@ def _ask(arguments: list[str]) -> int:
     if len(study.cells) != 1:
         raise InputError("ask", f"{len(study.cells)} cells", "must be one cell: a session is one")
     try:
-        prepared, session, words = opened(study.cells[0])
+        prepared, session, words = opened(study.cells[0], Path(study.out))
     except Unsupported as reason:
         print(f"dperm: unsupported: {reason}", file=sys.stderr)
         return EXIT_FAILED
@@ -52,8 +53,11 @@ def _ask(arguments: list[str]) -> int:
         return _answered(prepared, session, rows)
 
 
-def opened(item: Any) -> tuple[cell.Prepared, Any, str]:
-    """The prepared cell, its session and what it spends; Unsupported where there is none."""
+def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
+    """The prepared cell, its session and what it spends; Unsupported where there is none.
+
+    The session leaves its record in ``out`` before it answers.
+    """
     if not hasattr(item.mechanism, "session"):
         raise InputError(
             "mechanism", item.mechanism_name, "answers no queries one by one",
@@ -74,6 +78,8 @@ def opened(item: Any) -> tuple[cell.Prepared, Any, str]:
     seeds = [np.random.SeedSequence(secrets.randbits(128))]
     gate = Gate(seeds, plan=(made.events, budget.relation))
     session = item.mechanism.session(KernelView(prepared.kernel), cell._as_made(made), gate)
+    row = sessions.row(prepared, made, budget, found, source)
+    session = sessions.Recorded(session, out, row)
     words = (
         f"{item.mechanism_name}: this session is epsilon {found.epsilon:.6g}, delta "
         f"{found.delta:.3g} ({found.relation}, n {spec.n}; {source}); another one spends as much "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -298,11 +298,20 @@ def _release(
     common["seconds"] = seconds
     common["arithmetic"] = _arithmetic(cell, kind, grid)
     rows = _trials(cell, problem, optimum, theta, common)
+    rows = [row | _found(row, released.info.get("settings", {})) for row in rows]
     if isinstance(spec, KernelSpec):
         answers = released.info.get("answers")
         errors = kernels.answer_errors(prepared.kernel, theta if answers is None else None, answers)
         rows = [row | error for row, error in zip(rows, errors, strict=True)]
     return rows
+
+
+def _found(row: dict[str, Any], released: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The plan's settings with those that the trial released on its way, [trials] each."""
+    if not released:
+        return {}
+    own = {name: float(values[row["trial"]]) for name, values in released.items()}
+    return {"settings": row["settings"] | own}
 
 
 def _arithmetic(cell: schema.Cell, kind: str, grid: Grid | None) -> str:

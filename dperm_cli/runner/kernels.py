@@ -293,8 +293,8 @@ def words(cell: schema.Cell, problem: Problem, own: KernelProblem | None) -> lis
     x, kind = problem.data.x, "features"
     if own is not None and own.features is None:
         kind = "exact, on the span of the queries"
-    elif isinstance(x, Pending):
-        kind = type(x.features).__name__.lower()
+    elif own is not None or isinstance(x, Pending):  # else the rows are made
+        kind = type(x.features if own is None else own.features).__name__.lower()
     return [f"kernel {cell.kernel.name}: {kind}, {problem.p} coordinates, rows of norm at most "
             f"{problem.data.row_bound:.6g}"]  # fmt: skip
 

@@ -295,7 +295,14 @@ def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
         kept = {key: value for key, value in kept.items() if key != "epsilon"}
     # a cell that does not use them keeps its name and its noise
     kept = {k: value for k, value in kept.items() if k not in ADDED or value != ADDED[k]}
+    kept["mechanism"] = _without_later(kept["mechanism"])
     return canonical(kept)
+
+
+def _without_later(config: dict[str, Any]) -> dict[str, Any]:
+    """A mechanism's keys less those that came ``later`` and are at what they were before."""
+    later = getattr(registry.load("mechanism", config["name"]), "later", {})
+    return {k: value for k, value in config.items() if k not in later or value != later[k]}
 
 
 def canonical(value: Any) -> Any:

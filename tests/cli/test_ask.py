@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 
 import pytest
 
 from dperm_cli.cli import dispatch
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, StorageError
+from dperm_cli.mechanisms import kernel_interactive, kernel_release
+from dperm_cli.results.store import Store
+from dperm_cli.runner import sessions
 
 WORDS = [
     "dataset=synthetic_logistic", "dataset.n=300", "dataset.p=2", "loss=logistic", "ridge=0.5",
@@ -27,7 +32,7 @@ def lines(capsys):
 
 
 def test_a_file_of_queries(folder, capsys):
-    """Answers line by line, the repeated one again; the level told; nothing left behind."""
+    """Answers line by line, the repeated one again; the level told; its record left behind."""
     (folder / "q.csv").write_text("a,b\n0.1,0.2\n0.5,-0.3\n\n0.1,0.2\n")
     assert dispatch(["ask", *WORDS, "mechanism=kernel_release", "q.csv"]) == EXIT_OK
     found, told = lines(capsys)
@@ -35,7 +40,9 @@ def test_a_file_of_queries(folder, capsys):
     assert float(found[0][0]) == float(found[2][0]) != float(found[1][0])
     assert "epsilon 1, delta 1e-05" in told
     assert "another one spends as much again" in told
-    assert [path.name for path in folder.iterdir()] == ["q.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == ["outputs", "q.csv"]
+    (out,) = (folder / "outputs").iterdir()
+    assert sorted(path.name for path in out.iterdir()) == ["ledger.json", "records"]
 
 
 def test_the_input_and_fresh_noise(folder, capsys, monkeypatch):
@@ -97,6 +104,111 @@ def test_the_input_is_answered_as_it_comes(folder, capsys, monkeypatch):
     found, told = lines(capsys)
     assert len(found) == 1
     assert "epsilon 1" in told
+
+
+def asked(folder, *words, queries="0.1,0.2\n0.5,-0.3\n"):
+    """The exit code of one session, which is recorded in ``s``."""
+    (folder / "q.csv").write_text(queries)
+    return dispatch(["ask", *WORDS, "out=s", *words, "q.csv"])
+
+
+def ledger(folder):
+    return json.loads((folder / "s" / "ledger.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["kernel_release", "kernel_interactive"])
+def test_a_session_is_in_the_ledger(folder, capsys, name):
+    """Its level, mechanism, relation and data; no seed, no point, no word of how much was asked."""
+    assert asked(folder, f"mechanism={name}", "epsilon=0.5") == EXIT_OK
+    found = ledger(folder)
+    (entry,) = found["releases"]
+    assert entry["settings"]["session"] is True
+    assert (entry["mechanism"], entry["relation"]) == (name, "replace_one")
+    assert entry["asked"] == {"epsilon": 0.5, "delta": 1e-5, "kind": "auto"}
+    assert 0.49 < entry["accounted"]["epsilon"] <= 0.5
+    assert entry["accounted"]["delta"] == 1e-5
+    assert len(entry["events"]) == 1
+    assert entry["seed"] is None
+    assert "landmarks" in entry["data"]["preprocessing"]
+    assert re.search(rf"in one session of {name}\. The session is private", entry["statement"])
+    (row,) = Store("s").read_all()
+    assert row["cell"] == entry["cell"]
+    assert row["data_fingerprint"] == entry["data"]["fingerprint"]
+    assert row["theta"] is None
+    assert f"recorded in s as {row['cell']}" in lines(capsys)[1]
+    assert dispatch(["verify", "s"]) == EXIT_OK
+    assert dispatch(["report", "s"]) == EXIT_OK
+    assert ledger(folder) == found
+
+
+def test_every_session_spends_anew(folder):
+    """Two equal sessions are two releases; with those of a study they add up."""
+    for _ in range(2):
+        assert asked(folder, "mechanism=kernel_release", "seed=0") == EXIT_OK
+    found = ledger(folder)
+    assert len({entry["cell"] for entry in found["releases"]}) == 2
+    (total,) = found["totals"]
+    assert total["releases"] == 2
+    assert 1.3 < total["all_trials"]["epsilon"] <= 2.0
+    run = ["run", *WORDS, "mechanism=kernel_release", "seed=0", "trials=3", "out=s"]
+    assert dispatch(run) == EXIT_OK
+    found = ledger(folder)
+    (more,) = found["totals"]
+    assert (more["releases"], len(more["cells"])) == (5, 3)
+    assert more["one_trial_of_each_cell"]["epsilon"] > 1.1 * total["all_trials"]["epsilon"]
+    # the session's noise is not the study's, and a session is none of several to choose from
+    assert not any("same noise" in warning for warning in found["warnings"])
+    assert found["choices"] == []
+    assert dispatch(["verify", "s"]) == EXIT_OK
+
+
+@pytest.mark.parametrize("mechanism", [kernel_release, kernel_interactive])
+def test_the_record_comes_before_the_first_answer(folder, monkeypatch, mechanism):
+    """A crash loses no spending, and where nothing can be recorded nothing is answered."""
+
+    def ask(self, rows):
+        assert len(Store("s").cells()) == 1
+        raise KeyboardInterrupt
+
+    name = f"mechanism={mechanism.__name__.rpartition('.')[2]}"
+    monkeypatch.setattr(mechanism.Session, "ask", ask)
+    with pytest.raises(KeyboardInterrupt):
+        asked(folder, name)
+    assert len(ledger(folder)["releases"]) == 1
+
+    def full(self, *args, **more):
+        raise StorageError("s: no space left on device")
+
+    def never(self, rows):
+        raise AssertionError("answered without a record")
+
+    monkeypatch.setattr(sessions.Store, "write", full)
+    monkeypatch.setattr(mechanism.Session, "ask", never)
+    with pytest.raises(StorageError):
+        asked(folder, name)
+
+
+def test_a_session_that_is_asked_nothing_leaves_nothing(folder):
+    assert asked(folder, "mechanism=kernel_release", queries="a,b\n\n") == EXIT_OK
+    assert not (folder / "s").exists()
+
+
+def test_a_folder_of_somebody_else_is_refused(folder):
+    (folder / "s").mkdir()
+    (folder / "s" / "table.csv").write_text("mine")
+    with pytest.raises(InputError, match="no study's"):
+        asked(folder, "mechanism=kernel_release")
+
+
+def test_a_ledger_that_says_otherwise_is_left_alone(folder, capsys):
+    assert asked(folder, "mechanism=kernel_release") == EXIT_OK
+    path = folder / "s" / "ledger.json"
+    path.write_text(path.read_text().replace("session-", "another-"))
+    before = path.read_text()
+    assert asked(folder, "mechanism=kernel_release") == EXIT_OK
+    assert "the privacy ledger does not hold" in lines(capsys)[1]
+    assert path.read_text() == before
+    assert len(Store("s").cells()) == 2
 
 
 def test_help(capsys):

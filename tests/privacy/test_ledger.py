@@ -122,6 +122,18 @@ def test_a_claim_above_the_budget_is_refused():
             ledger.require(budget, good, bad)
 
 
+def test_the_last_bits_of_an_epsilon_do_not_decide_who_is_named():
+    """A claim of another machine, an ulp below what the events give here, is the same claim."""
+    events = (Laplace(20.0, 0.5, 80), Laplace(5.0, 0.5))
+    found = account(events, delta=1e-6, relation="replace_one")
+    for epsilon in (found.epsilon, math.nextafter(found.epsilon, 0.0), 0.999 * found.epsilon):
+        claim = Guarantee("approx", epsilon, 1e-6, "replace_one", "the claim")
+        total = ledger.compose([ledger.Spent(claim, events)], 1e-6)
+        same = epsilon > 0.9995 * found.epsilon
+        assert (total.source == found.accountant) is same
+        assert total.epsilon == (found.epsilon if same else epsilon)
+
+
 def test_gaussian_releases_compose_as_mu_squared():
     scale = gaussian_scale(1.0, 1e-6, 2.0)
     found = ledger.compose([released("approx", Gaussian(scale, 1.0), 4)], 1e-6)

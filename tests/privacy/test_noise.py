@@ -254,6 +254,7 @@ GENERATORS = {
     "runner/geometry.py",  # Gaussian widths and public points to lift
     "runner/audit.py",  # a fresh seed for an audit
     "runner/ask.py",  # a fresh seed for a session
+    "runner/sessions.py",  # names of sessions
     "audit",  # attacks: neighbours and halves of runs
     "results/store.py",  # names of temporary files
     "runner/spool.py",  # names of temporary folders

@@ -14,6 +14,8 @@ from dperm_cli.problem import kernel_problem
 from dperm_cli.problem.kernel_problem import KernelProblem
 from dperm_cli.problem.kernels import _rows
 from dperm_cli.problem.kernels._rows import FeatureRows
+from dperm_cli.results import tables
+from dperm_cli.results.summary import summarise
 from dperm_cli.runner import app, cell, kernels, plan
 from dperm_cli.runner.kernels import Pending
 from dperm_cli.runner.optima import optima
@@ -30,7 +32,8 @@ def _own_cache(tmp_path, monkeypatch):
 
 
 def prepared(*words):
-    return app.prepare(plan.plan(parse([*BASE, *words])).cells)
+    given = [word for word in BASE if word.split("=")[0] not in {w.split("=")[0] for w in words}]
+    return app.prepare(plan.plan(parse([*given, *words])).cells)
 
 
 def rows(*words):
@@ -279,3 +282,59 @@ def test_a_stored_minimiser_is_believed_as_far_as_it_proves_itself(tmp_path):
     np.savez(path, **{**parts, "weights": 0.5 * parts["weights"]})  # a wrong one
     kernel_problem._SOLVED.clear()
     assert rows(*words)[1][0]["optimum"] == pytest.approx(first, rel=1e-9)
+
+
+def table(order, *words):
+    """The table of a study whose cells run in this order of their mechanisms."""
+    kernel_problem._SOLVED.clear()
+    found = {}
+    for name in order:
+        finer = ("mechanism.gap=1e-12",) if name == "non_private" else ()
+        (item,) = prepared(f"mechanism={name}", *finer, *words)
+        found[name] = cell.run(item, optima(), debug=True)
+    assert {row["status"] for rows in found.values() for row in rows} == {"ok"}
+    return tables.csv_text(summarise([row for name in sorted(found) for row in found[name]]))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "loss", "ridge"),
+    [
+        ("breast_cancer", "hinge", 0.05),
+        ("breast_cancer", "logistic", 0.1),
+        ("diabetes", "squared", 3),
+    ],
+)
+def test_no_cell_changes_for_those_before_it_or_for_what_is_stored(
+    dataset, loss, ridge, tmp_path, monkeypatch
+):
+    """Mechanisms that ask for nearer and for farther minimisers, either way round.
+
+    The last problem ends some way above the nearer gap: there one solution is not the other.
+    """
+    names = ("non_private", "kernel_release", "kernel_semi_interactive")
+    words = (f"dataset={dataset}", f"loss={loss}", f"ridge={ridge}", "kernel=rbf",
+             "kernel.features=landmarks", "kernel.size=30", "kernel.queries=20")  # fmt: skip
+    first = table(names, *words)
+    assert (tmp_path / "cache" / "optima").exists()
+    stored = table(names[::-1], *words)
+    monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path / "other"))
+    anew = table(names[::-1], *words)
+    assert first == stored == anew
+
+
+def test_a_sweep_solves_its_kernel_problem_once(monkeypatch):
+    """Mechanisms, levels and the optimum ask for one solution."""
+    asked = []
+    real = kernel_problem.duals.solve
+
+    def solve(*args, gap, **more):
+        asked.append(gap)
+        return real(*args, gap=gap, **more)
+
+    monkeypatch.setattr(kernel_problem.duals, "solve", solve)
+    names = "non_private,kernel_release,kernel_semi_interactive"
+    for item in prepared("-m", "kernel=rbf", "kernel.features=landmarks", "kernel.queries=20",
+                         "kernel.size=30", f"mechanism={names}", "epsilon=0.1,1"):  # fmt: skip
+        found = cell.run(item, optima(), debug=True)
+        assert found[0]["status"] == "ok"
+    assert len(asked) == 1

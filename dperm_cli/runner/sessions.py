@@ -1,0 +1,77 @@
+"""The record of a private session: written before its first answer, so that no crash loses it."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.problem.data import Matrix
+from dperm_cli.results import ledger
+from dperm_cli.results.store import Store, atomic_write, read_bytes
+from dperm_cli.runner import cell
+from dperm_cli.runner.accounting import Accounting
+from dperm_cli.runner.app import check_folder
+
+
+class Recorded:
+    """A session that spends nothing before its record lies in the folder ``out``.
+
+    One that is asked nothing leaves nothing.
+    """
+
+    def __init__(self, session: Any, out: Path, row: dict[str, Any]) -> None:
+        check_folder(out)
+        self._session, self._out, self._row, self._kept = session, out, row, False
+
+    @property
+    def over(self) -> bool:
+        """Whether the session inside is."""
+        return bool(self._session.over)
+
+    def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
+        """The session's answers; StorageError, and none, where its record cannot be written."""
+        if not self._kept:
+            keep(self._out, self._row)
+            self._kept = True
+        return self._session.ask(rows)
+
+
+def row(
+    prepared: cell.Prepared, plan: Plan, budget: Budget, found: Guarantee, accountant: str
+) -> dict[str, Any]:
+    """What a session releases, as one record: a name of its own each time, and no seed."""
+    common = cell._common(prepared) | cell._planned(plan, found, accountant)
+    return common | {
+        "cell": f"session-{secrets.token_hex(10)}",
+        "trial": 0,
+        "trials": 1,
+        "delta": budget.delta,
+        "seed": None,
+        "settings": dict(plan.settings) | {ledger.SESSION: True},
+    }
+
+
+def keep(out: Path, found: dict[str, Any]) -> None:
+    """Write the record, then the ledger of all the folder's records.
+
+    A ledger that contradicts these is left as it is, and said so: the record stands beside it.
+    """
+    store, accountant = Store(out), Accounting()
+    store.write(found["cell"], [found])
+    rows = store.read_all(store.cells())
+    faults = ledger.record_faults(rows, accountant)
+    if not faults:
+        made = ledger.statement(rows, accountant)
+        path, unread = out / ledger.LEDGER, [c for c in store.cells() if not store.has(c)]
+        faults = ledger.ledger_faults(read_bytes(path), made, unread)
+        if not faults:
+            atomic_write(path, ledger.text(made))
+    if faults:
+        print(f"dperm: the privacy ledger does not hold: {faults[0]}", file=sys.stderr)
+    print(f"recorded in {out} as {found['cell']}", file=sys.stderr)
