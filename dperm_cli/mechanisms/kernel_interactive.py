@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dperm_cli.mechanisms import _construction, _kernels
 from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms._construction import Construction, Design
 from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.mechanisms._kernels import KernelLearner
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import SparseAnswers
@@ -24,7 +25,7 @@ CALIBRATIONS = ("auto", "paper")
 
 
 @dataclass(frozen=True)
-class KernelInteractive:
+class KernelInteractive(KernelLearner):
     """Queries answered by a public function, corrected where it is far from the minimiser.
 
     Algorithm: [JT13, Alg. 1]; the one draw of noise on a query serves the test and the answer, and
@@ -43,21 +44,13 @@ class KernelInteractive:
     """
 
     calibration: str = "auto"
-    failure: float = 0.05
     updates: Any = "auto"
     threshold: Any = "auto"
     queries: Any = "auto"
 
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one",)
-    requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-    secure: ClassVar[bool] = False
-    space: ClassVar[str] = "kernel"
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
-        checks.number("mechanism.failure", self.failure, **limits)
         most = _construction.MOST_UPDATES
         checks.auto_or(checks.integer, "mechanism.updates", self.updates, low=1, high=most)
         checks.auto_or(checks.positive, "mechanism.threshold", self.threshold)
