@@ -214,7 +214,10 @@ def _slope(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
             "at_most": line.slope - line.half <= high,
             "at_least": line.slope + line.half >= low,
         }[claim.sense]
-        if holds and line.half > WIDEST:
+        # all of a wide interval on the side that is claimed decides, a part of it does not
+        sure = {"equal": False, "at_most": line.slope + line.half <= high,
+                "at_least": line.slope - line.half >= low}[claim.sense]  # fmt: skip
+        if holds and line.half > WIDEST and not sure:
             holds = None
         found.append(Finding(label, holds, f"slope {line.text} on {line.count} points"))
     return found

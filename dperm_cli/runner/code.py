@@ -12,7 +12,10 @@ import dperm_cli
 ROOMS = ("core", "loops", "problem", "privacy", "samplers", "mechanisms", "bounds")
 # of these rooms, what only helps at the keyboard
 BESIDE = ("core/catalogue.py", "core/completion.py", "core/help.py", "core/progress.py")
-FILES = ("runner/cell.py", "runner/metrics.py")
+FILES = tuple(
+    f"runner/{name}.py"
+    for name in ("account", "cell", "channel_rows", "geometry", "kernels", "metrics")
+)
 
 
 @cache

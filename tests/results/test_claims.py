@@ -88,6 +88,17 @@ def test_a_slope_that_is_too_uncertain_decides_nothing():
     assert verdict(power(0.5)[:3], expect=0.5).verdict == NOT_JUDGED
 
 
+def test_a_wide_interval_decides_where_all_of_it_is_on_the_claimed_side():
+    rows = [row(n, risk * n**-2.0) for n, risk in zip(NS, (1, 3, 1, 3, 1, 3), strict=True)]
+    half = log_log(NS, [r["excess_risk"] for r in rows]).half
+    assert 0.35 < half < 1.0
+    assert verdict(rows, expect=-0.5, sense="at_most").verdict == PASS
+    assert verdict(rows, expect=-1.9, sense="at_most").verdict == NOT_JUDGED
+    assert verdict(rows, expect=-1.9).verdict == NOT_JUDGED
+    assert verdict(rows, expect=-0.5, sense="at_least").verdict == FAIL
+    assert verdict(rows, expect=-3.0, sense="at_least").verdict == PASS
+
+
 def test_senses_of_a_slope():
     assert verdict(power(-1.0), expect=0.0, sense="at_most").verdict == PASS
     assert verdict(power(-1.0), expect=0.0, sense="at_least").verdict == FAIL
