@@ -195,7 +195,9 @@ def log_log(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
 
 def fit(found: Sequence[Point]) -> Fit | None:
     """The slope of a curve without its saturated points."""
-    kept = [p for p in found if not p.saturated and p.value > 0 and p.x is not None and p.x > 0]
+    kept = [
+        p for p in found if not p.saturated and p.value > p.least and p.x is not None and p.x > 0
+    ]
     return log_log([float(p.x or 0) for p in kept], [p.value for p in kept])
 
 
@@ -303,7 +305,7 @@ def _explicit(claim: Claim, label: str, point: Point) -> Finding:
 
 
 def _order_bound(claim: Claim, label: str, curve: Sequence[Point]) -> Finding:
-    curve = [p for p in curve if not p.saturated and p.value > 0]
+    curve = [p for p in curve if not p.saturated and p.value > p.least]
     places = sorted({p.x for p in curve if p.x is not None})
     if len(places) < 3:
         return Finding(label, None, f"{len(places)} places on the axis are too few to hold any out")

@@ -101,8 +101,8 @@ def _linear(panel: Mapping[str, Any]) -> bool:
 
 def _kept(panel: Mapping[str, Any], curve: Curve) -> list[Point]:
     """The points that the panel's scale can show."""
-    least = -math.inf if _linear(panel) else 0.0
-    return [p for p in curve.points if p.x and least < p.value < math.inf]
+    linear = _linear(panel)
+    return [p for p in curve.points if p.x and (linear or p.value > p.least) and p.value < math.inf]
 
 
 def _draw(found: Sequence[tuple[Mapping[str, Any], list[Curve]]], about: Mapping[str, Any]) -> Any:
@@ -194,9 +194,13 @@ def _hold_limits(place: Any, panel: Mapping[str, Any], found: Sequence[Curve]) -
     """A band that reaches 0 runs off a logarithmic axis, which ends below what can be shown."""
     kept = [p for curve in found for p in _kept(panel, curve)]
     lines = [y for curve in found for line in curve.lines.values() for _, y in line or ()]
-    values = [value for p in kept for value in (p.low, p.value, p.high)] + lines
+    values = [v for p in kept for v in (p.low, p.value, p.high) if v > p.least] + lines
     shown = [value for value in values if value > 0.0]
-    if place.get_yscale() == "log" and shown and any(p.trials > 1 and p.low <= 0.0 for p in kept):
+    if (
+        place.get_yscale() == "log"
+        and shown
+        and any(p.trials > 1 and p.low <= p.least for p in kept)
+    ):
         place.set_ylim(0.6 * min(shown), max(shown) / 0.6)
 
 
@@ -222,7 +226,8 @@ def _curve(place: Any, curve: Curve, kept: Sequence[Point], color: str, mark: st
         return
     xs = [p.x for p in kept]
     if any(p.trials > 1 for p in kept):
-        lows = [p.low if p.low > 0 or place.get_yscale() != "log" else _BELOW_ALL for p in kept]
+        log = place.get_yscale() == "log"
+        lows = [_BELOW_ALL if log and p.low <= p.least else p.low for p in kept]
         place.fill_between(xs, lows, [p.high for p in kept], color=color, alpha=0.15, linewidth=0)
     label = _shown(curve.label)
     if curve.fit:

@@ -34,6 +34,9 @@ class Select:
     bound: str | None = None
 
 
+_ROUNDING = 1e-12  # of the data-free floor
+
+
 @dataclass(frozen=True)
 class Point:
     """One place on a curve: the statistic, its standard error, and what goes with it.
@@ -56,6 +59,11 @@ class Point:
     @property
     def saturated(self) -> bool:
         return bool(is_saturated(self.value, self.floor))
+
+    @property
+    def least(self) -> float:
+        """Of the risks that count as more than 0: rounding leaves so much where there is none."""
+        return _ROUNDING * (self.floor or 0.0)
 
 
 def extended(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def test_a_slope_that_is_too_uncertain_decides_nothing():
 
 
 def test_a_wide_interval_decides_where_all_of_it_is_on_the_claimed_side():
-    rows = [row(n, risk * n**-2.0) for n, risk in zip(NS, (1, 3, 1, 3, 1, 3), strict=True)]
+    rows = [row(n, 1e6 * r * n**-2.0) for n, r in zip(NS, (1, 3, 1, 3, 1, 3), strict=True)]
     half = log_log(NS, [r["excess_risk"] for r in rows]).half
     assert 0.35 < half < 1.0
     assert verdict(rows, expect=-0.5, sense="at_most").verdict == PASS
@@ -97,6 +97,13 @@ def test_a_wide_interval_decides_where_all_of_it_is_on_the_claimed_side():
     assert verdict(rows, expect=-1.9).verdict == NOT_JUDGED
     assert verdict(rows, expect=-0.5, sense="at_least").verdict == FAIL
     assert verdict(rows, expect=-3.0, sense="at_least").verdict == PASS
+
+
+def test_what_rounding_leaves_of_no_risk_is_no_point():
+    rows = [*power(-0.5, floor=1e3), row(6400, 1e-17, floor=1e3), row(12800, 0.0, floor=1e3)]
+    assert verdict(rows, expect=-0.5, tolerance=0.001).verdict == PASS
+    rows = [*power(-0.5, floor=1e3), row(6400, 1e-8, floor=1e3)]
+    assert verdict(rows, expect=-0.5, tolerance=0.001, sense="at_least").verdict != PASS
 
 
 def test_senses_of_a_slope():

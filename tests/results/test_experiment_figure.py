@@ -7,7 +7,17 @@ import pytest
 from matplotlib.figure import Figure
 
 from dperm_cli.results.experiment import Curve
-from dperm_cli.results.experiment_figure import _many, _ordered, _quantity, _thinned, _ticks
+from dperm_cli.results.experiment_figure import (
+    _curve,
+    _hold_limits,
+    _kept,
+    _many,
+    _ordered,
+    _quantity,
+    _thinned,
+    _ticks,
+)
+from dperm_cli.results.points import Point
 
 
 @pytest.mark.parametrize("longest", [1, 4])
@@ -56,6 +66,22 @@ def test_a_crowded_axis_keeps_every_other_label_and_its_last(count):
 )  # fmt: skip
 def test_curves_that_differ_in_numbers_stand_by_these(labels, order):
     assert [c.label for c in _ordered([Curve(label, (), None, {}) for label in labels])] == order
+
+
+def test_what_rounding_leaves_of_no_risk_does_not_stretch_the_axis():
+    made = [Point(x, v, low, 2 * v, 0.0, 4, floor=0.7) for x, v, low in
+            [(1.0, 0.1, 0.05), (2.0, 0.05, 1e-17), (4.0, 1e-17, 0.0)]]  # fmt: skip
+    curve, panel, place = (
+        Curve("a", tuple(made), None, {}),
+        {"y": "excess_risk"},
+        Figure().subplots(),
+    )
+    assert _kept(panel, curve) == made[:2]
+    assert len(_kept({**panel, "scale": "linear"}, curve)) == 3
+    place.set_yscale("log")
+    _curve(place, curve, made[:2], "red", "o")
+    _hold_limits(place, panel, [curve])
+    assert place.get_ylim() == pytest.approx((0.03, 0.2 / 0.6))
 
 
 PANEL = {"part": [], "x": "n", "y": "test_metric", "curve": [], "lines": [], "where": {}}
