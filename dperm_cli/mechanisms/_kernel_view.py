@@ -33,10 +33,10 @@ class KernelView:
         """
         found = self._problem.solve(distance, seconds=_SECONDS)
         if not found.distance <= distance:
+            # not how far it is: that follows from the records
             raise PrivacyError(
-                f"the minimiser was found to {found.distance:.3g} only, and the noise is made for "
-                f"{distance:.3g}; nothing is released, and that this happened is not a private "
-                "outcome"
+                f"the minimiser was not proved to be found to {distance:.3g}, which the noise is "
+                "made for; nothing is released, and that this happened is not a private outcome"
             )
         return found
 
@@ -67,6 +67,6 @@ class FeatureView(CentralView):
             return super().minimiser(gap)
         found = self._kernel.solve(gap=gap, seconds=_SECONDS)
         if not found.gap <= gap:
-            raise PrivacyError(f"the minimiser was found to a gap of {found.gap:.3g} only, and is "
-                               f"needed to {gap:.3g}; nothing is released")  # fmt: skip
+            raise PrivacyError(f"the minimiser was not proved to be found to a gap of {gap:.3g}, "
+                               "as is needed; nothing is released")  # fmt: skip
         return found.theta

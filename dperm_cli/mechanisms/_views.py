@@ -107,10 +107,10 @@ class CentralView:
         problem = replace(problem, ridge=problem.ridge + added / problem.data.n)
         points, errors = nearby.locate(problem, tilts, problem.penalty.ridge, distance)
         if not np.all(errors <= distance):
+            # not how far it is: that follows from the records
             raise PrivacyError(
-                f"a minimiser was found to {np.max(errors):.3g} only, and is needed to "
-                f"{distance:.3g}; nothing is released, and that this happened is not a private "
-                "outcome"
+                f"a minimiser was not proved to be found to {distance:.3g}, as is needed; nothing "
+                "is released, and that this happened is not a private outcome"
             )
         return points
 
@@ -173,17 +173,16 @@ def batch_of_records(data: Data, batches: int) -> np.ndarray:
 
 def certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
     """A point [p] whose duality gap is proved to be at most ``gap``; PrivacyError without one."""
-    relative, found = _FIRST_GAP, None
+    relative = _FIRST_GAP
     for seconds in _SECONDS:
         found = optimum.solve(problem, relative_gap=relative, seconds=seconds, progress=_tell)
         if found.gap <= gap:
             return found.theta
         start = float(problem.objective(problem.constraint.centre()))
         relative = 0.5 * gap / max(start - found.lower, gap)
-    assert found is not None
     raise PrivacyError(
-        f"the minimiser was found to a gap of {found.gap:.3g} only, and the noise is made for "
-        f"{gap:.3g}; nothing is released, and that this happened is not a private outcome"
+        f"the minimiser was not proved to be found to a gap of {gap:.3g}, which the noise is made "
+        "for; nothing is released, and that this happened is not a private outcome"
     )
 
 

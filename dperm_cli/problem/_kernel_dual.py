@@ -206,7 +206,10 @@ def verified(
 ) -> Solution:
     """What stored slopes, or stored weights of a smooth loss, prove by themselves."""
     run = _Run(system, loss, np.asarray(y, dtype=float), modulus)
-    return run.at(weights) if run.curved else run.certified(slopes)
+    if run.curved:
+        return run.at(weights)
+    # outside the domain of l*, which is [0, -y] here, there is no dual point and no proof
+    return run.certified(np.clip(slopes, np.minimum(-run.y, 0.0), np.maximum(-run.y, 0.0)))
 
 
 @dataclass(frozen=True)
@@ -336,6 +339,9 @@ class _Run:
         else:
             rest = slopes + m * weights
             length = math.sqrt(max(0.0, float(rest @ system.values(rest))))
+            # what rounding can hide of that square: a large rest that adds up to next to nothing
+            hidden = math.sqrt((math.sqrt(system.n) + 16.0) * _EPS)
+            length = math.hypot(length, hidden * system.length * float(np.sum(np.abs(rest))))
             square = max(0.0, float(weights @ z))
         size = float(np.sum(np.abs(slopes))) * system.length
         # the margins' own error moves each slope by a smoothness's share of it

@@ -72,6 +72,13 @@ class Claims:
 
 
 @contextlib.contextmanager
+def at_ledger(out: Path) -> Iterator[None]:
+    """Held from reading the records to writing the ledger of them: no later one is written over."""
+    with locked(out / ".ledger.lock", wait=True):
+        yield
+
+
+@contextlib.contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[bool]:
     """A lock by file name: True inside the block when it is held. The file goes with the lock."""
     descriptor = _acquired(path, wait)

@@ -11,6 +11,7 @@ from typing import Any
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.results import experiment, html_data, html_page, ledger, tables
+from dperm_cli.results.locks import at_ledger
 from dperm_cli.results.store import Snapshot, Store, atomic_write, read_bytes, storage_errors
 from dperm_cli.results.summary import summarise
 
@@ -62,7 +63,10 @@ def report(
     rows, about = summarise(records), experiment.known(manifest)
     texts = _texts(rows) if about is None else experiment.texts(records, about)
     files = [*_write_tables(store, texts)]
-    faults, found = _write_ledger(store, cells, accountant, trust) if accountant else ([], None)
+    faults, found = [], None
+    if accountant:
+        with at_ledger(store.out):
+            faults, found = _write_ledger(store, cells, accountant, trust)
     if accountant and not faults:
         files.append(str(store.out / ledger.LEDGER))
     notes = _gaps(store, states)

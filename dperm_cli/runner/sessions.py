@@ -13,6 +13,7 @@ from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.problem.data import Matrix
 from dperm_cli.results import ledger
+from dperm_cli.results.locks import at_ledger
 from dperm_cli.results.store import Store, atomic_write, read_bytes
 from dperm_cli.runner import cell
 from dperm_cli.runner.accounting import Accounting
@@ -62,16 +63,25 @@ def keep(out: Path, found: dict[str, Any]) -> None:
 
     A ledger that contradicts these is left as it is, and said so: the record stands beside it.
     """
-    store, accountant = Store(out), Accounting()
+    store = Store(out)
     store.write(found["cell"], [found])
-    rows = store.read_all(store.cells())
-    faults = ledger.record_faults(rows, accountant)
-    if not faults:
-        made = ledger.statement(rows, accountant)
-        path, unread = out / ledger.LEDGER, [c for c in store.cells() if not store.has(c)]
-        faults = ledger.ledger_faults(read_bytes(path), made, unread)
-        if not faults:
-            atomic_write(path, ledger.text(made))
+    with at_ledger(out):
+        faults = _entered(store, Accounting())
     if faults:
         print(f"dperm: the privacy ledger does not hold: {faults[0]}", file=sys.stderr)
     print(f"recorded in {out} as {found['cell']}", file=sys.stderr)
+
+
+def _entered(store: Store, accountant: Accounting) -> list[str]:
+    """Write the ledger of the records there are now, unless it has faults: those."""
+    cells = store.cells()
+    rows = store.read_all(cells)
+    faults = ledger.record_faults(rows, accountant)
+    if faults:
+        return faults
+    made, path = ledger.statement(rows, accountant), store.out / ledger.LEDGER
+    unread = [cell for cell in cells if not store.has(cell)]
+    faults = ledger.ledger_faults(read_bytes(path), made, unread)
+    if not faults:
+        atomic_write(path, ledger.text(made))
+    return faults

@@ -55,4 +55,4 @@ def below(potential: Potential, gap: Any) -> None:
     """
     least = float(np.min(gap, initial=np.inf))
     if not least >= -_ROUNDING * (1.0 + potential.magnitude):
-        raise ArithmeticError(f"an envelope lies {-least:.3g} above f: not a private outcome")
+        raise ArithmeticError("an envelope lies above f: not a private outcome")

@@ -11,6 +11,7 @@ import pytest
 from dperm_cli.cli import dispatch
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, StorageError
 from dperm_cli.mechanisms import kernel_interactive, kernel_release
+from dperm_cli.results.locks import locked
 from dperm_cli.results.store import Store
 from dperm_cli.runner import sessions
 
@@ -186,6 +187,23 @@ def test_the_record_comes_before_the_first_answer(folder, monkeypatch, mechanism
     monkeypatch.setattr(mechanism.Session, "ask", never)
     with pytest.raises(StorageError):
         asked(folder, name)
+
+
+def test_nobody_writes_a_ledger_over_a_record_that_comes_meanwhile(folder, monkeypatch):
+    """From reading the records to writing their ledger, sessions and runs keep others out."""
+    held = []
+
+    def statement(rows, accountant, real=sessions.ledger.statement):
+        with locked(folder / "s" / ".ledger.lock") as free:
+            held.append(not free)
+        return real(rows, accountant)
+
+    monkeypatch.setattr(sessions.ledger, "statement", statement)
+    assert asked(folder, "mechanism=kernel_release") == EXIT_OK
+    assert held == [True]
+    assert dispatch(["report", "s"]) == EXIT_OK
+    assert held == [True, True]
+    assert not (folder / "s" / ".ledger.lock").exists()
 
 
 def test_a_session_that_is_asked_nothing_leaves_nothing(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from dperm_cli.audit import replay as audit
 from dperm_cli.audit.replay import neighbour
 from dperm_cli.core import registry
+from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.rng import generator, seed_sequence
-from dperm_cli.mechanisms._kernel_view import FeatureView
+from dperm_cli.mechanisms import _views
+from dperm_cli.mechanisms._kernel_view import FeatureView, KernelView
+from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.constraints.l2_ball import L2Ball
@@ -78,3 +82,27 @@ def test_what_is_noised_moves_by_no_more_than_it_says(loss, task, monkeypatch):
     found = [audit.replay(mechanism, plan, *neighbours(loss, task, k)) for k in range(12)]
     assert len(asked) == 48
     assert not all(one.private for one in found)
+
+
+def test_a_failure_does_not_say_how_near_the_minimiser_was_found(monkeypatch):
+    """It stands in records and in the ledger; how far a solver got follows from the records."""
+    first, _ = neighbours("logistic", "binary", 0)
+    own, told = kernel_of(first), []
+    views = (CentralView(first), FeatureView(first, own), KernelView(own))
+    for far in (0.123, 4.56):
+        found = SimpleNamespace(theta=np.zeros(P), gap=far, lower=0.0, distance=far)
+        monkeypatch.setattr(_views.optimum, "solve", lambda *_, far=found, **__: far)
+        monkeypatch.setattr(
+            _views.nearby, "locate", lambda *_, far=far: (np.zeros((1, P)), np.array([far]))
+        )
+        monkeypatch.setattr(KernelProblem, "solve", lambda *_, far=found, **__: far)
+        for ask in (
+            lambda: views[0].minimiser(1e-3),
+            lambda: views[0].perturbed(np.zeros((1, P)), 1.0, 1e-3),
+            lambda: views[1].minimiser(1e-3),
+            lambda: views[2].fitted(1e-3),
+        ):
+            with pytest.raises(PrivacyError, match=r"0\.001.*nothing is released") as failure:
+                ask()
+            told.append(str(failure.value))
+    assert told[:4] == told[4:]

@@ -11,9 +11,10 @@ import pytest
 from dperm_cli.core import registry
 from dperm_cli.problem import _kernel_dual as duals
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.kernel_problem import KernelProblem, norm_bound
+from dperm_cli.problem.kernel_problem import Fit, KernelProblem, norm_bound
 from dperm_cli.problem.kernels._features import Explicit, Fourier, Landmarks
 from dperm_cli.problem.kernels._rows import FeatureRows
+from dperm_cli.problem.kernels.linear import Linear
 from dperm_cli.problem.kernels.polynomial import Polynomial
 from dperm_cli.problem.kernels.rbf import Rbf
 
@@ -194,6 +195,31 @@ def test_a_stored_solution_comes_back_to_the_last_bit(loss, exact):
     again = one.verified(found.slopes, found.weights)
     for name in ("slopes", "weights", "margins", "norm", "value", "gap", "distance"):
         assert np.array_equal(getattr(found, name), getattr(again, name)), name
+
+
+def test_stored_slopes_outside_the_duals_domain_prove_nothing():
+    """Beyond it the terms of the gap are negative: -2 would prove w = 1 where w* is 1/2."""
+    one = Data("test", "binary", np.ones((1, 1)), np.ones(1), 1.0, 1.0, "one")
+    own = KernelProblem(one, registry.load("loss", "hinge")(), Linear(), 2.0, one.x)
+    for slope in (-2.0, -1.5, 3.0):
+        found = own.verified(np.array([slope]), np.zeros(1))
+        assert abs(found.norm - 0.5) <= found.distance
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "huberized_hinge"])
+def test_stored_weights_that_cancel_prove_nothing(loss):
+    """Of two equal records what one weighs the other may take away, and rounding all the rest."""
+    one = problem(loss, ridge=0.1, n=30)
+    x, y = one.data.x, one.data.y
+    x[1], x[15], y[1] = x[0], x[14], -y[0]
+    own = dataclasses.replace(one, data=dataclasses.replace(one.data, fingerprint=f"twins {loss}"))
+    solved = own.solve().solution
+    for size in (1e10, -1e10, 1e16, -1e16, 1e17, -1e17):
+        weights = solved.weights.copy()
+        weights[[0, 1, 14, 15]] += size * np.array([1.0, -1.0, 1.37, -1.37])
+        found = own.verified(solved.slopes, weights)
+        off = Fit(own.spec(), found, x).values(x) - solved.margins
+        assert np.max(np.abs(off)) <= found.distance + solved.distance
 
 
 def test_landmarks_that_hold_the_data_change_nothing():
