@@ -114,8 +114,8 @@ usage: dperm predict MODEL ROWS [format=csv|json] [out=FILE]
 MODEL is a file that `dperm run ... save=MODEL.npz` made: the released predictor, its guarantee and
 public facts, and no training record. ROWS is a csv file of numbers (a first line of names is
 passed over) or a .npy array, with the columns of the training data in their order and their unit;
-they go through the rules of the training rows. Prints a line a row: score and label of a
-classifier, or the value of a regression."""
+they go through the rules of the training rows. Prints a line a row: score and label (1 or -1, as
+the label map of the training data has them) of a classifier, or the value of a regression."""
 
 ASK_HELP = """\
 usage: dperm ask KEY=VALUE.. [out=FOLDER] [FILE|-]
@@ -124,8 +124,11 @@ usage: dperm ask KEY=VALUE.. [out=FOLDER] [FILE|-]
 Opens one session of a mechanism that answers queries one after another (kernel_interactive,
 kernel_release) with the keys of a `dperm run`, and answers each row of numbers, in the columns of
 the training data, by a line `answer,update`: of the input as soon as it is read, of FILE once all
-of it is found in order. A first line of names is passed over. What the whole session spends is told
-first; every new session spends as much again. As in
+of it is found in order. A first line of names is passed over; a line of the input that is no row is
+told and not asked. `update` is 1 where the answer drew on the data (at a new point of
+kernel_release, at a correction of kernel_interactive's function, which begins at 0) and 0 where it
+follows from earlier ones. What the whole session spends is told first; every new session spends as
+much again. As in
 `dperm ask dataset=breast_cancer loss=logistic ridge=0.1 kernel=rbf mechanism=kernel_release -`."""
 
 VERBS = (

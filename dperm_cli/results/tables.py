@@ -47,6 +47,7 @@ RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
 
 MOST_CERTIFICATES = 4
+_WIDE = 1e-3  # of the data-free floor: a gap from which a measured risk says little
 
 
 @dataclass(frozen=True)
@@ -258,6 +259,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
             notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(map(_word, ids)))}.")
     if any(row["bound_factor"] is not None for row in rows):
         notes.append(FACTOR)
+    notes += _uncertified(rows)
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources:
         notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
@@ -285,6 +287,26 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     return notes
 
 
+def _uncertified(rows: Sequence[Row]) -> list[str]:
+    """The problems whose optimum ran out of time: what is measured against it says little."""
+    wide = [row for row in rows if _wide_gap(row)]
+    problems = dict.fromkeys(
+        f"{row['dataset']}, {row['loss']}, {constraint(row)} (gap {number(row['optimum_gap'], 2)})"
+        for row in wide
+    )
+    if not problems:
+        return []
+    return [f"NO CERTIFIED OPTIMUM for {'; '.join(problems)}: the search ran out of time, and "
+            "excess risks and floors there may be off by the gap, and negative."]  # fmt: skip
+
+
+def _wide_gap(row: Row) -> bool:
+    gap, floor, optimum = row["optimum_gap"], row["floor_excess_risk"], row["optimum"]
+    if gap is None or floor is None:
+        return False
+    return gap > _WIDE * max(floor, 0.0) and gap > _WIDE * 1e-3 * abs(optimum or 0.0)
+
+
 def _certificates(rows: Sequence[Row]) -> list[str]:
     """What was proved of each mechanism's releases: the first text of each name."""
     named = grouped([row for row in rows if row.get("certificate")], name_of)
@@ -304,7 +326,7 @@ def _beaten(rows: Sequence[Row]) -> list[str]:
     )
     return [
         f"{mechanism} ({f'kernel {kernel}, ' if kernel else ''}{calibration}) at epsilon "
-        f"{', '.join(number(r['epsilon']) for r in group)}"
+        f"{', '.join(dict.fromkeys(number(r['epsilon']) for r in group))}"
         for (mechanism, kernel, calibration), group in below.items()
     ]
 

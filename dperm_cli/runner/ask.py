@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, PrivacyError, Unsupported
+from dperm_cli.core.errors import (
+    EXIT_FAILED,
+    EXIT_INPUT,
+    EXIT_OK,
+    InputError,
+    PrivacyError,
+    Unsupported,
+)
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.privacy.noise import Gate, range_delta
 from dperm_cli.runner import app, cell, model, plan, sessions
@@ -45,12 +52,17 @@ def _ask(arguments: list[str]) -> int:
     except Unsupported as reason:
         print(f"dperm: unsupported: {reason}", file=sys.stderr)
         return EXIT_FAILED
+    columns = _columns(prepared)
     with _lines(source) as lines:
-        rows = _rows(source, lines, _columns(prepared))
-        if source != STDIN:
-            rows = iter(list(rows))  # a file is refused as a whole, before anything is spent
+        if source == STDIN:
+            faults: list[InputError] = []
+            rows = _rows(source, lines, columns, faults)
+        else:
+            # a file is refused as a whole, before anything is spent
+            faults, rows = [], iter(list(_rows(source, lines, columns)))
         print(words, file=sys.stderr)
-        return _answered(prepared, session, rows)
+        code = _answered(prepared, session, rows)
+        return code or (EXIT_INPUT if faults else EXIT_OK)
 
 
 def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
@@ -106,20 +118,40 @@ def _columns(prepared: cell.Prepared) -> int:
     return prepared.data.p - bool(getattr(prepared.cell.dataset, "intercept", None))
 
 
-def _rows(source: str, lines: Iterator[str], columns: int) -> Iterator[np.ndarray]:
-    """Rows [1, columns] as they come, without empty lines and names on the first one."""
+def _rows(
+    source: str, lines: Iterator[str], columns: int, faults: list[InputError] | None = None
+) -> Iterator[np.ndarray]:
+    """Rows [1, columns] as they come, without empty lines and names on the first one.
+
+    With ``faults`` a line that is no row is told and kept there, and the next one is read: a slip
+    of the keyboard must not end a session that has been paid for.
+    """
     for place, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            numbers = [float(word) for word in line.split(",")]
-        except ValueError:
-            if place == 1:
-                continue
-            raise InputError("ask", source, f"line {place} holds what is no number") from None
-        if len(numbers) != columns or not all(map(math.isfinite, numbers)):
-            raise InputError("ask", source, f"line {place} must hold {columns} finite numbers")
-        yield np.array([numbers])
+            row = _row(source, line, place, columns)
+        except InputError as fault:
+            if faults is None:
+                raise
+            faults.append(fault)
+            print(f"dperm: {fault}; it was not asked", file=sys.stderr)
+            continue
+        if row is not None:
+            yield row
+
+
+def _row(source: str, line: str, place: int, columns: int) -> np.ndarray | None:
+    """A row [1, columns]; None for names on the first line."""
+    try:
+        numbers = [float(word) for word in line.split(",")]
+    except ValueError:
+        if place == 1:
+            return None
+        raise InputError("ask", source, f"line {place} holds what is no number") from None
+    if len(numbers) != columns or not all(map(math.isfinite, numbers)):
+        raise InputError("ask", source, f"line {place} must hold {columns} finite numbers")
+    return np.array([numbers])
 
 
 @contextlib.contextmanager

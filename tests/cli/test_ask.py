@@ -99,12 +99,15 @@ def test_a_file_is_judged_before_its_first_line_is_answered(folder, capsys, thir
 
 
 def test_the_input_is_answered_as_it_comes(folder, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("0.1,0.2\n0.1\n"))
-    with pytest.raises(InputError, match="ask=-: line 2"):
-        dispatch(["ask", *WORDS, "mechanism=kernel_release"])
+    """A slip of the keyboard is told, spends nothing and does not end the session."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("0.1,0.2\n0.1\nNA,1\n0.1,0.2\n"))
+    assert dispatch(["ask", *WORDS, "mechanism=kernel_release"]) == EXIT_INPUT
     found, told = lines(capsys)
-    assert len(found) == 1
+    assert len(found) == 2
+    assert found[0][0] == found[1][0]
     assert "epsilon 1" in told
+    assert "ask=-: line 2 must hold 2 finite numbers; it was not asked" in told
+    assert "ask=-: line 3 holds what is no number; it was not asked" in told
 
 
 def asked(folder, *words, queries="0.1,0.2\n0.5,-0.3\n"):

@@ -216,6 +216,19 @@ def test_numbers_that_are_not_finite_print_as_dashes():
     assert json.dumps(text)
 
 
+def test_an_optimum_that_ran_out_of_time_is_told():
+    found, rough = trial_rows("a", (1.0, 2.0)), trial_rows("b", (1.0, 2.0), optimum_gap=90.0)
+    text = tables.terminal(summed(found, rough))
+    assert text.count("NO CERTIFIED OPTIMUM") == 1
+    assert "(gap 90): the search ran out of time" in " ".join(text.split())
+    assert "NO CERTIFIED OPTIMUM" not in tables.terminal(summed(found))
+    # the search stopped at the data-free point itself
+    none = trial_rows("c", (-1.0,), optimum_gap=90.0, floor_excess_risk=0.0)
+    assert "NO CERTIFIED OPTIMUM" in tables.terminal(summed(none))
+    sharp = trial_rows("d", (1e-9,), optimum_gap=1e-12, floor_excess_risk=0.0)
+    assert "NO CERTIFIED OPTIMUM" not in tables.terminal(summed(sharp))
+
+
 def test_a_median_over_the_floor_is_named():
     good, bad = trial_rows("a", (1.0, 79.0, 90.0)), trial_rows("b", (81.0, 82.0), epsilon=0.1)
     text = tables.terminal(summed(good, bad))
