@@ -24,6 +24,7 @@ from dperm_cli.problem import (
     _first_order,
     _inner_minimum,
     _interior_point,
+    _sorted_medians,
 )
 from dperm_cli.problem.problem import Problem
 
@@ -48,7 +49,8 @@ class Optimum:
     lower : a lower bound on the objective over the whole set (see ``certificate``).
     gap : value - lower, >= 0: theta's excess risk is at most this.
     seconds, iterations : what it took.
-    method : ``interior_point``, ``conic`` or ``first_order``: the one that closed the gap.
+    method : ``interior_point``, ``conic``, ``atoms``, ``vertex``, ``sorted``, ``first_order``: that
+        which closed the gap.
     converged : whether the gap asked for was reached.
     dual : the dual point that proves ``lower``, in the loss's own shape ([n] for a GLM loss).
     """
@@ -266,6 +268,8 @@ def _methods(problem: Problem) -> list[tuple[str, Method]]:
         found.insert(0, ("atoms", _atom_steps.iterate))
     if _at_a_vertex(problem):
         found.insert(0, ("vertex", _vertex))
+    if _sorted_medians.applies(problem):
+        found.insert(0, ("sorted", _sorted_medians.iterate))
     return found
 
 

@@ -23,6 +23,7 @@ _LEGEND_LINE = 0.13  # inches
 _BELOW_ALL = 1e-300  # what a logarithmic axis has in the place of 0
 _BELOW = 0.42  # inches from the axis to the legend, for ticks and the axis' name
 _TITLE = 15.0  # characters of a title's line, by inch
+_ASIDE = 24  # characters of labels that two columns of a legend have room for
 _LABELS = 6  # on an axis of a panel, without leaving any out, where there are three columns
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.])")
 _FLOOR = {"color": GREY, "linestyle": "-", "linewidth": 1.8, "alpha": 0.6}
@@ -213,7 +214,8 @@ def _legend(place: Any, found: Sequence[Curve]) -> None:
         style = _FLOOR if kind == "floor" else {"color": GREY, **_LINES[kind]}
         handles += place.plot([], [], label=_LINE_WORDS[kind], **style)
     if len(handles) > 1 or (found[0].label or found[0].fit):
-        columns = 2 if len(handles) > 3 and not any(curve.fit for curve in found) else 1
+        short = max(len(str(handle.get_label())) for handle in handles) <= _ASIDE
+        columns = 2 if len(handles) > 3 and short else 1
         below = ScaledTranslation(0.0, -_BELOW, place.figure.dpi_scale_trans)
         place.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0),
                      bbox_transform=place.transAxes + below, fontsize=6.2, frameon=False,

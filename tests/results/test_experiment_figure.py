@@ -11,6 +11,7 @@ from dperm_cli.results.experiment_figure import (
     _curve,
     _hold_limits,
     _kept,
+    _legend,
     _many,
     _ordered,
     _quantity,
@@ -82,6 +83,18 @@ def test_what_rounding_leaves_of_no_risk_does_not_stretch_the_axis():
     _curve(place, curve, made[:2], "red", "o")
     _hold_limits(place, panel, [curve])
     assert place.get_ylim() == pytest.approx((0.03, 0.2 / 0.6))
+
+
+@pytest.mark.parametrize(("length", "columns"), [(10, 2), (40, 1)])
+def test_long_labels_stand_in_one_column(length, columns):
+    """Two columns of them would leave no room to the panels."""
+    place = Figure().subplots()
+    point = Point(1.0, 0.1, 0.05, 0.2, 0.0, 4)
+    curves = [Curve(f"{i}{'x' * length}", (point,), None, {}) for i in range(5)]
+    for curve in curves:
+        _curve(place, curve, [point], "red", "o")
+    _legend(place, curves)
+    assert place.get_legend()._ncols == columns
 
 
 PANEL = {"part": [], "x": "n", "y": "test_metric", "curve": [], "lines": [], "where": {}}
