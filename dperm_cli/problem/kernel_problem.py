@@ -297,6 +297,10 @@ class KernelProblem:
 
     def fingerprint(self) -> str:
         """Hex digest of everything the minimiser depends on."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         facts = [self.data.fingerprint, repr(self.loss), self.ridge, self.map_name()]
         if self._rounded:
             facts.append("float32")  # other rows, another minimiser: each proves its own distance
@@ -311,6 +315,10 @@ class KernelProblem:
 
     def points_name(self) -> str:
         """A digest of the queries."""
+        return self._points_name
+
+    @cached_property
+    def _points_name(self) -> str:
         dense = self.queries.toarray() if sparse.issparse(self.queries) else self.queries
         return hashlib.blake2b(np.ascontiguousarray(dense, "<f8").tobytes()).hexdigest()[:32]
 

@@ -57,6 +57,10 @@ class Kernelled:
     kernel: KernelProblem | None
 
 
+_KEPT = 4
+_PREPARED: dict[tuple[Any, ...], tuple[Data, Kernelled]] = {}
+
+
 def space_of(mechanism: Any) -> str:
     """``kernel`` for mechanisms that work on a kernel's minimiser, else ``parameters``."""
     return getattr(mechanism, "space", "parameters")
@@ -68,9 +72,31 @@ def _whole(cell: schema.Cell) -> bool:
 
 
 def prepare(cell: schema.Cell, data: Data) -> Kernelled:
-    """The two problems of a cell; InputError for what does not go with a kernel."""
-    kernel = cell.kernel
+    """The two problems of a cell; InputError for what does not go with a kernel.
+
+    Cells of one kernel and one data set share them: bases and inverses take longer than releases.
+    """
     _check(cell, data)
+    space, only = space_of(cell.mechanism), getattr(cell.mechanism, "features", None)
+    key = (
+        space,
+        only,
+        _whole(cell),
+        cell.population,
+        cell.ridge,
+        repr(cell.loss),
+        repr(cell.kernel),
+    )
+    known = _PREPARED.get(key)
+    if known is None or known[0] is not data:
+        while len(_PREPARED) >= _KEPT:
+            _PREPARED.pop(next(iter(_PREPARED)))
+        known = _PREPARED[key] = (data, _prepare(cell, data))
+    return known[1]
+
+
+def _prepare(cell: schema.Cell, data: Data) -> Kernelled:
+    kernel = cell.kernel
     shuffled = _held_out(kernel, data)
     features = _features(cell, data, shuffled)
     queries = _queries(kernel, data, shuffled, features)

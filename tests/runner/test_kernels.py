@@ -28,6 +28,7 @@ BASE = ("dataset=breast_cancer", "loss=logistic", "ridge=0.05", "trials=2", "del
 def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path / "cache"))
     kernels._MADE.clear()
+    kernels._PREPARED.clear()
     kernel_problem._SOLVED.clear()
 
 
@@ -169,6 +170,7 @@ def test_the_noise_does_not_depend_on_how_rows_are_kept(monkeypatch):
     words = ("kernel=polynomial", "kernel.features=landmarks", "mechanism=non_private")
     plain = rows(*words)[1]
     kernels._MADE.clear()
+    kernels._PREPARED.clear()
     monkeypatch.setattr(_rows, "DENSE", 1)
     item, single = rows(*words)
     assert isinstance(cell.opened(item).problem.data.x, FeatureRows)
@@ -181,6 +183,7 @@ def test_rows_in_float32_have_a_minimiser_of_their_own(monkeypatch):
     (item,) = prepared("kernel=polynomial", "kernel.features=landmarks", "mechanism=non_private")
     plain = cell.opened(item).kernel
     kernels._MADE.clear()
+    kernels._PREPARED.clear()
     monkeypatch.setattr(_rows, "DENSE", 1)
     single = cell.opened(item).kernel
     assert isinstance(single.rows, FeatureRows)
@@ -271,6 +274,21 @@ def test_public_points_from_a_file_are_held_to_the_row_bound(tmp_path, monkeypat
     np.save("z.npy", np.ones((2, 3)))
     with pytest.raises(InputError, match=r"kernel\.queries"):
         prepared("kernel=rbf", "mechanism=non_private", "kernel.queries=z.npy")
+
+
+def test_cells_of_one_kernel_share_its_problem():
+    """And no others do: another kernel, ridge, space or data set has its own."""
+    words = ("kernel=rbf", "mechanism=kernel_release")
+    first, second = (one.kernel for one in prepared(*words, "epsilon=[1,3]"))
+    assert first is not None
+    assert first is second
+    for more in ("kernel.gamma=3", "ridge=0.7", "dataset=digits"):
+        (other,) = prepared(*words, more)
+        assert other.kernel is not first
+    (other,) = prepared("kernel=rbf", "mechanism=objective_perturbation")
+    assert other.kernel is not first
+    (again,) = prepared(*words)
+    assert again.kernel is not first  # the data were loaded anew
 
 
 def test_a_stored_minimiser_is_believed_as_far_as_it_proves_itself(tmp_path):
