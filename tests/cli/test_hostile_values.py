@@ -112,7 +112,7 @@ HIDDEN = {"row_bound", "steps", "step_size", "momentum", "n_features", "conditio
 OTHERS = {"target"}  # a name or a position
 ZERO = {
     "test_fraction", "split_seed", "seed", "n_test", "momentum", "shift", "noise", "signal",
-    "phi_seed",
+    "phi_seed", "norm_share",
 }  # fmt: skip
 
 

@@ -375,11 +375,15 @@ def _caught(mechanism, plan, first, second, seed):
         return True
 
 
+def _has_gap(event):
+    return any(field.name == "gap" for field in dataclasses.fields(event))
+
+
 def _halved(event):
     name = next((n for n in ("record_norm", "record_oscillation") if hasattr(event, n)), None)
     if name is None:
         return event
-    gap = {"gap": None} if hasattr(event, "gap") else {}
+    gap = {"gap": None} if _has_gap(event) else {}
     return dataclasses.replace(event, **{name: getattr(event, name) / 4}, **gap)
 
 
@@ -442,5 +446,5 @@ def _doubled(event, names):
     if not hasattr(event, "sensitivity") and not isinstance(event, Channel):
         return event
     name = next(name for name in names if hasattr(event, name))
-    gap = {"gap": None} if name.startswith("record") and hasattr(event, "gap") else {}
+    gap = {"gap": None} if name.startswith("record") and _has_gap(event) else {}
     return dataclasses.replace(event, **{name: getattr(event, name) * 2}, **gap)
