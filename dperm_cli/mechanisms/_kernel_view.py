@@ -9,8 +9,6 @@ from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.problem.kernel_problem import Fit, KernelProblem, KernelSpec
 from dperm_cli.problem.problem import Problem
 
-_SECONDS = 900.0
-
 
 class KernelView:
     """The trusted curator's view of a kernel problem: its public facts and its minimiser.
@@ -31,7 +29,7 @@ class KernelView:
 
         PrivacyError where that cannot be proved: noise made for this distance would not protect it.
         """
-        found = self._problem.solve(distance, seconds=_SECONDS)
+        found = self._problem.solve(distance)
         if not found.distance <= distance:
             # not how far it is: that follows from the records
             raise PrivacyError(
@@ -65,7 +63,7 @@ class FeatureView(CentralView):
         """
         if self._problem.data.n != self._kernel.data.n:
             return super().minimiser(gap)
-        found = self._kernel.solve(gap=gap, seconds=_SECONDS)
+        found = self._kernel.solve(gap=gap)
         if not found.gap <= gap:
             raise PrivacyError(f"the minimiser was not proved to be found to a gap of {gap:.3g}, "
                                "as is needed; nothing is released")  # fmt: skip

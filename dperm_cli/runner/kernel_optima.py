@@ -19,7 +19,6 @@ from dperm_cli.problem.optimum import Optimum
 from dperm_cli.results.locks import locked
 from dperm_cli.runner.code import code_digest
 
-_SECONDS = 900.0
 _DAMAGED = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
@@ -36,14 +35,14 @@ def optimum_of(problem: KernelProblem, folder: Path | None) -> Optimum:
 
 def _fit(problem: KernelProblem, folder: Path | None) -> Fit:
     if folder is None or problem.solved():
-        return problem.solve(seconds=_SECONDS)
+        return problem.solve()
     name = f"kernel-{hashlib.blake2b(problem.solution_name().encode(), digest_size=16).hexdigest()}"
     with contextlib.ExitStack() as held:
         with contextlib.suppress(StorageError):
             # one process solves it, the others wait and read
             held.enter_context(locked(folder / f".{name}.lock", wait=True))
         _recall(problem, folder / f"{name}.npz")
-        found = problem.solve(seconds=_SECONDS)
+        found = problem.solve()
         _keep(found, folder / f"{name}.npz")
         return found
 
