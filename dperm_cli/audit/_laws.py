@@ -1,7 +1,7 @@
 """What a sampler's law says of the records: replay cannot see a value pass, but it can see f.
 
-``Watched`` notes the potentials, loss values and gradients that a mechanism asks for; ``moved``
-says how far those of neighbouring data sets are apart, in units of what was declared for the law.
+``Watched`` notes the potentials, loss values and gradients that a mechanism asks for; ``Looks``
+says how far those of neighbouring data sets are apart.
 """
 
 from __future__ import annotations
@@ -93,28 +93,36 @@ class Watched(CentralView):
         return Watched(problem, self._seen)
 
 
-def moved(
-    first: list[Any], second: list[Any], exponent: float, oscillation: float, plain: bool
-) -> float:
-    """The largest move of what two runs looked at before a law, over what was declared for it.
+class Looks:
+    """What a mechanism looked at before a draw from a law, in order.
 
-    ``plain``: a law exp(-exponent loss) whose loss may move by ``oscillation``, up to a constant.
-    Else ``exponent`` is the scale of a strongly log-concave law and ``oscillation`` the distance
-    of gradients. inf where the two runs did not look at the same things.
+    What two runs looked at is compared in the units of their event (``privacy.meters``): inf where
+    they did not look at the same things.
     """
-    if [type(look) for look in first] != [type(look) for look in second]:
-        return math.inf
-    pairs = list(zip(first, second, strict=True))
-    laws = [(f, g) for f, g in pairs if isinstance(f, Records)]
-    values = [(f, g) for f, g in pairs if isinstance(f, np.ndarray)]
-    one = _oscillation if plain else _gradients
-    found = [one(f, g) for f, g in laws]
-    found += [exponent * f.reach(g) for f, g in pairs if isinstance(f, Slope | Scores)]
-    if values:
-        apart = np.stack([g - f for f, g in values], axis=-1)
-        found.append(exponent * float(np.max(np.ptp(apart, axis=-1))))
-    declared = exponent * oscillation if plain else oscillation / exponent
-    return max(found, default=0.0) / declared if declared > 0.0 else math.inf
+
+    def __init__(self, seen: list[Any]) -> None:
+        self._seen = list(seen)
+
+    def log_ratio_range(self, other: Looks, exponent: float) -> float:
+        """The range of the log ratio of the laws exp(-exponent loss) that these looks make."""
+        return self._largest(other, exponent, _oscillation)
+
+    def slope_distance(self, other: Looks, scale: float) -> float:
+        """What tells the strongly log-concave laws of these looks apart, at most."""
+        return self._largest(other, scale, _gradients)
+
+    def _largest(self, other: Looks, strength: float, compare: Any) -> float:
+        first, second = self._seen, other._seen
+        if [type(look) for look in first] != [type(look) for look in second]:
+            return math.inf
+        pairs = list(zip(first, second, strict=True))
+        values = [(f, g) for f, g in pairs if isinstance(f, np.ndarray)]
+        found = [compare(f, g) for f, g in pairs if isinstance(f, Records)]
+        found += [strength * f.reach(g) for f, g in pairs if isinstance(f, Slope | Scores)]
+        if values:
+            apart = np.stack([g - f for f, g in values], axis=-1)
+            found.append(strength * float(np.max(np.ptp(apart, axis=-1))))
+        return max(found, default=0.0)
 
 
 def _oscillation(f: Records, g: Records) -> float:

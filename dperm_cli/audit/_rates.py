@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -244,5 +244,5 @@ def scaled(event: Event, factor: float) -> Event:
     for name in ("scale", "exponent", "epsilon"):
         if hasattr(event, name):
             value = getattr(event, name)
-            return replace(event, **{name: value * factor if name == "scale" else value / factor})
+            return event.changed(**{name: value * factor if name == "scale" else value / factor})
     raise ValueError(f"{type(event).__name__} has no noise to scale")

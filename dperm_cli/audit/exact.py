@@ -28,7 +28,6 @@ from dperm_cli.privacy.events import (
     Laplace,
     PerturbedObjective,
     SampledGaussian,
-    alone,
 )
 
 Energy = Callable[[np.ndarray], np.ndarray]
@@ -85,7 +84,7 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
     mechanism: of linear losses on an interval. Objective perturbation: ``objective_loss.share``.
     Other events raise ``Unsupported``.
     """
-    event = alone(event)
+    event = event.as_one_sum(relation)
     if isinstance(event, Gaussian):
         return _gaussian(event, epsilon, relation) / delta
     if isinstance(event, SampledGaussian):
@@ -113,7 +112,7 @@ def plan_loss(
     """
     if any(isinstance(event, Channel) for event in events):
         return _channels(events, epsilon)
-    noisy: list[Any] = [event for event in map(alone, events) if _known(event)]
+    noisy: list[Any] = [one for event in events if _known(one := event.as_one_sum(relation))]
     noisy = [event for event in noisy if event.sensitivity(relation) > 0.0]
     if len(noisy) > 1 and all(isinstance(event, Gaussian) for event in noisy):
         squares = (e.count * (e.sensitivity(relation) / e.scale) ** 2 for e in noisy)

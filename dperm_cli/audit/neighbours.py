@@ -38,7 +38,7 @@ def search(candidates: Sequence[Any], budget: Budget, rounds: int, seed: int = 0
     for its loss, every other four with next to no noise: a choice that follows the records is
     then not drowned. Losses that none supports are left out; none supported is a fault.
     """
-    of_kernel = all(getattr(one, "space", "") == KERNEL for one in candidates)
+    of_kernel = all(one.space == KERNEL for one in candidates)
     for shape in (KERNEL,) if of_kernel else SETS:
         found = _search(candidates, budget, rounds, seed, shape)
         if found.calls:

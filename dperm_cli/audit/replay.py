@@ -1,17 +1,15 @@
-"""Record and replay: does what reaches the noise gate move by no more than it declares?
+"""Record and replay: does what reaches the noise gate move by no more than its event declares?
 
 A mechanism is run on a data set with a tape on its gate. Its outputs are then frozen and it is run
-again on a neighbouring data set, receiving the same noisy values and the same batches: every
-call must come in the same order with the same shapes, scales and sensitivities, and no value
-may differ by more than the declared sensitivity, and the outputs must be equal. Every stream must
-be an event of the plan. No value passes with a sampler's draw: there the potentials of the two runs
-are compared (``_laws``). Of a local channel the move is the largest log ratio that any answers of
-all users could have, over what those of one claim together: the neighbours differ in one record,
-so that nobody but its user may answer to anything else on the second run.
+again on a neighbouring data set, receiving the same noisy values and the same batches: every call
+must come in the same order, from the same stream, with the same public facts; the meter of each
+stream (``privacy.meters``) adds up how far its values moved, which may not exceed what its event
+declares; and the outputs must be equal. No value passes with a sampler's draw: there what the laws
+were made of is compared (``_laws``).
 
-The audit runs the plain loops: that a mechanism's compiled loops give the same bytes is a test of
-the contract suite, and that a claim holds for data sets that were not tried is the business of the
-proof pages.
+The audit runs the plain loops: that a mechanism's compiled loops give the same bytes, or the same
+law, is the business of ``audit.paths`` and of the contract suite, and that a claim holds for data
+sets that were not tried that of the proof pages.
 """
 
 from __future__ import annotations
@@ -22,12 +20,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.audit._laws import moved, watched
+from dperm_cli.audit._laws import Looks, watched
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._opening import is_local, view_of
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
-from dperm_cli.privacy.channels import by_epsilon
-from dperm_cli.privacy.events import Exponential
+from dperm_cli.privacy._streams import LAW
+from dperm_cli.privacy.meters import Meter
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.kernel_problem import KernelProblem
@@ -37,158 +35,70 @@ TOLERANCE = 1e-9
 TRIALS = 2
 
 
-@dataclass
+@dataclass(frozen=True)
 class Call:
-    """One passage through the gate."""
+    """One passage through the gate: which stream, of which event, with what."""
 
-    kind: str
-    facts: tuple[Any, ...]
-    value: np.ndarray | None
+    number: int
+    event: Any
+    public: tuple[Any, ...]
+    value: Any
     drawn: np.ndarray
-    looks: list[Any] = field(default_factory=list)
+
+    @property
+    def facts(self) -> tuple[Any, ...]:
+        """What must be equal on neighbouring runs."""
+        return (self.number, self.event, self.public)
 
 
-@dataclass
-class Recorder:
-    """The tape of the first run; ``seen`` is what a ``Watched`` view notes."""
+class _Ear:
+    """What recorder and player have in common; ``seen`` is what a watched view notes."""
 
-    calls: list[Call] = field(default_factory=list)
-    seen: list[Any] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
 
-    def noise(self, value, scale, sensitivity, drawn):
-        return self._value("noise", value, scale, sensitivity, drawn)
+    def _call(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple[Any, ...]) -> Call:
+        if value is LAW:
+            value = Looks(self.seen)
+        elif value is not None:
+            value = np.array(value)
+        if value is not None:
+            # what was looked at for this value is the business of no later law
+            self.seen.clear()
+        return Call(stream.number, stream.event, public, value, np.array(drawn))
 
-    def laplace(self, value, scale, sensitivity, drawn):
-        return self._value("laplace", value, scale, sensitivity, drawn)
 
-    def gamma_norm(self, value, scale, sensitivity, drawn):
-        return self._value("gamma_norm", value, scale, sensitivity, drawn)
+class Recorder(_Ear):
+    """The tape of the first run."""
 
-    def choice(self, population, batch, sampling, drawn):
-        self.calls.append(Call("choice", (population, batch, sampling), None, np.array(drawn)))
-        return drawn
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
 
-    def law(self, exponent, oscillation, drawn):
-        self.calls.append(
-            Call("law", (exponent, oscillation), None, np.array(drawn), self._looks())
-        )
-        return drawn
-
-    def channel(self, user, value, event, bound, drawn):
-        facts = (user, event, float(bound), value.shape)
-        self.calls.append(Call("channel", facts, np.array(value), np.array(drawn)))
-        return drawn
-
-    def _looks(self) -> list[Any]:
-        looks = list(self.seen)
-        self.seen.clear()
-        return looks
-
-    def disjoint(self, value, scale, sensitivity, drawn, new):
-        return self._value("disjoint", value, scale, sensitivity, drawn)
-
-    def coordinate(self, value, scale, sensitivity, drawn, new):
-        return self._value("coordinate", value, scale, sensitivity, drawn)
-
-    def sparse(self, value, known, scale, sensitivity, drawn):
-        facts = (float(scale), float(sensitivity), np.asarray(known).tobytes())
-        self.seen.clear()
-        self.calls.append(Call("sparse", facts, np.array(value), np.array(drawn)))
-        return drawn
-
-    def _value(self, kind, value, scale, sensitivity, drawn):
-        facts = (float(scale), float(sensitivity), value.shape)
-        self.seen.clear()  # what was looked at for this value is no law's business
-        self.calls.append(Call(kind, facts, np.array(value), np.array(drawn)))
+    def hear(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
+        self.calls.append(self._call(stream, value, drawn, public))
         return drawn
 
 
-@dataclass
-class Player:
-    """The tape of the second run: hands back what was drawn and compares.
+class Player(_Ear):
+    """The tape of the second run: hands back what was drawn, and measures each stream."""
 
-    ``exponents`` are those of the plan's exponential mechanisms.
-    """
+    def __init__(self, calls: list[Call]) -> None:
+        super().__init__()
+        self.calls = calls
+        self.position, self.worst = 0, 0.0
+        self.faults: list[str] = []
+        self._meters: dict[int, Meter] = {}
 
-    calls: list[Call]
-    exponents: tuple[float, ...] = ()
-    seen: list[Any] = field(default_factory=list)
-    position: int = 0
-    worst: float = 0.0
-    moved: float = 0.0
-    told: np.ndarray | float = 0.0
-    faults: list[str] = field(default_factory=list)
-
-    def noise(self, value, scale, sensitivity, drawn):
-        return self._value("noise", 2, value, scale, sensitivity, drawn)
-
-    def laplace(self, value, scale, sensitivity, drawn):
-        return self._value("laplace", 1, value, scale, sensitivity, drawn)
-
-    def gamma_norm(self, value, scale, sensitivity, drawn):
-        return self._value("gamma_norm", 2, value, scale, sensitivity, drawn)
-
-    def choice(self, population, batch, sampling, drawn):
-        call = self._next("choice", (population, batch, sampling))
-        return drawn if call is None else call.drawn
-
-    def law(self, exponent, oscillation, drawn):
-        call = self._next("law", (exponent, oscillation))
-        looks = list(self.seen)
-        self.seen.clear()
-        if call is None:
+    def hear(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
+        now = self._call(stream, value, drawn, public)
+        before = self._next(now)
+        if before is None:
             return drawn
-        plain = exponent in self.exponents
-        self._judge(moved(call.looks, looks, exponent, oscillation, plain))
-        return call.drawn
-
-    def disjoint(self, value, scale, sensitivity, drawn, new):
-        """The moves of all batches of a pass count together."""
-        self.moved = 0.0 if new else self.moved
-        return self._value("disjoint", 2, value, scale, sensitivity, drawn)
-
-    def channel(self, user, value, event, bound, drawn):
-        """What all answers, whoever's, tell the two records apart by counts together."""
-        call = self._next("channel", (user, event, float(bound), value.shape))
-        if call is None or call.value is None:
-            return drawn
-        channel = by_epsilon(event.shape, event.dim, event.epsilon)
-        distance = channel.distance(call.value / bound, value / bound)
-        # equal vectors tell nothing: a long one may not look parallel to itself
-        same = np.all(call.value == value, axis=-1)
-        self.told = self.told + np.where(same, 0.0, distance)
-        self._judge(float(np.max(self.told)) / (event.messages * event.epsilon))
-        return call.drawn
-
-    def coordinate(self, value, scale, sensitivity, drawn, new):
-        """The squares of the moves of all coordinates of a vector count together."""
-        self.moved = 0.0 if new else self.moved
-        return self._value("coordinate", 2, value, scale, sensitivity, drawn)
-
-    def sparse(self, value, known, scale, sensitivity, drawn):
-        """The answers known before must be equal too: they decide what is shown."""
-        facts = (float(scale), float(sensitivity), np.asarray(known).tobytes())
-        return self._moved("sparse", 1, value, facts, sensitivity, drawn)
-
-    def _value(self, kind, norm, value, scale, sensitivity, drawn):
-        """``norm`` is that of the sensitivity of this kind of noise."""
-        facts = (float(scale), float(sensitivity), value.shape)
-        return self._moved(kind, norm, value, facts, sensitivity, drawn)
-
-    def _moved(self, kind, norm, value, facts, sensitivity, drawn):
-        self.seen.clear()
-        call = self._next(kind, facts)
-        if call is None or call.value is None:
-            return drawn
-        moved = np.atleast_2d(value - call.value)
-        distance = float(np.max(np.linalg.norm(moved, ord=norm, axis=-1)))
-        ratio = distance / sensitivity if sensitivity > 0 else float("inf")
-        if kind == "disjoint":
-            ratio = self.moved = self.moved + ratio
-        if kind == "coordinate":
-            ratio = self.moved = float(np.hypot(self.moved, ratio))
-        self._judge(ratio)
-        return call.drawn
+        if before.value is not None:
+            meter = self._meters.setdefault(stream.number, stream.meter())
+            self._judge(meter.move(before.value, now.value))
+        return before.drawn
 
     def _judge(self, ratio: float) -> None:
         # written so that a nan distance is a fault
@@ -196,15 +106,15 @@ class Player:
             self.faults.append(f"call {self.position}: moved by {ratio:.6g} sensitivities")
         self.worst = max(self.worst, ratio if ratio == ratio else float("inf"))
 
-    def _next(self, kind: str, facts: tuple[Any, ...]) -> Call | None:
+    def _next(self, now: Call) -> Call | None:
         if self.position >= len(self.calls):
             self.faults.append(f"call {self.position + 1}: one call more than on the first run")
             return None
         call = self.calls[self.position]
         self.position += 1
-        if (call.kind, call.facts) != (kind, facts):
-            seen, now = (call.kind, call.facts), (kind, facts)
-            self.faults.append(f"call {self.position}: {now} where the first run had {seen}")
+        if call.facts != now.facts or type(call.value) is not type(now.value):
+            seen = f"call {self.position}: {now.facts} where the first run had {call.facts}"
+            self.faults.append(seen)
             return None
         return call
 
@@ -215,7 +125,7 @@ class Replay:
 
     calls: int
     worst: float
-    faults: tuple[str, ...]
+    faults: tuple[str, ...] = field(default=())
 
     @property
     def private(self) -> bool:
@@ -235,8 +145,7 @@ def replay(
     allowed = (plan.events, plan.guarantee.relation)
     view: Any = _watched(mechanism, first, recorder.seen)
     out = mechanism.release(view, plan, Gate(seeds, recorder, allowed))
-    exponents = tuple(e.exponent for e in plan.events if isinstance(e, Exponential))
-    player = Player(recorder.calls, exponents)
+    player = Player(recorder.calls)
     view = _watched(mechanism, second, player.seen)
     again = mechanism.release(view, plan, Gate(seeds, player, allowed))
     faults = list(player.faults)

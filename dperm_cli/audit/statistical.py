@@ -99,7 +99,7 @@ class Draws(Gate):
         super().__init__([seed], plan=plan)
         self.trials = trials
 
-    def _keys(self) -> np.ndarray:
+    def keys(self) -> np.ndarray:
         number, self._streams = self._streams, self._streams + 1
         leaf = self._seeds[0]
         return _child(leaf, number).generate_state(2 * self.trials, np.uint64).reshape(-1, 2)

@@ -27,8 +27,9 @@ import numpy as np
 from dperm_cli.loops import _lanes as lanes
 from dperm_cli.loops import channels
 from dperm_cli.loops._jit import compiled, inlined
-from dperm_cli.loops.channels import L_1, L_2, L_INF, Coding
+from dperm_cli.loops.channels import L_1, L_2, L_INF
 from dperm_cli.loops.projections import project_row
+from dperm_cli.loops.sealed import SealedAnswers
 from dperm_cli.loops.sgd import CONSTANT, Rows, cores, learning_rate
 from dperm_cli.loops.slopes import exp, slope
 
@@ -309,26 +310,25 @@ def _advance(rows, device, coding, learner, theta, state, total, keys, users, le
 def run(
     rows: Rows,
     device: Device,
-    coding: Coding,
+    answers: SealedAnswers,
     learner: Learner,
     theta0: np.ndarray,
-    keys: np.ndarray,
     *,
-    users: int,
-    steps: int,
     progress: Callable[[int, int], None] | None = None,
     threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """All steps of every chain: the mean of theta before each step and the last theta, [K, p].
 
-    ``keys`` [K, 2] (uint64) are those of the channel's stream, one a chain; ``users`` as many as
-    there are ``rows``.
+    ``answers`` is what the gate accounted for: every user, of whom there are as many as ``rows``,
+    answers ``answers.messages`` times.
     """
+    users, coding = answers.users, answers.coding
+    steps = users * answers.messages
     theta = np.array(theta0, dtype=np.float64, order="C", ndmin=2)
     records = len(rows.indptr) - 1 if rows.has_csr else len(rows.x)
     if not (records == users == len(rows.y) and rows.x.shape[1] == theta.shape[1]):
         raise ValueError(f"{records} records of {rows.x.shape[1]} columns for {users} users")
-    keys = np.array(keys, dtype=np.uint64, order="C")
+    keys = np.array(answers.keys, dtype=np.uint64, order="C")
     if keys.shape != (len(theta), 2):
         raise ValueError(f"{len(theta)} chains need keys of shape {(len(theta), 2)}")
     state, total = np.zeros_like(theta), np.zeros_like(theta)

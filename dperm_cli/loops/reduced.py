@@ -25,6 +25,7 @@ from dperm_cli.loops import gaussian, indices
 from dperm_cli.loops import sgd as plain
 from dperm_cli.loops._jit import compiled, inlined
 from dperm_cli.loops.projections import L2_BALL, shrinkage
+from dperm_cli.loops.sealed import SealedBatches, SealedNoise
 from dperm_cli.loops.slopes import slope
 
 LEAST_OUTSIDE = 3  # of p - n: the chi^2 sampler needs two degrees of freedom
@@ -60,11 +61,21 @@ def outward(framed: Frame, keys: np.ndarray, step: int) -> np.ndarray:
     return z / np.linalg.norm(z, axis=1, keepdims=True)
 
 
-def column(keys: np.ndarray, step: int, normals: int, degrees: int) -> np.ndarray:
-    """``normals`` normal numbers and the root of a chi^2 after them, [K, normals + 1]."""
-    drawn = gaussian.normals(keys, step, 1, normals + 1)[:, 0, :]
+def add_noise(
+    value: np.ndarray, noise: SealedNoise, step: int, normals: int, degrees: int
+) -> np.ndarray:
+    """``value`` [K, dim] with the noise of a step on its first ``normals`` + 1 coordinates.
+
+    There: so many normal numbers, and the root of a chi^2 of ``degrees`` after them, times the
+    scale.
+    """
+    if not 0 <= step < noise.steps:
+        raise ValueError(f"step {step} of a stream of {noise.steps}")
+    drawn = gaussian.normals(noise.keys, step, 1, normals + 1)[:, 0, :]
     drawn[:, normals] = np.sqrt(chi2_of(drawn[:, normals], degrees))
-    return drawn
+    noisy = value.copy()
+    noisy[:, : normals + 1] += noise.scale * drawn
+    return noisy
 
 
 def chi2_of(z: np.ndarray, degrees: float) -> np.ndarray:
@@ -150,15 +161,13 @@ def _walk(
 def run(
     framed: Frame,
     y: np.ndarray,
-    noise_keys: np.ndarray,
-    index_keys: np.ndarray,
+    noise: SealedBatches,
     *,
-    steps: int,
     outer: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     **rule: Any,
 ) -> np.ndarray:
-    """``steps`` steps of every chain from the origin; the last iterates [K, p].
+    """All steps of every chain from the origin; the last iterates [K, p].
 
     Parameters as in ``sgd.run``, for set_code L2_BALL, without a lasso and with average LAST.
     ``outer`` is p - n (for tests of what another number would do).
@@ -169,10 +178,8 @@ def run(
         raise ValueError("the reduced loop is for the Euclidean ball, the last iterate, no lasso")
     if left < LEAST_OUTSIDE:
         raise ValueError(f"{n} rows leave too little of {p} dimensions")
-    chains = len(noise_keys)
-    state = plain.start(
-        framed.rows, y, np.zeros((chains, n)), noise_keys, index_keys, steps=steps, **rule
-    )
+    chains, steps = len(noise.noise_keys), noise.steps
+    state = plain.start(framed.rows, y, np.zeros((chains, n)), noise, **rule)
     inside, outside = state.theta, np.zeros(chains)
     _, seen, chosen = indices.workspace(
         state.rule.population, state.rule.batch, state.rule.skip_rate > 0.0

@@ -30,6 +30,7 @@ from dperm_cli.loops import _lanes as lanes
 from dperm_cli.loops import gaussian, indices
 from dperm_cli.loops._jit import compiled, fma, inlined
 from dperm_cli.loops.projections import L2_BALL, project_row, shrinkage
+from dperm_cli.loops.sealed import SealedBatches
 from dperm_cli.loops.slopes import ROUNDED, slope, slopes
 
 CONSTANT, INV_SQRT, INV = 0, 1, 2
@@ -352,17 +353,11 @@ def start(
     x: np.ndarray | sparse.csr_array,
     y: np.ndarray,
     theta0: np.ndarray,
-    noise_keys: np.ndarray,
-    index_keys: np.ndarray,
+    noise: SealedBatches,
     *,
     loss_code: int,
     set_code: int,
     size: float,
-    noise_scale: float,
-    steps: int,
-    population: int,
-    batch: int = 1,
-    poisson: bool = False,
     eta_kind: int,
     eta0: float,
     ridge: float = 0.0,
@@ -371,17 +366,18 @@ def start(
     loss_width: float = 0.0,
 ) -> State:
     """The state before the first step; parameters as in ``run``."""
+    steps, population, batch = noise.steps, noise.population, noise.batch
     first = {LAST: steps, AVERAGE: 0, SUFFIX_AVERAGE: steps // 2}[average]
-    rate, _, _ = indices.workspace(population, batch, poisson)
+    rate, _, _ = indices.workspace(population, batch, noise.poisson)
     rule = Rule(
         loss_code=int(loss_code), set_code=int(set_code), size=float(size),
-        factor=population / batch, decay=float(population * ridge), noise_scale=float(noise_scale),
+        factor=population / batch, decay=float(population * ridge), noise_scale=float(noise.scale),
         eta_kind=int(eta_kind), eta0=float(eta0), averaged_from=first,
         population=int(population), batch=int(batch), skip_rate=float(rate),
         loss_width=float(loss_width), pull=float(population * lasso),
     )  # fmt: skip
     theta = np.array(theta0, dtype=np.float64, order="C", ndmin=2)
-    keys = [np.array(k, dtype=np.uint64, order="C") for k in (noise_keys, index_keys)]
+    keys = [np.array(k, dtype=np.uint64, order="C") for k in noise[:2]]
     state = State(rows(x, y), rule, int(steps), 0, theta, np.zeros_like(theta), *keys)
     _check(state)
     return state
@@ -442,8 +438,7 @@ def run(
     x: np.ndarray | sparse.csr_array,
     y: np.ndarray,
     theta0: np.ndarray,
-    noise_keys: np.ndarray,
-    index_keys: np.ndarray,
+    noise: SealedBatches,
     *,
     progress: Callable[[int, int], None] | None = None,
     threads: int | None = None,
@@ -455,11 +450,9 @@ def run(
     ----------
     x, y : records [n, p] (dense or CSR) and labels [n].
     theta0 : starting points [K, p], one a chain.
-    noise_keys, index_keys : keys [K, 2] (uint64) of the Gaussian and of the index streams.
+    noise : what the gate accounted for: keys, scale, number of steps (Alg. 1 makes n^2 - 1) and
+        how the records of a step are drawn.
     loss_code, set_code, size : codes of ``slopes`` and ``projections``, and the set's size.
-    noise_scale : standard deviation of the noise on the summed gradient.
-    steps : number of updates (Alg. 1 makes n^2 - 1).
-    population, batch, poisson : n, records a step, and how they are drawn (``indices.batch``).
     eta_kind, eta0 : the learning rate (``learning_rate``), in units of theta per gradient sum.
     ridge, lasso : each record's loss has the terms ridge / 2 |theta|^2 and lasso |theta|_1.
     average : LAST iterate; AVERAGE of the iterates after every step; SUFFIX_AVERAGE of those after
@@ -468,7 +461,7 @@ def run(
     progress : called with (steps done, steps) about twice a second, on the calling thread.
     threads : how many chain groups run at once (default: all cores).
     """
-    state = start(x, y, theta0, noise_keys, index_keys, **rule)
+    state = start(x, y, theta0, noise, **rule)
     chunk = 1
     while state.done < state.steps:
         began, until = time.perf_counter(), min(state.steps, state.done + chunk)

@@ -21,6 +21,7 @@ from dperm_cli.loops import (
     sgd,
     walk,
 )
+from dperm_cli.loops.sealed import SealedAnswers, SealedBatches
 
 
 def warmup() -> float:
@@ -39,9 +40,10 @@ def warmup() -> float:
     x, y, theta = np.eye(2), np.ones(2), np.zeros((1, 2))
     for matrix in (x, sparse.csr_array(x)):
         rows = sgd.rows(matrix, y)
-        settings: dict[str, Any] = dict(loss_code=0, set_code=0, size=1.0, noise_scale=1.0, steps=1)
-        settings |= dict(population=2, eta_kind=sgd.CONSTANT, eta0=0.1)
-        sgd.run(matrix, y, theta, key, key, threads=1, **settings)
+        settings: dict[str, Any] = dict(loss_code=0, set_code=0, size=1.0)
+        settings |= dict(eta_kind=sgd.CONSTANT, eta0=0.1)
+        noise = SealedBatches(key, key, 1.0, 1, 2)
+        sgd.run(matrix, y, theta, noise, threads=1, **settings)
         sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
         exact.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
@@ -70,6 +72,7 @@ def _local(key: np.ndarray) -> None:
     )  # fmt: skip
     for matrix in (np.eye(2), sparse.csr_array(np.eye(2))):
         rows = sgd.rows(matrix, np.ones(2))
-        local.run(rows, device, coding, learner, np.zeros((1, 2)), key, users=2, steps=1)
+        answers = SealedAnswers(key, coding, 2, 1)
+        local.run(rows, device, answers, learner, np.zeros((1, 2)))
         local.subgradient(rows, device, coding.shape, 0, np.zeros(2))
     local.learn(learner, 0, np.zeros(2), np.zeros(2), np.zeros(2))

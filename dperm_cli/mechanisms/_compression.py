@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _inner
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._inner import Composite
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -36,17 +36,10 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Compressed(Composite):
-    """A combinator's plan in R^m; ``space`` is what the release works in."""
-
-    space: Any = None
-
-
-@dataclass(frozen=True)
-class Projecting(ABC):
+class Projecting(Mechanism):
     """An inner mechanism on projected records: its keys, plan and events in R^m.
 
-    A subclass says which Phi a plan is made with (``space``), and releases.
+    A subclass says which Phi a plan is made with (``choose_space``), and releases.
     """
 
     inner: Any = "objective_perturbation"
@@ -73,29 +66,32 @@ class Projecting(ABC):
     @property
     def unprotected(self) -> bool:
         """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return bool(getattr(self.inner, "unprotected", False))
+        return self.inner.unprotected
 
     @abstractmethod
-    def space(self, spec: ProblemSpec, m: int) -> Space:
+    def choose_space(self, spec: ProblemSpec, m: int) -> Space:
         """Phi, Phi C and the bound on rows that the inner mechanism is planned for."""
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Compressed:
-        """m, Phi and the inner mechanism's plan in R^m, from public facts alone."""
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """The losses and sets that can be told from projected rows."""
         check_problem(spec)
-        made = self.space(spec, chosen_m(self.m, spec, budget))
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """m, Phi and the inner mechanism's plan in R^m, from public facts alone."""
+        made = self.choose_space(spec, chosen_m(self.m, spec, budget))
         found = self.inner.plan(facts(spec, made), budget)
         named = settings(self, spec, made, _inner.settings(self.inner, found))
-        return Compressed(
-            found.events, found.guarantee, found.noise_scale, found.steps, named, found, made
-        )
+        return _inner.wrapped(found, named, made)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
         """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
         if isinstance(self.m, str):
             raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
         check_problem(spec)
-        made = self.space(spec, chosen_m(self.m, spec, Budget(1.0, 0.0)))
-        return self.inner.events(facts(spec, made), scale)
+        made = self.choose_space(spec, chosen_m(self.m, spec, budget))
+        return self.inner.events(facts(spec, made), scale, budget)
 
 
 def check_problem(spec: ProblemSpec) -> None:

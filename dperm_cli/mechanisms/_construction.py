@@ -14,11 +14,11 @@ from functools import lru_cache
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.mechanisms._kernels import Moves
+from dperm_cli.mechanisms._kernels import PROVED, Moves
+from dperm_cli.privacy._streams import SparseStream
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.calibrate import sparse_reach
 from dperm_cli.privacy.events import SparseAnswers
-from dperm_cli.privacy.noise import SparseStream
 from dperm_cli.problem.kernel_problem import KernelSpec
 
 MOST_UPDATES = 1_000_000
@@ -27,7 +27,7 @@ _SEARCHES, _SPARE = 12, 0.01
 
 
 @dataclass(frozen=True)
-class Design:
+class Run:
     """A run: its updates B, the noise scale 1 / eps_0, the threshold and the step size."""
 
     updates: int
@@ -37,7 +37,8 @@ class Design:
 
     def event(self, moves: Moves, queries: int) -> SparseAnswers:
         return SparseAnswers(
-            self.scale, moves.value / 2.0, self.threshold, self.updates, queries
+            self.scale, moves.value / 2.0, self.threshold, self.updates, queries,
+            relation=PROVED,
         )  # fmt: skip
 
 
@@ -49,12 +50,12 @@ def printed_updates(spec: KernelSpec, queries: int, budget: Budget, failure: flo
     return max(1, math.floor(min(found, MOST_UPDATES)))
 
 
-def printed(spec: KernelSpec, updates: int, queries: int, budget: Budget, failure: float) -> Design:
+def printed(spec: KernelSpec, updates: int, queries: int, budget: Budget, failure: float) -> Run:
     """eps_0, sigma and eta as [JT13, Alg. 1] states them."""
     rate = spec.n * budget.epsilon * spec.ridge
     rate /= 200.0 * spec.lipschitz * spec.bound**2 * math.sqrt(updates) * math.log(4 / budget.delta)
     threshold = widths(queries, failure) / rate
-    return Design(updates, 1.0 / rate, threshold, threshold / (4.0 * spec.bound**2))
+    return Run(updates, 1.0 / rate, threshold, threshold / (4.0 * spec.bound**2))
 
 
 def widths(queries: int, failure: float) -> float:
@@ -64,17 +65,17 @@ def widths(queries: int, failure: float) -> float:
 
 def calibrated(
     spec: KernelSpec, moves: Moves, updates: int, queries: int, budget: Budget, wide: float
-) -> Design:
+) -> Run:
     """The least noise for so many updates, the threshold being ``wide`` scales.
 
     Step 3 sigma / (4 R^2): what takes |w - w*|^2 down most where the noise is below sigma / 4.
     """
     reach = least_reach(updates, queries, budget, wide)
     scale = moves.value / reach
-    return Design(updates, scale, wide * scale, 0.75 * wide * scale / spec.bound**2)
+    return Run(updates, scale, wide * scale, 0.75 * wide * scale / spec.bound**2)
 
 
-def needed(spec: KernelSpec, design: Design) -> float:
+def needed(spec: KernelSpec, design: Run) -> float:
     """16 C^2 R^2 / (9 sigma^2): updates after which w cannot be far off at any query.
 
     Each takes 9 sigma^2 / (16 R^2) off |w - w*|^2 <= C^2, while no noise is above sigma / 4.
@@ -82,14 +83,14 @@ def needed(spec: KernelSpec, design: Design) -> float:
     return (4.0 * spec.radius * spec.bound / (3.0 * design.threshold)) ** 2
 
 
-def enough(spec: KernelSpec, moves: Moves, queries: int, budget: Budget, wide: float) -> Design:
+def enough(spec: KernelSpec, moves: Moves, queries: int, budget: Budget, wide: float) -> Run:
     """The design with the fewest updates that suffice (``needed``), and with them the least noise.
 
     Noise rises with the updates, so that they do once and for all; T of them always suffice.
     """
     most = min(queries, MOST_UPDATES)
 
-    def at(updates: int) -> tuple[Design, bool]:
+    def at(updates: int) -> tuple[Run, bool]:
         found = calibrated(spec, moves, updates, queries, budget, wide)
         return found, updates >= min(most, needed(spec, found))
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.core import progress, registry
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import Design, Plan, Release
 from dperm_cli.mechanisms._views import CentralView, Numbers
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Guarantee
+from dperm_cli.privacy._streams import LawStream
 from dperm_cli.privacy.events import Disclosure, Event, SamplerError
-from dperm_cli.privacy.noise import LawStream
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.samplers._choice import Chosen, heuristic, name_of
@@ -24,32 +20,12 @@ from dperm_cli.samplers._target import Target
 _TOLERANCE = 1e-6  # of the set's radius
 
 
-@dataclass(frozen=True)
-class Drawing(Plan):
-    """A plan with the sampler that carries it out and what that sampler proved.
-
-    ``chosen.target`` is the law that was planned for.
-    """
-
-    chosen: Any = None
-
-
-def drawing(
-    law: Event, chosen: Chosen, kind: str, delta: float, relation: str, scale: float
-) -> Drawing:
-    """The plan of one draw from the law of an event, with the sampler's error beside it."""
-    events = (law, *sampler_events(chosen))
-    certificate, settings = words(chosen), {"sampler": facts(chosen)}
-    if heuristic(chosen.certificate):
-        guarantee = Guarantee(
-            "none", math.inf, 1.0, relation, "heuristic sampler", certificate=certificate
-        )
-    else:
-        accounted = account(events, delta=delta, relation=relation)
-        guarantee = Guarantee(
-            kind, accounted.epsilon, delta, relation, accounted.accountant, certificate=certificate
-        )
-    return Drawing(events, guarantee, scale, 1, settings, chosen)
+def drawing(law: Event, chosen: Chosen, scale: float) -> Design:
+    """The design of one draw from the law of an event, with the sampler's error beside it."""
+    return Design(
+        (law, *sampler_events(chosen)), scale, 1, {"sampler": facts(chosen)},
+        certificate=words(chosen), reason="heuristic sampler", sampler=chosen,
+    )  # fmt: skip
 
 
 def sampler_events(chosen: Chosen) -> tuple[Event, ...]:
@@ -65,8 +41,7 @@ def draw(view: CentralView, plan: Plan, target: Target, stream: LawStream) -> Re
 
     A draw that fails, or leaves the set, is a PrivacyError: it is no outcome of the mechanism.
     """
-    assert isinstance(plan, Drawing)
-    sampler, certificate = plan.chosen.sampler, plan.chosen.certificate
+    sampler, certificate = plan.sampler.sampler, plan.sampler.certificate
     potential, theta = view.potential(target), np.empty((stream.trials, target.spec.p))
     for trial in range(stream.trials):
         try:

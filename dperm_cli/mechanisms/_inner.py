@@ -5,29 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, UnknownKey
-from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.mechanisms._protocol import Design, Mechanism, Plan
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Gaussian
 
 _KEY = "mechanism.inner"
-_PARTS = ("plan", "events", "release", "adversary")
-
-
-@dataclass(frozen=True)
-class Composite(Plan):
-    """A combinator's plan, with its inner mechanism's own.
-
-    What is spent is ``events``; ``inner`` says how the inner mechanism goes about its part.
-    """
-
-    inner: Any = None
 
 
 def build(inner: Any) -> Any:
@@ -38,7 +27,7 @@ def build(inner: Any) -> Any:
     if isinstance(inner, str):
         inner = {"name": inner}
     if not isinstance(inner, Mapping):
-        if isinstance(inner, type) or not all(hasattr(inner, part) for part in _PARTS):
+        if not isinstance(inner, Mechanism):
             words = "must be a mechanism, as in noisy_gd or {name: noisy_gd, steps: 50}"
             raise InputError(_KEY, inner, words)
         return inner
@@ -102,9 +91,19 @@ def name_of(mechanism: Any) -> str:
     return type(mechanism).__module__.rpartition(".")[2]
 
 
-def part(whole: Composite, events: Sequence[Event], scale: float) -> Plan:
+def part(whole: Plan, events: Sequence[Event], scale: float) -> Plan:
     """The inner mechanism's plan, with the events that the combinator's plan holds for it."""
-    return replace(whole.inner, events=tuple(events), noise_scale=scale)  # type: ignore[type-var]
+    assert whole.inner is not None
+    return replace(whole.inner, events=tuple(events), noise_scale=scale)
+
+
+def wrapped(found: Plan, settings: Mapping[str, Any], space: Any = None) -> Design:
+    """The design of a combinator that does what its inner mechanism's plan does, and no more."""
+    return Design(
+        found.events, found.noise_scale, found.steps, settings,
+        certificate=found.guarantee.certificate, reason=found.guarantee.source,
+        inner=found, space=space,
+    )  # fmt: skip
 
 
 def gdp_budget(mu: float, budget: Budget) -> Budget:
@@ -133,16 +132,3 @@ def share(budget: Budget, parts: int) -> Budget:
 def basic(budget: Budget, parts: int) -> Budget:
     """(epsilon / parts, delta / parts): what always adds up to the budget."""
     return replace(budget, epsilon=budget.epsilon / parts, delta=budget.delta / parts)
-
-
-def guarantee(events: Sequence[Event], budget: Budget, inner: Plan) -> Guarantee:
-    """What the events of all parts together certify under the budget's relation."""
-    accounted = account(events, delta=budget.delta, relation=budget.relation)
-    return Guarantee(
-        kind="approx" if budget.delta > 0.0 else "pure",
-        epsilon=accounted.epsilon,
-        delta=budget.delta,
-        relation=budget.relation,
-        source=accounted.accountant,
-        certificate=inner.guarantee.certificate,
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,19 +9,19 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Event
+from dperm_cli.mechanisms._protocol import Mechanism
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.kernel_problem import KernelSpec
 
+PROVED = "replace_one"  # the one relation that the sensitivity of a minimiser is proved for
 _HALVINGS = 100
 _HAIR = 1e-9  # rounding of K(z, z), which ``KernelSpec.asked`` leaves room for
 _NULL = 1e-10  # eigenvalues below this share of the largest count as zero
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelLearner:
+class KernelLearner(Mechanism):
     """What the learners of [JT13] promise, and ``failure``, the chance that their errors exceed
     what they say."""
 
@@ -93,13 +92,6 @@ def within(spec: KernelSpec, points: Matrix) -> bool:
         return True
     longest = float(np.max(spec.kernel.diagonal(points)))
     return longest <= spec.bound**2 * (1.0 + _HAIR)
-
-
-def guarantee(events: Sequence[Event], budget: Budget) -> Guarantee:
-    """What the events certify at the budget's delta."""
-    found = account(events, delta=budget.delta, relation=budget.relation)
-    kind = "approx" if budget.delta > 0.0 else "pure"
-    return Guarantee(kind, found.epsilon, budget.delta, budget.relation, found.accountant)
 
 
 def in_ball(gram: np.ndarray, values: np.ndarray, radius: float | np.ndarray) -> np.ndarray:

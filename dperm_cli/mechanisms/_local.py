@@ -7,7 +7,7 @@ sends it through a channel; the learner steps against the answer, whose mean the
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,9 +21,8 @@ from dperm_cli.loops.local import Learner
 from dperm_cli.mechanisms import _inner
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
 from dperm_cli.mechanisms._local_view import LocalView
-from dperm_cli.mechanisms._protocol import Plan, Release
-from dperm_cli.privacy import channels
-from dperm_cli.privacy.accountant import account
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.privacy import channels, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.channels import Channel as Shape
 from dperm_cli.privacy.events import Channel
@@ -48,10 +47,10 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class LocalDescent(ABC):
+class LocalDescent(Mechanism):
     """A learner who steps against users' answers: its keys, channel, release and attack.
 
-    A subclass says how long its steps are (``plan``) and how it moves (``way``).
+    A subclass says how long its steps are (``step_of``) and how it moves (``way``).
     """
 
     channel: str
@@ -77,8 +76,8 @@ class LocalDescent(ABC):
         checks.choice("mechanism.output", self.output, OUTPUTS)
 
     @abstractmethod
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Channel and step size, from public facts alone."""
+    def step_of(self, spec: ProblemSpec, asked: Asked) -> tuple[float, dict[str, Any]]:
+        """The step that is used where the user gives none, and what else to say of it."""
 
     @abstractmethod
     def way(self, spec: ProblemSpec, facts: Any) -> Way:
@@ -89,10 +88,10 @@ class LocalDescent(ABC):
         event = event_for(self.channel, spec, self.answers, budget)
         return Asked(event, channel_of(event), bound_of(self.channel, spec, self.row_norm))
 
-    def planned(
-        self, spec: ProblemSpec, budget: Budget, asked: Asked, step: float, **own: Any
-    ) -> Plan:
-        """The plan of steps of size ``step`` where the user gives none; ``own``: more settings."""
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """Channel and step size, from public facts alone."""
+        asked = self.asked(spec, budget)
+        step, own = self.step_of(spec, asked)
         settings = {
             **settings_of(asked.channel, asked.event, asked.bound, spec),
             "size": spec.constraint.size,
@@ -101,10 +100,10 @@ class LocalDescent(ABC):
             "output": self.output,
             **own,
         }
-        guarantee, scale = guarantee_of(asked.event, budget), asked.bound * asked.channel.multiplier
-        return Plan((asked.event,), guarantee, scale, spec.n * self.answers, settings)
+        scale = asked.bound * asked.channel.multiplier
+        return Design((asked.event,), scale, spec.n * self.answers, settings)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Channel]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET) -> tuple[Channel]:
         """The channel whose answers have this norm."""
         bound = bound_of(self.channel, spec, self.row_norm)
         found = channels.by_multiplier(self.channel, spec.p, scale / bound)
@@ -146,16 +145,14 @@ def event_for(shape: str, spec: ProblemSpec, answers: int, budget: Budget) -> Ch
 
 def guarantee_of(event: Channel, budget: Budget) -> Guarantee:
     """What the messages of one user promise."""
-    accounted = account((event,), delta=0.0, relation=budget.relation)
-    return Guarantee(
-        "local", accounted.epsilon, 0.0, budget.relation, accounted.accountant, "local",
-        information=event.information,
-    )  # fmt: skip
+    return ledger.recompute(
+        (event,), kind="local", delta=0.0, relation=budget.relation, certificate=None
+    )
 
 
 def channel_of(event: Channel) -> Shape:
     """The channel that an event states."""
-    return channels.by_epsilon(event.shape, event.dim, event.epsilon)
+    return event.channel()
 
 
 def bound_of(shape: str, spec: ProblemSpec, row_norm: Any) -> float:
@@ -238,14 +235,7 @@ def descend(
     """One pass over the users for every answer of theirs, all trials at once: theta [trials, p]."""
     event, facts, spec = plan.events[0], plan.settings, view.spec
     assert isinstance(event, Channel)
-    stream = gate.channel(
-        shape=event.shape,
-        dim=spec.p,
-        epsilon=event.epsilon,
-        bound=facts["channel_bound"],
-        users=spec.n,
-        messages=event.messages,
-    )
+    stream = gate.stream(event, spec.p, bound=facts["channel_bound"], users=spec.n)
     devices = view.devices(stream, row_norm_of(row_norm))
     theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
     if gate.compiled and devices.compiled and way.compiled is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import local, sgd
 from dperm_cli.loops.local import Device, Learner
-from dperm_cli.privacy.noise import ChannelStream
+from dperm_cli.privacy._streams import ChannelStream
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, ProblemSpec
 
@@ -73,11 +73,9 @@ class Devices:
 
         The loop is users and learner in one: the learner's part sees the answers alone.
         """
-        messages, keys = self._stream.messages, self._stream.keys
         return local.run(
-            self._rows, self._device, self._stream.coding, learner, theta0, keys,
-            users=self._users, steps=self._users * messages, progress=progress,
-        )  # fmt: skip
+            self._rows, self._device, self._stream.sealed, learner, theta0, progress=progress
+        )
 
 
 def _of_rows(rows: sgd.Rows, device: Device, shape: int) -> Callable[[int, np.ndarray], np.ndarray]:

@@ -98,18 +98,9 @@ def radius(event: Event, p: int, failure: float) -> float:
     return event.scale * math.sqrt(float(chdtri(p, failure)))
 
 
-def release(
-    view: CentralView, event: Event, relation: str, certificate: float, gate: Gate
-) -> np.ndarray:
+def release(view: CentralView, event: Event, certificate: float, gate: Gate) -> np.ndarray:
     """The minimiser plus the event's noise, projected to the set, [trials, p]."""
-    assert isinstance(event, GammaNorm | Gaussian)
-    draw = gate.gamma_norm if isinstance(event, GammaNorm) else gate.gaussian
-    noise = draw(
-        dim=view.spec.p,
-        count=event.count,
-        scale=event.scale,
-        sensitivity=event.sensitivity(relation),
-    )
+    noise = gate.stream(event, view.spec.p)
     found = view.minimiser(certificate)
     noisy = noise.add(np.tile(found, (gate.trials, 1)), 0)
     return view.spec.constraint.project(noisy)

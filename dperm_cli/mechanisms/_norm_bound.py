@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from dperm_cli.mechanisms._kernels import Moves
+from dperm_cli.mechanisms._kernels import PROVED, Moves
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.events import Laplace
 from dperm_cli.privacy.noise import Gate
@@ -22,19 +22,16 @@ FAILURE = 1e-3
 
 def event(moves: Moves, epsilon: float) -> Laplace:
     """One release of the norm, epsilon-DP by itself."""
-    return Laplace(calibrate.pure_scale(epsilon, moves.weight), moves.weight / 2.0)
+    scale = calibrate.pure_scale(epsilon, moves.weight)
+    return Laplace(scale, moves.weight / 2.0, relation=PROVED)
 
 
-def estimate(
-    found: Fit, moves: Moves, release: Laplace, relation: str, most: float, gate: Gate
-) -> np.ndarray:
+def estimate(found: Fit, moves: Moves, release: Laplace, most: float, gate: Gate) -> np.ndarray:
     """C for each trial, [trials]: at least |w*| with probability 1 - FAILURE, if that is <= most.
 
     A function of the noisy norm and of public facts.
     """
-    noise = gate.laplace(
-        dim=1, count=1, scale=release.scale, sensitivity=release.sensitivity(relation)
-    )
+    noise = gate.stream(release, 1)
     value = math.hypot(found.norm, moves.weight)
     noisy = noise.add(np.full((gate.trials, 1), value), 0)[:, 0]
     return upper(noisy, moves, release.scale, most)

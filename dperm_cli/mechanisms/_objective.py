@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,13 +11,12 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.mechanisms._protocol import Mechanism
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import PerturbedObjective
 from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.objective import PerturbedObjective, noise_ratio
+from dperm_cli.privacy.objective import noise_ratio
 from dperm_cli.problem import nearby
 from dperm_cli.problem.losses._glm import Glm
 from dperm_cli.problem.problem import ProblemSpec, without_curvature
@@ -31,7 +28,7 @@ _SMALLEST = 1e-6  # the least strength over the one that balances noise, where n
 
 
 @dataclass(frozen=True)
-class Design:
+class Perturbed:
     """A perturbed objective: the sum + (added / 2) |theta - centre|^2 + <b, theta>.
 
     Attributes
@@ -57,7 +54,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Perturbing(ABC):
+class Perturbing(Mechanism):
     """A minimiser of a perturbed objective: the keys of its noise, its events and its attack."""
 
     noise: str = "auto"
@@ -71,10 +68,6 @@ class Perturbing(ABC):
     def __post_init__(self) -> None:
         checks.choice("mechanism.noise", self.noise, NOISES)
         checks.auto_or(checks.positive, "mechanism.strength", self.strength)
-
-    @abstractmethod
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Strength and noise, from public facts alone."""
 
     @property
     def given(self) -> float | None:
@@ -108,16 +101,6 @@ def usual_delta(spec: ProblemSpec) -> float:
     return min(0.25, spec.n**-2.0)
 
 
-def guarantee(events: Sequence[Event], budget: Budget, certificate: str | None = None) -> Guarantee:
-    """What the events certify at the budget's delta."""
-    found = account(events, delta=budget.delta, relation=budget.relation)
-    kind = "approx" if budget.delta > 0.0 else "pure"
-    return Guarantee(
-        kind, found.epsilon, budget.delta, budget.relation, found.accountant,
-        certificate=certificate,
-    )  # fmt: skip
-
-
 def is_gamma(noise: str, delta: float, spec: ProblemSpec) -> bool:
     """Whether the noise is of a Gamma norm: asked for, or auto where there is no Gaussian form."""
     if noise == "gaussian" and delta == 0.0:
@@ -145,7 +128,9 @@ def curvature(spec: ProblemSpec) -> float:
     return spec.smoothness
 
 
-def design(spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None = None) -> Design:
+def design(
+    spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None = None
+) -> Perturbed:
     """The noise of a budget, at the strength given or at the one that minimises ``theory_risk``."""
     curvature(spec)
     planner = _Planner(spec, budget, gamma)
@@ -153,10 +138,10 @@ def design(spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | Non
     return finish(planner.event(chosen), spec)
 
 
-def finish(event: PerturbedObjective, spec: ProblemSpec) -> Design:
+def finish(event: PerturbedObjective, spec: ProblemSpec) -> Perturbed:
     """The design of an event; the ridge counts into its strength."""
     added = max(0.0, event.strength - spec.penalty.ridge)
-    return Design(event, added, nearby.reachable(spec, event.strength))
+    return Perturbed(event, added, nearby.reachable(spec, event.strength))
 
 
 def theory_risk(spec: ProblemSpec, strength: float, noise: float) -> float:
@@ -266,24 +251,17 @@ class _Planner:
 
 
 def minimise(
-    view: CentralView, planned: Design, relation: str, gate: Gate, *, centred: bool = True
+    view: CentralView, planned: Perturbed, gate: Gate, *, centred: bool = True
 ) -> np.ndarray:
     """A minimiser of the perturbed objective a trial, to ``distance``, [trials, p].
 
     What passes the gate is the sum of gradients at the released point, of which b is a known
     function there. PrivacyError where a minimiser cannot be had to ``distance``.
     """
-    event = planned.event
-    draw = gate.gamma_norm if event.noise == "gamma_norm" else gate.gaussian
-    noise = draw(
-        dim=view.spec.p,
-        count=event.count,
-        scale=event.scale,
-        sensitivity=event.sensitivity(relation),
-    )
+    noise = gate.stream(planned.event, view.spec.p)
     middle = view.spec.constraint.centre() if centred else np.zeros(view.spec.p)
 
     def point(b: np.ndarray) -> np.ndarray:
         return view.perturbed(b - planned.added * middle, planned.added, planned.distance)
 
-    return noise.within(point, view.gradient_sum, 0)
+    return noise.find(point, view.gradient_sum, 0)

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
 
 
 @dataclass(frozen=True)
-class OneSum:
+class OneSum(Mechanism):
     """theta = Project(c - share / (n Delta) g), g the noisy gradient of the whole sum at centre c.
 
     With the linear loss that is (1 - share) c + share times the minimiser, the noise of the sum in
@@ -31,31 +29,16 @@ class OneSum:
     secure: ClassVar[bool] = False
     by_rows: ClassVar[bool] = True
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Gaussian | GammaNorm]:
         """One sum of sensitivity 2 L (L under add_remove)."""
-        scale = calibrate.scale_for(
-            lambda scale: _events(spec, scale, budget.delta),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            relation=budget.relation,
-        )
-        events = _events(spec, scale, budget.delta)
-        found = account(events, delta=budget.delta, relation=budget.relation)
-        kind = "approx" if budget.delta > 0.0 else "pure"
-        guarantee = Guarantee(kind, found.epsilon, budget.delta, budget.relation, found.accountant)
-        return Plan(events, guarantee, scale, 1)
-
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Gaussian | GammaNorm]:
-        """One Gaussian sum."""
-        return _events(spec, scale, 1.0)
+        return ((Gaussian if budget.delta > 0.0 else GammaNorm)(scale, spec.lipschitz),)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """One sum at the centre, one step."""
-        spec, event = view.spec, plan.events[0]
-        assert isinstance(event, Gaussian | GammaNorm)
-        draw = gate.gaussian if isinstance(event, Gaussian) else gate.gamma_norm
-        moves = event.sensitivity(plan.guarantee.relation)
-        noise = draw(dim=spec.p, count=1, scale=event.scale, sensitivity=moves)
+        spec = view.spec
+        noise = gate.stream(plan.events[0], spec.p)
         centre = spec.constraint.centre()
         if centre.ndim == 1:
             centre = centre + [[0.0]] * gate.trials
@@ -73,7 +56,3 @@ class OneSum:
         first, second = linear_pair(budget.relation, ridge=1.0, radius=room)
         kind = "gaussian" if budget.delta > 0.0 else "threshold"
         return Adversary(first, second, self, kind=kind, floor=0.8)
-
-
-def _events(spec: ProblemSpec, scale: float, delta: float) -> tuple[Gaussian | GammaNorm]:
-    return ((Gaussian if delta > 0.0 else GammaNorm)(scale, spec.lipschitz),)

@@ -12,8 +12,7 @@ from dperm_cli.problem.kernel_problem import KernelProblem
 
 def is_local(mechanism: Any) -> bool:
     """Whether nobody but the users may see a record; local guarantees have no other meaning."""
-    trusted = getattr(mechanism, "trust", "central") == "central"
-    return not trusted or "local" in getattr(mechanism, "guarantees", ())
+    return mechanism.trust == "local" or "local" in mechanism.guarantees
 
 
 def view_of(mechanism: Any, problem: Any, kernel: KernelProblem | None = None) -> Any:

@@ -1,28 +1,40 @@
-"""What a mechanism is: a frozen dataclass with ``plan`` and ``release``."""
+"""What a mechanism is: events, settings and release, of which plan and guarantee are made."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy import calibrate, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.events import Event, kind
 from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.problem import ProblemSpec
+
+# Where a noise scale is given in place of a budget: nothing follows from epsilon.
+NO_BUDGET = Budget(math.inf, 0.5, "replace_one")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a mechanism fixes before it sees a record.
+    """Everything that is fixed before a record is seen.
 
-    ``noise_scale`` is the standard deviation (or scale) of one noise draw in the unit the
-    mechanism's docstring names; ``steps`` the number of noisy releases; ``settings`` whatever else
-    is public and worth a reader's eye (step size, batch, averaging), all of it JSON-able.
+    Attributes
+    ----------
+    events : what will be done to the records; the guarantee follows from them.
+    guarantee : what that is worth, made by ``Mechanism.plan``.
+    noise_scale : standard deviation (or scale) of one noise draw, in the unit that the mechanism's
+        docstring names.
+    steps : the number of noisy releases.
+    settings : whatever else is public and worth a reader's eye, all of it JSON-able.
+    inner : the plan of the mechanism inside a combinator.
+    sampler : the sampler that draws from a law, with its certificate.
+    space : the public map to another space, and the facts of that space.
     """
 
     events: tuple[Event, ...]
@@ -30,6 +42,28 @@ class Plan:
     noise_scale: float
     steps: int
     settings: Mapping[str, Any] = field(default_factory=dict)
+    inner: Plan | None = None
+    sampler: Any = None
+    space: Any = None
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a mechanism decides for a budget: a ``Plan`` without its guarantee.
+
+    ``certificate`` says what was proved of a sampler or a minimiser; ``reason`` why events that
+    protect nothing are released.
+    """
+
+    events: tuple[Event, ...]
+    noise_scale: float
+    steps: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    certificate: str | None = None
+    reason: str = "no guarantee"
+    inner: Plan | None = None
+    sampler: Any = None
+    space: Any = None
 
 
 @dataclass(frozen=True)
@@ -43,28 +77,103 @@ class Release:
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Mechanism(Protocol):
-    """The contract that ``tests/contract`` holds every mechanism to.
+class Mechanism(ABC):
+    """The base of every mechanism: a frozen dataclass whose fields are its YAML keys.
 
-    ``guarantees`` lists the kinds it can give, strongest first; ``relations`` the neighbouring
-    relations it is proved for; ``secure`` says whether it can run with noise on a grid (it sees the
-    records through ``view.gradient_sum`` alone). ``plan`` sees public facts only and is the one
-    place that raises ``Unsupported``. ``events`` is what the mechanism does to the data at a noise
-    scale, and what ``plan`` accounts for: the epsilon of a scale follows from it without a plan.
-    ``release`` touches records through the view and randomness through the gate, and draws
-    ``gate.trials`` independent outputs. One with ``trust = "local"`` gets a ``LocalView``, through
-    which users' devices answer and nothing else is seen. ``adversary`` is the pair of data sets and
-    the statistic by which ``dperm audit`` attacks it under a budget.
+    A mechanism states ``events`` (what it does to the records at a noise scale), ``settings`` (what
+    else is public) and ``release``. The noise scale, the guarantee and the plan follow from the
+    events here, so that no mechanism says what it is worth. ``check`` is the one place that raises
+    ``Unsupported``, from public facts. ``release`` touches records through the view and randomness
+    through ``gate.stream(event, dim)``, and draws ``gate.trials`` independent outputs.
+
+    Class attributes: ``guarantees`` lists the kinds it can give, strongest first; ``relations`` the
+    relations that it is proved for; ``requires`` what the problem must have; ``secure`` whether it
+    runs with noise on a grid (it sees records through ``view.gradient_sum`` alone); ``trust`` is
+    ``local`` where it gets a ``LocalView``; ``space`` is ``kernel`` where it works on a kernel's
+    minimiser; ``features`` names the finite map of a kernel whose rows it sees; ``by_rows`` says
+    that the set may differ from trial to trial; ``one_pass`` that each record is used once.
     """
 
-    guarantees: ClassVar[tuple[str, ...]]
-    relations: ClassVar[tuple[str, ...]]
-    secure: ClassVar[bool]
+    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    requires: ClassVar[tuple[str, ...]] = ()
+    secure: ClassVar[bool] = False
+    trust: ClassVar[str] = "central"
+    space: ClassVar[str] = "parameters"
+    features: ClassVar[str | None] = None
+    by_rows: ClassVar[bool] = False
+    one_pass: ClassVar[bool] = False
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan: ...
+    @abstractmethod
+    def events(self, spec: Any, scale: float, budget: Budget = NO_BUDGET) -> tuple[Event, ...]:
+        """What is done to the records at a noise scale, from public facts alone."""
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]: ...
+    @abstractmethod
+    def release(self, view: Any, plan: Plan, gate: Gate) -> Release:
+        """Draw ``gate.trials`` outputs."""
 
-    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release: ...
+    @abstractmethod
+    def adversary(self, budget: Budget) -> Adversary:
+        """The pair of data sets and the statistic by which ``dperm audit`` attacks it."""
 
-    def adversary(self, budget: Budget) -> Adversary: ...
+    def check(self, spec: Any, budget: Budget) -> None:
+        """Raise ``Unsupported`` where there is no plan for the problem or the budget."""
+        return
+
+    def settings(self, spec: Any, events: tuple[Event, ...], budget: Budget) -> Mapping[str, Any]:
+        """What else is public and worth a reader's eye, JSON-able."""
+        return {}
+
+    def scale(self, spec: Any, budget: Budget) -> float:
+        """The least noise whose events keep to the budget."""
+        return calibrate.scale_for(
+            lambda scale: self.events(spec, scale, budget),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            relation=budget.relation,
+        )
+
+    def design(self, spec: Any, budget: Budget) -> Design:
+        """Events and settings at the least noise; combinators and samplers have their own."""
+        scale = self.scale(spec, budget)
+        events = self.events(spec, scale, budget)
+        return Design(events, scale, events[0].draws, self.settings(spec, events, budget))
+
+    @final
+    def plan(self, spec: Any, budget: Budget) -> Plan:
+        """Everything that is fixed before a record is seen, with the guarantee that follows.
+
+        Args:
+            spec: public facts of the problem.
+            budget: what may be spent.
+
+        Raises:
+            Unsupported: from public facts alone.
+        """
+        self.check(spec, budget)
+        made = self.design(spec, budget)
+        found = guarantee_of(made, budget)
+        return Plan(
+            made.events, found, made.noise_scale, made.steps, made.settings,
+            made.inner, made.sampler, made.space,
+        )  # fmt: skip
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether the user asked for a release without a guarantee."""
+        return False
+
+
+def guarantee_of(made: Design, budget: Budget) -> Guarantee:
+    """What the events of a design are worth at the budget's delta."""
+    found = kind(made.events)
+    if found == "none":
+        return Guarantee(
+            "none", math.inf, 1.0, budget.relation, made.reason, certificate=made.certificate
+        )
+    if found != "local":
+        found = "approx" if budget.delta > 0.0 else "pure"
+    return ledger.recompute(
+        made.events, kind=found, delta=budget.delta, relation=budget.relation,
+        certificate=made.certificate,
+    )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from dperm_cli.loops import reduced
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.noise import NoiseStream
+from dperm_cli.privacy._streams import NoiseStream
 from dperm_cli.problem.constraints.l2_ball import L2Ball
 from dperm_cli.problem.losses._glm import Glm
 from dperm_cli.problem.problem import ProblemSpec
@@ -55,8 +55,8 @@ class Turned:
     def __init__(self, view: CentralView, noise: NoiseStream, steps: int) -> None:
         spec = view.spec
         self.frame = reduced.frame(view.x)
-        self.dim, self._keys, self._scale = spec.n + steps, noise.keys, noise.scale
-        self._view, self._n, self._outer, self._steps = view, spec.n, spec.p - spec.n, steps
+        self.dim, self._noise = spec.n + steps, noise
+        self._view, self._n, self._outer = view, spec.n, spec.p - spec.n
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
         """The sum over all records at rows of [trials, n + T], in the same coordinates."""
@@ -69,14 +69,10 @@ class Turned:
 
     def add(self, value: np.ndarray, step: int) -> np.ndarray:
         """``value`` [trials, n + T] and column ``step`` of R beside n normal numbers."""
-        last = self._n + step
-        drawn = reduced.column(self._keys, step, last, self._outer - step)
-        noisy = value.copy()
-        noisy[:, : last + 1] += self._scale * drawn
-        return noisy
+        return self._noise.add_in_frame(value, step, self._n + step, self._outer - step)
 
     def out(self, theta: np.ndarray) -> np.ndarray:
         """One point of R^p, [trials, p], for one of [trials, n + T]: Q maps its outside part."""
-        away = reduced.outward(self.frame, self._keys, self._steps)
+        away = self._noise.draw_direction(self.frame)
         length = np.linalg.norm(theta[:, self._n :], axis=1)
         return theta[:, : self._n] @ self.frame.basis.T + length[:, None] * away

@@ -21,7 +21,7 @@ def secured(mechanism: Mechanism, plan: Plan, spec: ProblemSpec, loss: Loss) -> 
     compiled slope, whose gradients are not made record by record.
     """
     words = re.sub(r"(?<!^)(?=[A-Z])", "_", type(mechanism).__name__).lower()
-    if not getattr(mechanism, "secure", False):
+    if not mechanism.secure:
         raise Unsupported(f"{words} has no secure form; use noise=research")
     if loss.code is None:
         raise Unsupported(f"{spec.loss} has no exact sum of gradients; use noise=research")

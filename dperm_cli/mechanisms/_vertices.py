@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dperm_cli.privacy.noise import LawStream
+from dperm_cli.privacy._streams import LawStream
 from dperm_cli.problem.constraints.box import Box
 from dperm_cli.problem.constraints.l1_ball import L1Ball
 from dperm_cli.problem.constraints.simplex import Simplex

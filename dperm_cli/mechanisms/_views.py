@@ -13,7 +13,7 @@ from scipy import sparse
 from dperm_cli.core import progress
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import box_muller, exact, sgd
-from dperm_cli.privacy.noise import LawStream
+from dperm_cli.privacy._streams import LawStream
 from dperm_cli.privacy.secure import Grid
 from dperm_cli.problem import nearby, optimum
 from dperm_cli.problem.data import Data, Matrix

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _objective
-from dperm_cli.mechanisms._objective import Design, Perturbing
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._objective import Perturbed, Perturbing
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import GammaNorm, Gaussian
+from dperm_cli.privacy.events import GammaNorm, Gaussian, PerturbedObjective
 from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.objective import PerturbedObjective
 from dperm_cli.problem.problem import ProblemSpec
 
 SHARE = 0.01  # of epsilon and of delta, for what is left of the minimisation
@@ -51,7 +50,7 @@ class ApproximateMinimaPerturbation(Perturbing):
         checks.number("mechanism.share", self.share, **limits)
         checks.auto_or(checks.positive, "mechanism.distance", self.distance)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Strength, both noises and the distance, from public facts alone."""
         gamma = _objective.is_gamma(self.noise, budget.delta, spec)
         rest = 1.0 - self.share
@@ -59,11 +58,10 @@ class ApproximateMinimaPerturbation(Perturbing):
         planned = _objective.design(spec, first, gamma, self.given)
         planned = replace(planned, distance=self._distance(planned))
         events = self._events(planned, self._second_scale(planned.distance, budget, gamma))
-        guarantee = _objective.guarantee(events, budget)
         settings = {**planned.settings(), "second_scale": events[1].scale, "share": self.share}
-        return Plan(events, guarantee, planned.event.scale, 1, settings)
+        return Design(events, planned.event.scale, 1, settings)
 
-    def events(self, spec: ProblemSpec, scale: float) -> Events:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET) -> Events:
         """At the strength that suits this noise, and the noise that suits delta 1/n^2.
 
         The second noise is to the distance what the share asks for at the first one's epsilon.
@@ -80,20 +78,13 @@ class ApproximateMinimaPerturbation(Perturbing):
         """Minimise, add the second noise, project."""
         first, second = plan.events
         assert isinstance(first, PerturbedObjective)
-        assert isinstance(second, GammaNorm | Gaussian)
-        relation, facts = plan.guarantee.relation, plan.settings
-        planned = Design(first, facts["added"], facts["distance"])
-        found = _objective.minimise(view, planned, relation, gate)
-        draw = gate.gamma_norm if isinstance(second, GammaNorm) else gate.gaussian
-        noise = draw(
-            dim=view.spec.p,
-            count=1,
-            scale=second.scale,
-            sensitivity=second.sensitivity(relation),
-        )
+        facts = plan.settings
+        planned = Perturbed(first, facts["added"], facts["distance"])
+        found = _objective.minimise(view, planned, gate)
+        noise = gate.stream(second, view.spec.p)
         return Release(view.spec.constraint.project(noise.add(found, 0)))
 
-    def _distance(self, planned: Design) -> float:
+    def _distance(self, planned: Perturbed) -> float:
         """The distance asked for, if arithmetic can certify it."""
         least = planned.distance
         if self.distance == "auto":
@@ -110,7 +101,7 @@ class ApproximateMinimaPerturbation(Perturbing):
             return calibrate.pure_scale(epsilon, 2.0 * distance) * (1.0 + 1e-12)
         return calibrate.gaussian_scale(epsilon, delta, 2.0 * distance) * (1.0 + 1e-12)
 
-    def _events(self, planned: Design, scale: float) -> Events:
+    def _events(self, planned: Perturbed, scale: float) -> Events:
         """Both points are within the distance of their minimisers: it moves by twice that.
 
         That holds under either relation, so it is one record's norm under add_remove and the

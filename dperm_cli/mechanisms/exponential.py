@@ -9,8 +9,8 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._drawing import Drawing, draw, drawing, interval_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._drawing import draw, drawing, interval_pair
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy import events as privacy_events
@@ -26,7 +26,7 @@ FLOOR = 0.7  # of the audit's tightness: at epsilon 1, five standard errors belo
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Mechanism):
     """One draw of the density proportional to exp(-c sum_i l(theta; d_i)) on the set.
 
     Algorithm: [BST14, Alg. 2]. Guarantee: pure, epsilon = c osc + 2 t, with osc the largest
@@ -58,7 +58,7 @@ class Exponential:
         """Whether the user asked for draws that no guarantee covers."""
         return bool(getattr(self.sampler, "allow_heuristic", False))
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Drawing:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Exponent, sampler and its certificate, from public facts alone."""
         relation = budget.relation
 
@@ -70,10 +70,11 @@ class Exponential:
 
         chosen = choose(self.sampler, at, budget.epsilon, paper=self.calibration == "paper")
         exponent = chosen.target.exponent
-        law = self._law(spec, exponent)
-        return drawing(law, chosen, "pure", 0.0, relation, 1.0 / exponent)
+        return drawing(self._law(spec, exponent), chosen, 1.0 / exponent)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[privacy_events.Exponential]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[privacy_events.Exponential]:
         """An exact draw at exponent 1 / scale."""
         return (self._law(spec, 1.0 / scale),)
 
@@ -81,8 +82,8 @@ class Exponential:
         """Draw from the law of the plan's event."""
         spec, event = view.spec, plan.events[0]
         assert isinstance(event, privacy_events.Exponential)
-        moves = self._law(spec, event.exponent).sensitivity(plan.guarantee.relation)
-        stream = gate.law(exponent=event.exponent, oscillation=moves)
+        # from the problem's own facts, which the gate compares with the plan's
+        stream = gate.stream(self._law(spec, event.exponent), spec.p)
         return draw(view, plan, Target(spec, event.exponent), stream)
 
     def adversary(self, budget: Budget) -> Adversary:

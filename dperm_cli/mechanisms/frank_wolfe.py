@@ -13,12 +13,11 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.mechanisms import _vertices
 from dperm_cli.mechanisms._adversary import Adversary
 from dperm_cli.mechanisms._drawing import interval_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._vertices import Vertices
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential, Gaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.constraints.l1_ball import L1Ball
@@ -43,7 +42,7 @@ RARE = 5.0  # the log odds at which the rarer end is still seen often enough for
 
 
 @dataclass(frozen=True)
-class FrankWolfe:
+class FrankWolfe(Mechanism):
     """theta <- theta + 2 / (t + 2) (v - theta), t = 0, 1, .., with v a vertex chosen privately.
 
     Algorithm: [TTZ15, Alg. 2]. ``oracle=choice``: v has a law proportional to exp(-c <v, g>) on the
@@ -72,7 +71,7 @@ class FrankWolfe:
         checks.choice("mechanism.oracle", self.oracle, ORACLES)
         _check_steps(self.steps)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Oracle, steps and exponent or noise, from public facts alone."""
         curvature = _curvature(spec)
         vertices = _vertices.listed(spec.constraint)
@@ -86,12 +85,6 @@ class FrankWolfe:
         least = min(found)[0]
         steps, oracle = min(each[1:] for each in found if each[0] <= _NEAR * least)
         scale = _scale(spec, budget, oracle, steps)
-        events = (_event(spec, oracle, scale, steps),)
-        accounted = account(events, delta=budget.delta, relation=budget.relation)
-        kind = "approx" if budget.delta > 0.0 else "pure"
-        guarantee = Guarantee(
-            kind, accounted.epsilon, budget.delta, budget.relation, accounted.accountant
-        )
         settings = {
             "oracle": oracle,
             "vertices": vertices.count if vertices else None,
@@ -99,9 +92,11 @@ class FrankWolfe:
         }
         if _in_entries(spec) is not None:
             settings |= {"rows_bounded_in": "linf", "curvature": curvature}
-        return Plan(events, guarantee, scale, steps, settings)
+        return Design((_event(spec, oracle, scale, steps),), scale, steps, settings)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Exponential | Gaussian]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Exponential | Gaussian]:
         """T choices at exponent 1 / scale, or T gradients with noise of this scale."""
         if isinstance(self.steps, str):
             raise Unsupported(
@@ -237,15 +232,13 @@ def _choices(view: CentralView, plan: Plan, gate: Gate):
     """Vertices by the exponential mechanism on their scores."""
     # from the problem's own facts, which the gate compares with the plan's
     event = _event(view.spec, "choice", plan.noise_scale, plan.steps)
-    assert isinstance(event, Exponential)
-    moves = event.sensitivity(plan.guarantee.relation)
-    law = gate.law(exponent=event.exponent, oscillation=moves, count=plan.steps)
+    law = gate.stream(event, view.spec.p)
     vertices = _vertices.listed(view.spec.constraint)
     assert vertices is not None
 
     def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
         scores = vertices.scores(gradient + public)
-        chosen = _vertices.choose(event.exponent, scores, _vertices.heights(law, step))
+        chosen = _vertices.choose(law.strength, scores, _vertices.heights(law, step))
         return law.release(vertices.take(chosen), step)
 
     return vertex
@@ -254,13 +247,7 @@ def _choices(view: CentralView, plan: Plan, gate: Gate):
 def _noisy(view: CentralView, plan: Plan, gate: Gate):
     """Minimisers of <., noisy gradient> over the set."""
     spec = view.spec
-    event = _event(spec, "noise", plan.noise_scale, plan.steps)
-    noise = gate.gaussian(
-        dim=spec.p,
-        count=plan.steps,
-        scale=plan.noise_scale,
-        sensitivity=event.sensitivity(plan.guarantee.relation),
-    )
+    noise = gate.stream(_event(spec, "noise", plan.noise_scale, plan.steps), spec.p)
 
     def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
         return spec.constraint.lmo(noise.add(gradient, step) + public)

@@ -12,10 +12,10 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _inner, _vertices
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._inner import Composite
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Exponential
 from dperm_cli.privacy.noise import Gate
@@ -25,7 +25,7 @@ _SHRINK = (1.0, 0.95, 0.8)  # of the runs' mu, where their law is not quite Gaus
 
 
 @dataclass(frozen=True)
-class HighProbability:
+class HighProbability(Mechanism):
     """k runs of the inner mechanism, one of them chosen by the exponential mechanism.
 
     Algorithm: [BST14, App. D] with k = ceil(log2(2 / rho)): one of the runs has at most twice the
@@ -57,15 +57,15 @@ class HighProbability:
         """k = ceil(log2(2 / rho)); 1 at rho = 1."""
         return math.ceil(math.log2(2.0 / self.rho))
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Composite:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The choice's exponent and one run's plan, from public facts alone."""
         choice = _choice(spec, budget.relation, self.selection * budget.epsilon)
         left = replace(budget, epsilon=(1.0 - self.selection) * budget.epsilon)
         for share in self._shares(left):
             run = self.inner.plan(spec, share)
             events: tuple[Event, ...] = (*(run.events * self.runs), choice)
-            guarantee = _inner.guarantee(events, budget, run)
-            if guarantee.epsilon <= budget.epsilon:
+            level = account(events, delta=budget.delta, relation=budget.relation)
+            if level.epsilon <= budget.epsilon:
                 break
         settings = {
             "runs": self.runs,
@@ -75,15 +75,17 @@ class HighProbability:
             "inner": _inner.settings(self.inner, run),
         }
         steps = 1 + self.runs * run.steps
-        return Composite(events, guarantee, run.noise_scale, steps, settings, run)
+        certificate = run.guarantee.certificate
+        return Design(events, run.noise_scale, steps, settings, certificate, inner=run)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
         """Unsupported: one noise scale does not say what the choice costs."""
         raise Unsupported("high_probability spends a budget on two stages: give epsilon instead")
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """All runs, then one choice a trial."""
-        assert isinstance(plan, Composite)
         *runs, choice = plan.events
         assert isinstance(choice, Exponential)
         size = len(runs) // plan.settings["runs"]
@@ -92,8 +94,7 @@ class HighProbability:
             for part in (runs[at : at + size] for at in range(0, len(runs), size))
         ]
         # from the problem's own facts, which the gate compares with the plan's
-        moves = _law(view.spec, choice.exponent).sensitivity(plan.guarantee.relation)
-        law = gate.law(exponent=choice.exponent, oscillation=moves)
+        law = gate.stream(_law(view.spec, choice.exponent), view.spec.p)
         # on the set, and nowhere else, the oscillation holds
         theta = np.stack([view.spec.constraint.project(point) for point in points], axis=1)
         values = np.stack([view.objective(point) for point in theta.swapaxes(0, 1)], axis=1)

@@ -9,8 +9,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _inner
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._inner import Composite
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -21,7 +20,7 @@ ROUNDED = {"hinge": "huberized_hinge", "positive_part": "huberized_positive_part
 
 
 @dataclass(frozen=True)
-class Huberized:
+class Huberized(Mechanism):
     """The inner mechanism on the loss rounded off over [-h, h] around its kink.
 
     Construction: [BST14, App. A], h = ``width``. The rounded loss is 1 / (2 h) |x|^2-smooth, has
@@ -47,9 +46,9 @@ class Huberized:
     @property
     def unprotected(self) -> bool:
         """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return bool(getattr(self.inner, "unprotected", False))
+        return self.inner.unprotected
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Composite:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the rounded loss."""
         loss = self.rounded(spec)
         found = self.inner.plan(self._facts(spec), budget)
@@ -60,17 +59,16 @@ class Huberized:
         }
         if loss is None:
             settings["note"] = f"nothing to round: {spec.loss} has no kinks"
-        return Composite(
-            found.events, found.guarantee, found.noise_scale, found.steps, settings, found
-        )
+        return _inner.wrapped(found, settings)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
         """The inner mechanism's, for the rounded loss."""
-        return self.inner.events(self._facts(spec), scale)
+        return self.inner.events(self._facts(spec), scale, budget)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release, its view showing the rounded loss."""
-        assert isinstance(plan, Composite)
         loss = self.rounded(view.spec)
         seen = view if loss is None else view.on(loss=loss)
         return self.inner.release(seen, _inner.part(plan, plan.events, plan.noise_scale), gate)

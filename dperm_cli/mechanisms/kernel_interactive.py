@@ -11,13 +11,14 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.mechanisms import _construction, _kernels
 from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
-from dperm_cli.mechanisms._construction import Construction, Design
+from dperm_cli.mechanisms._construction import Construction, Run
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.mechanisms._kernels import KernelLearner
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Plan, Release
+from dperm_cli.privacy._streams import SparseStream
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import SparseAnswers
-from dperm_cli.privacy.noise import Gate, SparseStream
+from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.kernel_problem import Fit, KernelSpec
 
@@ -56,26 +57,27 @@ class KernelInteractive(KernelLearner):
         checks.auto_or(checks.positive, "mechanism.threshold", self.threshold)
         checks.auto_or(checks.integer, "mechanism.queries", self.queries, low=1, high=10**9)
 
-    def plan(self, spec: KernelSpec, budget: Budget) -> Plan:
-        """B, the noise, the threshold and the step, from public facts alone."""
+    def check(self, spec: KernelSpec, budget: Budget) -> None:
+        """A kernel and queries."""
         _kernels.admit(spec, budget, queries=self.queries == "auto")
-        moves, queries = _kernels.moves(spec), self._queries(spec)
-        design = self.design(spec, budget)
-        events = (design.event(moves, queries),)
-        settings = {
-            "calibration": self.calibration,
-            "updates": design.updates,
-            "threshold": design.threshold,
-            "step": design.step,
-            "queries": queries,
-            "failure": self.failure,
-            "updates_enough": min(_construction.needed(spec, design), float(queries)),
-            "distance": moves.distance,
-        }
-        guarantee = _kernels.guarantee(events, budget)
-        return Plan(events, guarantee, design.scale, queries, settings)
 
     def design(self, spec: KernelSpec, budget: Budget) -> Design:
+        """B, the noise, the threshold and the step, from public facts alone."""
+        moves, queries = _kernels.moves(spec), self._queries(spec)
+        run = self.choose_run(spec, budget)
+        settings = {
+            "calibration": self.calibration,
+            "updates": run.updates,
+            "threshold": run.threshold,
+            "step": run.step,
+            "queries": queries,
+            "failure": self.failure,
+            "updates_enough": min(_construction.needed(spec, run), float(queries)),
+            "distance": moves.distance,
+        }
+        return Design((run.event(moves, queries),), run.scale, queries, settings)
+
+    def choose_run(self, spec: KernelSpec, budget: Budget) -> Run:
         """The run that these fields ask for."""
         queries = self._queries(spec)
         moves = _kernels.moves(spec)
@@ -92,11 +94,13 @@ class KernelInteractive(KernelLearner):
         updates = int(self.updates)
         return _construction.calibrated(spec, moves, updates, queries, budget, wide)
 
-    def events(self, spec: KernelSpec, scale: float) -> tuple[SparseAnswers]:
+    def events(
+        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[SparseAnswers]:
         """The run at another noise scale, threshold and updates following it."""
         queries, moves = self._queries(spec), _kernels.moves(spec)
         wide = _construction.widths(queries, self.failure)
-        design = Design(1, scale, wide * scale, 0.0)
+        design = Run(1, scale, wide * scale, 0.0)
         updates = self.updates
         if updates == "auto":
             updates = max(1, min(queries, round(_construction.needed(spec, design))))
@@ -106,7 +110,7 @@ class KernelInteractive(KernelLearner):
         """Answers to all public queries, in their order."""
         spec = view.spec
         values = view.fitted(_kernels.moves(spec).distance).values(spec.queries)
-        stream, step = _stream(plan, gate), plan.settings["step"]
+        stream, step = gate.stream(plan.events[0], 1), plan.settings["step"]
         values = values[: plan.settings["queries"]]
         answers, updates, alpha = _construction.run(stream, step, values, spec.gram)
         theta = alpha @ spec.rows[: len(values)]
@@ -115,7 +119,8 @@ class KernelInteractive(KernelLearner):
     def session(self, view: KernelView, plan: Plan, gate: Gate) -> Session:
         """Answers to queries that come one after another, of one trial."""
         found = view.fitted(_kernels.moves(view.spec).distance)
-        return Session(found, _stream(plan, gate), plan.settings["step"], self._queries(view.spec))
+        stream = gate.stream(plan.events[0], 1)
+        return Session(found, stream, plan.settings["step"], self._queries(view.spec))
 
     def adversary(self, budget: Budget) -> Adversary:
         """One query on a line: a record's label decides which side an update can come from."""
@@ -124,18 +129,6 @@ class KernelInteractive(KernelLearner):
 
     def _queries(self, spec: KernelSpec) -> int:
         return spec.count if self.queries == "auto" else int(self.queries)
-
-
-def _stream(plan: Plan, gate: Gate) -> SparseStream:
-    event = plan.events[0]
-    assert isinstance(event, SparseAnswers)
-    return gate.sparse(
-        queries=event.queries,
-        updates=event.updates,
-        scale=event.scale,
-        sensitivity=event.sensitivity(plan.guarantee.relation),
-        threshold=event.threshold,
-    )
 
 
 class Session:

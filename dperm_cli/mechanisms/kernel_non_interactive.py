@@ -15,12 +15,13 @@ from dperm_cli.mechanisms import _construction, _kernels, _vertices
 from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.mechanisms._kernels import KernelLearner, Moves
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Plan, Release
 from dperm_cli.mechanisms._views import Numbers
 from dperm_cli.privacy import calibrate
+from dperm_cli.privacy._streams import LawStream, NoiseStream
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential, Laplace
-from dperm_cli.privacy.noise import Gate, LawStream, NoiseStream
+from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.kernel_problem import KernelSpec
 from dperm_cli.samplers._target import Source
 
@@ -35,7 +36,7 @@ _LITTLE = 0.01  # what the choices get of an adversary that attacks the measurem
 
 
 @dataclass(frozen=True)
-class Design:
+class Run:
     """B steps, the exponent of each choice, the noise scale of each measurement, and how w moves.
 
     ``threshold`` is sigma and ``step`` eta of [JT13, Alg. 3]; None: every step moves w by the
@@ -83,33 +84,36 @@ class KernelNonInteractive(KernelLearner):
         checks.auto_or(checks.positive, "mechanism.share", self.share)
         checks.auto_or(checks.positive, "mechanism.spacing", self.spacing)
 
-    def plan(self, spec: KernelSpec, budget: Budget) -> Plan:
-        """B, exponent and noise, from public facts alone."""
+    def check(self, spec: KernelSpec, budget: Budget) -> None:
+        """A kernel, and public points unless its map is finite."""
         _kernels.admit(spec, budget, queries=not getattr(spec, "finite", True))
+
+    def design(self, spec: KernelSpec, budget: Budget) -> Design:
+        """B, exponent and noise, from public facts alone."""
         moves, whole = _kernels.moves(spec), self.whole_ball(spec)
         net, covered = (None, 0.0) if whole else self.net(spec)
         log_count = _log_tilts(spec) if net is None else math.log(len(net))
-        design = self.design(spec, moves, log_count, budget)
-        events = _events(moves, design)
+        run = self.choose_run(spec, moves, log_count, budget)
         settings = {
             "calibration": self.calibration,
             "sampling": "log_concave" if whole else "net",
             "net": None if net is None else len(net),
             "covering": covered,
-            "steps": design.steps,
-            "exponent": design.exponent,
-            "threshold": design.threshold,
-            "step": design.step,
+            "steps": run.steps,
+            "exponent": run.exponent,
+            "threshold": run.threshold,
+            "step": run.step,
             "distance": moves.distance,
-            "error_bound": error_bound(spec, design, log_count, covered),
+            "error_bound": error_bound(spec, run, log_count, covered),
         }
-        guarantee = _kernels.guarantee(events, budget)
-        return Plan(events, guarantee, design.scale, design.steps, settings)
+        return Design(_events(moves, run), run.scale, run.steps, settings)
 
-    def events(self, spec: KernelSpec, scale: float) -> tuple[Exponential, Laplace]:
+    def events(
+        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Exponential, Laplace]:
         """Choices and measurements at another scale: exponents 1 / (2 scale), steps as given."""
         steps = 1 if self.steps == "auto" else int(self.steps)
-        return _events(_kernels.moves(spec), Design(steps, 0.5 / scale, scale))
+        return _events(_kernels.moves(spec), Run(steps, 0.5 / scale, scale))
 
     def whole_ball(self, spec: KernelSpec) -> bool:
         """Whether points are drawn from the ball itself."""
@@ -125,7 +129,7 @@ class KernelNonInteractive(KernelLearner):
             spec.columns, spec.row_bound, None if self.spacing == "auto" else float(self.spacing)
         )
 
-    def design(self, spec: KernelSpec, moves: Moves, log_count: float, budget: Budget) -> Design:
+    def choose_run(self, spec: KernelSpec, moves: Moves, log_count: float, budget: Budget) -> Run:
         """The run that these fields ask for."""
         if self.calibration == "paper":
             raise Unsupported(
@@ -161,7 +165,7 @@ class KernelNonInteractive(KernelLearner):
         )
         return Adversary(*kernel_pair(), attacked, floor=0.8)
 
-    def _corrected(self, spec: KernelSpec, budget: Budget) -> Design:
+    def _corrected(self, spec: KernelSpec, budget: Budget) -> Run:
         logs = math.log(4.0 / budget.delta)
         steps = self.steps
         if steps == "auto":
@@ -172,11 +176,9 @@ class KernelNonInteractive(KernelLearner):
         rate /= 10.0 * spec.lipschitz * spec.bound**2 * math.sqrt(int(steps)) * logs
         threshold = 4.0 / rate * math.log(2.0 * int(steps) / self.failure)
         step = threshold / (4.0 * spec.bound**2)
-        return Design(int(steps), rate / 8.0, 0.5 / rate, threshold, step)
+        return Run(int(steps), rate / 8.0, 0.5 / rate, threshold, step)
 
-    def _calibrated(
-        self, spec: KernelSpec, moves: Moves, log_count: float, budget: Budget
-    ) -> Design:
+    def _calibrated(self, spec: KernelSpec, moves: Moves, log_count: float, budget: Budget) -> Run:
         """The steps and shares of the least ``error_bound``, by the central limit of the cost; then
         the least noise for them."""
         counts = [2**k for k in range(_DOUBLINGS)] if self.steps == "auto" else [int(self.steps)]
@@ -185,8 +187,8 @@ class KernelNonInteractive(KernelLearner):
         best = min(guesses, key=lambda design: error_bound(spec, design, log_count, 0.0))
         share = best.exponent * best.scale
 
-        def design(scale: float) -> Design:
-            return Design(best.steps, share / scale, scale)
+        def design(scale: float) -> Run:
+            return Run(best.steps, share / scale, scale)
 
         scale = calibrate.scale_for(
             lambda scale: _events(moves, design(scale)),
@@ -195,7 +197,7 @@ class KernelNonInteractive(KernelLearner):
         return design(scale)
 
 
-def error_bound(spec: KernelSpec, design: Design, log_count: float, covered: float) -> float:
+def error_bound(spec: KernelSpec, design: Run, log_count: float, covered: float) -> float:
     """E sup over the ball of |<phi(z), w - w*>| for the average of w_1 .. w_B (docs/proofs).
 
     sqrt((R^2 C^2 + 2 (B + 1) b^2) / B) + log_count / c on the net of exp(log_count) points, and
@@ -210,7 +212,7 @@ def error_bound(spec: KernelSpec, design: Design, log_count: float, covered: flo
     return math.sqrt(residual / design.steps) + log_count / design.exponent + between
 
 
-def _guess(moves: Moves, steps: int, share: float, budget: Budget) -> Design:
+def _guess(moves: Moves, steps: int, share: float, budget: Budget) -> Run:
     """Exponent x scale = ``share``; a choice adds (c s)^2 to mu^2 and a measurement (s / b)^2."""
     if budget.delta == 0.0:
         unit = budget.epsilon / (steps * (1.0 + 2.0 * share))
@@ -218,7 +220,7 @@ def _guess(moves: Moves, steps: int, share: float, budget: Budget) -> Design:
         mu = calibrate.mu(budget.epsilon, budget.delta)
         unit = mu / math.sqrt(steps * (1.0 + share**2))
     scale = moves.value / unit
-    return Design(steps, share / scale, scale)
+    return Run(steps, share / scale, scale)
 
 
 def _log_tilts(spec: KernelSpec) -> float:
@@ -227,25 +229,16 @@ def _log_tilts(spec: KernelSpec) -> float:
     return (spec.columns + 1.0) / 2.0
 
 
-def _events(moves: Moves, design: Design) -> tuple[Exponential, Laplace]:
+def _events(moves: Moves, design: Run) -> tuple[Exponential, Laplace]:
     # scores move by s up or down: their differences lie in an interval of length 2 s
-    choices = Exponential(design.exponent, moves.value, design.steps)
-    return choices, Laplace(design.scale, moves.value / 2.0, design.steps)
+    choices = Exponential(design.exponent, moves.value, design.steps, relation=_kernels.PROVED)
+    noise = Laplace(design.scale, moves.value / 2.0, design.steps, relation=_kernels.PROVED)
+    return choices, noise
 
 
 def _streams(plan: Plan, gate: Gate) -> tuple[LawStream, NoiseStream]:
     choices, noise = plan.events
-    assert isinstance(choices, Exponential)
-    assert isinstance(noise, Laplace)
-    relation = plan.guarantee.relation
-    law = gate.law(
-        exponent=choices.exponent,
-        oscillation=choices.sensitivity(relation),
-        count=choices.count,
-    )
-    return law, gate.laplace(
-        dim=1, count=noise.count, scale=noise.scale, sensitivity=noise.sensitivity(relation)
-    )
+    return gate.stream(choices, 1), gate.stream(noise, 1)
 
 
 def _moves_of(plan: Plan, spec: KernelSpec, measured: np.ndarray) -> np.ndarray:
@@ -269,7 +262,7 @@ def _on_net(
     rows = None if spec.features is None else spec.features.apply(net)
     for t in range(steps):
         scores = view.scored(np.abs(wanted - known))
-        index = _vertices.choose(law.exponent, -scores, _vertices.heights(law, t))
+        index = _vertices.choose(law.strength, -scores, _vertices.heights(law, t))
         points[:, t] = law.release(net[index], t)
         index = _nearest(net, points[:, t], index)
         residual = (wanted[index] - known[every, index])[:, None]
@@ -303,7 +296,7 @@ def _in_ball(
         apart = view.scored(wanted - known, spec.row_bound)
         drawn = np.empty_like(known)
         for trial in range(law.trials):
-            pull = law.exponent * spec.row_bound * apart[trial]
+            pull = law.strength * spec.row_bound * apart[trial]
             drawn[trial] = spec.row_bound * _tilted_pair(pull, Numbers(law, trial, t))
         points[:, t] = law.release(drawn, t)
         residual = np.sum(points[:, t] * (wanted - known), axis=1)

@@ -12,11 +12,12 @@ from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.mechanisms import _kernels
 from dperm_cli.mechanisms._adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms._kernel_view import KernelView
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.privacy import calibrate
+from dperm_cli.privacy._streams import CoordinateStream
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
-from dperm_cli.privacy.noise import CoordinateStream, Gate
+from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.kernel_problem import Fit, KernelSpec
 
@@ -25,7 +26,7 @@ _JITTER = 1e-9
 
 
 @dataclass(frozen=True)
-class KernelRelease:
+class KernelRelease(Mechanism):
     """f + tau G, G the Gaussian process of the kernel: predictions with noise tau N(0, K_ZZ).
 
     Algorithm: [HRW13] for the minimiser w* of [JT13, eq. (2)]. In coordinates of an orthonormal
@@ -50,50 +51,48 @@ class KernelRelease:
     def __post_init__(self) -> None:
         checks.integer("mechanism.queries", self.queries, low=1, high=100_000)
 
-    def plan(self, spec: KernelSpec, budget: Budget) -> Plan:
-        """Sensitivity and noise, from public facts alone."""
+    def check(self, spec: KernelSpec, budget: Budget) -> None:
+        """A kernel, a ridge and delta > 0."""
         _kernels.admit(spec, budget, queries=False)
         if budget.delta == 0.0:
             raise Unsupported(
                 "Gaussian noise needs delta > 0; mechanism=kernel_semi_interactive with "
                 "perturbation=laplace is pure"
             )
-        moves = _kernels.moves(spec)
-        scale = calibrate.gaussian_scale(budget.epsilon, budget.delta, moves.weight)
-        events = self.events(spec, scale)
-        settings = {
-            "queries": spec.count,
-            "prediction_noise": scale * spec.bound,
-            "distance": moves.distance,
-        }
-        return Plan(events, _kernels.guarantee(events, budget), scale, 1, settings)
 
-    def events(self, spec: KernelSpec, scale: float) -> tuple[Gaussian]:
+    def scale(self, spec: KernelSpec, budget: Budget) -> float:
+        """2 L R / (lambda n mu)."""
+        weight = _kernels.moves(spec).weight
+        return calibrate.gaussian_scale(budget.epsilon, budget.delta, weight)
+
+    def events(self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET) -> tuple[Gaussian]:
         """One release of the function."""
-        return (Gaussian(scale, _kernels.moves(spec).weight / 2.0),)
+        return (Gaussian(scale, _kernels.moves(spec).weight / 2.0, relation=_kernels.PROVED),)
+
+    def settings(self, spec: KernelSpec, events: tuple[Gaussian], budget: Budget) -> dict[str, Any]:
+        """What a prediction gets, and how well the minimiser is found."""
+        return {
+            "queries": spec.count,
+            "prediction_noise": events[0].scale * spec.bound,
+            "distance": _kernels.moves(spec).distance,
+        }
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """The projection of the minimiser on the span of Z plus noise."""
         spec = view.spec
         found = view.fitted(_kernels.moves(spec).distance).theta
-        noise = gate.gaussian(dim=spec.dim, count=1, **_facts(plan))
+        noise = gate.stream(plan.events[0], spec.dim)
         return Release(noise.add(np.tile(found, (gate.trials, 1)), 0))
 
     def session(self, view: KernelView, plan: Plan, gate: Gate) -> Session:
         """Answers to queries that come one after another, of one trial."""
         found = view.fitted(_kernels.moves(view.spec).distance)
-        return Session(found, gate.coordinates(dim=self.queries, **_facts(plan)))
+        stream = gate.stream(plan.events[0], self.queries, one_by_one=True)
+        return Session(found, stream)
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record on a line, whose minimiser is 2 L R / lambda away from its neighbour's."""
         return Adversary(*kernel_pair(), self, kind="gaussian", floor=0.8)
-
-
-def _facts(plan: Plan) -> dict[str, float]:
-    event = plan.events[0]
-    assert isinstance(event, Gaussian)
-    relation = plan.guarantee.relation
-    return {"scale": event.scale, "sensitivity": event.sensitivity(relation)}
 
 
 class Session:

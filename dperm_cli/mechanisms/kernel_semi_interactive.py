@@ -13,13 +13,14 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _construction, _kernels, _norm_bound
 from dperm_cli.mechanisms._adversary import ROOM, Adversary, kernel_pair
-from dperm_cli.mechanisms._construction import Design
+from dperm_cli.mechanisms._construction import Run
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.mechanisms._kernels import KernelLearner, Moves
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Plan, Release
 from dperm_cli.privacy import calibrate
+from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event, Gaussian, Laplace, SparseAnswers
+from dperm_cli.privacy.events import Event, Gaussian, Laplace
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.kernel_problem import KernelSpec
 
@@ -66,10 +67,13 @@ class KernelSemiInteractive(KernelLearner):
         if self.radius != "paper":
             checks.auto_or(checks.positive, "mechanism.radius", self.radius)
 
-    def plan(self, spec: KernelSpec, budget: Budget) -> Plan:
-        """T, the sensitivity and the noise, from public facts alone."""
+    def check(self, spec: KernelSpec, budget: Budget) -> None:
+        """A kernel, queries, and what the perturbation needs."""
         _kernels.admit(spec, budget)
         self._admit(budget)
+
+    def design(self, spec: KernelSpec, budget: Budget) -> Design:
+        """T, the sensitivity and the noise, from public facts alone."""
         count, moves = self.points(spec, budget), _kernels.moves(spec)
         settings: dict[str, Any] = {
             "perturbation": self.perturbation,
@@ -82,16 +86,18 @@ class KernelSemiInteractive(KernelLearner):
         if norm:
             settings |= {"norm_share": self.norm_share, "norm_scale": norm[0].scale}
         if self.perturbation == "interactive":
-            design = self._design(spec, moves, count, budget, norm)
-            events: tuple[Event, ...] = (design.event(moves, count), *norm)
-            scale = design.scale
-            settings |= {"updates": design.updates, "step": design.step}
+            run = self._choose_run(spec, moves, count, budget, norm)
+            events: tuple[Event, ...] = (run.event(moves, count), *norm)
+            scale = run.scale
+            settings |= {"updates": run.updates, "step": run.step}
         else:
             scale = self._scale(spec, moves, count, budget, norm)
             events = (self._event(spec, moves, count, scale), *norm)
-        return Plan(events, _kernels.guarantee(events, budget), scale, count, settings)
+        return Design(events, scale, count, settings)
 
-    def events(self, spec: KernelSpec, scale: float) -> tuple[Event, ...]:
+    def events(
+        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
         """The release at another noise scale, on as many points as there are."""
         moves = _kernels.moves(spec)
         count = spec.count if self.queries == "auto" else min(int(self.queries), spec.count)
@@ -102,8 +108,8 @@ class KernelSemiInteractive(KernelLearner):
         if self.perturbation != "interactive":
             return (self._event(spec, moves, count, scale), *norm)
         wide = _construction.widths(count, self.failure)
-        updates = round(_construction.needed(spec, Design(1, scale, wide * scale, 0.0)))
-        design = Design(max(1, min(count, updates)), scale, wide * scale, 0.0)
+        updates = round(_construction.needed(spec, Run(1, scale, wide * scale, 0.0)))
+        design = Run(max(1, min(count, updates)), scale, wide * scale, 0.0)
         return (design.event(moves, count), *norm)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
@@ -113,9 +119,9 @@ class KernelSemiInteractive(KernelLearner):
         found = view.fitted(moves.distance)
         noisy = self._noisy(spec, found.values(spec.queries[:count]), plan, gate)
         if self.norm_share:
-            norm, relation = plan.events[1], plan.guarantee.relation
+            norm = plan.events[1]
             assert isinstance(norm, Laplace)
-            radius = _norm_bound.estimate(found, moves, norm, relation, radius, gate)
+            radius = _norm_bound.estimate(found, moves, norm, radius, gate)
             info = {"settings": {"norm_estimate": radius}}
         alpha = _kernels.in_ball(spec.gram[:count, :count], noisy, radius)
         return Release(alpha @ spec.rows[:count], info)
@@ -175,9 +181,9 @@ class KernelSemiInteractive(KernelLearner):
         """What basic composition leaves beside the norm."""
         return replace(budget, epsilon=(1.0 - self.norm_share) * budget.epsilon)
 
-    def _design(
+    def _choose_run(
         self, spec: KernelSpec, moves: Moves, count: int, budget: Budget, norm: tuple[Laplace, ...]
-    ) -> Design:
+    ) -> Run:
         left = self._left(budget)
         if self.calibration == "paper":
             updates = _construction.printed_updates(spec, count, left, self.failure)
@@ -186,11 +192,12 @@ class KernelSemiInteractive(KernelLearner):
         if not norm:
             return _construction.enough(spec, moves, count, budget, wide)
 
-        def at(epsilon: float) -> tuple[Design, float]:
+        def at(epsilon: float) -> tuple[Run, float]:
             design = _construction.enough(
                 spec, moves, count, replace(budget, epsilon=epsilon), wide
             )
-            spent = _kernels.guarantee((design.event(moves, count), *norm), budget)
+            events = (design.event(moves, count), *norm)
+            spent = account(events, delta=budget.delta, relation=budget.relation)
             return design, spent.epsilon
 
         return _largest(at, left.epsilon, budget.epsilon)
@@ -214,8 +221,9 @@ class KernelSemiInteractive(KernelLearner):
 
     def _event(self, spec: KernelSpec, moves: Moves, count: int, scale: float) -> Event:
         if self.perturbation == "gaussian":
-            return Gaussian(scale, self._reach(spec, moves, count) / 2.0)
-        return Laplace(scale, moves.value / 2.0, count)
+            reach = self._reach(spec, moves, count)
+            return Gaussian(scale, reach / 2.0, relation=_kernels.PROVED)
+        return Laplace(scale, moves.value / 2.0, count, relation=_kernels.PROVED)
 
     def _reach(self, spec: KernelSpec, moves: Moves, count: int) -> float:
         """How far the vector of predictions moves in L2: |K_ZZ|_2^(1/2) times the weight."""
@@ -225,25 +233,20 @@ class KernelSemiInteractive(KernelLearner):
 
     def _noisy(self, spec: KernelSpec, values: np.ndarray, plan: Plan, gate: Gate) -> np.ndarray:
         """Noisy predictions, or answers, [trials, T]."""
-        event, relation = plan.events[0], plan.guarantee.relation
-        if isinstance(event, SparseAnswers):
-            stream = gate.sparse(
-                queries=event.queries, updates=event.updates, scale=event.scale,
-                sensitivity=event.sensitivity(relation), threshold=event.threshold,
-            )  # fmt: skip
+        event = plan.events[0]
+        if self.perturbation == "interactive":
+            stream = gate.stream(event, 1)
             return _construction.run(stream, plan.settings["step"], values, spec.gram)[0]
-        assert isinstance(event, Gaussian | Laplace)
-        facts = {"scale": event.scale, "sensitivity": event.sensitivity(relation)}
-        if isinstance(event, Gaussian):
-            noise = gate.gaussian(dim=len(values), count=1, **facts)
+        if self.perturbation == "gaussian":
+            noise = gate.stream(event, len(values))
             return noise.add(np.tile(values, (gate.trials, 1)), 0)
+        noise = gate.stream(event, 1)
         # each coordinate is a step of its own, and moves by the sensitivity
-        noise = gate.laplace(dim=1, count=len(values), **facts)
         parts = [noise.add(np.full((gate.trials, 1), v), t) for t, v in enumerate(values)]
         return np.concatenate(parts, axis=1)
 
 
-def _largest(at: Callable[[float], tuple[Design, float]], start: float, most: float) -> Design:
+def _largest(at: Callable[[float], tuple[Run, float]], start: float, most: float) -> Run:
     """The design of nearly the largest epsilon that with the norm's release spends ``most``."""
     best, spent = at(start)
     while spent > most:  # by a rounding of the accountant's, if at all

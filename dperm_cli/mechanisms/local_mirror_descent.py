@@ -12,8 +12,7 @@ from dperm_cli.loops import local
 from dperm_cli.loops.local import Learner
 from dperm_cli.mechanisms import _local
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._local import LocalDescent, Way
-from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.mechanisms._local import Asked, LocalDescent, Way
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.channels import Channel as Shape
 from dperm_cli.problem.problem import ProblemSpec
@@ -49,15 +48,17 @@ class LocalMirrorDescent(LocalDescent):
         checks.choice("mechanism.map", self.map, MAPS)
         checks.auto_or(checks.number, "mechanism.power", self.power, low=LEAST_POWER, high=2.0)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Channel, map and step size, from public facts alone."""
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """The set needs a map."""
+        self._map(spec)
+
+    def step_of(self, spec: ProblemSpec, asked: Asked) -> tuple[float, dict[str, Any]]:
+        """What makes the bound of the map least."""
         name, power = self._map(spec)
-        asked = self.asked(spec, budget)
         distance, length = facts_of(spec, asked.channel, asked.bound, power)
         step, steps = math.sqrt(2.0 * distance) / length, spec.n * self.answers
         step = step / math.sqrt(steps) if self.step_rule == "constant" else step
-        own = {"map": name, "power": power, "distance": distance, "gradient_norm": length}
-        return self.planned(spec, budget, asked, step, **own)
+        return step, {"map": name, "power": power, "distance": distance, "gradient_norm": length}
 
     def way(self, spec: ProblemSpec, facts: Any) -> Way:
         """The step of the plan's map."""

@@ -11,9 +11,7 @@ import numpy as np
 from dperm_cli.loops import local, sgd
 from dperm_cli.loops.local import Learner
 from dperm_cli.mechanisms import _local
-from dperm_cli.mechanisms._local import LocalDescent, Way
-from dperm_cli.mechanisms._protocol import Plan
-from dperm_cli.privacy.budget import Budget
+from dperm_cli.mechanisms._local import Asked, LocalDescent, Way
 from dperm_cli.problem.problem import ProblemSpec
 
 
@@ -37,13 +35,12 @@ class LocalSgd(LocalDescent):
 
     channel: str = "l_1"
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Channel and step size, from public facts alone."""
-        asked = self.asked(spec, budget)
+    def step_of(self, spec: ProblemSpec, asked: Asked) -> tuple[float, dict[str, Any]]:
+        """R / (G sqrt T), or R / G where steps decrease."""
         length = gradient_norm(spec, asked.bound * math.sqrt(asked.channel.second_moment))
         reach, steps = _local.distance_from_centre(spec), spec.n * self.answers
         step = reach / (length * (math.sqrt(steps) if self.step_rule == "constant" else 1.0))
-        return self.planned(spec, budget, asked, step, map="euclid", gradient_norm=length)
+        return step, {"map": "euclid", "gradient_norm": length}
 
     def way(self, spec: ProblemSpec, facts: Any) -> Way:
         """The step in the numbers of a compiled set, or the set's own projection."""

@@ -10,10 +10,10 @@ import numpy as np
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _inner, _minimiser
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._inner import Composite
 from dperm_cli.mechanisms._one_sum import OneSum
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.noise import Gate
@@ -24,7 +24,7 @@ MOST_FAILURE = 1e-3  # n^-3 means little for a handful of records
 
 
 @dataclass(frozen=True)
-class Localization:
+class Localization(Mechanism):
     """theta_0 by output perturbation, then the inner mechanism on C_0 = C near theta_0.
 
     Algorithm: [BST14, Alg. 4], and App. B for (epsilon, delta): stage 1 is [BST14, Alg. 3], stage 2
@@ -51,7 +51,7 @@ class Localization:
     def __post_init__(self) -> None:
         _inner.settle(self)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Composite:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Both stages, from public facts alone."""
         stable, gamma = _minimiser.stability(spec), budget.delta == 0.0
         for part in (_inner.share(budget, 2), _inner.basic(budget, 2)):
@@ -60,8 +60,8 @@ class Localization:
             near = on(spec, Localised(spec.constraint, spec.constraint.centre(), reach))
             second = self.inner.plan(near, part)
             events: tuple[Event, ...] = (first, *second.events)
-            guarantee = _inner.guarantee(events, budget, second)
-            if guarantee.epsilon <= budget.epsilon:
+            level = account(events, delta=budget.delta, relation=budget.relation)
+            if level.epsilon <= budget.epsilon:
                 break
         settings = {
             "radius": reach,
@@ -70,21 +70,22 @@ class Localization:
             "inner": _inner.settings(self.inner, second),
         }
         steps = 1 + second.steps
-        return Composite(events, guarantee, second.noise_scale, steps, settings, second)
+        certificate = second.guarantee.certificate
+        return Design(events, second.noise_scale, steps, settings, certificate, inner=second)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
         """Unsupported: one noise scale does not say how two stages share a budget."""
         raise Unsupported("localization spends a budget on two stages: give epsilon instead")
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Stage 1 for all trials at once, stage 2 on each trial's own set."""
-        assert isinstance(plan, Composite)
         first, reach = plan.events[0], plan.settings["radius"]
-        gap, relation = plan.settings["minimiser_gap"], plan.guarantee.relation
-        centres = _minimiser.release(view, first, relation, gap, gate)
+        centres = _minimiser.release(view, first, plan.settings["minimiser_gap"], gate)
         second = _inner.part(plan, plan.events[1:], plan.noise_scale)
         body, by_public = view.spec.constraint, {"radius": reach}
-        if getattr(self.inner, "by_rows", False):
+        if self.inner.by_rows:
             at_all: Any = Localised(body, centres, reach)
             near = view.on(constraint=at_all)
             return Release(self.inner.release(near, second, gate).theta, by_public)

@@ -12,11 +12,10 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.mechanisms import _mirrors
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
@@ -28,7 +27,7 @@ _ENOUGH = 2.0  # times the steps from which on the bound is the noise's own, or 
 
 
 @dataclass(frozen=True)
-class MirrorDescent:
+class MirrorDescent(Mechanism):
     """theta <- argmin over C of a <gradient + N(0, scale^2 I), x> + B(x, theta), T times.
 
     Algorithm: [TTZ14, Alg. 1]. The map is the relative entropy of weights on the vertices where
@@ -59,54 +58,44 @@ class MirrorDescent:
         _check_step_size(self.step_size)
         checks.choice("mechanism.output", self.output, OUTPUTS)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Noise, steps and step size, from public facts alone."""
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0, and the set a map."""
         if not budget.delta > 0:
             raise Unsupported(
                 "mirror_descent adds Gaussian noise and needs delta > 0; for delta = 0 use "
                 "mechanism=frank_wolfe"
             )
-        mirror = _mirrors.mirror(spec.constraint)
-        steps = self._steps(mirror, spec, budget)
-        scale = calibrate.scale_for(
-            lambda scale: (_event(spec, scale, steps),),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            relation=budget.relation,
-        )
-        events = (_event(spec, scale, steps),)
-        accounted = account(events, delta=budget.delta, relation=budget.relation)
-        guarantee = Guarantee(
-            "approx", accounted.epsilon, budget.delta, budget.relation, accounted.accountant
-        )
-        facts = mirror.facts(spec, scale)
+        _mirrors.mirror(spec.constraint)
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Gaussian]:
+        """T sums of all gradients plus N(0, scale^2 I)."""
+        if self.steps == "auto" and self.step_size == "theory" and math.isinf(budget.epsilon):
+            raise Unsupported("steps=auto is chosen for a budget: give epsilon, or the steps")
+        return (_event(spec, scale, self._steps(spec, budget)),)
+
+    def settings(
+        self, spec: ProblemSpec, events: tuple[Gaussian], budget: Budget
+    ) -> dict[str, Any]:
+        """The step size and the map."""
+        mirror, steps = _mirrors.mirror(spec.constraint), events[0].count
+        facts = mirror.facts(spec, events[0].scale)
         _, size, smooth = facts.step(steps)
         theory, auto = self.step_size == "theory", self.step_size == "auto"
         size = size if theory else facts.long_step(steps) if auto else float(self.step_size)
-        settings = {
+        return {
             "mirror_step": size,
             "smooth_step": smooth and theory,
             "output": self.output,
             **mirror.public(spec),
         }
-        return Plan(events, guarantee, scale, steps, settings)
-
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Gaussian]:
-        """T sums of all gradients plus N(0, scale^2 I)."""
-        if self.steps == "auto" and self.step_size == "theory":
-            raise Unsupported("steps=auto is chosen for a budget: give epsilon, or the steps")
-        return (_event(spec, scale, STEPS if self.steps == "auto" else int(self.steps)),)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Run the descent, all trials at once."""
         spec, penalty = view.spec, view.spec.penalty
-        event = _event(spec, plan.noise_scale, plan.steps)
-        noise = gate.gaussian(
-            dim=spec.p,
-            count=plan.steps,
-            scale=plan.noise_scale,
-            sensitivity=event.sensitivity(plan.guarantee.relation),
-        )
+        # from the problem's own facts, which the gate compares with the plan's
+        noise = gate.stream(_event(spec, plan.noise_scale, plan.steps), spec.p)
         mirror, size = _mirrors.mirror(spec.constraint), plan.settings["mirror_step"]
         state = np.tile(mirror.start(), (gate.trials, 1))
         theta = mirror.point(state)
@@ -129,7 +118,7 @@ class MirrorDescent:
         first, second = linear_pair(budget.relation)
         return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
 
-    def _steps(self, mirror: _mirrors.Mirror, spec: ProblemSpec, budget: Budget) -> int:
+    def _steps(self, spec: ProblemSpec, budget: Budget) -> int:
         """From so many steps on, the bound is nearly that of infinitely many."""
         if self.steps != "auto":
             return int(self.steps)
@@ -137,7 +126,7 @@ class MirrorDescent:
             return STEPS
         mu = calibrate.mu(budget.epsilon, budget.delta)
         per_step = _event(spec, 1.0, 1).sensitivity(budget.relation) / mu
-        facts = mirror.facts(spec, per_step)
+        facts = _mirrors.mirror(spec.constraint).facts(spec, per_step)
         needed = (facts.second - facts.noise) / facts.noise
         if facts.curvature is not None:
             needed = 2.0 * facts.curvature * math.sqrt(facts.distance / facts.noise)

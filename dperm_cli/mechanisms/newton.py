@@ -12,13 +12,12 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _trust
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Gaussian, GaussianMatrix
-from dperm_cli.privacy.noise import Gate, NoiseStream
+from dperm_cli.privacy._streams import NoiseStream
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event, Gaussian, GaussianMatrix
+from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec, without_curvature
 
 CURVATURES = ("matrix", "direction")
@@ -31,7 +30,7 @@ RELATIVE = 0.3  # noise on a direction, over the longest that it can be
 
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(Mechanism):
     """theta <- argmin over C of <g, u> + <u, (H + strength I) u> / 2, g and H under noise.
 
     Algorithm: [GHST23], with a quadratic upper bound H = sum of w(z) x x^T for the Hessian; g is
@@ -63,49 +62,51 @@ class Newton:
         checks.auto_or(checks.positive, "mechanism.strength", self.strength)
         checks.choice("mechanism.output", self.output, OUTPUTS)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Both noises and the strength, from public facts alone."""
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Smooth losses, few enough parameters, delta > 0."""
         _supported(spec, budget.delta)
-        scale = calibrate.scale_for(
-            lambda scale: self._events(spec, scale, budget.relation),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            relation=budget.relation,
-        )
-        events = self._events(spec, scale, budget.relation)
-        accounted = account(events, delta=budget.delta, relation=budget.relation)
-        guarantee = Guarantee(
-            "approx", accounted.epsilon, budget.delta, budget.relation, accounted.accountant
-        )
-        settings = {
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Gaussian, ...]:
+        """T sums of gradients, and curvature."""
+        _supported(spec, None)
+        relation = budget.relation
+        first = Gaussian(scale, spec.lipschitz, self._steps, spec.gradient_gap)
+        bend = spec.smoothness or 0.0
+        if not bend > 0.0:
+            return (first,)
+        second = self._second_mu(first, relation)
+        if self.curvature == "matrix":
+            size = bend * math.sqrt(rank(spec))
+            moves = Gaussian(1.0, size, gap=math.sqrt(2.0) * size).sensitivity(relation)
+            return first, GaussianMatrix(moves / second, size, gap=math.sqrt(2.0) * size)
+        strength = self._strength(spec, scale, relation)
+        record, gap = bend / (strength + bend), bend / strength
+        moves = Gaussian(1.0, record, gap=gap).sensitivity(relation)
+        noise = moves * math.sqrt(self._steps) / second
+        return first, Gaussian(noise, record, self._steps, gap)
+
+    def settings(
+        self, spec: ProblemSpec, events: tuple[Gaussian, ...], budget: Budget
+    ) -> dict[str, Any]:
+        """The curvature's noise and what is added to it."""
+        return {
             "curvature": self.curvature if len(events) > 1 else "none",
             "curvature_scale": events[1].scale if len(events) > 1 else 0.0,
-            "strength": self._strength(spec, scale, budget.relation),
+            "strength": self._strength(spec, events[0].scale, budget.relation),
             "share": self._share if len(events) > 1 else 0.0,
             "output": self.output,
         }
-        return Plan(events, guarantee, scale, self._steps, settings)
-
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Gaussian, ...]:
-        """T sums of gradients, and curvature, the share of its noise taken under replace_one."""
-        _supported(spec, None)
-        return self._events(spec, scale, "replace_one")
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """All trials side by side."""
         spec, facts = view.spec, plan.settings
         constraint, penalty = spec.constraint, spec.penalty
-        relation = plan.guarantee.relation
-        first, *second = plan.events
-        assert isinstance(first, Gaussian)
-        noise = gate.gaussian(
-            dim=spec.p,
-            count=plan.steps,
-            scale=first.scale,
-            sensitivity=first.sensitivity(relation),
-        )
+        first, second = plan.events[0], list(plan.events[1:])
+        noise = gate.stream(first, spec.p)
         theta = np.tile(constraint.centre(), (gate.trials, 1))
-        model = _model(view, facts, second, relation, gate, theta)
+        model = _model(view, facts, second, gate, theta)
         kept, start = np.zeros_like(theta), plan.steps // 2
         for step in range(plan.steps):
             slope = noise.add(view.gradient_sum(theta), step) + penalty.subgradient(theta)
@@ -129,22 +130,6 @@ class Newton:
     @property
     def _share(self) -> float:
         return SHARES[self.curvature] if self.share == "auto" else float(self.share)
-
-    def _events(self, spec: ProblemSpec, scale: float, relation: str) -> tuple[Gaussian, ...]:
-        first = Gaussian(scale, spec.lipschitz, self._steps, spec.gradient_gap)
-        bend = spec.smoothness or 0.0
-        if not bend > 0.0:
-            return (first,)
-        second = self._second_mu(first, relation)
-        if self.curvature == "matrix":
-            size = bend * math.sqrt(rank(spec))
-            moves = Gaussian(1.0, size, gap=math.sqrt(2.0) * size).sensitivity(relation)
-            return first, GaussianMatrix(moves / second, size, gap=math.sqrt(2.0) * size)
-        strength = self._strength(spec, scale, relation)
-        record, gap = bend / (strength + bend), bend / strength
-        moves = Gaussian(1.0, record, gap=gap).sensitivity(relation)
-        noise = moves * math.sqrt(self._steps) / second
-        return first, Gaussian(noise, record, self._steps, gap)
 
     def _second_mu(self, first: Gaussian, relation: str) -> float:
         """mu of the curvature's noise: the share of what both have."""
@@ -228,18 +213,13 @@ class Hidden:
 
 
 def _model(
-    view: CentralView, facts: Any, second: list[Any], relation: str, gate: Gate, start: np.ndarray
+    view: CentralView, facts: Any, second: list[Event], gate: Gate, start: np.ndarray
 ) -> Released | Hidden:
     spec, strength = view.spec, facts["strength"]
     if not second:
         return Released(view, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
-    event, matrix = second[0], isinstance(second[0], GaussianMatrix)
-    noise = gate.gaussian(
-        dim=spec.p * (spec.p + 1) // 2 if matrix else spec.p,
-        count=event.count,
-        scale=event.scale,
-        sensitivity=event.sensitivity(relation),
-    )
+    matrix = facts["curvature"] == "matrix"
+    noise = gate.stream(second[0], spec.p * (spec.p + 1) // 2 if matrix else spec.p)
     if not matrix:
         return Hidden(view, strength, noise)
     triangle = packed(view.curvature_sum(start[:1]))

@@ -11,13 +11,11 @@ import numpy as np
 from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.mechanisms._reduced import Turned, few_rows
 from dperm_cli.mechanisms._schedule import Facts, Pace
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.constraints.l2_ball import L2Ball
@@ -29,7 +27,7 @@ MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
-class NoisyGd:
+class NoisyGd(Mechanism):
     """theta <- Project(theta - eta [sum of all n gradients + N(0, sigma^2 I)]), with momentum.
 
     Algorithm: [BST14, Note 2 after Thm 2.1]; T = 200 full gradients. Guarantee: (epsilon, delta)
@@ -63,26 +61,16 @@ class NoisyGd:
         key, limits = "mechanism.momentum", {"low": 0.0, "high": 1.0, "high_open": True}
         checks.auto_or(checks.number, key, self.momentum, **limits)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Noise and number of steps, from public facts alone."""
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0; the paper has no scale for full gradients."""
         if not budget.delta > 0:
             raise Unsupported("noisy_gd adds Gaussian noise and needs delta > 0")
         if self.calibration == "paper":
             raise Unsupported("the paper states no noise scale for full gradients")
-        scale = calibrate.scale_for(
-            lambda scale: self.events(spec, scale),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            relation=budget.relation,
-        )
-        events, steps = self.events(spec, scale), self._steps()
-        accounted = account(events, delta=budget.delta, relation=budget.relation)
-        guarantee = Guarantee(
-            "approx", accounted.epsilon, budget.delta, budget.relation, accounted.accountant
-        )
-        return Plan(events, guarantee, scale, steps, self._settings(spec, scale, steps))
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Gaussian]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Gaussian]:
         """T sums of all gradients plus N(0, scale^2 I)."""
         return (Gaussian(scale, spec.lipschitz, self._steps()),)
 
@@ -102,7 +90,11 @@ class NoisyGd:
     def _steps(self) -> int:
         return STEPS if self.steps == "auto" else int(self.steps)
 
-    def _settings(self, spec: ProblemSpec, scale: float, steps: int) -> dict[str, Any]:
+    def settings(
+        self, spec: ProblemSpec, events: tuple[Gaussian], budget: Budget
+    ) -> dict[str, Any]:
+        """Step size, averaging and momentum."""
+        scale, steps = events[0].scale, events[0].count
         theory, auto = self.step_size == "theory", self.step_size == "auto"
         step_size: Any = theory_step(spec, scale, steps) if theory else self.step_size
         averaging = "uniform" if theory else "adaptive" if auto else "last"
@@ -123,14 +115,8 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     Where the rows span little of the space, all this happens in coordinates of that span, with the
     same law of each output (``_reduced``).
     """
-    spec, event = view.spec, plan.events[0]
-    assert isinstance(event, Gaussian)
-    noise = gate.gaussian(
-        dim=spec.p,
-        count=plan.steps,
-        scale=plan.noise_scale,
-        sensitivity=event.sensitivity(plan.guarantee.relation),
-    )
+    spec = view.spec
+    noise = gate.stream(plan.events[0], spec.p)
     few = gate.compiled and few_rows(spec, plan, spec.n, extra=plan.steps)
     turned = Turned(view, noise, plan.steps) if few else None
     records, noise, body = (

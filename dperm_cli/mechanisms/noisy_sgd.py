@@ -13,14 +13,15 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.loops import reduced, sgd
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._reduced import few_rows
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
+from dperm_cli.privacy._streams import SampledStream
 from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import SAMPLINGS, SampledGaussian
-from dperm_cli.privacy.noise import ChoiceStream, Gate, NoiseStream
+from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
 
 RATES = ("auto", "convex", "strongly_convex")
@@ -29,7 +30,7 @@ MOST_PLAIN_STEPS = 300_000  # of a loop in Python: about half a minute a trial
 
 
 @dataclass(frozen=True)
-class NoisySgd:
+class NoisySgd(Mechanism):
     """theta <- Project(theta - eta(t) [(n / m) sum of m sampled gradients + N(0, sigma^2 I)]).
 
     Algorithm: [BST14, Alg. 1]; T = n^2 / m steps by default, m = 1, both learning rates of
@@ -62,8 +63,8 @@ class NoisySgd:
         checks.choice("mechanism.learning_rate", self.learning_rate, RATES)
         checks.choice("mechanism.output", self.output, OUTPUTS)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Noise, steps and step sizes, from public facts alone."""
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """What the sampling and the compiled loops cannot do."""
         if not budget.delta > 0:
             raise Unsupported("noisy_sgd adds Gaussian noise and needs delta > 0")
         if self.sampling == "fixed" and budget.relation == "add_remove":
@@ -76,19 +77,20 @@ class NoisySgd:
                 f"{steps} steps are too many for {spec.loss} on {spec.constraint.name}: it has no "
                 f"compiled loop; set mechanism.steps to {MOST_PLAIN_STEPS} or less, or use noisy_gd"
             )
-        scale = self._scale(spec, budget, steps)
-        events = self.events(spec, scale)
-        accounted = account(events, delta=budget.delta, relation=budget.relation)
-        if not accounted.epsilon <= budget.epsilon:
-            raise Unsupported(
-                f"the stated sigma gives epsilon {accounted.epsilon:.4g}, above the nominal one"
-            )
-        guarantee = Guarantee(
-            "approx", accounted.epsilon, budget.delta, budget.relation, accounted.accountant
-        )
-        return Plan(events, guarantee, scale, steps, self._settings(spec, scale))
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[SampledGaussian]:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """At the least noise, or at the stated one where that is enough."""
+        made = super().design(spec, budget)
+        level = account(made.events, delta=budget.delta, relation=budget.relation)
+        if not level.epsilon <= budget.epsilon:
+            raise Unsupported(
+                f"the stated sigma gives epsilon {level.epsilon:.4g}, above the nominal one"
+            )
+        return made
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[SampledGaussian]:
         """T sums over a random batch, times n / m, plus N(0, scale^2 I)."""
         event = SampledGaussian(
             scale=scale,
@@ -106,25 +108,12 @@ class NoisySgd:
         Where public facts say that the rows span little of the space (``_reduced.few_rows``), in
         coordinates of that span: the same law from fewer random numbers.
         """
-        event = plan.events[0]
-        assert isinstance(event, SampledGaussian)
-        noise = gate.gaussian(
-            dim=view.spec.p,
-            count=plan.steps,
-            scale=plan.noise_scale,
-            sensitivity=event.sensitivity(plan.guarantee.relation),
-        )
-        choice = gate.choice(
-            population=event.population,
-            batch=event.batch,
-            sampling=event.sampling,
-            count=plan.steps,
-        )
+        noise = gate.stream(plan.events[0], view.spec.p)
         loop = _plain
         if gate.compiled and view.spec.compiled:
             last = plan.settings["output"] == "last"
             loop = _few_rows if last and few_rows(view.spec, plan, plan.steps) else _compiled
-        return Release(loop(view, plan, noise, choice))
+        return Release(loop(view, plan, noise))
 
     def adversary(self, budget: Budget) -> Adversary:
         """Opposite gradients, few records and a ridge: theta_T is minus the mean noisy gradient.
@@ -141,21 +130,19 @@ class NoisySgd:
     def _steps(self, spec: ProblemSpec) -> int:
         return math.ceil(spec.n**2 / self.batch) if self.steps == "auto" else int(self.steps)
 
-    def _scale(self, spec: ProblemSpec, budget: Budget, steps: int) -> float:
+    def scale(self, spec: ProblemSpec, budget: Budget) -> float:
+        """The least certified sigma, or the one that the paper states."""
         if self.calibration == "tight":
-            return calibrate.scale_for(
-                lambda scale: self.events(spec, scale),
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                relation=budget.relation,
-            )
-        if self.batch != 1 or self.sampling != "fixed" or steps > spec.n**2:
+            return super().scale(spec, budget)
+        if self.batch != 1 or self.sampling != "fixed" or self._steps(spec) > spec.n**2:
             raise Unsupported("the paper states sigma for one-record steps, at most n^2 of them")
         return calibrate.bst14_stated_scale(spec.n, spec.lipschitz, budget.epsilon, budget.delta)
 
-    def _settings(self, spec: ProblemSpec, scale: float) -> dict[str, Any]:
+    def settings(
+        self, spec: ProblemSpec, events: tuple[SampledGaussian], budget: Budget
+    ) -> dict[str, Any]:
         """Learning rate of [BST14, Thm 2.4]: eta(t) = eta0 / sqrt(t) or eta0 / t."""
-        rate = self.learning_rate
+        scale, rate = events[0].scale, self.learning_rate
         if rate == "auto":
             rate = "strongly_convex" if spec.strong_convexity > 0 else "convex"
         bound = gradient_bound(spec, scale, self.batch, self.sampling)
@@ -184,68 +171,39 @@ def gradient_bound(spec: ProblemSpec, scale: float, batch: int, sampling: str) -
     return math.sqrt(spread * (spec.n * spec.lipschitz_total) ** 2 + spec.p * scale**2)
 
 
-def _compiled(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStream):
+def _compiled(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """All trials as interleaved chains of the compiled loop."""
-    keys = noise.keys
     return sgd.run(
         view.x,
         view.y,
-        _start(view, len(keys)),
-        keys,
-        choice.keys,
+        _start(view, noise.trials),
+        noise.sealed,
         **_rule(view, plan),
-        loss_code=view.loss.code,
-        loss_width=view.loss.width,
-        set_code=view.spec.constraint.code,
-        size=view.spec.constraint.size,
-        noise_scale=plan.noise_scale,
-        steps=plan.steps,
-        population=choice.population,
-        batch=choice.batch,
-        poisson=choice.sampling == "poisson",
         average=OUTPUTS.index(plan.settings["output"]),
-        ridge=view.spec.ridge,
         lasso=view.spec.lasso,
-        progress=lambda done, total: progress.report("noisy_sgd", done, total),
     )
 
 
-def _few_rows(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStream):
+def _few_rows(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """All trials in the coordinates of the rows: the law of the other loops, other numbers."""
-    return reduced.run(
-        reduced.frame(view.x),
-        view.y,
-        noise.keys,
-        choice.keys,
-        **_rule(view, plan),
-        loss_code=view.loss.code,
-        loss_width=view.loss.width,
-        set_code=view.spec.constraint.code,
-        size=view.spec.constraint.size,
-        noise_scale=plan.noise_scale,
-        steps=plan.steps,
-        population=choice.population,
-        batch=choice.batch,
-        poisson=choice.sampling == "poisson",
-        ridge=view.spec.ridge,
-        progress=lambda done, total: progress.report("noisy_sgd", done, total),
-    )
+    return reduced.run(reduced.frame(view.x), view.y, noise.sealed, **_rule(view, plan))
 
 
-def _plain(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStream):
+def _plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """The same loop one step at a time through the gate: same bits, a thousand times slower."""
-    gradient, move, rule, spec = *_parts(view), _rule(view, plan), view.spec
-    factor, decay = choice.population / choice.batch, choice.population * spec.ridge
-    pull = choice.population * spec.lasso
+    gradient, move = _parts(view)
+    rate, spec = _rate(plan), view.spec
+    factor, decay = noise.population / noise.batch, noise.population * spec.ridge
+    pull = noise.population * spec.lasso
     theta = _start(view, noise.trials)
     total, kept = np.zeros_like(theta), 0
     averaged_from = {"last": plan.steps, "average": 0, "suffix_average": plan.steps // 2}
     for step in range(plan.steps):
         value = np.empty_like(theta)
         for trial in range(noise.trials):
-            batch = choice.draw(trial, step)
+            batch = noise.draw(trial, step)
             value[trial] = gradient(theta[trial], batch)
-        eta = sgd.learning_rate(rule["eta_kind"], rule["eta0"], step + 1)
+        eta = sgd.learning_rate(rate["eta_kind"], rate["eta0"], step + 1)
         # the regulariser is a function of released values and cancels between neighbours
         noisy = noise.add(factor * value + decay * theta, step) + pull * np.sign(theta)
         for trial in range(noise.trials):
@@ -279,6 +237,19 @@ def _start(view: CentralView, trials: int) -> np.ndarray:
 
 
 def _rule(view: CentralView, plan: Plan) -> dict[str, Any]:
+    """What both compiled loops are told: the loss, the set, the learning rate and the ridge."""
+    return {
+        **_rate(plan),
+        "loss_code": view.loss.code,
+        "loss_width": view.loss.width,
+        "set_code": view.spec.constraint.code,
+        "size": view.spec.constraint.size,
+        "ridge": view.spec.ridge,
+        "progress": lambda done, total: progress.report("noisy_sgd", done, total),
+    }
+
+
+def _rate(plan: Plan) -> dict[str, Any]:
     kinds = {"convex": sgd.INV_SQRT, "strongly_convex": sgd.INV}
     return {
         "eta_kind": kinds[plan.settings["learning_rate"]],

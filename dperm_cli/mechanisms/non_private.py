@@ -9,16 +9,16 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, Event
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
 
 
 @dataclass(frozen=True)
-class NonPrivate:
+class NonPrivate(Mechanism):
     """A point of the set whose objective is within ``gap`` n L D of the least one. NOT private.
 
     It releases what the other mechanisms protect: the line that private risks are compared with,
@@ -31,20 +31,26 @@ class NonPrivate:
     guarantees: ClassVar[tuple[str, ...]] = ("none",)
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     secure: ClassVar[bool] = False
-    unprotected: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         gap = checks.number("mechanism.gap", self.gap, low=1e-12, high=1.0)
         object.__setattr__(self, "gap", gap)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """No noise and no guarantee."""
-        guarantee = Guarantee("none", float("inf"), 1.0, budget.relation, "none: the minimiser")
-        return Plan(self.events(spec, 0.0), guarantee, 0.0, 1, {"gap": self.gap})
+    @property
+    def unprotected(self) -> bool:
+        """There is no protected form."""
+        return True
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
         """The minimiser is shown without protection."""
         return (Disclosure(),)
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """No noise and no guarantee."""
+        events = self.events(spec, 0.0, budget)
+        return Design(events, 0.0, 1, {"gap": self.gap}, reason="none: the minimiser")
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The minimiser, as often as there are trials."""

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _objective
-from dperm_cli.mechanisms._objective import Design, Perturbing
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._objective import Perturbed, Perturbing
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Disclosure, Event
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Disclosure, Event, PerturbedObjective
 from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.objective import PerturbedObjective
 from dperm_cli.problem.problem import ProblemSpec
 
 NOT_PRIVATE = (
@@ -58,17 +57,19 @@ class ObjectivePerturbation(Perturbing):
         """Whether the user asked for a release without a guarantee."""
         return self.calibration == "paper" and self.allow_not_private
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Strength and noise, from public facts alone."""
         gamma = _objective.is_gamma(self.noise, budget.delta, spec)
         if self.calibration == "paper":
             return self._printed(spec, budget, gamma)
         planned = _objective.design(spec, budget, gamma, self.given)
         certificate = f"exact minimiser; released within {planned.distance:.3g} of it"
-        guarantee = _objective.guarantee((planned.event,), budget, certificate)
-        return Plan((planned.event,), guarantee, planned.event.scale, 1, planned.settings())
+        settings = planned.settings()
+        return Design((planned.event,), planned.event.scale, 1, settings, certificate)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[PerturbedObjective]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[PerturbedObjective]:
         """At the strength that suits this noise, and the noise that suits delta 1/n^2."""
         return (self.at_scale(spec, scale),)
 
@@ -76,21 +77,18 @@ class ObjectivePerturbation(Perturbing):
         """One perturbed minimisation a trial."""
         event, facts = plan.events[0], plan.settings
         assert isinstance(event, PerturbedObjective)
-        planned = Design(event, facts["added"], facts["distance"])
+        planned = Perturbed(event, facts["added"], facts["distance"])
         centred = self.calibration != "paper"
-        relation = plan.guarantee.relation
-        return Release(_objective.minimise(view, planned, relation, gate, centred=centred))
+        return Release(_objective.minimise(view, planned, gate, centred=centred))
 
-    def _printed(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> Plan:
+    def _printed(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> Design:
         """The noise and strength of [BST14, App. E and Thm E.1], which are not private."""
         if not self.allow_not_private:
             raise Unsupported(NOT_PRIVATE)
         planned = _objective.finish(printed(spec, budget, gamma, self.given), spec)
         events: tuple[Event, ...] = (planned.event, Disclosure())
-        guarantee = Guarantee(
-            "none", math.inf, 1.0, budget.relation, "constants that are not private (App. E)"
-        )
-        return Plan(events, guarantee, planned.event.scale, 1, planned.settings())
+        reason = "constants that are not private (App. E)"
+        return Design(events, planned.event.scale, 1, planned.settings(), reason=reason)
 
 
 def printed(

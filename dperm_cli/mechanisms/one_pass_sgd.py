@@ -11,11 +11,9 @@ import numpy as np
 from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import DisjointBatches
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
@@ -26,7 +24,7 @@ OUTPUTS = ("average", "last")
 
 
 @dataclass(frozen=True)
-class OnePassSgd:
+class OnePassSgd(Mechanism):
     """theta <- Project(theta - eta(t) [mean gradient of batch t + noise / m]), each record once.
 
     Algorithm: SGD over k disjoint batches of m = n / k records, the earlier method that [BST14]
@@ -57,76 +55,63 @@ class OnePassSgd:
         checks.choice("mechanism.learning_rate", self.learning_rate, RATES)
         checks.choice("mechanism.output", self.output, OUTPUTS)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Noise, batches and steps, from public facts alone."""
-        gamma = self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
-        if not gamma and budget.delta == 0.0:
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0."""
+        if not self._gamma(budget) and budget.delta == 0.0:
             raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
-        scale = calibrate.scale_for(
-            lambda scale: (self._event(spec, scale, gamma),),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            relation=budget.relation,
-        )
-        event = self._event(spec, scale, gamma)
-        accounted = account((event,), delta=budget.delta, relation=budget.relation)
-        kind = "approx" if budget.delta > 0.0 else "pure"
-        guarantee = Guarantee(
-            kind, accounted.epsilon, budget.delta, budget.relation, accounted.accountant
-        )
-        return Plan((event,), guarantee, scale, event.batches, self._settings(spec, event, budget))
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[DisjointBatches]:
-        """One pass; ``noise=auto`` counts as Gaussian."""
-        return (self._event(spec, scale, self.noise == "gamma"),)
-
-    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
-        """One pass, all trials at once: they see the same batches."""
-        spec, event, facts = view.spec, plan.events[0], plan.settings
-        assert isinstance(event, DisjointBatches)
-        by_content = plan.guarantee.relation == "add_remove"
-        parts = view.parts(event.batches, by_content=by_content)
-        noise = gate.disjoint(
-            parts,
-            dim=spec.p,
-            scale=event.scale,
-            sensitivity=event.sensitivity(plan.guarantee.relation),
-            noise=event.noise,
-        )
-        theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
-        total = np.zeros_like(theta)
-        for step, part in enumerate(parts):
-            # under add_remove the true size of a batch is private
-            size = spec.n / event.batches if by_content else len(part)
-            total += theta
-            noisy = noise.release(lambda batch, at=theta: view.batch_gradient(at, batch), step)
-            noisy = noisy / size + spec.regulariser.subgradient(theta)
-            theta = spec.constraint.project(theta - _eta(facts, step + 1) * noisy)
-            progress.report("one_pass_sgd", step + 1, event.batches)
-        return Release(total / event.batches if facts["output"] == "average" else theta)
-
-    def adversary(self, budget: Budget) -> Adversary:
-        """One record in one batch and a ridge: theta is minus its noisy gradient."""
-        chosen = replace(self, batches=1, learning_rate="strongly_convex", output="last")
-        first, second = linear_pair(budget.relation, ridge=1.0)
-        if self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0):
-            return Adversary(first, second, chosen, kind="threshold", floor=0.85)
-        return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
-
-    def _event(self, spec: ProblemSpec, scale: float, gamma: bool) -> DisjointBatches:
-        noise = "gamma_norm" if gamma else "gaussian"
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[DisjointBatches]:
+        """One pass; ``noise=auto`` is Gaussian where delta is above 0."""
+        noise = "gamma_norm" if self._gamma(budget) else "gaussian"
         batches = self.batches
         if batches == "auto":
             batches = best_batches(spec, noise_moment(spec.p, scale, noise))
         if batches > spec.n:
             raise Unsupported(f"{batches} batches of {spec.n} records: some would be empty")
-        return DisjointBatches(scale, spec.lipschitz, int(batches), noise, gap=spec.gradient_gap)
+        partition = "content" if budget.relation == "add_remove" else "place"
+        event = DisjointBatches(
+            scale, spec.lipschitz, int(batches), noise, gap=spec.gradient_gap, partition=partition
+        )
+        return (event,)
 
-    def _settings(
-        self, spec: ProblemSpec, event: DisjointBatches, budget: Budget
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """One pass, all trials at once: they see the same batches."""
+        spec, facts = view.spec, plan.settings
+        batches, by_content = facts["batches"], facts["partition"] == "content"
+        parts = view.parts(batches, by_content=by_content)
+        noise = gate.stream(plan.events[0], spec.p, parts=parts)
+        theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
+        total = np.zeros_like(theta)
+        for step, part in enumerate(parts):
+            # under add_remove the true size of a batch is private
+            size = spec.n / batches if by_content else len(part)
+            total += theta
+            noisy = noise.release(lambda batch, at=theta: view.batch_gradient(at, batch), step)
+            noisy = noisy / size + spec.regulariser.subgradient(theta)
+            theta = spec.constraint.project(theta - _eta(facts, step + 1) * noisy)
+            progress.report("one_pass_sgd", step + 1, batches)
+        return Release(total / batches if facts["output"] == "average" else theta)
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One record in one batch and a ridge: theta is minus its noisy gradient."""
+        chosen = replace(self, batches=1, learning_rate="strongly_convex", output="last")
+        first, second = linear_pair(budget.relation, ridge=1.0)
+        if self._gamma(budget):
+            return Adversary(first, second, chosen, kind="threshold", floor=0.85)
+        return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
+
+    def _gamma(self, budget: Budget) -> bool:
+        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
+
+    def settings(
+        self, spec: ProblemSpec, events: tuple[DisjointBatches], budget: Budget
     ) -> dict[str, Any]:
+        """Batches and learning rate."""
+        event = events[0]
         moment = noise_moment(spec.p, event.scale, event.noise)
-        by_content = budget.relation == "add_remove"
+        by_content = event.partition == "content"
         bound = gradient_bound(spec, event.batches, moment, by_content)
         rate, curved = self.learning_rate, spec.strong_convexity > 0
         if rate == "strongly_convex" and not curved:
@@ -143,7 +128,7 @@ class OnePassSgd:
         return {
             "noise": "gamma" if event.noise == "gamma_norm" else "gaussian",
             "batches": event.batches,
-            "partition": "content" if by_content else "place",
+            "partition": event.partition,
             "learning_rate": rate,
             "eta0": flat if rate == "convex" else 1.0 / spec.strong_convexity,
             "gradient_bound": bound,

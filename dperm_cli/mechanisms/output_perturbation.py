@@ -9,10 +9,9 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _minimiser
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
@@ -21,7 +20,7 @@ NOISES = ("auto", "gamma", "gaussian")
 
 
 @dataclass(frozen=True)
-class OutputPerturbation:
+class OutputPerturbation(Mechanism):
     """theta = Project(argmin over C of the sum + b), b noise for the minimiser's sensitivity.
 
     Algorithm: [BST14, Alg. 3] with |b| ~ Gamma(p, S / epsilon) in a uniform direction, and
@@ -51,39 +50,38 @@ class OutputPerturbation:
         limits = {"low": 0.0, "low_open": True, "high": 1.0}
         checks.auto_or(checks.number, "mechanism.inflation", self.inflation, **limits)
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Plan:
-        """Sensitivity and noise, from public facts alone."""
-        gamma = self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
-        if not gamma and budget.delta == 0.0:
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0."""
+        if not self._gamma(budget) and budget.delta == 0.0:
             raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
+
+    def scale(self, spec: ProblemSpec, budget: Budget) -> float:
+        """S / epsilon or S / mu."""
         stable = _minimiser.stability(spec, self._inflation)
-        scale = _minimiser.scale_for(stable, budget, gamma)
-        events = (stable.event(scale, gamma),)
-        accounted = account(events, delta=budget.delta, relation=budget.relation)
-        guarantee = Guarantee(
-            "approx" if budget.delta > 0.0 else "pure",
-            accounted.epsilon,
-            budget.delta,
-            budget.relation,
-            accounted.accountant,
-        )
-        settings = {
-            "noise": "gamma" if gamma else "gaussian",
+        return _minimiser.scale_for(stable, budget, self._gamma(budget))
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[GammaNorm | Gaussian]:
+        """One release of the minimiser; ``noise=auto`` is Gaussian where delta is above 0."""
+        stable = _minimiser.stability(spec, self._inflation)
+        return (stable.event(scale, self._gamma(budget)),)
+
+    def settings(
+        self, spec: ProblemSpec, events: tuple[GammaNorm | Gaussian], budget: Budget
+    ) -> dict[str, Any]:
+        """The kind of noise, and how well the minimiser is found."""
+        stable = _minimiser.stability(spec, self._inflation)
+        return {
+            "noise": "gamma" if self._gamma(budget) else "gaussian",
             "minimiser_gap": stable.certificate,
             "inflation": 2.0 * stable.error / (stable.gap - 2.0 * stable.error),
         }
-        return Plan(events, guarantee, scale, 1, settings)
-
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[GammaNorm | Gaussian]:
-        """One release of the minimiser; ``noise=auto`` counts as Gaussian."""
-        stable = _minimiser.stability(spec, self._inflation)
-        return (stable.event(scale, self.noise == "gamma"),)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """One minimisation, one draw a trial, and the projection."""
         certificate = plan.settings["minimiser_gap"]
-        relation = plan.guarantee.relation
-        return Release(_minimiser.release(view, plan.events[0], relation, certificate, gate))
+        return Release(_minimiser.release(view, plan.events[0], certificate, gate))
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record with the linear loss and ridge 1: its gradient is minus the minimiser.
@@ -93,9 +91,12 @@ class OutputPerturbation:
         first, _ = linear_pair(budget.relation, ridge=1.0, radius=10.0)
         scale = self.plan(first.spec(), budget).noise_scale
         first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 10.0 * scale)
-        if isinstance(self.plan(first.spec(), budget).events[0], GammaNorm):
+        if self._gamma(budget):
             return Adversary(first, second, self, kind="threshold", floor=0.85)
         return Adversary(first, second, self, kind="gaussian", floor=0.8)
+
+    def _gamma(self, budget: Budget) -> bool:
+        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
 
     @property
     def _inflation(self) -> float:

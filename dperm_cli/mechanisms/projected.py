@@ -8,7 +8,7 @@ import numpy as np
 
 from dperm_cli.mechanisms import _compression, _inner
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._compression import CLIP, Compressed, Projecting, Space
+from dperm_cli.mechanisms._compression import CLIP, Projecting, Space
 from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
@@ -39,13 +39,12 @@ class Projected(Projecting):
     (ridge / 2) |Phi theta|^2 in R^m. ``info`` holds the largest |Phi theta - v| and gauge.
     """
 
-    def space(self, spec: ProblemSpec, m: int) -> Space:
+    def choose_space(self, spec: ProblemSpec, m: int) -> Space:
         """The one Phi of all trials."""
         return _compression.space(self, spec, m)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Project and clip, the inner mechanism's release in R^m, and its points lifted to C."""
-        assert isinstance(plan, Compressed)
         made = plan.space
         part = _inner.part(plan, plan.events, plan.noise_scale)
         v = self.inner.release(_compression.seen(view, made), part, gate).theta

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from dperm_cli.mechanisms import _inner
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._inner import Composite
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -17,7 +16,7 @@ from dperm_cli.problem.problem import ProblemSpec
 
 
 @dataclass(frozen=True)
-class RandomFeatures:
+class RandomFeatures(Mechanism):
     """The inner mechanism on psi(x) = (cos <w_k, x>, sin <w_k, x>) / sqrt(size), w_k public.
 
     Construction: [RBHT12] and [CMS11, Alg. 3], with output perturbation and objective
@@ -41,23 +40,22 @@ class RandomFeatures:
     @property
     def unprotected(self) -> bool:
         """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return bool(getattr(self.inner, "unprotected", False))
+        return self.inner.unprotected
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Composite:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the mapped rows."""
         found = self.inner.plan(spec, budget)
         settings = {"features": spec.p, "inner": _inner.settings(self.inner, found)}
-        return Composite(
-            found.events, found.guarantee, found.noise_scale, found.steps, settings, found
-        )
+        return _inner.wrapped(found, settings)
 
-    def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
         """The inner mechanism's."""
-        return self.inner.events(spec, scale)
+        return self.inner.events(spec, scale, budget)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release: the rows of the view are mapped already."""
-        assert isinstance(plan, Composite)
         return self.inner.release(view, _inner.part(plan, plan.events, plan.noise_scale), gate)
 
     def adversary(self, budget: Budget) -> Adversary:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._drawing import Drawing, draw, drawing, interval_pair
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._drawing import draw, drawing, interval_pair
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy import events as privacy_events
@@ -26,7 +26,7 @@ _REACH = 12.0
 
 
 @dataclass(frozen=True)
-class RegularizedExponential:
+class RegularizedExponential(Mechanism):
     """One draw of the density exp(-c L(theta; D) - (kappa / 2) |theta|^2) on the set.
 
     Algorithm and guarantee: [GLL22]. The negative log density is m-strongly convex, m = kappa +
@@ -60,14 +60,16 @@ class RegularizedExponential:
         """Whether the user asked for draws that no guarantee covers."""
         return bool(getattr(self.sampler, "allow_heuristic", False))
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Drawing:
-        """Exponent, curvature, sampler and its certificate, from public facts alone."""
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """(epsilon, delta) with delta > 0."""
         if not budget.delta > 0:
             raise Unsupported("regularized_exponential is (epsilon, delta) and needs delta > 0")
         if self.calibration == "paper":
             raise Unsupported("BST14 has no regularised exponential mechanism")
-        relation = budget.relation
-        moves = _law(spec, 1.0).sensitivity(relation)
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """Exponent, curvature, sampler and its certificate, from public facts alone."""
+        moves = _law(spec, 1.0).sensitivity(budget.relation)
 
         def at(distance: float) -> Target:
             mu = calibrate.mu(
@@ -80,24 +82,21 @@ class RegularizedExponential:
         if name_of(chosen.sampler) == "net":
             raise Unsupported("a law on a finite net is not strongly log-concave; use sampler=auto")
         scale = noise_scale(chosen.target)
-        law, delta = _law(spec, scale), budget.delta
-        return drawing(law, chosen, "approx", delta, relation, scale)
+        return drawing(_law(spec, scale), chosen, scale)
 
     def events(
-        self, spec: ProblemSpec, scale: float
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
     ) -> tuple[privacy_events.RegularizedExponential]:
         """An exact draw with sqrt(m) / c = scale."""
         return (_law(spec, scale),)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Draw from the law of the plan's event, with the planned curvature."""
-        assert isinstance(plan, Drawing)
         spec, event = view.spec, plan.events[0]
         assert isinstance(event, privacy_events.RegularizedExponential)
-        moves = _law(spec, event.scale).sensitivity(plan.guarantee.relation)
-        stream = gate.strong_law(scale=event.scale, sensitivity=moves)
+        stream = gate.stream(_law(spec, event.scale), spec.p)
         # the set may have moved since it was planned for, inside a localization
-        target = replace(plan.chosen.target, spec=spec)
+        target = replace(plan.sampler.target, spec=spec)
         if event.scale != plan.noise_scale or plan.noise_scale != noise_scale(target):
             target = _steeper(spec, event.scale, target.kappa)
         return draw(view, plan, target, stream)

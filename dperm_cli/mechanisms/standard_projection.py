@@ -11,8 +11,8 @@ import numpy as np
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _compression, _inner
 from dperm_cli.mechanisms._adversary import Adversary
-from dperm_cli.mechanisms._compression import Compressed, Projecting, Space
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._compression import Projecting, Space
+from dperm_cli.mechanisms._protocol import Design, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential, RegularizedExponential
@@ -39,9 +39,9 @@ class StandardProjection(Projecting):
     set.
     """
 
-    def plan(self, spec: ProblemSpec, budget: Budget) -> Compressed:
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """m, the sizes that every trial's Phi C stays within, and the inner mechanism's plan."""
-        found = super().plan(spec, budget)
+        found = super().design(spec, budget)
         laws = any(isinstance(e, Exponential | RegularizedExponential) for e in found.events)
         if laws and found.space.phi.m < spec.p:
             raise Unsupported(
@@ -52,7 +52,6 @@ class StandardProjection(Projecting):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Trial by trial: draw Phi, project and clip, release in R^m, lift."""
-        assert isinstance(plan, Compressed)
         spec, held = view.spec, plan.space
         part = _inner.part(plan, plan.events, plan.noise_scale)
         if held.phi.m == spec.p:
@@ -75,7 +74,7 @@ class StandardProjection(Projecting):
         found = self.inner.adversary(budget)
         return replace(found, mechanism=replace(self, inner=found.mechanism, m=found.first.p))
 
-    def space(self, spec: ProblemSpec, m: int) -> Space:
+    def choose_space(self, spec: ProblemSpec, m: int) -> Space:
         """The first pilot's, on a set whose sizes are the largest of all pilots'."""
         first = _compression.space(self, spec, m, "pilot", 0)
         if m == spec.p:

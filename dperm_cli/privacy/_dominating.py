@@ -12,36 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy import _bounded
 from dperm_cli.privacy._bounded import Bounded
 from dperm_cli.privacy._laws import Law, Step
 from dperm_cli.privacy._saddle import Composition
 from dperm_cli.privacy._updates import Updates
-from dperm_cli.privacy.budget import RELATIONS
-from dperm_cli.privacy.events import (
-    Approx,
-    Channel,
-    Disclosure,
-    Event,
-    Exponential,
-    GammaNorm,
-    Gaussian,
-    Laplace,
-    PerturbedObjective,
-    Pure,
-    SampledGaussian,
-    SamplerError,
-    SparseAnswers,
-    alone,
-    kind,
-)
+from dperm_cli.privacy.events import RELATIONS, Event, PrivacyLoss, kind
+from dperm_cli.privacy.events._base import SampledLaw
 
 # Randomised-response steps of one kind above which their atoms are smoothed (e is tiny then).
 _MOST_ATOMS = 1_000_000
 # Bounded steps beyond the numerical range of the laws: their epsilons are added to the result.
 _TINY, _TINY_SUM = 1e-12, 1e-9
 _LARGE, _LARGE_SUM = 20.0, 1e5
+_ERRORS = ("ratio", "distance")  # how far a sampler is off
 
 
 @dataclass(frozen=True)
@@ -72,25 +56,23 @@ class Release:
 def release(events: Sequence[Event], relation: str) -> Release:
     """Raises ``Unsupported`` for events without a known dominating pair under the relation."""
     checks.choice("privacy.relation", relation, RELATIONS)
-    events = [alone(event) for event in events]
-    sparse = _sparse(events, relation)
     local = kind(events) == "local"
-    if local and relation != "replace_one":
-        raise Unsupported("a local channel protects what a user's record says: use replace_one")
-    steps = [step for event in events if (step := _bounded_step(event, relation)).reach > 0.0]
-    normal = [event for event in events if isinstance(event, Gaussian | SampledGaussian)]
-    mu2, sampled = _normal(normal, relation)
+    losses = [event.loss(relation) for event in events]
+    sparse = _sparse(losses)
+    steps = _bounded_steps(losses)
+    mu2 = sum((loss.mu2 for loss in losses), 0.0)
+    sampled = [loss.sampled for loss in losses if loss.sampled is not None]
     forms = [None] if relation == "replace_one" or not sampled else ["remove", "add"]
     all_merged = _merged(steps)
-    others = all_merged if not sparse else _merged(_without_sparse(events, relation))
+    others = all_merged if not sparse else _merged(_bounded_steps(losses, without_updates=True))
     merged = tuple(step for step in all_merged if not _out_of_range(step))
     joint = _smoothed(merged)
     other = _smoothed(tuple(step for step in others if not _out_of_range(step)))
     kept = tuple(step for step in other if step.share > 0.0)
     extra = math.fsum(step.count * step.reach**2 / 4.0 for step in other if step.share == 0.0)
     laws = [_steps(sampled, form) for form in forms]
-    ratio, distance = (_errors(events, name) for name in ("inf", "tv"))
-    exposed = any(isinstance(event, Disclosure) for event in events)
+    ratio, distance = (math.fsum(getattr(x, name) for x in losses) for name in _ERRORS)
+    exposed = any(loss.exposed for loss in losses)
     unbounded = exposed or mu2 > 0.0 or bool(sampled)
     return Release(
         tuple(Composition((*law, *joint), mu2) for law in laws),
@@ -99,46 +81,24 @@ def release(events: Sequence[Event], relation: str) -> Release:
         ),
         math.inf if unbounded else _total(merged),
         _total([step for step in all_merged if _out_of_range(step)]),
-        1.0 if exposed else _failure(events),
+        1.0 if exposed else _failure(losses),
         ratio,
         distance,
-        "local channels, added up" if local else _name(events, sampled, all_merged),
+        "local channels, added up" if local else _name(losses, sampled, all_merged),
     )
 
 
-def _sparse(events: Sequence[Event], relation: str) -> tuple[Updates, ...]:
+def _sparse(losses: Sequence[PrivacyLoss]) -> tuple[Updates, ...]:
     """The Renyi bounds of sparse answers; none where one of them is not known."""
-    found = [_updates(event, relation) for event in events if isinstance(event, SparseAnswers)]
+    found = [loss.updates for loss in losses if loss.updates is not None]
     found = [step for step in found if step.reach > 0.0]
     return tuple(found) if all(step.largest_tilt > 0.0 for step in found) else ()
 
 
-def _updates(event: SparseAnswers, relation: str) -> Updates:
-    reach = event.sensitivity(relation) / event.scale
-    return Updates(reach, event.threshold / event.scale, event.updates, event.count)
-
-
-def _without_sparse(events: Sequence[Event], relation: str) -> list[Bounded]:
-    steps = [_bounded_step(e, relation) for e in events if not isinstance(e, SparseAnswers)]
-    return [step for step in steps if step.reach > 0.0]
-
-
-def _bounded_step(event: Event, relation: str) -> Bounded:
-    """The law of an event of bounded loss; reach 0 for every other event."""
-    if isinstance(event, SparseAnswers):
-        event = event.all_shown()
-    if isinstance(event, Laplace | GammaNorm):
-        return _bounded.laplace(event.sensitivity(relation) / event.scale, event.count)
-    if isinstance(event, Exponential):
-        epsilon = event.exponent * event.sensitivity(relation)
-        return _bounded.bounded_range(epsilon, event.count)
-    if isinstance(event, Pure | Approx):
-        return _bounded.pure(event.epsilon, event.count)
-    if isinstance(event, PerturbedObjective):
-        return _bounded.pure(event.epsilon(relation), event.count)
-    if isinstance(event, Channel):
-        return _bounded.pure(event.epsilon, event.messages)
-    return _bounded.pure(0.0)
+def _bounded_steps(losses: Sequence[PrivacyLoss], without_updates: bool = False) -> list[Bounded]:
+    """The laws of bounded loss that lose anything."""
+    chosen = [x for x in losses if not (without_updates and x.updates is not None)]
+    return [x.bounded for x in chosen if x.bounded is not None and x.bounded.reach > 0.0]
 
 
 def _merged(steps: Sequence[Bounded]) -> tuple[Bounded, ...]:
@@ -170,77 +130,39 @@ def _smoothed(steps: Sequence[Bounded]) -> tuple[Bounded, ...]:
     )
 
 
-def _normal(
-    events: Sequence[Gaussian | SampledGaussian], relation: str
-) -> tuple[float, list[tuple[SampledGaussian, float]]]:
-    """mu^2 of the plain Gaussian events, and the sampled ones with their distances."""
-    mu2, sampled = 0.0, []
-    for event in events:
-        if isinstance(event, SampledGaussian) and event.rate < 1.0:
-            ratio = _distance(event, relation)
-            if ratio > 0.0:
-                sampled.append((event, ratio))
-            continue
-        if isinstance(event, SampledGaussian):
-            _distance(event, relation)
-        mu2 += event.count * (event.sensitivity(relation) / event.scale) ** 2
-    return mu2, sampled
-
-
-def _distance(event: SampledGaussian, relation: str) -> float:
-    """Distance in units of the noise: one record's norm under Poisson, else the sensitivity."""
-    if event.sampling == "poisson":
-        return event.record_norm / event.scale
-    if relation == "add_remove":
-        raise Unsupported(
-            "fixed-size batches have no add_remove guarantee: the batch rate would follow the "
-            "private number of records; use sampling=poisson or relation=replace_one"
-        )
-    return event.sensitivity(relation) / event.scale
-
-
-def _steps(sampled: Sequence[tuple[SampledGaussian, float]], form: str | None) -> tuple[Law, ...]:
+def _steps(sampled: Sequence[SampledLaw], form: str | None) -> tuple[Law, ...]:
     """One step law per distinct event, its repetitions counted together."""
     counts: dict[Step, int] = {}
-    for event, ratio in sampled:
-        step = Step(event.rate, ratio, form or event.sampling)
-        counts[step] = counts.get(step, 0) + event.count
+    for law in sampled:
+        step = Step(law.rate, law.ratio, form or law.sampling)
+        counts[step] = counts.get(step, 0) + law.count
     return tuple(replace(step, count=count) for step, count in counts.items())
 
 
-def _failure(events: Sequence[Event]) -> float:
+def _failure(losses: Sequence[PrivacyLoss]) -> float:
     """1 - prod (1 - delta) over the black-box steps, rounded up."""
-    boxes = (e for e in events if isinstance(e, Approx | PerturbedObjective))
-    logs = (e.count * math.log1p(-e.delta) for e in boxes)
+    logs = (loss.log_failure for loss in losses if loss.log_failure)
     return abs(math.expm1(math.fsum(logs))) * (1.0 + 1e-15)
 
 
-def _errors(events: Sequence[Event], distance: str) -> float:
-    return math.fsum(
-        event.count * event.amount
-        for event in events
-        if isinstance(event, SamplerError) and event.distance == distance
-    )
-
-
 def _name(
-    events: Sequence[Event],
-    sampled: Sequence[tuple[SampledGaussian, float]],
+    losses: Sequence[PrivacyLoss],
+    sampled: Sequence[SampledLaw],
     joint: Sequence[Bounded],
 ) -> str:
-    if any(isinstance(event, Disclosure) for event in events):
+    if any(loss.exposed for loss in losses):
         return "nothing is protected"
     if not sampled and not joint:
         base = "analytic Gaussian"
     else:
         words = {"fixed": "fixed-size batches", "poisson": "Poisson batches"}
-        parts = {words[event.sampling] for event, _ in sampled} | {_word(step) for step in joint}
+        parts = {words[law.sampling] for law in sampled} | {_word(step) for step in joint}
         base = "loss distribution, " + " and ".join(sorted(parts))
-    if any(isinstance(event, SparseAnswers) for event in events):
+    if any(loss.updates is not None for loss in losses):
         base += ", or Renyi bound of updates"
-    if any(isinstance(e, Approx | PerturbedObjective) and e.delta > 0.0 for e in events):
+    if any(loss.log_failure < 0.0 for loss in losses):
         base += " + black-box deltas"
-    if any(isinstance(event, SamplerError) and event.amount > 0.0 for event in events):
+    if any(loss.ratio > 0.0 or loss.distance > 0.0 for loss in losses):
         base += " + sampler error"
     return base
 

@@ -1,21 +1,36 @@
-"""Streams of noise, batches and uniforms: what the gate hands out."""
+"""Streams of noise, batches, answers and uniforms: what the gate hands out for an event.
+
+Every stream knows the event that it carries out. Values pass its method, where a tape hears them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.loops import channels, exponential, gaussian, indices
+from dperm_cli.loops import channels, exponential, gaussian, indices, reduced
+from dperm_cli.loops.sealed import SealedAnswers, SealedBatches, SealedNoise
 from dperm_cli.privacy import _exact
-from dperm_cli.privacy.channels import Channel as Shape
-from dperm_cli.privacy.events import Channel
+from dperm_cli.privacy.meters import Meter, RootOfSquares
+
+if TYPE_CHECKING:
+    from dperm_cli.privacy.events import (
+        Channel,
+        DisjointBatches,
+        Event,
+        Exponential,
+        Gaussian,
+        Noisy,
+        RegularizedExponential,
+        SampledGaussian,
+        SparseAnswers,
+    )
+    from dperm_cli.privacy.noise import Gate
 
 GAUSSIAN, LAPLACE, GAMMA_NORM = "gaussian", "laplace", "gamma_norm"
-# The tape's method for each kind of noise.
-_HEARD = {GAUSSIAN: "noise", LAPLACE: "laplace", GAMMA_NORM: "gamma_norm"}
 # Largest multiple of a grid that a value may be: sums with noise stay exact integers.
 _MOST_UNITS = 2.0**52
 # Smallest bound of a channel: below, its inverse is infinite and 0 over it is no number.
@@ -26,57 +41,74 @@ class Steps:
     """Which of ``count`` steps were drawn; with ``once`` none is drawn a second time."""
 
     def __init__(self, count: int, once: bool) -> None:
-        self.count, self._seen = count, set() if once else None
+        self.count, self._once = count, once
+        self._seen: set[int] = set()
+        self._used_up = False
 
     def mark(self, step: int) -> None:
         if not 0 <= step < self.count:
             raise PrivacyError(f"noise asked for step {step} of a stream of {self.count}")
-        if self._seen is not None and step in self._seen:
+        if self._once and (self._used_up or step in self._seen):
             raise PrivacyError(f"noise of step {step} asked for a second time")
-        if self._seen is not None:
+        if self._once:
             self._seen.add(step)
 
+    def mark_all(self) -> None:
+        """For a compiled loop, which draws every step."""
+        if self._once and (self._used_up or self._seen):
+            raise PrivacyError("some steps were drawn: no compiled loop may draw them again")
+        self._used_up = True
 
-class NoiseStream:
+
+class Stream:
+    """What all streams are: an event, its number in the order of asking, and a tape's ear."""
+
+    def __init__(self, gate: Gate, event: Event, dim: int) -> None:
+        self.event, self.dim, self.trials = event, dim, gate.trials
+        self.number, self.relation = gate.next_number(), gate.relation
+        self._tape = gate.tape
+
+    def meter(self) -> Meter:
+        """A new meter of what neighbouring runs move this stream by."""
+        return self.event.meter(self.relation)
+
+    def _hear(self, value: Any, drawn: np.ndarray, *public: Any) -> np.ndarray:
+        """What is drawn, or what a tape puts in its place.
+
+        ``value`` is what the noise hides. ``public`` must be equal on neighbouring runs.
+        """
+        if self._tape is None:
+            return drawn
+        return self._tape.hear(self, value, drawn, (np.shape(value), *public))
+
+    def _check_shape(self, value: np.ndarray) -> None:
+        """Without this one draw could be spread over many coordinates, and cancel."""
+        if np.shape(value) != (self.trials, self.dim):
+            shape = (self.trials, self.dim)
+            raise PrivacyError(f"a value of shape {np.shape(value)} at noise of shape {shape}")
+
+
+class NoiseStream(Stream):
     """Noise of one kind keyed by (trial, step), or on a grid; [trials, dim] at each step."""
 
-    def __init__(
-        self,
-        kind: str,
-        noise: Keyed | OnGrid,
-        dim: int,
-        scale: float,
-        sensitivity: float,
-        steps: Steps,
-        tape: Any,
-    ) -> None:
-        self.kind, self.dim, self.scale, self.sensitivity = kind, dim, scale, sensitivity
-        self._noise, self._steps, self._tape = noise, steps, tape
-
-    @property
-    def trials(self) -> int:
-        return self._noise.trials
+    def __init__(self, gate: Gate, event: Noisy, kind: str, dim: int) -> None:
+        super().__init__(gate, event, dim)
+        self.kind, self.scale = kind, event.scale
+        self._noise = gate.draws(kind)
+        self._steps = gate.steps(event.count)
 
     @property
     def count(self) -> int:
         return self._steps.count
 
     def add(self, value: np.ndarray, step: int) -> np.ndarray:
-        """``value`` [trials, dim] plus this step's noise; PrivacyError for any other shape.
-
-        Without that check one draw could be spread over many coordinates, and cancel.
-        """
-        if np.shape(value) != (self.trials, self.dim):
-            raise PrivacyError(
-                f"a value of shape {np.shape(value)} at noise of shape {(self.trials, self.dim)}"
-            )
+        """``value`` [trials, dim] plus this step's noise; PrivacyError for any other shape."""
+        self._check_shape(value)
         self._steps.mark(step)
         value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
-        if self._tape is None:
-            return drawn
-        return getattr(self._tape, _HEARD[self.kind])(value, self.scale, self.sensitivity, drawn)
+        return self._hear(value, drawn, step)
 
-    def within(self, point: Callable[[np.ndarray], np.ndarray], value, step: int) -> np.ndarray:
+    def find(self, point: Callable[[np.ndarray], np.ndarray], value, step: int) -> np.ndarray:
         """A released point [trials, dim] at which ``value`` plus this step's noise is known.
 
         ``point`` finds it from the noise alone [trials, dim], as the minimiser of a perturbed
@@ -89,16 +121,54 @@ class NoiseStream:
         found = point(drawn)
         if self._tape is None:
             return found
-        hear = getattr(self._tape, _HEARD[self.kind])
-        found = hear(nothing, self.scale, self.sensitivity, found)
-        return hear(value(found), self.scale, self.sensitivity, found)
+        found = self._hear(nothing, found, step)
+        return self._hear(value(found), found, step)
 
-    @property
-    def keys(self) -> np.ndarray:
-        """The keys [trials, 2], uint64, for a compiled loop."""
+    def add_in_frame(self, value: np.ndarray, step: int, normals: int, degrees: int) -> np.ndarray:
+        """``value`` [trials, n + T] with this step's noise in a frame that turns with the noise:
+        ``normals`` normal numbers and the root of a chi^2 after them (``loops.reduced``)."""
+        noise = self._sealed()
+        self._steps.mark(step)
+        return reduced.add_noise(value, noise, step, normals, degrees)
+
+    def draw_direction(self, frame: reduced.Frame) -> np.ndarray:
+        """Uniform unit vectors [trials, p] orthogonal to a frame, from numbers of no step."""
+        return reduced.outward(frame, self._sealed().keys, self.count)
+
+    def _sealed(self) -> SealedNoise:
         if not isinstance(self._noise, Keyed):
             raise PrivacyError("secure noise has no keys; use the plain loop")
-        return opened(self._noise.keys, self._tape)
+        if self.kind != GAUSSIAN:
+            raise PrivacyError("compiled loops draw Gaussian noise alone")
+        return SealedNoise(unless_heard(self._noise.keys, self._tape), self.scale, self.count)
+
+
+class SampledStream(NoiseStream):
+    """Batches of record numbers and Gaussian noise on the sums over them."""
+
+    event: SampledGaussian
+
+    def __init__(self, gate: Gate, event: SampledGaussian, dim: int) -> None:
+        super().__init__(gate, event, GAUSSIAN, dim)
+        self._choice = gate.keys()
+        self.population, self.batch, self.sampling = event.population, event.batch, event.sampling
+
+    def draw(self, trial: int, step: int) -> np.ndarray:
+        """The record numbers of one trial's batch at one step, [b] (b varies under Poisson)."""
+        drawn = indices.batch(
+            self._choice[trial], step, self.population, self.batch, self.sampling == "poisson"
+        )
+        return drawn if self._tape is None else self._tape.hear(self, None, drawn, (trial, step))
+
+    @property
+    def sealed(self) -> SealedBatches:
+        """All that a compiled loop draws: noise and batches of every step; used up then."""
+        noise = self._sealed()
+        self._steps.mark_all()
+        return SealedBatches(
+            noise.keys, self._choice, noise.scale, noise.steps,
+            self.population, self.batch, self.sampling == "poisson",
+        )  # fmt: skip
 
 
 class Keyed:
@@ -106,10 +176,6 @@ class Keyed:
 
     def __init__(self, keys: np.ndarray) -> None:
         self.keys = keys
-
-    @property
-    def trials(self) -> int:
-        return len(self.keys)
 
     def add(
         self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
@@ -126,7 +192,7 @@ class OnGrid:
     """Noise of the operating system's generator on multiples of ``step``, added in integers."""
 
     def __init__(self, trials: int, step: float, source: _exact.Source) -> None:
-        self.trials, self._step, self._source = trials, step, source
+        self._trials, self._step, self._source = trials, step, source
 
     def add(
         self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
@@ -134,27 +200,27 @@ class OnGrid:
         """The value rounded to the grid, and the sum. Nothing here refuses a value: refusals
         would tell of it."""
         units = np.clip(np.rint(np.nan_to_num(value / self._step)), -_MOST_UNITS, _MOST_UNITS)
-        drawn = _exact.rounded(kind, scale / self._step, self.trials * dim, self._source)
-        total = units.astype(np.int64) + drawn.reshape(self.trials, dim)
+        drawn = _exact.rounded(kind, scale / self._step, self._trials * dim, self._source)
+        total = units.astype(np.int64) + drawn.reshape(self._trials, dim)
         return units * self._step, total.astype(np.float64) * self._step
 
 
-class CoordinateStream:
-    """One draw from N(0, scale^2 I), handed out coordinate by coordinate: ``Gate.coordinates``.
+class CoordinateStream(Stream):
+    """One draw from N(0, scale^2 I), handed out coordinate by coordinate.
 
     Which function of the data a coordinate is of may depend on the earlier ones.
     """
 
-    def __init__(
-        self, keys: np.ndarray, dim: int, scale: float, sensitivity: float, steps: Steps, tape: Any
-    ) -> None:
-        self.dim, self.scale, self.sensitivity = dim, scale, sensitivity
-        self._noise = gaussian.normals(keys, 0, 1, dim)[:, 0, :]
-        self._steps, self._tape, self._new = steps, tape, True
+    def __init__(self, gate: Gate, event: Gaussian, dim: int) -> None:
+        super().__init__(gate, event, dim)
+        self.scale = event.scale
+        self._noise = gaussian.normals(gate.keys(), 0, 1, dim)[:, 0, :]
+        self._steps = Steps(dim, once=True)
 
-    @property
-    def trials(self) -> int:
-        return len(self._noise)
+    def meter(self) -> Meter:
+        sensitivity = self.event.sensitivity(self.relation)
+        assert sensitivity is not None
+        return RootOfSquares(sensitivity)
 
     def add(self, value: np.ndarray, number: int) -> np.ndarray:
         """``value`` [trials] plus the noise of coordinate ``number``."""
@@ -163,35 +229,20 @@ class CoordinateStream:
         self._steps.mark(number)
         column = np.array(value, dtype=float)[:, None]
         drawn = column + self.scale * self._noise[:, number : number + 1]
-        if self._tape is not None:
-            new, self._new = self._new, False
-            drawn = self._tape.coordinate(column, self.scale, self.sensitivity, drawn, new)
-        return drawn[:, 0]
+        return self._hear(column, drawn, number)[:, 0]
 
 
-class SparseStream:
-    """Answers shown with noise where they are far from what was known: see ``Gate.sparse``.
+class SparseStream(Stream):
+    """Answers shown with noise where they are far from what was known (event ``SparseAnswers``).
 
     One draw of noise serves the test and the value shown, and a trial is over after its updates.
     """
 
-    def __init__(
-        self,
-        noise: Keyed,
-        scale: float,
-        sensitivity: float,
-        threshold: float,
-        updates: int,
-        steps: Steps,
-        tape: Any,
-    ) -> None:
-        self.scale, self.sensitivity, self.threshold = scale, sensitivity, threshold
-        self.updates, self._noise, self._steps, self._tape = updates, noise, steps, tape
-        self._made = np.zeros(noise.trials, np.int64)
-
-    @property
-    def trials(self) -> int:
-        return self._noise.trials
+    def __init__(self, gate: Gate, event: SparseAnswers, dim: int) -> None:
+        super().__init__(gate, event, dim)
+        self.scale, self.threshold, self.updates = event.scale, event.threshold, event.updates
+        self._noise, self._steps = Keyed(gate.keys()), Steps(event.queries, once=True)
+        self._made = np.zeros(self.trials, np.int64)
 
     @property
     def over(self) -> np.ndarray:
@@ -215,37 +266,32 @@ class SparseStream:
         far = ~over & ~(np.abs(drawn[:, 0] - known) <= self.threshold)
         shown = np.stack([far.astype(float), np.where(far, drawn[:, 0], known)], axis=1)
         if self._tape is not None:
-            shown = self._tape.sparse(column, known, self.scale, self.sensitivity, shown)
+            # the answers known before must be equal too: they decide what is shown
+            shown = self._hear(column, shown, step, np.asarray(known).tobytes())
             far = shown[:, 0] > 0.0
         self._made += far
         return shown[:, 1], far
 
 
-class BatchStream:
-    """Noise on the sums over batches of records that no record shares: see ``Gate.disjoint``.
+class BatchStream(Stream):
+    """Noise on the sums over batches of records that no record shares (event ``DisjointBatches``).
 
     The stream itself asks for each sum, over its own batch; each batch is used once.
     """
 
     def __init__(
-        self,
-        parts: Sequence[np.ndarray],
-        kind: str,
-        noise: Keyed | OnGrid,
-        dim: int,
-        scale: float,
-        sensitivity: float,
-        run: Steps,
-        tape: Any,
+        self, gate: Gate, event: DisjointBatches, dim: int, *, parts: Sequence[np.ndarray]
     ) -> None:
+        super().__init__(gate, event, dim)
+        if len(parts) != event.batches or event.count != 1:
+            raise PrivacyError(f"{len(parts)} batches are no event of the plan")
         indices = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
         if indices.size != np.unique(indices).size:
             raise PrivacyError("a record is in more than one of the disjoint batches")
-        run.mark(0)
         self._parts = [np.array(part, dtype=np.int64) for part in parts]
         self._steps = Steps(len(self._parts), once=True)
-        self.kind, self.dim, self.scale, self.sensitivity = kind, dim, scale, sensitivity
-        self._noise, self._tape, self._new = noise, tape, True
+        self.kind, self.scale = event.noise, event.scale
+        self._noise = gate.draws(self.kind)
 
     def release(self, total: Callable[[np.ndarray], np.ndarray], step: int) -> np.ndarray:
         """``total(indices)``, the sum [trials, dim] over the records of batch ``step``, with noise.
@@ -254,45 +300,38 @@ class BatchStream:
         """
         self._steps.mark(step)
         value = total(self._parts[step])
-        if np.shape(value) != (self._noise.trials, self.dim):
-            shape = (self._noise.trials, self.dim)
-            raise PrivacyError(f"a value of shape {np.shape(value)} at noise of shape {shape}")
+        self._check_shape(value)
         value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
-        if self._tape is None:
-            return drawn
-        new, self._new = self._new, False
-        return self._tape.disjoint(value, self.scale, self.sensitivity, drawn, new)
+        return self._hear(value, drawn, step)
 
 
-class ChannelStream:
-    """What users' devices send: see ``Gate.channel``. An answer is keyed by (trial, answer number).
+class ChannelStream(Stream):
+    """What users' devices send (event ``Channel``). An answer is keyed by (trial, number).
 
-    ``coding`` is what a compiled loop needs to draw for itself.
+    ``coding`` is the channel in integers, for values of norm up to ``bound``.
     """
 
-    def __init__(
-        self,
-        channel: Shape,
-        event: Channel,
-        bound: float,
-        users: int,
-        trials: int,
-        keys: np.ndarray | None,
-        source: _exact.Source,
-        tape: Any,
-    ) -> None:
+    event: Channel
+
+    def __init__(self, gate: Gate, event: Channel, dim: int, *, bound: float, users: int) -> None:
+        super().__init__(gate, event, dim)
         if not _LEAST_BOUND <= bound < np.inf:
             raise PrivacyError(f"a bound of {bound} on what a channel hides")
-        self.channel, self.bound, self.users, self.trials = channel, bound, users, trials
-        self.coding = channel.coding(bound)
-        self._event, self._keys, self._source, self._tape = event, keys, source, tape
+        if dim != event.dim:
+            raise PrivacyError(f"answers in {dim} dimensions are no event of the plan")
+        self.channel, self.bound, self.users = event.channel(), bound, users
+        if gate.system and not self.channel.discrete:
+            raise PrivacyError(f"answers of the {event.shape} channel have no secure form")
+        self.coding = self.channel.coding(bound)
+        self._keys = None if gate.system else gate.keys()
+        self._source = gate.source
         self._asked = np.zeros(users, np.int32)
         self._sent = 0
 
     @property
     def messages(self) -> int:
         """How often each user answers, at most."""
-        return self._event.messages
+        return self.event.messages
 
     def send(self, user: int, value: np.ndarray) -> np.ndarray:
         """The answers [trials, dim] of one user's device to its vectors ``value`` [trials, dim].
@@ -306,20 +345,19 @@ class ChannelStream:
             raise PrivacyError(f"user {user} is asked once more than {self.messages} times")
         self._asked[user] += 1
         drawn = channels.send(self.coding, value, self._words())
-        if self._tape is None:
-            return drawn
-        return self._tape.channel(user, value, self._event, self.bound, drawn)
+        return self._hear(value / self.bound, drawn, user, float(self.bound))
 
     @property
-    def keys(self) -> np.ndarray:
-        """The keys [trials, 2], uint64, for a compiled loop that asks every user; used up then."""
+    def sealed(self) -> SealedAnswers:
+        """All that a compiled loop draws, which asks every user; used up then."""
         if self._keys is None:
             raise PrivacyError("secure noise has no keys; use the plain loop")
         if self._sent:
             raise PrivacyError("some users have answered: no loop may ask all of them")
+        keys = unless_heard(self._keys, self._tape)
         self._asked[:] = self.messages
         self._sent = self.users * self.messages
-        return opened(self._keys, self._tape)
+        return SealedAnswers(keys, self.coding, self.users, self.messages)
 
     def _words(self) -> np.ndarray:
         number, self._sent = self._sent, self._sent + 1
@@ -329,46 +367,19 @@ class ChannelStream:
         return channels.keyed(self._keys, number, count)
 
 
-class ChoiceStream:
-    """Batches of record indices keyed by (trial, step)."""
-
-    def __init__(
-        self, keys: np.ndarray, population: int, batch: int, sampling: str, count: int, tape: Any
-    ) -> None:
-        self._keys, self.population, self.batch = keys, population, batch
-        self.sampling, self.count, self._tape = sampling, count, tape
-
-    def draw(self, trial: int, step: int) -> np.ndarray:
-        """The indices of one trial's batch at one step, shape [b] (b varies under Poisson)."""
-        drawn = indices.batch(
-            self._keys[trial], step, self.population, self.batch, self.sampling == "poisson"
-        )
-        if self._tape is None:
-            return drawn
-        return self._tape.choice(self.population, self.batch, self.sampling, drawn)
-
-    @property
-    def keys(self) -> np.ndarray:
-        """The keys [trials, 2], uint64, for a compiled loop."""
-        return opened(self._keys, self._tape)
-
-
-class LawStream:
-    """Random numbers for a sampler of the law exp(-exponent * loss) on a set.
+class LawStream(Stream):
+    """Random numbers for a sampler of a law made of the loss.
 
     The sampler turns uniforms into a point and passes the point through ``release``, where a tape
     sees it; that it has the law it claims is the business of the sampler's own tests.
+    ``strength`` is the exponent of the law, or the scale of a strongly convex one.
     """
 
     def __init__(
-        self, keys: np.ndarray, exponent: float, oscillation: float, steps: Steps, tape: Any
+        self, gate: Gate, event: Exponential | RegularizedExponential, strength: float, dim: int
     ) -> None:
-        self._keys, self.exponent, self.oscillation = keys, exponent, oscillation
-        self._steps, self._tape = steps, tape
-
-    @property
-    def trials(self) -> int:
-        return len(self._keys)
+        super().__init__(gate, event, dim)
+        self.strength, self._keys, self._steps = strength, gate.keys(), gate.steps(event.count)
 
     def uniforms(self, trial: int, step: int, count: int, start: int = 0) -> np.ndarray:
         """Numbers ``start`` .. ``start + count - 1`` of a trial's step, in (0, 1), shape [count].
@@ -384,13 +395,17 @@ class LawStream:
     def release(self, drawn: np.ndarray, step: int) -> np.ndarray:
         """What was sampled at a step, [trials, p]."""
         self._steps.mark(step)
-        return drawn if self._tape is None else self._tape.law(*self._facts(), drawn)
-
-    def _facts(self) -> tuple[float, float]:
-        return self.exponent, self.oscillation
+        return drawn if self._tape is None else self._tape.hear(self, LAW, drawn, (step,))
 
 
-def opened(keys: np.ndarray, tape: Any) -> np.ndarray:
+class _Law:
+    """Stands for a value where none passes: a tape compares what the law was made of."""
+
+
+LAW = _Law()
+
+
+def unless_heard(keys: np.ndarray, tape: Any) -> np.ndarray:
     """Keys for a loop that draws for itself; not while a tape is listening."""
     if tape is not None:
         raise PrivacyError("a compiled loop would draw past the tape; use the plain loop")

@@ -25,7 +25,7 @@ from dperm_cli.privacy import _fourier, _gdp, _grid, _saddle
 from dperm_cli.privacy._bounded import Bounded
 from dperm_cli.privacy._dominating import Release, release
 from dperm_cli.privacy._saddle import Composition
-from dperm_cli.privacy.events import Channel, Event
+from dperm_cli.privacy.events import Event, kind
 
 # Terms of the contour integral up to which it is preferred to a grid, and to a coarse grid.
 _CHEAP, _DEAR = 3e7, 2e8
@@ -87,7 +87,7 @@ def delta_of(events: Sequence[Event], *, epsilon: float, relation: str) -> float
 
 
 def _local(events: Sequence[Event]) -> bool:
-    return any(isinstance(event, Channel) for event in events)
+    return kind(events) == "local"
 
 
 def _with_distance(whole: Release, delta: float) -> float:

@@ -14,18 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy import _gdp, _saddle, accountant
 from dperm_cli.privacy._saddle import Composition
 from dperm_cli.privacy._updates import MOST_REACH, Updates
-from dperm_cli.privacy.events import (
-    Approx,
-    Event,
-    Exponential,
-    GammaNorm,
-    Gaussian,
-    Laplace,
-    SampledGaussian,
-    SparseAnswers,
-    alone,
-    kind,
-)
+from dperm_cli.privacy.events import Event, Laplace, kind
 
 # Relative distance of a calibrated scale from the root, at most.
 TOLERANCE = 2e-6
@@ -165,38 +154,16 @@ def _guess(events_at, epsilon: float, delta: float, relation: str) -> float:
     A step of rate q and distance s adds q^2 (e^{s^2} - 1) to mu^2, a full release s^2, a bounded
     step its variance. At delta = 0 the epsilons of pure steps add up instead.
     """
-    unit = [(e, _reach(e, relation)) for e in map(alone, events_at(1.0))]
+    unit = [(event, event.ratio(relation)) for event in events_at(1.0)]
     if delta == 0.0:
-        return math.log(math.fsum(_times(e) * d for e, d in unit) / epsilon or 1.0)
+        return math.log(math.fsum(e.pure_steps * ratio for e, ratio in unit) / epsilon or 1.0)
     target = _gdp.mu(epsilon, delta) ** 2
     low, high = -200.0, 200.0
     for _ in range(60):
         middle = (low + high) / 2.0
-        total = sum(_limit(event, ratio * math.exp(-middle)) for event, ratio in unit)
+        total = sum(event.central_limit(ratio * math.exp(-middle)) for event, ratio in unit)
         low, high = (middle, high) if total > target else (low, middle)
     return high
-
-
-def _times(event: Event) -> int:
-    """How many pure steps an event is made of."""
-    return getattr(event, "count", 1) * getattr(event, "queries", 1)
-
-
-def _reach(event: Event, relation: str) -> float:
-    """The distance at scale 1 that falls as the scale rises; 0 where there is none."""
-    if isinstance(event, Exponential):
-        return event.exponent * event.sensitivity(relation)
-    if isinstance(event, Gaussian | SampledGaussian | Laplace | GammaNorm | SparseAnswers):
-        return event.sensitivity(relation) / event.scale
-    return 0.0
-
-
-def _limit(event: Event, distance: float) -> float:
-    if isinstance(event, SparseAnswers):
-        return event.count * min(event.queries, 2 * event.updates) * distance**2
-    if isinstance(event, SampledGaussian):
-        return event.count * event.rate**2 * math.expm1(min(distance**2, 600.0))
-    return 0.0 if isinstance(event, Approx) else getattr(event, "count", 1) * distance**2
 
 
 def _bracket(excess: Callable[[float], float], guess: float):

@@ -10,18 +10,12 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import (
-    Channel,
-    Disclosure,
-    DisjointBatches,
-    Event,
-    SparseAnswers,
-)
+from dperm_cli.privacy.events import Channel, Event, classes
 
 # Strongest first. A local guarantee bounds what the curator's output says at least as well as a
 # central one of the same numbers; composed with others it counts as its (epsilon, delta).
@@ -71,14 +65,16 @@ def require(budget: Budget, *claims: Guarantee) -> None:
 
 def plain(event: Event) -> dict[str, Any]:
     """An event as JSON-able values, its class under ``event``."""
-    return {"event": type(event).__name__, **dataclasses.asdict(event)}
+    fields = dataclasses.asdict(event)  # type: ignore[call-overload]
+    if fields.get("relation") == "":  # proved under both: nothing to say
+        del fields["relation"]
+    return {"event": type(event).__name__, **fields}
 
 
 def rebuilt(entry: Mapping[str, Any]) -> Event:
     """The event that ``plain`` wrote; ValueError for anything that is not one."""
-    kinds = {kind.__name__: kind for kind in get_args(Event)}
     values = {key: value for key, value in entry.items() if key != "event"}
-    kind = kinds.get(str(entry.get("event")))
+    kind = classes().get(str(entry.get("event")))
     if kind is None:
         raise ValueError(f"{entry.get('event')!r} is no privacy event")
     try:
@@ -127,88 +123,18 @@ def weakest(kinds: Iterable[str]) -> str:
 
 def repeated(events: Sequence[Event], times: int) -> tuple[Event, ...]:
     """The events of so many independent runs."""
-    return tuple(_repeated(event, times) for event in events)
-
-
-def _repeated(event: Event, times: int) -> Event:
-    if isinstance(event, Channel):
-        return dataclasses.replace(event, messages=event.messages * times)
-    if isinstance(event, Disclosure):
-        return event
-    return dataclasses.replace(event, count=event.count * times)
+    return tuple(event.repeated(times) for event in events)
 
 
 def describe(event: Event, relation: str) -> dict[str, Any]:
     """What an event did, in numbers and in words."""
-    kind, moves = type(event).__name__, getattr(event, "sensitivity", None)
-    facts = {
-        "event": kind,
+    return {
+        "event": type(event).__name__,
         "scale": getattr(event, "scale", None),
-        "sensitivity": None if moves is None else moves(relation),
-        "count": draws(event),
+        "sensitivity": event.sensitivity(relation),
+        "count": event.draws,
+        "words": event.words(relation),
     }
-    return {**facts, "words": _words(event, facts)}
-
-
-def draws(event: Event) -> int:
-    """How often the event touches the data."""
-    if isinstance(event, Channel):
-        return event.messages
-    if isinstance(event, DisjointBatches):
-        return event.batches * event.count
-    if isinstance(event, SparseAnswers):
-        return event.queries * event.count
-    return 1 if isinstance(event, Disclosure) else event.count
-
-
-def _words(event: Event, facts: Mapping[str, Any]) -> str:
-    known = _WORDS[facts["event"]]
-    values = {**dataclasses.asdict(event), **facts, "told": ""}
-    if isinstance(event, Channel) and event.shape:
-        each = event.information / event.messages
-        told = f" ({event.shape} channel in {event.dim} dimensions, at most {each:.6g} nats)"
-        values["told"] = told
-    values = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in values.items()}
-    text = f"{facts['count']} x {known}" if facts["count"] != 1 else known
-    return text.format(**values)
-
-
-_MOVES = "; a neighbouring data set moves it by at most {sensitivity}"
-_WORDS = {
-    "Gaussian": "a sum over all records plus Gaussian noise of standard deviation {scale} in every "
-    f"coordinate{_MOVES} (L2 norm)",
-    "GaussianMatrix": "a sum over all records of symmetric matrices plus Gaussian noise of "
-    "standard deviation {scale} in every entry of the upper triangle (off it: over sqrt 2)"
-    f"{_MOVES} (Frobenius norm)",
-    "SampledGaussian": "a sum over a random batch of {batch} out of {population} records "
-    "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
-    f"coordinate{_MOVES} (L2 norm) when the batch holds its record",
-    "Laplace": "a sum over all records plus Laplace noise of scale {scale} in every "
-    f"coordinate{_MOVES} (L1 norm)",
-    "GammaNorm": "a sum over all records plus noise of a uniform direction whose norm is Gamma "
-    f"with scale {{scale}}{_MOVES} (L2 norm)",
-    "DisjointBatches": "the sum over one of {batches} disjoint batches plus {noise} noise of scale "
-    "{scale}; a record is in one batch at most, and a neighbouring data set moves all sums of a "
-    "pass by at most {sensitivity} together (L2 norm)",
-    "Exponential": "a draw from the density proportional to exp(-{exponent} objective) over the "
-    "set; a neighbouring data set changes the objective by a function of oscillation at most "
-    "{sensitivity}",
-    "RegularizedExponential": "a draw from a density whose negative logarithm is strongly convex, "
-    "at strength {scale} (root of its convexity over its exponent); a neighbouring data set "
-    "changes the objective's gradient by at most {sensitivity} (L2 norm): it tells no more than "
-    "one Gaussian release of that scale and sensitivity",
-    "SparseAnswers": "an answer, shown with Laplace noise of scale {scale} where it is more than "
-    "{threshold} from the answer known before, and at most {updates} times"
-    f"{_MOVES}",
-    "Pure": "a step of epsilon {epsilon}",
-    "Approx": "a step of epsilon {epsilon} and delta {delta}",
-    "PerturbedObjective": "a minimiser of the objective with a {noise} linear term of scale "
-    f"{{scale}} under a regulariser of strength {{strength}}{_MOVES} (L2 norm, gradient at the "
-    "released point)",
-    "Channel": "a message from each user's own device, of local epsilon {epsilon}{told}",
-    "SamplerError": "a draw from an approximate sampler, within {amount} ({distance}) of its law",
-    "Disclosure": "something computed from the data is shown without protection",
-}
 
 
 def _basic(spent: Sequence[Spent], kind: str, relation: str) -> Guarantee:

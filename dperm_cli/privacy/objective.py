@@ -23,74 +23,14 @@ H(e; L / scale). Proofs: docs/proofs/objective_perturbation.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from dperm_cli.core import checks
 from dperm_cli.privacy import _gdp
 
-NOISES = ("gamma_norm", "gaussian")
 _ANGLES = 32
 _ROUND_UP = 1.0 + 1e-12
-
-
-@dataclass(frozen=True)
-class PerturbedObjective:
-    """``count`` adaptive minimisations of a perturbed objective.
-
-    ``noise`` and its ``scale`` are those of the linear term, in the unit of the summed gradient;
-    ``record_norm`` bounds the L2 norm of one record's gradient, ``gap`` (optional, Gamma norms
-    only) that of the difference of two records'. ``curvature`` bounds the largest eigenvalue of
-    one record's Hessian, ``rank`` its rank; ``strength`` is Lam. The Gaussian form is a black box,
-    (epsilon, ``delta``), and is proved for rank 1.
-    """
-
-    noise: str
-    scale: float
-    record_norm: float
-    curvature: float
-    strength: float
-    delta: float = 0.0
-    rank: int = 1
-    count: int = 1
-    gap: float | None = None
-
-    def __post_init__(self) -> None:
-        checks.choice("noise", self.noise, NOISES)
-        checks.positive("scale", self.scale)
-        checks.nonnegative("record_norm", self.record_norm)
-        checks.nonnegative("curvature", self.curvature)
-        checks.positive("strength", self.strength)
-        gaussian = self.noise == "gaussian"
-        checks.number(
-            "delta", self.delta, low=0.0, high=1.0 if gaussian else 0.0,
-            low_open=gaussian, high_open=gaussian,
-        )  # fmt: skip
-        checks.integer("rank", self.rank, low=1, high=1 if gaussian else None)
-        checks.integer("count", self.count, low=1)
-        if self.gap is not None:
-            checks.nonnegative("gap", self.gap)
-
-    def sensitivity(self, relation: str) -> float:
-        """Of the summed gradient at the released point."""
-        if relation == "add_remove":
-            return self.record_norm
-        whole = 2.0 * self.record_norm
-        return whole if self.gap is None or self.noise == "gaussian" else min(self.gap, whole)
-
-    @property
-    def jacobian(self) -> float:
-        """J, rounded up."""
-        return self.rank * math.log1p(self.curvature / self.strength) * (1.0 + 1e-15)
-
-    def epsilon(self, relation: str) -> float:
-        """The epsilon of one minimisation, at ``delta``; rounded up."""
-        ratio = self.sensitivity(relation) / self.scale
-        if self.noise == "gamma_norm":
-            return self.jacobian + ratio
-        return self.jacobian + noise_epsilon(self.delta, ratio, relation)
 
 
 def noise_epsilon(delta: float, ratio: float, relation: str) -> float:

@@ -114,7 +114,7 @@ def _noise_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
 def _exact_noise(ask: Ask, kind: str, budget: Budget, refusal: Unsupported) -> dict[str, Any]:
     """The noise of an exact draw, where no sampler takes on the law: nothing is drawn here."""
     scale = calibrate.scale_for(
-        lambda scale: ask.mechanism.events(ask.spec, scale),
+        lambda scale: ask.mechanism.events(ask.spec, scale, budget),
         epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
     )  # fmt: skip
     found = _budget_for(replace(ask, epsilon=None, noise_scale=scale), kind, budget.delta)
@@ -124,7 +124,8 @@ def _exact_noise(ask: Ask, kind: str, budget: Budget, refusal: Unsupported) -> d
 def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
     """The epsilon that a noise scale is certified for."""
     assert ask.noise_scale is not None
-    events = ask.mechanism.events(ask.spec, ask.noise_scale)
+    budget = Budget(math.inf, delta, ask.relation)
+    events = ask.mechanism.events(ask.spec, ask.noise_scale, budget)
     guarantee = ledger.recompute(
         events, kind=kind, delta=delta, relation=ask.relation, certificate=None
     )
@@ -179,7 +180,7 @@ def _note(events: Sequence[Event], guarantee: Guarantee, p: int) -> str | None:
 
 def _steps(event: Event, n: int) -> int:
     """How many answers or noisy values there are: of a channel, those of all n users."""
-    return ledger.draws(event) * (n if isinstance(event, Channel) else 1)
+    return event.draws * (n if isinstance(event, Channel) else 1)
 
 
 def _gradients(events: Iterable[Event], n: int) -> int:
@@ -187,14 +188,14 @@ def _gradients(events: Iterable[Event], n: int) -> int:
     return sum(
         event.count * n
         if isinstance(event, DisjointBatches)
-        else ledger.draws(event) * (event.batch if isinstance(event, SampledGaussian) else n)
+        else event.draws * (event.batch if isinstance(event, SampledGaussian) else n)
         for event in events
     )
 
 
 def _level(ask: Ask) -> tuple[str, float]:
     """Kind and delta of the guarantee in question, as a run would have them."""
-    if getattr(ask.mechanism, "space", "parameters") == "kernel":
+    if ask.mechanism.space == "kernel":
         raise Unsupported(f"{ask.name} works on a kernel's minimiser: `dperm run` accounts for it")
     kind = cell.kind_of(ask.name, ask.mechanism, ask.privacy, ask.delta, ask.relation)
     if kind == "none":

@@ -79,7 +79,7 @@ class Prepared:
         """The public facts that the mechanism plans with; Unsupported where it has no use for such
         a problem."""
         if kernels.space_of(self.cell.mechanism) != "kernel":
-            if self.cell.kernel is None and hasattr(self.cell.mechanism, "features"):
+            if self.cell.kernel is None and self.cell.mechanism.features is not None:
                 name = self.cell.mechanism_name
                 raise Unsupported(f"{name} needs a kernel that is a function of x - z: set "
                                   "kernel=rbf or laplacian")  # fmt: skip
@@ -200,7 +200,7 @@ def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
     if held <= budget.delta / 4.0:
         plan = mechanism.plan(spec, replace(budget, delta=budget.delta - held))
         if range_delta(plan.events, budget.relation, spec.p) <= held:
-            return replace(plan, events=(*plan.events, Approx(0.0, held)))
+            return replace(plan, events=(*plan.events, Approx(0.0, held, relation=budget.relation)))
     raise Unsupported(
         f"epsilon {budget.epsilon:g} allows so little noise that the generator's bounded range "
         f"could add {added:.2g} to delta {budget.delta:.3g}; take less epsilon or more delta"
@@ -279,8 +279,7 @@ def _release(
         plan, grid = secured(cell.mechanism, plan, spec, problem.loss)
     else:
         plan, grid = planned(cell.mechanism, spec, budget), None
-    unprotected = bool(getattr(cell.mechanism, "unprotected", False))
-    guarantee, accountant = check(plan, budget, kind, unprotected)
+    guarantee, accountant = check(plan, budget, kind, cell.mechanism.unprotected)
     released = cell.mechanism.release(*_opened(prepared, plan, budget, grid))
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)

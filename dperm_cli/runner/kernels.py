@@ -63,12 +63,12 @@ _PREPARED: dict[tuple[Any, ...], tuple[Data, Kernelled]] = {}
 
 def space_of(mechanism: Any) -> str:
     """``kernel`` for mechanisms that work on a kernel's minimiser, else ``parameters``."""
-    return getattr(mechanism, "space", "parameters")
+    return str(mechanism.space)
 
 
 def _whole(cell: schema.Cell) -> bool:
     """Whether the mechanism asks for the kernel's minimiser alone, and for no rows."""
-    return space_of(cell.mechanism) == "kernel" or getattr(cell.mechanism, "unprotected", False)
+    return space_of(cell.mechanism) == "kernel" or cell.mechanism.unprotected
 
 
 def prepare(cell: schema.Cell, data: Data) -> Kernelled:
@@ -77,7 +77,7 @@ def prepare(cell: schema.Cell, data: Data) -> Kernelled:
     Cells of one kernel and one data set share them: bases and inverses take longer than releases.
     """
     _check(cell, data)
-    space, only = space_of(cell.mechanism), getattr(cell.mechanism, "features", None)
+    space, only = space_of(cell.mechanism), cell.mechanism.features
     key = (
         space,
         only,
@@ -209,7 +209,7 @@ def _features(cell: schema.Cell, data: Data, shuffled: Matrix) -> Features | Non
 
 def _kind(cell: schema.Cell, data: Data, shuffled: Matrix) -> str:
     kernel, shape = cell.kernel, cell.kernel.monomials(data.p)
-    only = getattr(cell.mechanism, "features", None)
+    only = cell.mechanism.features
     if only is not None and kernel.features not in ("auto", only):
         allowed = f"must be {only} with {cell.mechanism_name}, or auto"
         raise InputError("kernel.features", kernel.features, allowed)

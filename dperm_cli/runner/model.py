@@ -96,7 +96,7 @@ def check_path(word: Any) -> Path | None:
 
 def check_cell(cell: schema.Cell) -> None:
     """InputError where nothing of the cell may be given away."""
-    if getattr(cell.mechanism, "unprotected", False):
+    if cell.mechanism.unprotected:
         raise InputError("save", cell.mechanism_name, "gives no guarantee: it is not saved")
     if cell.dataset.task not in ("binary", "regression"):
         raise InputError("save", cell.dataset.task, "saves models of labels -1, +1 and of targets")

@@ -1,0 +1,93 @@
+"""Privacy events: what a mechanism does to the data, stated in accountable terms.
+
+An event is the one contract between a mechanism, the accountant, the gate, the audit and the
+ledger. It carries the norm (or the oscillation) of one record's contribution, so that its
+sensitivity under each relation follows from it. A sequence of events is an adaptive composition:
+each may depend on what the earlier ones released. Epsilons are in nats, scales in the unit of what
+is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy.events._base import RELATIONS, Event, Noisy, PrivacyLoss
+from dperm_cli.privacy.events.black_boxes import (
+    Approx,
+    Channel,
+    Disclosure,
+    Pure,
+    SamplerError,
+    replaced_level,
+)
+from dperm_cli.privacy.events.laws import Exponential, RegularizedExponential, SparseAnswers
+from dperm_cli.privacy.events.perturbed import PerturbedObjective
+from dperm_cli.privacy.events.sums import (
+    BATCH_NOISES,
+    PARTITIONS,
+    SAMPLINGS,
+    DisjointBatches,
+    GammaNorm,
+    Gaussian,
+    GaussianMatrix,
+    Laplace,
+    SampledGaussian,
+)
+
+__all__ = [
+    "BATCH_NOISES",
+    "PARTITIONS",
+    "RELATIONS",
+    "SAMPLINGS",
+    "Approx",
+    "Channel",
+    "Disclosure",
+    "DisjointBatches",
+    "Event",
+    "Exponential",
+    "GammaNorm",
+    "Gaussian",
+    "GaussianMatrix",
+    "Laplace",
+    "Noisy",
+    "PerturbedObjective",
+    "PrivacyLoss",
+    "Pure",
+    "RegularizedExponential",
+    "SampledGaussian",
+    "SamplerError",
+    "SparseAnswers",
+    "classes",
+    "kind",
+    "replaced_level",
+]
+
+_STRENGTH = ("pure", "approx", "none")
+
+
+def kind(events: Sequence[Event]) -> str:
+    """The weakest kind of guarantee that events can give: pure, approx, local or none.
+
+    ``Unsupported`` where channels stand beside other events: who is trusted differs.
+    """
+    kinds = {event.kind() for event in events}
+    if "none" in kinds:
+        return "none"
+    if "local" in kinds and len(kinds) > 1:
+        raise Unsupported("local channels compose with local channels only")
+    if "local" in kinds:
+        return "local"
+    return max(kinds, key=_STRENGTH.index, default="pure")
+
+
+def classes() -> dict[str, type[Event]]:
+    """Every kind of event by its name, as records spell it."""
+    found: dict[str, type[Event]] = {}
+    waiting: list[type[Event]] = [Event]
+    while waiting:
+        for cls in waiting.pop().__subclasses__():
+            waiting.append(cls)
+            if cls.__name__ in __all__ and cls is not Noisy:
+                found[cls.__name__] = cls
+    return found

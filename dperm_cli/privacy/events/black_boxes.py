@@ -1,0 +1,236 @@
+"""Steps of which no more is known than their guarantee, and what comes with them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy import _bounded
+from dperm_cli.privacy.events._base import RELATIONS, Event, PrivacyLoss
+from dperm_cli.privacy.meters import ChannelRatio, Meter
+
+if TYPE_CHECKING:
+    from dperm_cli.privacy.noise import Gate
+
+SHAPES = ("l_inf", "l_1", "l_2")  # of channels
+DISTANCES = ("inf", "tv")
+
+
+def replaced_level(epsilon: float, delta: float) -> tuple[float, float]:
+    """(2 epsilon, (1 + e^epsilon) delta): what (epsilon, delta) under add_remove is worth when a
+    record is replaced, which is to remove one and to add one."""
+    return 2.0 * epsilon, min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * delta)
+
+
+def _converted(event: Any, relation: str, delta: float) -> tuple[float, float]:
+    """(epsilon, delta) of one step under ``relation``, from the one it is stated for."""
+    if relation == event.relation:
+        return event.epsilon, delta
+    if relation == "replace_one":
+        return replaced_level(event.epsilon, delta)
+    raise Unsupported(
+        f"a step that is private under {event.relation} promises nothing under {relation}"
+    )
+
+
+@dataclass(frozen=True)
+class Pure(Event):
+    """``count`` adaptive steps, each epsilon-DP under ``relation``; no more is known.
+
+    A step that is private under add_remove is 2 epsilon-DP under replace_one; one that is private
+    under replace_one promises nothing under add_remove.
+    """
+
+    epsilon: float
+    count: int = 1
+    relation: str = "replace_one"
+
+    def __post_init__(self) -> None:
+        checks.nonnegative("epsilon", self.epsilon)
+        checks.integer("count", self.count, low=1)
+        checks.choice("relation", self.relation, RELATIONS)
+
+    def kind(self) -> str:
+        return "pure"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        epsilon, _ = _converted(self, relation, 0.0)
+        return PrivacyLoss(bounded=_bounded.pure(epsilon, self.count))
+
+    def phrase(self) -> str:
+        return "a step of epsilon {epsilon}"
+
+
+@dataclass(frozen=True)
+class Approx(Event):
+    """``count`` adaptive steps, each (epsilon, delta)-DP under ``relation``; no more is known.
+
+    Under add_remove it is worth (2 epsilon, (1 + e^epsilon) delta) under replace_one.
+    """
+
+    epsilon: float
+    delta: float
+    count: int = 1
+    relation: str = "replace_one"
+
+    def __post_init__(self) -> None:
+        checks.nonnegative("epsilon", self.epsilon)
+        checks.number("delta", self.delta, low=0.0, high=1.0, high_open=True)
+        checks.integer("count", self.count, low=1)
+        checks.choice("relation", self.relation, RELATIONS)
+
+    def kind(self) -> str:
+        return "approx" if self.delta > 0.0 else "pure"
+
+    def central_limit(self, ratio: float) -> float:
+        return 0.0
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        epsilon, delta = _converted(self, relation, self.delta)
+        if not delta < 1.0:
+            return PrivacyLoss(exposed=True)
+        failure = self.count * math.log1p(-delta)
+        return PrivacyLoss(bounded=_bounded.pure(epsilon, self.count), log_failure=failure)
+
+    def phrase(self) -> str:
+        return "a step of epsilon {epsilon} and delta {delta}"
+
+
+@dataclass(frozen=True)
+class Channel(Event):
+    """What one user's own device sends: ``messages`` messages, each epsilon-locally private.
+
+    The ratio of the chances of any message is at most e^epsilon whatever the user's record and
+    the earlier messages, so k messages cost k epsilon. Each user is charged for his own messages
+    only, however many users there are. ``shape`` and ``dim`` name the channel of
+    ``privacy.channels`` that a message passes, where it is one of these.
+    """
+
+    epsilon: float
+    messages: int = 1
+    shape: str = ""
+    dim: int = 0
+
+    def __post_init__(self) -> None:
+        checks.nonnegative("epsilon", self.epsilon)
+        checks.integer("messages", self.messages, low=1)
+        if self.shape or self.dim:
+            checks.choice("shape", self.shape, SHAPES)
+            checks.integer("dim", self.dim, low=1)
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """The messages of one user."""
+        return self.messages
+
+    @property
+    def pure_steps(self) -> int:
+        return 1
+
+    @property
+    def information(self) -> float:
+        """What all messages of a user tell about the record, at most, nats: whatever its law.
+
+        Each message's own, added up: I(X; Z_1, .., Z_k) is the sum of I(X; Z_j | Z_1, .., Z_j-1),
+        and given the earlier messages each is an answer of the channel. Of an unknown channel,
+        epsilon tanh(epsilon / 2), the largest divergence of two laws of that ratio.
+        """
+        if not self.shape:
+            return self.messages * self.epsilon * math.tanh(self.epsilon / 2.0)
+        return self.messages * self.channel().information
+
+    def channel(self) -> Any:
+        """The channel that a message passes."""
+        from dperm_cli.privacy import channels  # numba: not where events alone are read
+
+        return channels.by_epsilon(self.shape, self.dim, self.epsilon)
+
+    def kind(self) -> str:
+        return "local"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        if relation != "replace_one":
+            raise Unsupported("a local channel protects what a user's record says: use replace_one")
+        return PrivacyLoss(bounded=_bounded.pure(self.epsilon, self.messages), local=True)
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        """``bound``: on the norm, in the channel's own, of the vectors that answers stand for;
+        longer ones are shortened. ``users``: how many devices there are."""
+        from dperm_cli.privacy import _streams
+
+        return _streams.ChannelStream(gate, self, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return ChannelRatio(self.channel(), self.messages * self.epsilon)
+
+    def repeated(self, times: int) -> Channel:
+        return Channel(self.epsilon, self.messages * times, self.shape, self.dim)
+
+    def phrase(self) -> str:
+        return "a message from each user's own device, of local epsilon {epsilon}{told}"
+
+    def word_facts(self) -> dict[str, str]:
+        if not self.shape:
+            return {"told": ""}
+        each = self.information / self.messages
+        words = f" ({self.shape} channel in {self.dim} dimensions, at most {each:.6g} nats)"
+        return {"told": words}
+
+
+@dataclass(frozen=True)
+class SamplerError(Event):
+    """``count`` draws of the other events come from approximate samplers.
+
+    Every such draw, given all earlier outputs, is within ``amount`` of the law that its event
+    states: ``inf``: the log of the density ratio is at most ``amount`` in absolute value;
+    ``tv``: no event's probability differs by more than ``amount``.
+    """
+
+    distance: str
+    amount: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        checks.choice("distance", self.distance, DISTANCES)
+        checks.nonnegative("amount", self.amount)
+        checks.integer("count", self.count, low=1)
+
+    def kind(self) -> str:
+        return "approx" if self.distance == "tv" and self.amount > 0.0 else "pure"
+
+    def central_limit(self, ratio: float) -> float:
+        return 0.0
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        total = self.count * self.amount
+        if self.distance == "inf":
+            return PrivacyLoss(ratio=total)
+        return PrivacyLoss(distance=total)
+
+    def phrase(self) -> str:
+        return "a draw from an approximate sampler, within {amount} ({distance}) of its law"
+
+
+@dataclass(frozen=True)
+class Disclosure(Event):
+    """Something computed from the data is shown without any protection."""
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """Once is enough."""
+        return 1
+
+    def kind(self) -> str:
+        return "none"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        return PrivacyLoss(exposed=True)
+
+    def repeated(self, times: int) -> Disclosure:
+        return self
+
+    def phrase(self) -> str:
+        return "something computed from the data is shown without protection"

@@ -1,0 +1,198 @@
+"""Draws from laws made of the loss, and answers shown where they are far from what was known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dperm_cli.core import checks
+from dperm_cli.privacy import _bounded, _range
+from dperm_cli.privacy._updates import Updates
+from dperm_cli.privacy.events._base import (
+    MOVES,
+    Event,
+    Noisy,
+    PrivacyLoss,
+    close,
+    largest_move,
+    proved_for,
+)
+from dperm_cli.privacy.events.sums import Gaussian, Laplace
+from dperm_cli.privacy.meters import Each, LawRange, LawSlope, Meter
+
+if TYPE_CHECKING:
+    from dperm_cli.privacy.noise import Gate
+
+
+@dataclass(frozen=True)
+class Exponential(Event):
+    """``count`` adaptive draws from the density proportional to exp(-exponent L(theta; D)) on C.
+
+    L is a sum of losses and C is fixed. ``record_oscillation`` bounds max - min over C of one
+    record's loss, ``gap`` (optional) that of the difference of two records' losses. The log
+    ratio of neighbouring densities lies in an interval of length exponent * oscillation that
+    holds 0: its epsilon, with no factor 2 [McSherry-Talwar 2007; Dong-Durfee-Rogers 2020].
+    """
+
+    exponent: float
+    record_oscillation: float
+    count: int = 1
+    gap: float | None = None
+    relation: str = ""
+
+    def __post_init__(self) -> None:
+        checks.nonnegative("exponent", self.exponent)
+        checks.nonnegative("record_oscillation", self.record_oscillation)
+        checks.integer("count", self.count, low=1)
+        if self.gap is not None:
+            checks.nonnegative("gap", self.gap)
+
+    def kind(self) -> str:
+        return "pure"
+
+    def sensitivity(self, relation: str) -> float:
+        """The oscillation over C of the difference of two neighbouring objectives."""
+        proved_for(self, relation)
+        return largest_move(self.record_oscillation, self.gap, relation)
+
+    def ratio(self, relation: str) -> float:
+        return self.exponent * self.sensitivity(relation)
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        return PrivacyLoss(bounded=_bounded.bounded_range(self.ratio(relation), self.count))
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        from dperm_cli.privacy import _streams
+
+        return _streams.LawStream(gate, self, self.exponent, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return LawRange(self.exponent, self.sensitivity(relation))
+
+    def fits(self, planned: Event, relation: str) -> bool:
+        if not isinstance(planned, Exponential):
+            return False
+        own = replace(self, record_oscillation=planned.record_oscillation, gap=planned.gap)
+        return own == planned and close(self.sensitivity(relation), planned.sensitivity(relation))
+
+    def phrase(self) -> str:
+        return (
+            "a draw from the density proportional to exp(-{exponent} objective) over the "
+            "set; a neighbouring data set changes the objective by a function of oscillation at "
+            "most {sensitivity}"
+        )
+
+
+@dataclass(frozen=True)
+class RegularizedExponential(Noisy):
+    """``count`` adaptive draws from the density exp(-c L(theta; D) - (kappa / 2) |theta|^2) on C.
+
+    ``scale`` is sqrt(m) / c where that density's negative logarithm is m-strongly convex.
+    ``record_norm`` bounds the L2 norm of the gradient of one record's loss on C, ``gap`` (optional)
+    that of the difference of two records' gradients. A draw is (sensitivity / scale)-GDP [GLL22]:
+    it costs what one release with Gaussian noise of this scale does, though no noise is added to
+    anything.
+    """
+
+    scale: float
+    record_norm: float
+    count: int = 1
+    gap: float | None = None
+    relation: str = ""
+
+    def kind(self) -> str:
+        return "approx" if self.record_norm > 0.0 else "pure"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
+
+    def as_one_sum(self, relation: str) -> Event:
+        return Gaussian(self.scale, self.record_norm, self.count, self.gap, self.relation)
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        return self.count * _range.uniforms(self.ratio(relation), dim)
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        from dperm_cli.privacy import _streams
+
+        return _streams.LawStream(gate, self, self.scale, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return LawSlope(self.scale, self.sensitivity(relation))
+
+    def phrase(self) -> str:
+        return (
+            "a draw from a density whose negative logarithm is strongly convex, "
+            "at strength {scale} (root of its convexity over its exponent); a neighbouring data set"
+            " changes the objective's gradient by at most {sensitivity} (L2 norm): it tells no more"
+            " than one Gaussian release of that scale and sensitivity"
+        )
+
+
+@dataclass(frozen=True)
+class SparseAnswers(Noisy):
+    """``count`` runs that answer up to ``queries`` queries and look at the data for few of them.
+
+    Query t has a value a_t computed from the data and an answer c_t made of what was released
+    before. With b ~ Laplace(scale), a_t + b is shown where |a_t + b - c_t| > ``threshold``, an
+    update; otherwise nothing is shown but that it is not so. A run ends after ``updates`` updates.
+    ``record_norm`` bounds one record's share of a value, ``gap`` (optional) how far two records'
+    shares are apart: a value moves by at most ``sensitivity``. The cost follows the updates
+    (``_updates``), and is never more than that of ``queries`` Laplace releases.
+    """
+
+    scale: float
+    record_norm: float
+    threshold: float
+    updates: int
+    queries: int
+    count: int = 1
+    gap: float | None = None
+    relation: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.positive("threshold", self.threshold)
+        checks.integer("queries", self.queries, low=1)
+        checks.integer("updates", self.updates, low=1)
+
+    def kind(self) -> str:
+        return "pure"
+
+    @property
+    def pure_steps(self) -> int:
+        return self.count * self.queries
+
+    @property
+    def draws(self) -> int:
+        return self.queries * self.count
+
+    def all_shown(self) -> Laplace:
+        """The release of every noisy value, of which this one is a function."""
+        count = self.count * self.queries
+        return Laplace(self.scale, self.record_norm, count, self.gap, self.relation)
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        ratio = self.ratio(relation)
+        updates = Updates(ratio, self.threshold / self.scale, self.updates, self.count)
+        return replace(self.all_shown().loss(relation), updates=updates)
+
+    def central_limit(self, ratio: float) -> float:
+        return self.count * min(self.queries, 2 * self.updates) * ratio**2
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        return self.all_shown().range_delta(relation, dim)
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        from dperm_cli.privacy import _streams
+
+        return _streams.SparseStream(gate, self, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return Each(1, self.sensitivity(relation))
+
+    def phrase(self) -> str:
+        return (
+            "an answer, shown with Laplace noise of scale {scale} where it is more than "
+            f"{{threshold}} from the answer known before, and at most {{updates}} times{MOVES}"
+        )

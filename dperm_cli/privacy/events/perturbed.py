@@ -1,0 +1,105 @@
+"""The event of objective perturbation (``privacy.objective`` has what it spends)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dperm_cli.core import checks
+from dperm_cli.privacy import _bounded, _range
+from dperm_cli.privacy.events._base import MOVES, Noisy, PrivacyLoss, proved_for
+from dperm_cli.privacy.meters import Each, Meter
+from dperm_cli.privacy.objective import noise_epsilon
+
+if TYPE_CHECKING:
+    from dperm_cli.privacy.noise import Gate
+
+NOISES = ("gamma_norm", "gaussian")
+
+
+@dataclass(frozen=True)
+class PerturbedObjective(Noisy):
+    """``count`` adaptive minimisations of a perturbed objective.
+
+    ``noise`` and its ``scale`` are those of the linear term, in the unit of the summed gradient;
+    ``record_norm`` bounds the L2 norm of one record's gradient, ``gap`` (optional, Gamma norms
+    only) that of the difference of two records'. ``curvature`` bounds the largest eigenvalue of
+    one record's Hessian, ``rank`` its rank; ``strength`` is Lam. The Gaussian form is a black box,
+    (epsilon, ``delta``), and is proved for rank 1.
+    """
+
+    noise: str
+    scale: float
+    record_norm: float
+    curvature: float
+    strength: float
+    delta: float = 0.0
+    rank: int = 1
+    count: int = 1
+    gap: float | None = None
+    relation: str = ""
+
+    def __post_init__(self) -> None:
+        checks.choice("noise", self.noise, NOISES)
+        super().__post_init__()
+        checks.nonnegative("curvature", self.curvature)
+        checks.positive("strength", self.strength)
+        gaussian = self.noise == "gaussian"
+        checks.number(
+            "delta", self.delta, low=0.0, high=1.0 if gaussian else 0.0,
+            low_open=gaussian, high_open=gaussian,
+        )  # fmt: skip
+        checks.integer("rank", self.rank, low=1, high=1 if gaussian else None)
+
+    def sensitivity(self, relation: str) -> float:
+        """Of the summed gradient at the released point."""
+        proved_for(self, relation)
+        if relation == "add_remove":
+            return self.record_norm
+        whole = 2.0 * self.record_norm
+        return whole if self.gap is None or self.noise == "gaussian" else min(self.gap, whole)
+
+    @property
+    def jacobian(self) -> float:
+        """J, rounded up."""
+        return self.rank * math.log1p(self.curvature / self.strength) * (1.0 + 1e-15)
+
+    def epsilon(self, relation: str) -> float:
+        """The epsilon of one minimisation, at ``delta``; rounded up."""
+        ratio = self.sensitivity(relation) / self.scale
+        if self.noise == "gamma_norm":
+            return self.jacobian + ratio
+        return self.jacobian + noise_epsilon(self.delta, ratio, relation)
+
+    def kind(self) -> str:
+        return "approx" if self.delta > 0.0 else "pure"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        step = _bounded.pure(self.epsilon(relation), self.count)
+        return PrivacyLoss(bounded=step, log_failure=self.count * math.log1p(-self.delta))
+
+    def ratio(self, relation: str) -> float:
+        # its epsilon has a closed form: nothing is searched for
+        return 0.0
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        ratio = self.sensitivity(relation) / self.scale
+        if self.noise == "gaussian":
+            return self.count * _range.normals(ratio, dim)
+        return self.count * _range.exponentials(ratio)
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        from dperm_cli.privacy import _streams
+
+        return _streams.NoiseStream(gate, self, self.noise, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return Each(2, self.sensitivity(relation))
+
+    def phrase(self) -> str:
+        return (
+            "a minimiser of the objective with a {noise} linear term of scale "
+            f"{{scale}} under a regulariser of strength {{strength}}{MOVES} (L2 norm, gradient at "
+            "the released point)"
+        )

@@ -1,0 +1,356 @@
+"""Noise on sums over all records, and on sums over random or disjoint batches of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy import _bounded, _range
+from dperm_cli.privacy.events._base import (
+    MOVES,
+    Event,
+    Noisy,
+    PrivacyLoss,
+    SampledLaw,
+    largest_move,
+    proved_for,
+)
+from dperm_cli.privacy.meters import Each, Meter, RootOfSquares, Total
+
+if TYPE_CHECKING:
+    from dperm_cli.privacy.noise import Gate
+
+SAMPLINGS = ("fixed", "poisson")
+BATCH_NOISES = ("gaussian", "gamma_norm")
+PARTITIONS = ("place", "content")
+
+
+@dataclass(frozen=True)
+class Gaussian(Noisy):
+    """``count`` adaptive releases of a sum over all records plus N(0, scale^2 I).
+
+    ``record_norm`` bounds the L2 norm of one record's contribution to the sum; the sensitivity
+    is ``2 * record_norm`` under replace_one and ``record_norm`` under add_remove, unless
+    ``gap`` gives a smaller bound on the difference of two records' contributions.
+    """
+
+    scale: float
+    record_norm: float
+    count: int = 1
+    gap: float | None = None
+    relation: str = ""
+
+    def kind(self) -> str:
+        return "approx" if self.record_norm > 0.0 else "pure"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        return self.count * _range.normals(self.ratio(relation), dim)
+
+    def grid_diagonal(self, dim: int) -> float:
+        return math.sqrt(dim)
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        """``one_by_one=True``: one draw, whose coordinates are asked for one after another.
+
+        Its values are coordinates of one vector in orthonormal directions, each chosen from public
+        facts and earlier answers, so that their squared moves add up to the sensitivity's square.
+        """
+        from dperm_cli.privacy import _streams
+
+        if public.pop("one_by_one", False):
+            if self.count != 1:
+                raise Unsupported("one vector is handed out coordinate by coordinate, not several")
+            return _streams.CoordinateStream(gate, self, dim, **public)
+        return _streams.NoiseStream(gate, self, _streams.GAUSSIAN, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return Each(2, self.sensitivity(relation))
+
+    def phrase(self) -> str:
+        return (
+            "a sum over all records plus Gaussian noise of standard deviation {scale} in every "
+            f"coordinate{MOVES} (L2 norm)"
+        )
+
+
+@dataclass(frozen=True)
+class GaussianMatrix(Gaussian):
+    """``count`` adaptive releases of a sum of symmetric matrices [p, p] plus Gaussian noise.
+
+    What is released is the upper triangle, its off-diagonal entries times sqrt(2), plus
+    N(0, scale^2 I): L2 norms there are Frobenius norms, those of ``record_norm`` and ``gap``.
+    """
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        return super().range_delta(relation, dim * (dim + 1) // 2)
+
+    def grid_diagonal(self, dim: int) -> float:
+        raise Unsupported("GaussianMatrix: only Gaussian and Laplace noise have a secure form")
+
+    def phrase(self) -> str:
+        return (
+            "a sum over all records of symmetric matrices plus Gaussian noise of standard "
+            f"deviation {{scale}} in every entry of the upper triangle (off it: over sqrt 2){MOVES}"
+            " (Frobenius norm)"
+        )
+
+
+@dataclass(frozen=True)
+class Laplace(Noisy):
+    """``count`` adaptive releases of a sum over all records plus Laplace noise.
+
+    Every coordinate gets independent noise of density proportional to exp(-|b| / scale).
+    ``record_norm`` bounds the L1 norm of one record's contribution, ``gap`` (optional) the L1
+    norm of the difference of two records' contributions.
+    """
+
+    scale: float
+    record_norm: float
+    count: int = 1
+    gap: float | None = None
+    relation: str = ""
+
+    def kind(self) -> str:
+        return "pure"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        return PrivacyLoss(bounded=_bounded.laplace(self.ratio(relation), self.count))
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        return self.count * _range.exponentials(self.ratio(relation))
+
+    def grid_diagonal(self, dim: int) -> float:
+        return float(dim)
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        from dperm_cli.privacy import _streams
+
+        return _streams.NoiseStream(gate, self, _streams.LAPLACE, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return Each(1, self.sensitivity(relation))
+
+    def phrase(self) -> str:
+        return (
+            "a sum over all records plus Laplace noise of scale {scale} in every "
+            f"coordinate{MOVES} (L1 norm)"
+        )
+
+
+@dataclass(frozen=True)
+class GammaNorm(Noisy):
+    """``count`` adaptive releases of a sum over all records plus noise of a Gamma norm.
+
+    The noise has density proportional to exp(-|b|_2 / scale): a uniform direction and a norm
+    Gamma(dimension, scale). ``record_norm`` bounds the L2 norm of one record's contribution,
+    ``gap`` (optional) the L2 norm of the difference of two records' contributions. One release
+    is sensitivity / scale pure.
+    """
+
+    scale: float
+    record_norm: float
+    count: int = 1
+    gap: float | None = None
+    relation: str = ""
+
+    def kind(self) -> str:
+        return "pure"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        return PrivacyLoss(bounded=_bounded.laplace(self.ratio(relation), self.count))
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        return self.count * _range.exponentials(self.ratio(relation))
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        from dperm_cli.privacy import _streams
+
+        return _streams.NoiseStream(gate, self, _streams.GAMMA_NORM, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return Each(2, self.sensitivity(relation))
+
+    def phrase(self) -> str:
+        return (
+            "a sum over all records plus noise of a uniform direction whose norm is Gamma "
+            f"with scale {{scale}}{MOVES} (L2 norm)"
+        )
+
+
+@dataclass(frozen=True)
+class SampledGaussian(Noisy):
+    """``count`` adaptive releases of a sum over a random batch plus N(0, scale^2 I).
+
+    ``fixed``: ``batch`` of the ``population`` records, uniformly without replacement, anew at each
+    release. ``poisson``: each record independently with probability ``batch / population``.
+    ``record_norm`` bounds the L2 norm of one sampled record's contribution (any rescaling by
+    population / batch included).
+    """
+
+    scale: float
+    record_norm: float
+    batch: int
+    population: int
+    sampling: str
+    count: int = 1
+    relation: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("population", self.population, low=1)
+        checks.integer("batch", self.batch, low=1, high=self.population)
+        checks.choice("sampling", self.sampling, SAMPLINGS)
+
+    @property
+    def rate(self) -> float:
+        """The chance that a record is in a batch."""
+        return self.batch / self.population
+
+    def kind(self) -> str:
+        return "approx" if self.record_norm > 0.0 else "pure"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        if self.sampling == "fixed" and relation == "add_remove":
+            raise Unsupported(
+                "fixed-size batches have no add_remove guarantee: the batch rate would follow the "
+                "private number of records; use sampling=poisson or relation=replace_one"
+            )
+        whole = self.ratio(relation)
+        if self.rate == 1.0:
+            return PrivacyLoss(mu2=self.count * whole**2)
+        # in units of the noise: one record's norm under Poisson, else the sensitivity
+        ratio = self.record_norm / self.scale if self.sampling == "poisson" else whole
+        if not ratio > 0.0:
+            return PrivacyLoss()
+        return PrivacyLoss(sampled=SampledLaw(self.rate, ratio, self.sampling, self.count))
+
+    def central_limit(self, ratio: float) -> float:
+        return self.count * self.rate**2 * math.expm1(min(ratio**2, 600.0))
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        return self.count * self.rate * _range.normals(self.ratio(relation), dim)
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        from dperm_cli.privacy import _streams
+
+        return _streams.SampledStream(gate, self, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        return Each(2, self.sensitivity(relation))
+
+    def fits(self, planned: Event, relation: str) -> bool:
+        own = isinstance(planned, SampledGaussian) and (
+            (self.batch, self.population, self.sampling, self.count, self.scale)
+            == (planned.batch, planned.population, planned.sampling, planned.count, planned.scale)
+        )
+        return own and _close_norms(self, planned)
+
+    def phrase(self) -> str:
+        return (
+            "a sum over a random batch of {batch} out of {population} records "
+            "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
+            f"coordinate{MOVES} (L2 norm) when the batch holds its record"
+        )
+
+
+def _close_norms(asked: Any, planned: Any) -> bool:
+    from dperm_cli.privacy.events._base import close
+
+    return close(asked.record_norm, planned.record_norm)
+
+
+@dataclass(frozen=True)
+class DisjointBatches(Noisy):
+    """``count`` passes over the data, each the sums over ``batches`` disjoint batches plus noise.
+
+    ``noise`` is N(0, scale^2 I), or of a Gamma norm. Within a pass each sum may depend on what was
+    released before it, and a record enters one batch at most. ``partition`` says what names it:
+
+    ``place``    its place among the records: a replaced record stays in its batch, and one that
+                 comes or goes moves others: there is no proof for add_remove.
+    ``content``  its own content: one that comes or goes changes one batch, and a replaced one
+                 leaves a batch and enters another, or the same.
+
+    A pass costs what one release does whose sensitivity is the total move of its sums: the sum of
+    their moves for Gamma norms, the root of the sum of squares for Gaussian noise.
+    """
+
+    scale: float
+    record_norm: float
+    batches: int
+    noise: str = "gaussian"
+    count: int = 1
+    gap: float | None = None
+    partition: str = "place"
+    relation: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("batches", self.batches, low=1)
+        checks.choice("noise", self.noise, BATCH_NOISES)
+        checks.choice("partition", self.partition, PARTITIONS)
+
+    def sensitivity(self, relation: str) -> float:
+        """The total move of the sums of one pass."""
+        proved_for(self, relation)
+        if self.partition == "place":
+            if relation == "add_remove":
+                raise Unsupported(
+                    "batches by place are not private under add_remove: a record that comes or "
+                    "goes moves others to another batch"
+                )
+            return largest_move(self.record_norm, self.gap, relation)
+        if relation == "add_remove":
+            return self.record_norm
+        if self.noise == "gamma_norm":
+            return 2.0 * self.record_norm
+        # both records in one batch, or one batch each
+        together = largest_move(self.record_norm, self.gap, relation)
+        return max(math.sqrt(2.0) * self.record_norm, together)
+
+    def kind(self) -> str:
+        return "approx" if self.noise == "gaussian" and self.record_norm > 0.0 else "pure"
+
+    @property
+    def draws(self) -> int:
+        return self.batches * self.count
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        ratio = self.ratio(relation)
+        if self.noise == "gaussian":
+            return PrivacyLoss(mu2=self.count * ratio**2)
+        return PrivacyLoss(bounded=_bounded.laplace(ratio, self.count))
+
+    def as_one_sum(self, relation: str) -> Event:
+        moves = self.sensitivity(relation)
+        kind = Gaussian if self.noise == "gaussian" else GammaNorm
+        return kind(self.scale, moves, self.count, gap=moves)
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        # two of its sums move at most, neither by more than all of the sensitivity
+        ratio, gaussian = self.ratio(relation), self.noise == "gaussian"
+        one = _range.normals(ratio, dim) if gaussian else _range.exponentials(ratio)
+        return 2.0 * self.count * one
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        """``parts``: the record numbers of every batch."""
+        from dperm_cli.privacy import _streams
+
+        return _streams.BatchStream(gate, self, dim, **public)
+
+    def meter(self, relation: str) -> Meter:
+        sensitivity = self.sensitivity(relation)
+        return RootOfSquares(sensitivity) if self.noise == "gaussian" else Total(2, sensitivity)
+
+    def phrase(self) -> str:
+        return (
+            "the sum over one of {batches} disjoint batches plus {noise} noise of scale "
+            "{scale}; a record is in one batch at most, and a neighbouring data set moves all sums "
+            "of a pass by at most {sensitivity} together (L2 norm)"
+        )

@@ -1,0 +1,116 @@
+"""How far the values of one stream moved between two neighbouring runs, in sensitivities.
+
+A meter belongs to one stream. ``move`` takes the value of one call on both runs, and returns the
+largest total so far over all trials, divided by the declared sensitivity: at most 1 for a stream
+that keeps its promise. Values are [trials, dim].
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+
+class Meter(ABC):
+    """Adds up the moves of one stream."""
+
+    @abstractmethod
+    def move(self, before: Any, after: Any) -> float:
+        """The total so far, in units of what was declared."""
+
+
+class _Norm(Meter):
+    """Distances in the norm of order ``order`` over ``sensitivity``."""
+
+    def __init__(self, order: float, sensitivity: float) -> None:
+        self._order, self._sensitivity = order, sensitivity
+
+    def _distances(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        moved = np.atleast_2d(np.asarray(after, dtype=float) - np.asarray(before, dtype=float))
+        found = np.linalg.norm(moved, ord=self._order, axis=-1)
+        if self._sensitivity > 0.0:
+            return found / self._sensitivity
+        # nothing may move at all; a nan stays a nan
+        return np.where(found == 0.0, 0.0, np.inf + found)
+
+
+class Each(_Norm):
+    """Every call by itself: the sensitivity of one step of an adaptive sequence."""
+
+    def move(self, before: np.ndarray, after: np.ndarray) -> float:
+        return float(np.max(self._distances(before, after)))
+
+
+class Total(_Norm):
+    """All calls together, added up: disjoint batches with noise of a norm's exponential."""
+
+    def __init__(self, order: float, sensitivity: float) -> None:
+        super().__init__(order, sensitivity)
+        self._sum: np.ndarray | float = 0.0
+
+    def move(self, before: np.ndarray, after: np.ndarray) -> float:
+        self._sum = self._sum + self._distances(before, after)
+        return float(np.max(self._sum))
+
+
+class RootOfSquares(_Norm):
+    """All calls together, as the root of the sum of squares: parts of one Gaussian vector."""
+
+    def __init__(self, sensitivity: float) -> None:
+        super().__init__(2, sensitivity)
+        self._sum: np.ndarray | float = 0.0
+
+    def move(self, before: np.ndarray, after: np.ndarray) -> float:
+        self._sum = self._sum + self._distances(before, after) ** 2
+        return float(np.max(np.sqrt(self._sum)))
+
+
+class ChannelRatio(Meter):
+    """The largest log ratio of all answers of all users together, over what one user may spend.
+
+    The neighbours differ in one record, so that nobody but its user may answer differently.
+    """
+
+    def __init__(self, channel: Any, allowed: float) -> None:
+        self._channel, self._allowed = channel, allowed
+        self._sum: np.ndarray | float = 0.0
+
+    def move(self, before: np.ndarray, after: np.ndarray) -> float:
+        """The values are those that answers stand for, over the channel's bound."""
+        apart = self._channel.distance(before, after)
+        # equal vectors tell nothing: a long one may not look parallel to itself
+        same = np.all(before == after, axis=-1)
+        self._sum = self._sum + np.where(same, 0.0, apart)
+        return float(np.max(self._sum)) / self._allowed
+
+
+class LawRange(Meter):
+    """A law exp(-exponent loss): the range of the log ratio over what is declared for one draw.
+
+    No value passes with such a draw. What is compared is what the law was made of on both runs:
+    objects with a method ``log_ratio_range(other, exponent)``.
+    """
+
+    def __init__(self, exponent: float, oscillation: float) -> None:
+        self._exponent, self._declared = exponent, exponent * oscillation
+
+    def move(self, before: Any, after: Any) -> float:
+        found = before.log_ratio_range(after, self._exponent)
+        return found / self._declared if self._declared > 0.0 else math.inf
+
+
+class LawSlope(Meter):
+    """A strongly log-concave law: how far gradients are apart, in units of sensitivity / scale.
+
+    The objects compared have a method ``slope_distance(other, scale)``.
+    """
+
+    def __init__(self, scale: float, sensitivity: float) -> None:
+        self._scale, self._declared = scale, sensitivity / scale
+
+    def move(self, before: Any, after: Any) -> float:
+        found = before.slope_distance(after, self._scale)
+        return found / self._declared if self._declared > 0.0 else math.inf
