@@ -42,6 +42,8 @@ def figures():
 
 @pytest.fixture(autouse=True)
 def no_figures(request, monkeypatch):
-    """A run draws nothing unless the test asks for ``figures``; tests/results tests drawing."""
+    """``run`` and ``describe`` draw nothing unless a test asks for ``figures``; tests/results tests
+    drawing."""
     if "figures" not in request.fixturenames:
         monkeypatch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))
+        monkeypatch.setattr("dperm_cli.results.portrait.figure", lambda found: {})
