@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from dperm_cli.cli import main
+from tests.conftest import draw_once
 
 
 @dataclass
@@ -47,3 +48,4 @@ def no_figures(request, monkeypatch):
     if "figures" not in request.fixturenames:
         monkeypatch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))
         monkeypatch.setattr("dperm_cli.results.portrait.figure", lambda found: {})
+        draw_once(monkeypatch)
