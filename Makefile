@@ -10,13 +10,14 @@ SIZE ?= small
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-full faults slurm audit audit-quick lint bench wheel clean help figures \
+.PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick lint bench wheel clean help figures \
 	verdicts claims $(PAPERS) $(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
-	@echo 'make test       set up and run the whole default suite'
-	@echo 'make test-full  the slow and full-size statistical tests as well'
+	@echo 'make test       set up and run the default suite'
+	@echo 'make test-slow  its larger cases: more neighbours, mutants and draws (in minutes, by CI as well)'
+	@echo 'make test-portable  where rounding matters, as on an old processor (make nightly: full sizes, kills)'
 	@echo 'make faults     kill sweeps at random and compare (make slurm: those of a SLURM cluster)'
 	@echo 'make audit      attack every mechanism with fresh seeds (make audit-quick: fewer runs, fixed seeds)'
 	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name;'
@@ -42,11 +43,29 @@ run: $(VENV)/.run
 	$(BIN)/dperm run -m mechanism=noisy_gd,noisy_sgd calibration=tight,paper epsilon=0.1,0.3,1,3,10 trials=20 out=outputs/first_run
 
 # a file goes to one process as a whole: what it makes once for all its tests is made once
-test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 
-test-full: $(VENV)/.dev
-	$(BIN)/python -m pytest -m ''
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(SHARED)
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest $(SHARED) -m 'slow and not nightly'
+
+# what takes longer than a quarter of an hour is for the night
+nightly: $(VENV)/.dev
+	$(BIN)/python -m pytest $(SHARED) -m 'nightly or stat_full or faults'
+
+# The products of OpenBLAS, the loops of numpy and numba and the functions of libm as a processor
+# without AVX2 has them: their last bits differ, and nothing may hang on those.
+PORTABLE := tests/problem tests/theory tests/loops tests/privacy tests/samplers tests/mechanisms \
+	tests/runner/test_geometry.py tests/runner/test_cell.py tests/runner/test_kernels.py \
+	tests/runner/test_local.py tests/runner/test_nested.py tests/runner/test_metrics.py
+
+test-portable: $(VENV)/.dev
+	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2 \
+	NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c 'import numpy as np; \
+		print(*np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))')" \
+	$(BIN)/python -m pytest $(SHARED) $(PORTABLE)
 
 # kill -9 at fifty random instants, twice; and what needs a SLURM controller (skips without sbatch)
 faults: $(VENV)/.dev

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from dperm_cli.cli import main
+from tests.conftest import draw_once
 
 
 @dataclass
@@ -42,6 +43,9 @@ def figures():
 
 @pytest.fixture(autouse=True)
 def no_figures(request, monkeypatch):
-    """A run draws nothing unless the test asks for ``figures``; tests/results tests drawing."""
+    """``run`` and ``describe`` draw nothing unless a test asks for ``figures``; tests/results tests
+    drawing."""
     if "figures" not in request.fixturenames:
         monkeypatch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))
+        monkeypatch.setattr("dperm_cli.results.portrait.figure", lambda found: {})
+        draw_once(monkeypatch)

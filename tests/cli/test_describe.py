@@ -11,7 +11,7 @@ from dperm_cli.core import registry
 TINY = ("dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3")
 
 
-def test_facts_and_picture(dperm, tmp_path):
+def test_facts_and_picture(figures, dperm, tmp_path):
     done = dperm("describe", *TINY, "format=json", "out=here")
     assert done.code == 0, done.err
     (facts,) = done.rows
@@ -30,7 +30,7 @@ def test_says_why_a_mechanism_is_not_supported(dperm):
     assert "logistic loss, per record" in done.out
 
 
-def test_names_the_kernel(dperm, tmp_path):
+def test_names_the_kernel(figures, dperm, tmp_path):
     words = ("ridge=0.1", "mechanism=noisy_gd", "out=here", "kernel=rbf", "kernel.size=5")
     done = dperm("describe", *TINY, *words)
     assert "logistic loss, kernel rbf, per record: Lipschitz" in done.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from dperm_cli.privacy.noise import Gate
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-4)
+SLOW = pytest.mark.slow
 
 
 class Silent:
@@ -38,9 +40,15 @@ def released(mechanism, problem, tape=None, trials=3, budget=BUDGET):
     return mechanism.release(CentralView(problem), plan, Gate(seeds, tape)).theta
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.parametrize("constraint", ["l2_ball", "l1_ball", "box"])
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute"])
+LOSSES, SETS = ("logistic", "hinge", "squared", "absolute"), ("l2_ball", "l1_ball", "box")
+# by default every two of loss, set and output together, all three of them in the slow tests
+PATHS = [
+    pytest.param(LOSSES[i], SETS[j], OUTPUTS[k], marks=() if (i + j + k) % 3 == 0 else [SLOW])
+    for i, j, k in product(range(len(LOSSES)), range(len(SETS)), range(len(OUTPUTS)))
+]
+
+
+@pytest.mark.parametrize(("loss", "constraint", "output"), PATHS)
 def test_compiled_loop_is_bitwise_the_plain_loop(loss, constraint, output):
     problem = small_problem(loss=loss, constraint=constraint, n=9, ridge=0.05)
     mechanism = NoisySgd(output=output)

@@ -17,15 +17,24 @@ ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the driver forks")
 
+# `make test` makes every fifth mutant and the checks of these, `make test-slow` all
+EVERY = 5
+FEW = BROKEN[::EVERY]
+CHECKED = {"few": sorted({patch.check for patch in FEW}), "every": list(CHECKS)}
+
 
 @pytest.fixture(scope="module")
-def faults(tmp_path_factory):
-    """{job: {check: reason}} of one run of the driver over everything."""
-    jobs = [{"name": p.name, "patches": [p._asdict()], "checks": [p.check]} for p in BROKEN]
+def faults(request, tmp_path_factory):
+    """{job: {check: reason}} of one run of the driver over all that the tests here ask for."""
+    asked = [i.callspec.params for i in request.session.items
+             if i.path == request.path and hasattr(i, "callspec")]  # fmt: skip
+    broken = [found["patch"] for found in asked if "patch" in found]
+    jobs = [{"name": p.name, "patches": [p._asdict()], "checks": [p.check]} for p in broken]
     # all at once: a copy that passes everything has no harmless change that is flagged, and no
     # check that fails by itself
     harmless = [patch._asdict() for patch in HARMLESS]
-    jobs.insert(0, {"name": "harmless", "patches": harmless, "checks": list(CHECKS)})
+    for which in (found["which"] for found in asked if "which" in found):
+        jobs.insert(0, {"name": which, "patches": harmless, "checks": CHECKED[which]})
     folder = tmp_path_factory.mktemp("copies")
     command = [sys.executable, str(Path(__file__).with_name("driver.py")), str(ROOT), str(folder)]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
@@ -45,11 +54,18 @@ def test_there_are_enough_of_them():
     assert {patch.check for patch in BROKEN} == set(CHECKS)
 
 
-def test_a_copy_with_harmless_changes_passes_every_check(faults):
-    assert faults["harmless"] == {}
+@pytest.mark.parametrize("which", ["few", pytest.param("every", marks=pytest.mark.slow)])
+def test_a_copy_with_harmless_changes_passes_the_checks(which, faults):
+    assert faults[which] == {}
 
 
-@pytest.mark.parametrize("patch", BROKEN, ids=lambda patch: patch.name.replace(" ", "_"))
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param(p, marks=() if p in FEW else pytest.mark.slow, id=p.name.replace(" ", "_"))
+        for p in BROKEN
+    ],
+)
 def test_is_caught(patch, faults):
     found = faults[patch.name]
     # a patch that no longer applies is reported under another name, and fails here

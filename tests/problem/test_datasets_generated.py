@@ -51,6 +51,15 @@ def test_sparse_regression_scales_and_prefixes(rows):
     assert small.fingerprint != other.fingerprint
 
 
+@pytest.mark.parametrize("p", [5, 11, 20])
+def test_sparse_regression_adds_in_an_order_of_its_own(p):
+    """A matrix product has other last bits at the end of a block, elsewhere on each processor."""
+    fields = {"p": p, "nonzeros": p, "n_test": 0}
+    large = make("sparse_regression", n=120, **fields).load()
+    for n in range(30, 120, 5):
+        assert np.array_equal(make("sparse_regression", n=n, **fields).load().y, large.y[:n])
+
+
 def test_sparse_regression_keeps_targets_within_the_bound():
     with pytest.raises(InputError, match=r"dataset\.noise=0.5.*row_bound \* signal \+ noise"):
         make("sparse_regression", noise=0.5)

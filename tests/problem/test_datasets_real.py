@@ -39,6 +39,7 @@ def load(name, stem, **fields):
     return registry.load("dataset", name)(**fields).load(path.parent)
 
 
+@pytest.mark.slow  # half a million records each; the smaller files below are read the same way
 def test_covtype_labels_split_and_bounds():
     data = load("covtype", "covtype.libsvm.binary")
     assert data.x.shape == (500000, 54)
@@ -55,6 +56,7 @@ def test_covtype_labels_split_and_bounds():
     assert findings["digest"].level == "ok"
 
 
+@pytest.mark.slow
 def test_kddcup99_keeps_duplicates_and_says_so():
     data = load("kddcup99", "kddcup.data_10_percent", test_fraction=0)
     assert data.x.shape == (494021, 122)

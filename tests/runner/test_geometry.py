@@ -34,14 +34,16 @@ def test_a_lifting_has_a_row_a_matrix_and_the_limit_of_the_corollary():
         assert row["settings"]["lifting_limit"] == pytest.approx(min(limit, 2.0))
         assert 0.0 <= row["settings"]["lifting_error"] <= row["settings"]["lifting_limit"]
         assert row["settings"]["residual"] <= 1e-8
-    assert len({row["settings"]["lifting_error"] for row in rows}) == 3
 
 
 def test_the_same_point_comes_back_where_nothing_is_lost_and_not_where_much_is():
     same = geometry.answer({**LIFT, "m": 40})
     assert max(row["settings"]["lifting_error"] for row in same) <= 1e-12
     lost = geometry.answer({**LIFT, "m": 4, "spread": 8})
-    assert min(row["settings"]["lifting_error"] for row in lost) >= 0.1
+    errors = np.sort([row["settings"]["lifting_error"] for row in lost])
+    assert errors[0] >= 0.1
+    # another matrix for every row: these errors are no rounding, and differ by far more than it
+    assert np.min(np.diff(errors)) >= 1e-3
 
 
 def test_a_face_point_has_gauge_one():

@@ -87,6 +87,7 @@ def scheduler():
         cluster.close()
 
 
+@pytest.mark.slow  # the pool above writes it the same way
 def test_two_dask_workers_write_the_same_table(items, serial, tmp_path, scheduler):
     options = Options("dask", 2, scheduler)
     with warnings.catch_warnings():

@@ -7,6 +7,7 @@ probability below 1e-2 on other seeds.
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -60,9 +61,15 @@ def gaussian(mean, variance):
     return lambda z: -np.sum((z - mean) ** 2, axis=-1) / (2 * variance)
 
 
-@pytest.mark.parametrize("shift", [0.0, 1.2])
-@pytest.mark.parametrize("variance", [0.03, 2.0])
-@pytest.mark.parametrize("name", PLANE)
+# a draw from these takes long: one mean and variance in the default suite
+LONG = {"lp_ball": (0.03, 1.2), "polytope": (2.0, 0.0)}
+CELLS = [
+    pytest.param(*cell, marks=[pytest.mark.slow] if LONG.get(cell[0], cell[1:]) != cell[1:] else ())
+    for cell in product(PLANE, (0.03, 2.0), (0.0, 1.2))
+]
+
+
+@pytest.mark.parametrize(("name", "variance", "shift"), CELLS)
 def test_cells_in_the_plane(name, variance, shift):
     body = PLANE[name]
     mean = body.centre() + shift * np.linspace(0.4, 1.0, body.p)

@@ -91,6 +91,18 @@ def ball(rng: np.random.Generator, n: int, p: int, uniform: np.ndarray | None) -
     return x
 
 
+def responses(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """<x, theta> of the rows of [n, p], added column by column: [n].
+
+    The order in which a matrix product adds depends on the processor and on how many rows there
+    are, so that its last bits would too.
+    """
+    found = np.zeros(len(x))
+    for j in np.flatnonzero(theta):
+        found += x[:, j] * theta[j]
+    return found
+
+
 def lengths(x: np.ndarray) -> np.ndarray:
     """L2 norms of the rows of [n, p], a block at a time: squares of all would double the memory."""
     step = max(1, (1 << 22) // x.shape[1])

@@ -11,7 +11,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.datasets._generated import LinearModel, ball, fitting, leaf
+from dperm_cli.problem.datasets._generated import LinearModel, ball, fitting, leaf, responses
 from dperm_cli.problem.datasets._prepare import make_data
 
 
@@ -67,5 +67,5 @@ class SparseRegression(LinearModel):
         rng = leaf(self.seed, "sparse_regression", part, "rows")
         x = ball(rng, n, theta.size, None if self.rows == "unit" else uniform[:, 1])
         x *= float(self.row_bound)
-        y = x @ theta + self.noise * (2.0 * uniform[:, 0] - 1.0)
+        y = responses(x, theta) + self.noise * (2.0 * uniform[:, 0] - 1.0)
         return x, np.clip(y, -1.0, 1.0)
