@@ -78,7 +78,7 @@ def small_problem(
         "multiclass": np.digitize(score, [-0.3, 0.3]).astype(float),
         "location": np.zeros(n),
     }
-    data = Data(
+    data = Data.of_records(
         name="small",
         task=task,
         x=x,
