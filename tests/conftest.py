@@ -90,4 +90,5 @@ def small_problem(
     )
     cls = registry.load("constraint", constraint)
     field = getattr(cls, "keys", {}).get("radius", "radius")
-    return Problem(data, loss_object, cls(**{field: radius}, p=loss_object.dimension(data)), ridge)
+    p = loss_object.dimension(data.facts())
+    return Problem(data, loss_object, cls(**{field: radius}, p=p), ridge)

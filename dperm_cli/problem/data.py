@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -81,6 +82,13 @@ class Data:
     def p(self) -> int:
         """Number of columns."""
         return int(self.x.shape[1])
+
+    @property
+    def identity(self) -> str:
+        """Hex digest of the fingerprint and the names: of records that were read as equal too."""
+        digest = hashlib.blake2b(self.fingerprint.encode(), digest_size=16)
+        digest.update(np.ascontiguousarray(self.names, dtype="<u8").data)
+        return digest.hexdigest()
 
     def take(self, batch: np.ndarray) -> Data:
         """The training records with these indices [b]."""

@@ -167,7 +167,7 @@ def made(loss, x, y, ridge) -> Problem:
         target_bound=1.0, fingerprint=json.dumps([x.tolist(), y.tolist()]),
         classes=3 if loss.tasks[0] == "multiclass" else 2,
     )  # fmt: skip
-    constraint = registry.load("constraint", "l2_ball")(radius=1.0, p=loss.dimension(data))
+    constraint = registry.load("constraint", "l2_ball")(radius=1.0, p=loss.dimension(data.facts()))
     return Problem(data, loss, constraint, ridge)
 
 

@@ -62,7 +62,7 @@ def pair(loss, shape, ridge=0.0, radius=1.2, **sizes):
     one = registry.load("loss", loss)()
     data = records(one, **sizes)
     name, fields = OTHERS.get(shape, (shape, {}))
-    return Problem(data, one, shaped(name, one.dimension(data), radius, **fields), ridge)
+    return Problem(data, one, shaped(name, one.dimension(data.facts()), radius, **fields), ridge)
 
 
 def assert_certified(problem, found, relative=1e-6):
