@@ -187,9 +187,8 @@ class Spectral:
         values, self.basis = np.linalg.eigh(matrix)
         self.values = np.maximum(values, 0.0) + strength
 
-    def minimiser(self, view: CentralView, slope: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def minimiser(self, constraint: Any, slope: np.ndarray, at: np.ndarray) -> np.ndarray:
         """argmin over the set of the model around ``at``, less ``at``."""
-        constraint = view.spec.constraint
         if constraint.name == "l2_ball":
             return _trust.within_ball(self.values, self.basis, slope, at, constraint.radius)
         return _trust.within_set(self.values, self.basis, slope, at, constraint)
@@ -198,11 +197,11 @@ class Spectral:
 class Released:
     """Steps by a matrix that was released, or is public: they are post-processing."""
 
-    def __init__(self, view: CentralView, model: Spectral) -> None:
-        self._view, self._model = view, model
+    def __init__(self, spec: ProblemSpec, model: Spectral) -> None:
+        self._constraint, self._model = spec.constraint, model
 
     def step(self, slope: np.ndarray, at: np.ndarray, step: int) -> np.ndarray:
-        return self._model.minimiser(self._view, slope, at)
+        return self._model.minimiser(self._constraint, slope, at)
 
 
 class Hidden:
@@ -221,7 +220,7 @@ class Hidden:
         longest = np.linalg.norm(slope, axis=1)[:, None] / self._strength
         if constraint.name == "l2_ball":
             longest = np.minimum(longest, constraint.diameter)
-            found = model.minimiser(self._view, slope, at)
+            found = model.minimiser(constraint, slope, at)
         else:
             found = _trust.freely(model.values, model.basis, slope)
         return longest * self._noise.add(found / longest, step)
@@ -232,7 +231,7 @@ def _model(
 ) -> Released | Hidden:
     spec, strength = view.spec, facts["strength"]
     if not second:
-        return Released(view, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
+        return Released(spec, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
     event, matrix = second[0], isinstance(second[0], GaussianMatrix)
     noise = gate.gaussian(
         dim=spec.p * (spec.p + 1) // 2 if matrix else spec.p,
@@ -244,7 +243,7 @@ def _model(
         return Hidden(view, strength, noise)
     triangle = packed(view.curvature_sum(start[:1]))
     noisy = noise.add(np.repeat(triangle, gate.trials, axis=0), 0)
-    return Released(view, Spectral(unpacked(noisy, spec.p), strength))
+    return Released(spec, Spectral(unpacked(noisy, spec.p), strength))
 
 
 def packed(matrices: np.ndarray) -> np.ndarray:

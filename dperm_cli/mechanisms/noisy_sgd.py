@@ -190,10 +190,10 @@ def _compiled(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceS
     return sgd.run(
         view.x,
         view.y,
-        _start(view, len(keys)),
+        _start(view.spec, len(keys)),
         keys,
         choice.keys,
-        **_rule(view, plan),
+        **_rule(plan),
         loss_code=view.loss.code,
         loss_width=view.loss.width,
         set_code=view.spec.constraint.code,
@@ -217,7 +217,7 @@ def _few_rows(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceS
         view.y,
         noise.keys,
         choice.keys,
-        **_rule(view, plan),
+        **_rule(plan),
         loss_code=view.loss.code,
         loss_width=view.loss.width,
         set_code=view.spec.constraint.code,
@@ -234,10 +234,10 @@ def _few_rows(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceS
 
 def _plain(view: CentralView, plan: Plan, noise: NoiseStream, choice: ChoiceStream):
     """The same loop one step at a time through the gate: same bits, a thousand times slower."""
-    gradient, move, rule, spec = *_parts(view), _rule(view, plan), view.spec
+    gradient, move, rule, spec = *_parts(view), _rule(plan), view.spec
     factor, decay = choice.population / choice.batch, choice.population * spec.ridge
     pull = choice.population * spec.lasso
-    theta = _start(view, noise.trials)
+    theta = _start(view.spec, noise.trials)
     total, kept = np.zeros_like(theta), 0
     averaged_from = {"last": plan.steps, "average": 0, "suffix_average": plan.steps // 2}
     for step in range(plan.steps):
@@ -274,11 +274,11 @@ def _parts(view: CentralView) -> tuple[Callable, Callable]:
     return view.batch_gradient, move
 
 
-def _start(view: CentralView, trials: int) -> np.ndarray:
-    return np.tile(view.spec.constraint.centre(), (trials, 1))
+def _start(spec: ProblemSpec, trials: int) -> np.ndarray:
+    return np.tile(spec.constraint.centre(), (trials, 1))
 
 
-def _rule(view: CentralView, plan: Plan) -> dict[str, Any]:
+def _rule(plan: Plan) -> dict[str, Any]:
     kinds = {"convex": sgd.INV_SQRT, "strongly_convex": sgd.INV}
     return {
         "eta_kind": kinds[plan.settings["learning_rate"]],

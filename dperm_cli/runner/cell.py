@@ -89,7 +89,9 @@ class Prepared:
                 f"{self.cell.mechanism_name} works on a kernel's minimiser: set kernel=linear, "
                 "polynomial, rbf or another, and ridge above 0"
             )
-        return self.kernel.spec()
+        spec = self.kernel.spec()
+        # a declared population stands for the number of records there too
+        return spec if spec.n == self.population else replace(spec, n=self.population)
 
 
 def prepare(cell: schema.Cell, data: Data) -> Prepared:
