@@ -46,7 +46,9 @@ def records(task: str) -> Data:
         "multiclass": np.argmax(scores, axis=1).astype(float),
         "location": np.zeros(n),
     }
-    return Data("random", task, x, labels[task], 1.0, 1.0, f"random-{task}", classes=CLASSES)
+    return Data.of_records(
+        "random", task, x, labels[task], 1.0, 1.0, f"random-{task}", classes=CLASSES
+    )
 
 
 def sets(p: int, size: float) -> list[tuple[str, Any]]:

@@ -95,7 +95,7 @@ def small_problem(
         "multiclass": np.digitize(score, [-0.3, 0.3]).astype(float),
         "location": np.zeros(n),
     }
-    data = Data(
+    data = Data.of_records(
         name="small",
         task=task,
         x=x,
@@ -107,4 +107,5 @@ def small_problem(
     )
     cls = registry.load("constraint", constraint)
     field = getattr(cls, "keys", {}).get("radius", "radius")
-    return Problem(data, loss_object, cls(**{field: radius}, p=loss_object.dimension(data)), ridge)
+    p = loss_object.dimension(data.facts())
+    return Problem(data, loss_object, cls(**{field: radius}, p=p), ridge)

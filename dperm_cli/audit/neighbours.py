@@ -121,7 +121,9 @@ def _random(rng: np.random.Generator, loss: str, shape: str, sparse_rows: bool) 
     x, y = _unit_rows(rng, _N), rng.choice([-1.0, 1.0], _N)
     task = registry.load("loss", loss).tasks[0]
     rows = sparse.csr_array(np.where(np.abs(x) > 0.3, x, 0.0)) if sparse_rows else x
-    data = Data("random", task, rows, y, row_bound=1.0, target_bound=1.0, fingerprint="random")
+    data = Data.of_records(
+        "random", task, rows, y, row_bound=1.0, target_bound=1.0, fingerprint="random"
+    )
     body = registry.load("constraint", SETS[0] if shape == KERNEL else shape)(1.5, _P)
     return Problem(data, registry.load("loss", loss)(), body, ridge=0.1)
 

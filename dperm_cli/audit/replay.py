@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dperm_cli.audit._laws import Looks, watched
 from dperm_cli.core.rng import seed_sequence
@@ -170,15 +169,6 @@ def neighbour(problem: Any, index: int, row: np.ndarray, target: float) -> Any:
     A removal under add_remove is a replacement by a row of zeros, which contributes nothing.
     """
     data: Data = problem.data
-    y = data.y.copy()
-    y[index] = target
-    if isinstance(data.x, np.ndarray):
-        x = data.x.copy()
-        x[index] = row
-    else:
-        dense = sparse.lil_array(data.x)
-        dense[index] = row
-        x = sparse.csr_array(dense)
     # minimisers of kernel problems are remembered by what their data are called
     name = f"{data.fingerprint} {index} {np.asarray(row).tobytes().hex()} {target!r}"
-    return replace(problem, data=replace(data, x=x, y=y, fingerprint=name))
+    return replace(problem, data=data.with_record(index, row, target, fingerprint=name))

@@ -73,7 +73,7 @@ def linear_pair(
 
 def _on_a_line(x: np.ndarray, y: np.ndarray, ridge: float, radius: float) -> Problem:
     name = "adversarial pair"
-    data = Data(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
+    data = Data.of_records(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
     ball = registry.load("constraint", "l2_ball")(radius, 1)
     return Problem(data, registry.load("loss", "linear")(), ball, ridge)
 
@@ -88,7 +88,7 @@ def kernel_pair() -> tuple[KernelProblem, KernelProblem]:
     for label in (1.0, -1.0):
         name = f"adversarial kernel pair {label:g}"
         rows = np.ones((1, 1))
-        data = Data(
+        data = Data.of_records(
             name, "binary", rows, np.array([label]), row_bound=1.0, target_bound=1.0,
             fingerprint=name,
         )  # fmt: skip

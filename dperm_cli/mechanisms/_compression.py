@@ -270,5 +270,5 @@ def _raised(problem: Problem, row: np.ndarray) -> Problem:
     x = np.asarray(data.x) * row
     bound = float(np.linalg.norm(row))
     ball: Any = registry.load("constraint", "l2_ball")(problem.constraint.radius / d**0.5, d)
-    data = replace(data, x=x, row_bound=bound, minimiser=None)
+    data = data.with_rows(x, row_bound=bound, minimiser=None)
     return replace(problem, data=data, constraint=ball)

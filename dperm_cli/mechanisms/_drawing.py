@@ -75,7 +75,7 @@ def interval_pair(relation: str, records: int, half_width: float) -> tuple[Probl
 
 def _on_interval(x: np.ndarray, y: np.ndarray, half_width: float) -> Problem:
     name = "adversarial pair"
-    data = Data(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
+    data = Data.of_records(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
     ball = registry.load("constraint", "l2_ball")(half_width, 1)
     return Problem(data, registry.load("loss", "linear")(), ball)
 

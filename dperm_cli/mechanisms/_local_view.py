@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,7 @@ def _plain(
         if row_norm < np.inf:
             row = one.x if isinstance(one.x, np.ndarray) else one.x.toarray()
             length = float(np.linalg.norm(row[0], ord=norm))
-            one = replace(one, x=row * min(1.0, row_norm / length if length > 0.0 else 1.0))
+            one = one.with_rows(row * min(1.0, row_norm / length if length > 0.0 else 1.0))
         return loss.gradient(theta, one)
 
     return gradient

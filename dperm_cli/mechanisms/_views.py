@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +15,10 @@ from dperm_cli.loops import box_muller, exact, sgd
 from dperm_cli.privacy._streams import LawStream
 from dperm_cli.privacy.secure import Grid
 from dperm_cli.problem import nearby, optimum
-from dperm_cli.problem.data import Data, Matrix
+from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.datasets._rows import bound_rows
 from dperm_cli.problem.problem import Constraint, Loss, Problem, ProblemSpec
+from dperm_cli.problem.record_names import NO_RECORD, batch_of
 from dperm_cli.samplers._potential import Records
 from dperm_cli.samplers._target import Target
 
@@ -36,7 +36,6 @@ class CentralView:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._named_by = problem.data  # the records as they came, whose content names their batch
 
     @property
     def spec(self) -> ProblemSpec:
@@ -69,16 +68,18 @@ class CentralView:
         """The indices of disjoint batches that hold every record once.
 
         By place: batch t of k holds the records t, t + k, ..; n is public and nothing else enters.
-        By content: a fixed hash of a record's row and label names its batch, so that a record comes
-        or goes without moving another one. It is the record as it came that is hashed: the last
-        bits of a product with a matrix follow from where a row stands among the others.
+        By content: a record's name, which was made when it was read, says which batch it is in, so
+        that a record comes or goes without moving another one. Rows of zeros that fill the data up
+        are no records and in no batch.
         """
-        data = self._named_by
+        data = self._problem.data
         if not by_content:
             return [np.arange(start, data.n, batches) for start in range(batches)]
-        named = batch_of_records(data, batches)
-        order = np.argsort(named, kind="stable")
-        return np.split(order, np.searchsorted(named[order], np.arange(1, batches)))
+        records = np.flatnonzero(data.names != NO_RECORD)
+        batch = batch_of(data.names[records], batches)
+        order = np.argsort(batch, kind="stable")
+        ends = np.searchsorted(batch[order], np.arange(1, batches))
+        return np.split(records[order], ends)
 
     def curvature_sum(self, theta: np.ndarray) -> np.ndarray:
         """Sum over records of a bound on each one's Hessian, at each row of [..., p]: [..., p, p].
@@ -118,7 +119,7 @@ class CentralView:
         """The same records with another (public) set or another loss."""
         problem = self._problem
         constraint, loss = constraint or problem.constraint, loss or problem.loss
-        return self._like(replace(problem, constraint=constraint, loss=loss))
+        return self._of(replace(problem, constraint=constraint, loss=loss))
 
     def mapped(
         self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
@@ -130,15 +131,11 @@ class CentralView:
         """
         data = self._problem.data
         x = clipped(rows(data.x), row_bound)
-        data = replace(data, x=x, row_bound=row_bound, entry_bound=None, minimiser=None)
-        data = replace(data, phi=None, phi_row_bound=None)
-        data = replace(data, x_test=None, y_test=None)
-        return self._like(replace(self._problem, data=data, constraint=constraint))
-
-    def _like(self, problem: Problem) -> CentralView:
-        found = self._of(problem)
-        found._named_by = self._named_by
-        return found
+        data = data.with_rows(
+            x, row_bound=row_bound, entry_bound=None, minimiser=None, phi=None,
+            phi_row_bound=None, x_test=None, y_test=None,
+        )  # fmt: skip
+        return self._of(replace(self._problem, data=data, constraint=constraint))
 
     def _of(self, problem: Problem) -> CentralView:
         """A view of this kind of another problem."""
@@ -152,23 +149,6 @@ class CentralView:
 def clipped(rows: Matrix, bound: float) -> Matrix:
     """Rows [n, m] with those longer than ``bound`` shortened to it."""
     return bound_rows(rows, "clip", bound)
-
-
-def batch_of_records(data: Data, batches: int) -> np.ndarray:
-    """The batch [n] that a hash of each record alone gives it, the same for dense and CSR rows."""
-    rows = sparse.csr_array(data.x, copy=True)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    columns, entries = rows.indices.astype("<i8"), rows.data.astype("<f8")
-    named = np.empty(data.n, np.int64)
-    for index in range(data.n):
-        inside = slice(rows.indptr[index], rows.indptr[index + 1])
-        content = columns[inside].tobytes() + entries[inside].tobytes()
-        # adding 0.0 makes one zero of both
-        content += np.float64(data.y[index] + 0.0).astype("<f8").tobytes()
-        digest = hashlib.blake2b(content, digest_size=8).digest()
-        named[index] = int.from_bytes(digest, "little") % batches
-    return named
 
 
 def certified_minimiser(problem: Problem, gap: float) -> np.ndarray:

@@ -103,7 +103,7 @@ class Newton(Mechanism):
         """All trials side by side."""
         spec, facts = view.spec, plan.settings
         constraint, penalty = spec.constraint, spec.penalty
-        first, second = plan.events[0], list(plan.events[1:])
+        first, second = plan.events[0], plan.events[1] if len(plan.events) > 1 else None
         noise = gate.stream(first, spec.p)
         theta = np.tile(constraint.centre(), (gate.trials, 1))
         model = _model(view, facts, second, gate, theta)
@@ -172,9 +172,8 @@ class Spectral:
         values, self.basis = np.linalg.eigh(matrix)
         self.values = np.maximum(values, 0.0) + strength
 
-    def minimiser(self, view: CentralView, slope: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def minimiser(self, constraint: Any, slope: np.ndarray, at: np.ndarray) -> np.ndarray:
         """argmin over the set of the model around ``at``, less ``at``."""
-        constraint = view.spec.constraint
         if constraint.name == "l2_ball":
             return _trust.within_ball(self.values, self.basis, slope, at, constraint.radius)
         return _trust.within_set(self.values, self.basis, slope, at, constraint)
@@ -183,11 +182,11 @@ class Spectral:
 class Released:
     """Steps by a matrix that was released, or is public: they are post-processing."""
 
-    def __init__(self, view: CentralView, model: Spectral) -> None:
-        self._view, self._model = view, model
+    def __init__(self, spec: ProblemSpec, model: Spectral) -> None:
+        self._constraint, self._model = spec.constraint, model
 
     def step(self, slope: np.ndarray, at: np.ndarray, step: int) -> np.ndarray:
-        return self._model.minimiser(self._view, slope, at)
+        return self._model.minimiser(self._constraint, slope, at)
 
 
 class Hidden:
@@ -206,25 +205,25 @@ class Hidden:
         longest = np.linalg.norm(slope, axis=1)[:, None] / self._strength
         if constraint.name == "l2_ball":
             longest = np.minimum(longest, constraint.diameter)
-            found = model.minimiser(self._view, slope, at)
+            found = model.minimiser(constraint, slope, at)
         else:
             found = _trust.freely(model.values, model.basis, slope)
         return longest * self._noise.add(found / longest, step)
 
 
 def _model(
-    view: CentralView, facts: Any, second: list[Event], gate: Gate, start: np.ndarray
+    view: CentralView, facts: Any, second: Event | None, gate: Gate, start: np.ndarray
 ) -> Released | Hidden:
     spec, strength = view.spec, facts["strength"]
-    if not second:
-        return Released(view, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
+    if second is None:
+        return Released(spec, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
     matrix = facts["curvature"] == "matrix"
-    noise = gate.stream(second[0], spec.p * (spec.p + 1) // 2 if matrix else spec.p)
+    noise = gate.stream(second, spec.p * (spec.p + 1) // 2 if matrix else spec.p)
     if not matrix:
         return Hidden(view, strength, noise)
     triangle = packed(view.curvature_sum(start[:1]))
     noisy = noise.add(np.repeat(triangle, gate.trials, axis=0), 0)
-    return Released(view, Spectral(unpacked(noisy, spec.p), strength))
+    return Released(spec, Spectral(unpacked(noisy, spec.p), strength))
 
 
 def packed(matrices: np.ndarray) -> np.ndarray:

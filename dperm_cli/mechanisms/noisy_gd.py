@@ -127,7 +127,7 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     project, momentum, penalty = body.project, plan.settings["momentum"], spec.penalty
     theta = np.tile(body.centre(), (gate.trials, 1))
     query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
-    pace = _pace(view, plan, theta)
+    pace = _pace(view.spec, plan, theta)
     for step in range(plan.steps):
         noisy = noise.add(records.gradient_sum(query), step)
         # the regulariser depends on no record: it is added to what was released
@@ -167,13 +167,13 @@ def _second_moment(spec: ProblemSpec, scale: float) -> float:
     return (spec.n * spec.lipschitz_total) ** 2 + spec.p * scale**2
 
 
-def _pace(view: CentralView, plan: Plan, start: np.ndarray) -> Pace | None:
+def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> Pace | None:
     """The adaptive schedule, or None for a constant step."""
     if not isinstance(plan.settings["step_size"], str):
         return None
-    spec = view.spec
+    assert spec.form is not None
     reach = float(np.linalg.norm(spec.constraint.centre()))
-    gradient = view.loss.lipschitz(replace(spec.bounds, radius=reach))
+    gradient = spec.form.lipschitz(replace(spec.bounds, radius=reach))
     smooth = spec.smoothness or None  # a linear loss has no curvature to go by
     # a kink is felt over a range of margins of the size of the targets, or in all directions
     # over a range of the size of the rows

@@ -176,9 +176,9 @@ def _compiled(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray
     return sgd.run(
         view.x,
         view.y,
-        _start(view, noise.trials),
+        _start(view.spec, noise.trials),
         noise.sealed,
-        **_rule(view, plan),
+        **_loop_facts(view, plan),
         average=OUTPUTS.index(plan.settings["output"]),
         lasso=view.spec.lasso,
     )
@@ -186,7 +186,7 @@ def _compiled(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray
 
 def _few_rows(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """All trials in the coordinates of the rows: the law of the other loops, other numbers."""
-    return reduced.run(reduced.frame(view.x), view.y, noise.sealed, **_rule(view, plan))
+    return reduced.run(reduced.frame(view.x), view.y, noise.sealed, **_loop_facts(view, plan))
 
 
 def _plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
@@ -195,7 +195,7 @@ def _plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     rate, spec = _rate(plan), view.spec
     factor, decay = noise.population / noise.batch, noise.population * spec.ridge
     pull = noise.population * spec.lasso
-    theta = _start(view, noise.trials)
+    theta = _start(view.spec, noise.trials)
     total, kept = np.zeros_like(theta), 0
     averaged_from = {"last": plan.steps, "average": 0, "suffix_average": plan.steps // 2}
     for step in range(plan.steps):
@@ -232,11 +232,11 @@ def _parts(view: CentralView) -> tuple[Callable, Callable]:
     return view.batch_gradient, move
 
 
-def _start(view: CentralView, trials: int) -> np.ndarray:
-    return np.tile(view.spec.constraint.centre(), (trials, 1))
+def _start(spec: ProblemSpec, trials: int) -> np.ndarray:
+    return np.tile(spec.constraint.centre(), (trials, 1))
 
 
-def _rule(view: CentralView, plan: Plan) -> dict[str, Any]:
+def _loop_facts(view: CentralView, plan: Plan) -> dict[str, Any]:
     """What both compiled loops are told: the loss, the set, the learning rate and the ridge."""
     return {
         **_rate(plan),

@@ -30,7 +30,7 @@ class OnePassSgd(Mechanism):
     Algorithm: SGD over k disjoint batches of m = n / k records, the earlier method that [BST14]
     compares Thm 2.4 with. Guarantee: pure epsilon (Gamma-norm noise) or (epsilon, delta) (Gaussian)
     for ONE release of sensitivity S, whatever k is: a neighbour moves all batch sums together
-    by S = G <= 2 L (replace_one, batches by place) or L (add_remove, batches by a hash of the
+    by S = G <= 2 L (replace_one, batches by place) or L (add_remove, batches by the name of the
     record); trust: central. ``noise_scale`` is that of the noise on the SUM over one batch. Shapes:
     theta [trials, p]. Cost: one pass, n p a trial. Unsupported: Gaussian noise at delta = 0;
     ``learning_rate=strongly_convex`` without a ridge.

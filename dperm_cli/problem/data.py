@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-# np.ndarray [n, p] in C order, or scipy.sparse.csr_array (scipy ships no types)
-Matrix = Any
+from dperm_cli.problem.public_facts import Bounds, Matrix, PublicFacts
+from dperm_cli.problem.record_names import NO_RECORD, name_records
 
 
 @dataclass(frozen=True)
 class Data:
     """Records with bounds that were declared, never measured.
+
+    Every record has a name, made of the record as it was read; a loader makes it (``of_records``)
+    and whatever is computed from the rows passes it on. Other rows come from ``with_rows`` (each
+    of its own record), ``take``, ``with_record(s)`` or ``padded``, and not from ``replace``.
 
     Attributes
     ----------
@@ -22,6 +28,7 @@ class Data:
         ``multiclass`` (labels 0 .. classes - 1) or ``location`` (rows alone; y is zero).
     x : training rows [n, p], float64, C order or CSR; every row has L2 norm <= row_bound.
     y : training labels [n], float64.
+    names : of the training records [n], uint64 (``record_names``): private, as the records are.
     row_bound, target_bound : the declared bounds (target_bound is 1 for binary tasks).
     x_test, y_test : held-out rows of the same scaling, or None.
     fingerprint : hex digest of the arrays above (a cache key).
@@ -52,6 +59,20 @@ class Data:
     entry_bound: float | None = None
     phi: np.ndarray | None = field(default=None, repr=False)
     phi_row_bound: float | None = None
+    names: np.ndarray = field(kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.names.dtype != np.uint64 or self.names.shape != (self.x.shape[0],):
+            found = f"{self.names.dtype}{list(self.names.shape)}"
+            raise ValueError(f"{self.x.shape[0]} rows need as many uint64 names, not {found}")
+
+    @classmethod
+    def of_records(cls, name: str, task: str, x: Matrix, y: np.ndarray, *facts, **more) -> Data:
+        """A data set of records as they were read: x and y are what their names are made of.
+
+        Args: as the constructor's, without ``names``.
+        """
+        return cls(name, task, x, y, *facts, **more, names=name_records(x, y))
 
     @property
     def n(self) -> int:
@@ -62,9 +83,59 @@ class Data:
         """Number of columns."""
         return int(self.x.shape[1])
 
+    @property
+    def identity(self) -> str:
+        """Hex digest of the fingerprint and the names: of records that were read as equal too."""
+        digest = hashlib.blake2b(self.fingerprint.encode(), digest_size=16)
+        digest.update(np.ascontiguousarray(self.names, dtype="<u8").data)
+        return digest.hexdigest()
+
     def take(self, batch: np.ndarray) -> Data:
         """The training records with these indices [b]."""
-        return replace(self, x=self.x[batch], y=self.y[batch], x_test=None, y_test=None)
+        return replace(
+            self, x=self.x[batch], y=self.y[batch], names=self.names[batch],
+            x_test=None, y_test=None,
+        )  # fmt: skip
+
+    def with_rows(self, x: Matrix, **facts: Any) -> Data:
+        """The same records with other rows, row i made of row i alone; they keep their names.
+
+        Args:
+            x: the new rows [n, any].
+            facts: other fields that change with them, such as ``row_bound`` and ``x_test``.
+        """
+        return replace(self, x=x, **facts)
+
+    def with_records(self, x: Matrix, y: np.ndarray, **facts: Any) -> Data:
+        """Other records under the same bounds: x and y as they were read, which are named anew."""
+        return replace(self, x=x, y=y, names=name_records(x, y), **facts)
+
+    def with_record(self, index: int, row: np.ndarray, target: float, **facts: Any) -> Data:
+        """The data set with one record replaced; the others keep their names."""
+        y, names = self.y.copy(), self.names.copy()
+        y[index] = target
+        names[index] = name_records(np.atleast_2d(row), np.array([target]))[0]
+        if isinstance(self.x, np.ndarray):
+            x = self.x.copy()
+            x[index] = row
+        else:
+            rows = sparse.lil_array(self.x)
+            rows[index] = row
+            x = sparse.csr_array(rows)
+        return replace(self, x=x, y=y, names=names, **facts)
+
+    def facts(self, n: int | None = None) -> PublicFacts:
+        """What is public of the data set.
+
+        Args:
+            n: the declared population; None where the number of records is public or disclosed.
+        """
+        return PublicFacts(
+            n=self.n if n is None else n, p=self.p, task=self.task, classes=self.classes,
+            row_bound=self.row_bound, target_bound=self.target_bound,
+            entry_bound=self.entry_bound, phi=self.phi, phi_row_bound=self.phi_row_bound,
+            points=self.x_test,
+        )  # fmt: skip
 
 
 class Minorant(NamedTuple):
@@ -81,33 +152,24 @@ class Minorant(NamedTuple):
     terms: float
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """The public bounds that a loss's constants follow from.
-
-    ``row`` on the L2 norm of a row, ``target`` on |y|, ``radius`` on |theta| over the set;
-    ``columns`` of the data and ``classes`` of a multiclass task.
-    """
-
-    row: float
-    target: float
-    radius: float
-    columns: int
-    classes: int = 2
-
-
 def padded(data: Data, population: int) -> Data:
     """The data filled up to ``population`` records with rows of zeros.
 
     A zero row has a constant loss of the margin (or of the margins of all classes): it adds nothing
-    to a gradient.
+    to a gradient. It is no record and is named so.
     """
     extra = population - data.n
     if extra == 0:
         return data
     if isinstance(data.x, np.ndarray):
-        x = np.vstack([data.x, np.zeros((extra, data.p))])
-    else:
+        x: Any = np.vstack([data.x, np.zeros((extra, data.p))])
+    elif sparse.issparse(data.x):
         x = data.x.copy()
         x.resize((population, data.p))
-    return replace(data, x=x, y=np.append(data.y, np.ones(extra)))
+    else:
+        x = data.x.padded(extra)  # rows that are not made yet
+    names = np.append(data.names, np.full(extra, NO_RECORD))
+    return replace(data, x=x, y=np.append(data.y, np.ones(extra)), names=names)
+
+
+__all__ = ["Bounds", "Data", "Matrix", "Minorant", "PublicFacts", "padded"]

@@ -23,6 +23,7 @@ from dperm_cli.problem.kernels._features import Features, Landmarks
 from dperm_cli.problem.kernels._kernel import Kernel
 from dperm_cli.problem.kernels._rows import FeatureRows, mapped
 from dperm_cli.problem.losses._glm import Glm
+from dperm_cli.problem.public_facts import PublicFacts
 
 LOSSES = ("hinge", "logistic", "squared", "huberized_hinge")
 CLOSE = 1e-3  # of the minimiser's sensitivity: how near a solution has to be
@@ -225,17 +226,9 @@ class KernelProblem:
 
     @cached_property
     def _spec(self) -> KernelSpec:
-        data = self.data
-        self.kernel.check_columns(data.p)
-        bound = self.kernel.bound(data.row_bound)
-        radius, lipschitz = norm_bound(self.loss, bound, self.ridge, data.target_bound)
-        if self.radius == "paper":
-            radius = lipschitz * bound / self.ridge
-        return KernelSpec(
-            n=data.n, lipschitz=lipschitz, bound=bound, ridge=self.ridge, radius=radius,
-            smoothness=self.loss.smoothness, kernel=self.kernel, features=self.features,
-            queries=self.queries, columns=data.p, row_bound=data.row_bound,
-            target_bound=data.target_bound, loss=self.loss.name, task=data.task, form=self.loss,
+        return make_kernel_spec(
+            self.data.facts(), self.loss, self.kernel, self.ridge, self.queries, self.features,
+            self.radius,
         )  # fmt: skip
 
     def solve(
@@ -311,7 +304,7 @@ class KernelProblem:
         """Whether the rows of ``system`` are in float32."""
         if self.features is None or self.rows is not None:
             return isinstance(self.rows, FeatureRows)
-        return _rows.rounded(self.features, self.data.x)
+        return _rows.rounded(self.data.n, self.features.dim)
 
     def points_name(self) -> str:
         """A digest of the queries."""
@@ -325,6 +318,32 @@ class KernelProblem:
     def map_name(self) -> str:
         """The kernel and its finite map, with a digest of what it is made of."""
         return map_name(self.kernel, self.features)
+
+
+def make_kernel_spec(
+    facts: PublicFacts,
+    loss: Any,
+    kernel: Kernel,
+    ridge: float,
+    queries: Matrix,
+    features: Features | None,
+    radius: str | float,
+) -> KernelSpec:
+    """Assemble the public facts of a kernel problem from those of its data.
+
+    Args: as ``KernelProblem`` has them; ``queries`` are public points.
+    """
+    kernel.check_columns(facts.p)
+    bound = kernel.bound(facts.row_bound)
+    least, lipschitz = norm_bound(loss, bound, ridge, facts.target_bound)
+    if radius == "paper":
+        least = lipschitz * bound / ridge
+    return KernelSpec(
+        n=facts.n, lipschitz=lipschitz, bound=bound, ridge=ridge, radius=least,
+        smoothness=loss.smoothness, kernel=kernel, features=features, queries=queries,
+        columns=facts.p, row_bound=facts.row_bound, target_bound=facts.target_bound,
+        loss=loss.name, task=facts.task, form=loss,
+    )  # fmt: skip
 
 
 def map_name(kernel: Kernel, features: Features | None) -> str:

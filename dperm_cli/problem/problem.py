@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from dperm_cli.problem.data import Bounds, Data, Minorant
+from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 from dperm_cli.problem.regulariser import Regulariser
 
 
@@ -34,7 +34,7 @@ class Loss(Protocol):
         """Half-width of the rounding of a huberized loss's kink; 0 for others."""
         ...
 
-    def dimension(self, data: Data) -> int: ...
+    def dimension(self, facts: PublicFacts) -> int: ...
 
     def values(self, theta: np.ndarray, data: Data) -> np.ndarray: ...
 
@@ -235,19 +235,7 @@ class Problem:
 
     def spec(self) -> ProblemSpec:
         """The public facts (they follow from declared bounds, n and p alone)."""
-        data = self.data
-        bounds = Bounds(
-            row=data.row_bound,
-            target=data.target_bound,
-            radius=self.constraint.radius,
-            columns=data.p,
-            classes=data.classes,
-        )
-        spec = make_spec(data.n, self.loss, self.constraint, self.regulariser, data.task, bounds)
-        more = {"entry_bound": data.entry_bound, "phi": data.phi}
-        more["phi_row_bound"] = data.phi_row_bound
-        told = {name: value for name, value in more.items() if value is not None}
-        return replace(spec, **told) if told else spec
+        return spec_of(self.data.facts(), self.loss, self.constraint, self.regulariser)
 
     def fingerprint(self) -> str:
         """Hex digest of everything the optimum depends on."""
@@ -256,6 +244,18 @@ class Problem:
         if self.tilt is not None:
             facts.append(self.tilt.tobytes().hex())
         return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
+
+
+def spec_of(
+    facts: PublicFacts, loss: Loss, constraint: Constraint, regulariser: Regulariser
+) -> ProblemSpec:
+    """Assemble the public facts of a problem from those of its data."""
+    bounds = facts.bounds(constraint.radius)
+    spec = make_spec(facts.n, loss, constraint, regulariser, facts.task, bounds)
+    more = {"entry_bound": facts.entry_bound, "phi": facts.phi}
+    more["phi_row_bound"] = facts.phi_row_bound
+    told = {name: value for name, value in more.items() if value is not None}
+    return replace(spec, **told) if told else spec
 
 
 def make_spec(

@@ -89,21 +89,23 @@ class Prepared:
                 f"{self.cell.mechanism_name} works on a kernel's minimiser: set kernel=linear, "
                 "polynomial, rbf or another, and ridge above 0"
             )
-        return self.kernel.spec()
+        spec = self.kernel.spec()
+        # a declared population stands for the number of records there too
+        return spec if spec.n == self.population else replace(spec, n=self.population)
 
 
 def prepare(cell: schema.Cell, data: Data) -> Prepared:
     """Join a cell to its data; the key names the record."""
     own = None
     if cell.kernel is None:
-        constraint = cell.constraint(cell.loss.dimension(data))
+        constraint = cell.constraint(cell.loss.dimension(data.facts()))
         problem = Problem(data, cell.loss, constraint, cell.ridge, cell.lasso)
         read = [repr(constraint)] if schema.names_file(cell.constraint_config) else []
     else:
         made = kernels.prepare(cell, data)
         problem, own = made.problem, made.kernel
         read = [problem.data.fingerprint, "" if own is None else own.points_name()]
-    facts = [cell.config, data.fingerprint, __version__, code_digest(), *read]
+    facts = [cell.config, data.identity, __version__, code_digest(), *read]
     released = problem
     if cell.population is not None:
         if data.task == "location":

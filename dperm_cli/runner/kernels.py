@@ -15,21 +15,18 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem import kernel_problem
-from dperm_cli.problem._kernel_dual import shuffled
 from dperm_cli.problem.constraints.l2_ball import L2Ball
 from dperm_cli.problem.data import Data, Matrix, padded
 from dperm_cli.problem.kernel_problem import KernelProblem, map_name
-from dperm_cli.problem.kernels import _rows
-from dperm_cli.problem.kernels._features import Explicit, Features, Fourier, Landmarks
-from dperm_cli.problem.kernels._files import array_of
+from dperm_cli.problem.kernels import _maps, _rows
+from dperm_cli.problem.kernels._features import Features
 from dperm_cli.problem.kernels._kernel import Kernel
+from dperm_cli.problem.kernels._maps import Wanted
 from dperm_cli.problem.kernels._rows import FeatureRows
 from dperm_cli.problem.problem import Problem
+from dperm_cli.problem.public_facts import PublicFacts
 from dperm_cli.runner import schema
 
-EXACT = 20_000  # records up to which auto keeps the kernel as it is
-MONOMIALS = 2_000  # features up to which auto takes the explicit map
-LANDMARKS, FREQUENCIES, QUERIES = 500, 250, 500  # of size=auto and queries=auto
 DEFAULT_BALL = {"name": "l2_ball", "radius": 10}
 _TASKS = ("binary", "regression")
 _MADE: dict[str, tuple[Any, Any]] = {}
@@ -47,6 +44,10 @@ class Pending:
     @property
     def shape(self) -> tuple[int, int]:
         return int(self.rows.shape[0]) + self.extra, self.features.dim
+
+    def padded(self, extra: int) -> Pending:
+        """The same with ``extra`` rows of zeros."""
+        return replace(self, extra=extra)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def prepare(cell: schema.Cell, data: Data) -> Kernelled:
 
     Cells of one kernel and one data set share them: bases and inverses take longer than releases.
     """
-    _check(cell, data)
+    _check(cell, data.facts())
     space, only = space_of(cell.mechanism), cell.mechanism.features
     key = (
         space,
@@ -96,10 +97,12 @@ def prepare(cell: schema.Cell, data: Data) -> Kernelled:
 
 
 def _prepare(cell: schema.Cell, data: Data) -> Kernelled:
-    kernel = cell.kernel
-    shuffled = _held_out(kernel, data)
-    features = _features(cell, data, shuffled)
-    queries = _queries(kernel, data, shuffled, features)
+    kernel, facts = cell.kernel, data.facts(cell.population)
+    wanted = Wanted(
+        cell.mechanism_name, _whole(cell), cell.mechanism.features
+    )  # fmt: skip
+    features = _maps.make_map(kernel, facts, wanted)
+    queries = _maps.make_queries(kernel, facts, features)
     own = None
     if cell.ridge > 0.0 and cell.loss.name in kernel_problem.LOSSES and _certain(kernel):
         own = KernelProblem(
@@ -113,7 +116,7 @@ def _prepare(cell: schema.Cell, data: Data) -> Kernelled:
     ball: Any = L2Ball(radius, basis.dim)
     problem = Problem(_in_coordinates(data, kernel, basis), cell.loss, ball, cell.ridge)
     if not _whole(cell):
-        _check_size(problem.data, data.n if cell.population is None else cell.population)
+        _maps.check_size(facts, basis.dim)
     return Kernelled(problem, own)
 
 
@@ -124,7 +127,7 @@ def opened(cell: schema.Cell, found: Kernelled) -> Kernelled:
     own = found.kernel
     if own is not None and own.features is not None:
         own = replace(own, rows=x)
-    problem = replace(found.problem, data=replace(data, x=x, x_test=x_test))
+    problem = replace(found.problem, data=data.with_rows(x, x_test=x_test))
     return Kernelled(problem, own)
 
 
@@ -137,12 +140,7 @@ def remember(problem: Problem, theta: np.ndarray) -> None:
 
 def released(problem: Problem, population: int) -> Problem:
     """The problem filled up with records that have no features."""
-    data = problem.data
-    if isinstance(data.x, Pending):
-        extra = population - data.n
-        more = np.append(data.y, np.ones(extra))
-        return replace(problem, data=replace(data, x=replace(data.x, extra=extra), y=more))
-    return replace(problem, data=padded(data, population))
+    return replace(problem, data=padded(problem.data, population))
 
 
 def _certain(kernel: Kernel) -> bool:
@@ -150,14 +148,14 @@ def _certain(kernel: Kernel) -> bool:
     return kernel.radius in ("auto", "paper")
 
 
-def _check(cell: schema.Cell, data: Data) -> None:
+def _check(cell: schema.Cell, facts: PublicFacts) -> None:
     if cell.constraint_config != DEFAULT_BALL:
         allowed = "is for models without a kernel; the ball of a kernel is kernel.radius"
         raise InputError("constraint", cell.constraint_config.get("name"), allowed)
     if cell.lasso:
         raise InputError("lasso", cell.lasso, "is for models without a kernel")
-    if data.task not in _TASKS or not hasattr(cell.loss, "slope"):
-        raise InputError("kernel", cell.kernel.name, f"is not for {data.task} data")
+    if facts.task not in _TASKS or not hasattr(cell.loss, "slope"):
+        raise InputError("kernel", cell.kernel.name, f"is not for {facts.task} data")
 
 
 def _no_minimiser(cell: schema.Cell) -> InputError:
@@ -181,112 +179,15 @@ def _radius(cell: schema.Cell) -> float:
     raise InputError("kernel.radius", cell.kernel.radius, allowed)
 
 
-def _held_out(kernel: Kernel, data: Data) -> Matrix:
-    """The held-out inputs in an order of their own: the public points that come with the data."""
-    if data.x_test is None:
-        return np.zeros((0, data.p))
-    return data.x_test[shuffled(np.arange(data.x_test.shape[0]), kernel.seed)]
-
-
-def _features(cell: schema.Cell, data: Data, shuffled: Matrix) -> Features | None:
-    """The finite map in the kernel's place, or None for the kernel itself."""
-    kernel, bound = cell.kernel, cell.kernel.bound(data.row_bound)
-    kind = _kind(cell, data, shuffled)
-    if kind == "exact":
-        return None
-    if kind == "explicit":
-        return Explicit(kernel, data.p, bound)
-    if kind == "fourier":
-        size = FREQUENCIES if kernel.size == "auto" else int(kernel.size)
-        return Fourier(kernel, data.p, size, bound)
-    size = LANDMARKS if kernel.size == "auto" else int(kernel.size)
-    points = _public(kernel.landmarks, "kernel.landmarks", data, shuffled)[:size]
-    if not points.shape[0]:
-        allowed = "needs public points: held-out inputs (dataset.test_fraction), or a file of rows"
-        raise InputError("kernel.landmarks", kernel.landmarks, allowed)
-    return Landmarks(kernel, points, bound)
-
-
-def _kind(cell: schema.Cell, data: Data, shuffled: Matrix) -> str:
-    kernel, shape = cell.kernel, cell.kernel.monomials(data.p)
-    only = cell.mechanism.features
-    if only is not None and kernel.features not in ("auto", only):
-        allowed = f"must be {only} with {cell.mechanism_name}, or auto"
-        raise InputError("kernel.features", kernel.features, allowed)
-    whole = _whole(cell)
-    kind = kernel.features if only is None else only
-    if kind == "auto":
-        count = data.n if cell.population is None else cell.population
-        if whole and count <= EXACT:
-            return "exact"
-        if shape is not None and shape <= MONOMIALS:
-            return "explicit"
-        if kernel.shifts and not whole:
-            return "fourier"
-        return "landmarks"
-    if kind == "exact" and not whole:
-        allowed = f"{cell.mechanism_name} works on parameters: it needs a finite map, "
-        allowed += "kernel.features=auto, explicit, landmarks or fourier"
-        raise InputError("kernel.features", kind, allowed)
-    if kind == "explicit" and (shape is None or shape > 10 * MONOMIALS):
-        size = "has no finite map" if shape is None else f"has {shape} features here"
-        raise InputError("kernel.features", kind, f"{kernel.name} {size}; take landmarks")
-    if kind == "fourier" and not kernel.shifts:
-        allowed = f"{kernel.name} is no function of x - z; take landmarks"
-        raise InputError("kernel.features", kind, allowed)
-    return kind
-
-
-def _queries(kernel: Kernel, data: Data, shuffled: Matrix, features: Features | None) -> Matrix:
-    """Z: held-out inputs that are no landmarks, as far as they go, or the rows of a file."""
-    if isinstance(kernel.queries, str) and kernel.queries != "auto":
-        return _public(kernel.queries, "kernel.queries", data, shuffled)
-    count = QUERIES if kernel.queries == "auto" else int(kernel.queries)
-    have = int(shuffled.shape[0])
-    if kernel.queries != "auto" and count > have:
-        raise InputError("kernel.queries", count, f"must be at most {have}, the held-out inputs")
-    used = 0
-    if isinstance(features, Landmarks) and kernel.landmarks == "auto":
-        used = int(features.points.shape[0])
-    first = used if have - used >= count else 0
-    found = shuffled[first : first + count]
-    if features is None and not found.shape[0]:
-        allowed = "needs public points: held-out inputs (dataset.test_fraction), or a file of rows"
-        raise InputError("kernel.queries", kernel.queries, allowed)
-    return found
-
-
-def _public(word: str, key: str, data: Data, shuffled: Matrix) -> Matrix:
-    """Held-out inputs, or rows from a file, held to the row bound as records are."""
-    if word == "auto":
-        return shuffled
-    rows = array_of(key, word, "x")
-    if rows.ndim != 2 or rows.shape[1] != data.p or not len(rows):
-        allowed = f"must hold rows of {data.p} columns, and holds an array of shape {rows.shape}"
-        raise InputError(key, word, allowed)
-    norms = np.linalg.norm(rows, axis=1)
-    scale = np.minimum(1.0, data.row_bound / np.maximum(norms, 1e-300))
-    return rows * scale[:, None]
-
-
 def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
-    """The data set with psi(x) for rows, still to be made."""
+    """The data set with psi(x) for rows, still to be made; records keep their names."""
     name = map_name(kernel, basis)
     digest = hashlib.blake2b(f"{data.fingerprint} {name}".encode(), digest_size=16).hexdigest()
     test = None if data.x_test is None else Pending(basis, data.x_test)
-    return replace(
-        data, x=Pending(basis, data.x), x_test=test, row_bound=basis.bound, fingerprint=digest,
+    return data.with_rows(
+        Pending(basis, data.x), x_test=test, row_bound=basis.bound, fingerprint=digest,
         minimiser=None, entry_bound=None, phi=None, phi_row_bound=None,
     )  # fmt: skip
-
-
-def _check_size(data: Data, n: int) -> None:
-    """``n`` is the public count: with a declared population the number of records is not."""
-    need = 8 * n * data.p
-    if need > _rows.MOST:
-        allowed = f"makes {n} rows of {data.p} features, {need / 2**30:.1f} GiB; at most "
-        allowed += f"{_rows.MOST / 2**30:.0f} GiB for a mechanism that works on parameters"
-        raise InputError("kernel.size", data.p, allowed)
 
 
 def _made(data: Data, dense: bool) -> tuple[Any, Any]:

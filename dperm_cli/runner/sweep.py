@@ -90,8 +90,8 @@ def _elsewhere(
     """Outcomes from the workers of a back end."""
     by_key = {item.key: item for item in todo}
     with spool.opened(store.out) as folder:
-        for data in {item.data.fingerprint: item.data for item in todo}.values():
-            spool.share(folder / data.fingerprint, data)
+        for name, data in {item.data.identity: item.data for item in todo}.items():
+            spool.share(folder / name, data)
         cache = cache_dir()
         setup = Setup(
             out=str(store.out.resolve()),
@@ -102,7 +102,7 @@ def _elsewhere(
             stop_early=options.on_error == "stop",
             parent=os.getpid() if backend.parent else None,
         )
-        tasks = {i.key: Task(i.cell, i.key, i.data.fingerprint) for i in todo}
+        tasks = {i.key: Task(i.cell, i.key, i.data.identity) for i in todo}
         yield from _carried_out(backend, setup, tasks, folder, by_key)
 
 

@@ -168,12 +168,12 @@ def test_no_mechanism_refuses_because_of_the_records(name, loss, every):
 
 
 def made(loss, x, y, ridge) -> Problem:
-    data = Data(
+    data = Data.of_records(
         name="strange", task=loss.tasks[0], x=np.ascontiguousarray(x), y=y, row_bound=1.0,
         target_bound=1.0, fingerprint=json.dumps([x.tolist(), y.tolist()]),
         classes=3 if loss.tasks[0] == "multiclass" else 2,
     )  # fmt: skip
-    constraint = registry.load("constraint", "l2_ball")(radius=1.0, p=loss.dimension(data))
+    constraint = registry.load("constraint", "l2_ball")(radius=1.0, p=loss.dimension(data.facts()))
     return Problem(data, loss, constraint, ridge)
 
 

@@ -47,7 +47,7 @@ def problem(kernel="rbf", loss="logistic", n=40, queries=5, ridge=0.5, seed=0):
     y = np.where(x[:n, 0] + 0.2 * rng.standard_normal(n) < 0.0, -1.0, 1.0)
     task = registry.load("loss", loss).tasks[0]
     name = f"kernel {n} {queries} {seed}"
-    data = Data(name, task, x[:n], y, row_bound=1.0, target_bound=1.0, fingerprint=name)
+    data = Data.of_records(name, task, x[:n], y, row_bound=1.0, target_bound=1.0, fingerprint=name)
     made = registry.load("kernel", kernel)()
     return KernelProblem(data, registry.load("loss", loss)(), made, ridge, x[n:])
 
@@ -113,7 +113,7 @@ def test_refuses_nothing_because_of_the_records(name, kind, loss):
             "tiny": np.full((6, 2), 1e-300),
         }[kind]
         y = np.full(6, -1.0 if kind == "equal" else 1.0)
-    data = dataclasses.replace(found.data, x=x, y=y, fingerprint=f"strange {kind} {loss}")
+    data = found.data.with_records(x, y, fingerprint=f"strange {kind} {loss}")
     strange = dataclasses.replace(found, data=data)
     plan = quick(name).plan(strange.spec(), Budget(1.0, DELTA, RELATION))
     usual = quick(name).plan(found.spec(), Budget(1.0, DELTA, RELATION))

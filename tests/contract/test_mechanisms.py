@@ -126,7 +126,7 @@ def test_progress_says_nothing_of_the_records(name):
     data = problem.data
     rows = np.zeros_like(data.x)
     rows[:, 0] = data.row_bound
-    same = dataclasses.replace(data, x=rows, y=np.ones_like(data.y), fingerprint="all the same")
+    same = data.with_records(rows, np.ones_like(data.y), fingerprint="all the same")
     other = dataclasses.replace(problem, data=same)
     assert other.spec() == problem.spec()
     plans = [plan for plan, _ in supported(mechanism, problem.spec())]

@@ -88,7 +88,7 @@ def test_subgradients_are_those_of_the_losses(name, csr):
 
     loss, rows = registry.load("loss", name)(), records(csr)
     x = sparse.csr_array((rows.values, rows.columns, rows.indptr), shape=(N, P)) if csr else rows.x
-    data = Data("r", loss.tasks[0], x, rows.y, 9.0, 1.0, "r")
+    data = Data.of_records("r", loss.tasks[0], x, rows.y, 9.0, 1.0, "r")
     code = {"l1_median": local.L1_MEDIAN, "l2_median": local.L2_MEDIAN}.get(name, loss.code)
     theta = np.random.default_rng(1).standard_normal(P)
     for i in range(N):

@@ -109,7 +109,7 @@ def largest_log_ratio(first, second, half_width):
 def with_record(problem, row, target):
     x, y = problem.data.x.copy(), problem.data.y.copy()
     x[0], y[0] = row, target
-    return dataclasses.replace(problem, data=dataclasses.replace(problem.data, x=x, y=y))
+    return dataclasses.replace(problem, data=problem.data.with_records(x, y))
 
 
 def test_the_exponent_is_epsilon_over_the_oscillation():

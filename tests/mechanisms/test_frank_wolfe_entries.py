@@ -99,7 +99,7 @@ def abs_range(found: Problem, row: np.ndarray, make) -> float:
     data, largest = found.data, 0.0
     body: Any = found.constraint
     for y in (-1.0, 1.0):
-        one = replace(data, x=row[None, :], y=np.array([y]))
+        one = data.with_records(row[None, :], np.array([y]))
         for theta in (body.centre(), body.lmo(y * row), body.lmo(-y * row)):
             g = found.loss.gradient(theta, one)
             largest = max(largest, float(body.support(g) + body.support(-g)))

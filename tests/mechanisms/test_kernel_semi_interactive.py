@@ -172,8 +172,8 @@ def test_norms_of_neighbours_reach_the_sensitivity():
     """A record on a line against none that pulls: |w*| moves by all that w* moves."""
     found = problem("linear", "hinge", n=2, ridge=0.6)
     x = np.array([[1.0, 0.0], [1.0, 0.0]])
-    same = dataclasses.replace(found.data, x=x, y=np.ones(2), fingerprint="pulls together")
-    apart = dataclasses.replace(same, y=np.array([1.0, -1.0]), fingerprint="pulls apart")
+    same = found.data.with_records(x, np.ones(2), fingerprint="pulls together")
+    apart = same.with_records(x, np.array([1.0, -1.0]), fingerprint="pulls apart")
     norms = [dataclasses.replace(found, data=data).solve().norm for data in (same, apart)]
     assert norms[0] - norms[1] == pytest.approx(1.0, abs=1e-6)  # w* = 1 and 0
     assert found.spec().stability == pytest.approx(2.0 / (0.6 * 2))

@@ -40,7 +40,9 @@ def neighbours(loss, task, number):
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     y = rng.choice([-1.0, 1.0], N + 1)
     name = f"view {loss} {number}"
-    data = Data(name, task, x[:N], y[:N], row_bound=1.0, target_bound=1.0, fingerprint=name)
+    data = Data.of_records(
+        name, task, x[:N], y[:N], row_bound=1.0, target_bound=1.0, fingerprint=name
+    )
     first = Problem(data, registry.load("loss", loss)(), L2Ball(1.0, P), RIDGE)
     first = replace(first, constraint=L2Ball(kernel_of(first).spec().radius, P))
     row = x[N] if number % 2 else -x[0]  # the farthest a record can go, or any

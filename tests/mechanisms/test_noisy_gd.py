@@ -50,10 +50,9 @@ def released(mechanism, problem, trials=3, budget=BUDGET, view=None):
 
 def scaled(problem, rows=1.0, n=1):
     """The same problem in other units: rows times ``rows``, set divided by it, n copies."""
-    data = dataclasses.replace(
-        problem.data,
-        x=np.tile(problem.data.x * rows, (n, 1)),
-        y=np.tile(problem.data.y, n),
+    data = problem.data.with_records(
+        np.tile(problem.data.x * rows, (n, 1)),
+        np.tile(problem.data.y, n),
         row_bound=problem.data.row_bound * rows,
     )
     ball = registry.load("constraint", "l2_ball")(problem.constraint.radius / rows, problem.data.p)

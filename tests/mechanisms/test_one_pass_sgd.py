@@ -11,13 +11,14 @@ from scipy import sparse
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView, batch_of_records
+from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.one_pass_sgd import OnePassSgd
 from dperm_cli.privacy import calibrate, ledger
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import DisjointBatches, GammaNorm, Gaussian, alone, kind
 from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem.record_names import batch_of
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -76,11 +77,11 @@ def test_every_record_is_in_one_batch():
 def test_a_removed_record_moves_no_other_one():
     """Under add_remove a record's batch hangs on its content alone: lines may be deleted."""
     data = small_problem(n=200).data
-    whole = batch_of_records(data, 9)
+    whole = batch_of(data.names, 9)
     kept = np.delete(np.arange(200), 5)
-    np.testing.assert_array_equal(batch_of_records(data.take(kept), 9), whole[kept])
-    rows = dataclasses.replace(data, x=sparse.csr_array(data.x))
-    np.testing.assert_array_equal(batch_of_records(rows, 9), whole)
+    np.testing.assert_array_equal(batch_of(data.take(kept).names, 9), whole[kept])
+    rows = data.with_records(sparse.csr_array(data.x), data.y)
+    np.testing.assert_array_equal(batch_of(rows.names, 9), whole)
     assert np.bincount(whole, minlength=9).min() > 5
 
 

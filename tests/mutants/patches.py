@@ -82,12 +82,12 @@ BROKEN = (
     ),
     # what is public
     Patch(
-        "the norm bound is taken from the data", "problem/problem.py", "row=data.row_bound",
-        "row=float(np.sqrt((data.x * data.x).sum(axis=1).max()))", "public facts",
+        "the norm bound is taken from the data", "problem/data.py", "row_bound=self.row_bound",
+        "row_bound=float(np.sqrt((self.x * self.x).sum(axis=1).max()))", "public facts",
     ),
     Patch(
-        "classes are read from y", "problem/problem.py", "classes=data.classes",
-        "classes=len(np.unique(data.y))", "public facts",
+        "classes are read from y", "problem/data.py", "classes=self.classes",
+        "classes=len(np.unique(self.y))", "public facts",
     ),
     Patch(
         "the population follows the data under add_remove", "problem/data.py",

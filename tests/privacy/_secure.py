@@ -31,4 +31,4 @@ def off_grid(values, step):
 
 
 def with_rows(problem, x, y):
-    return dataclasses.replace(problem, data=dataclasses.replace(problem.data, x=x, y=y))
+    return dataclasses.replace(problem, data=problem.data.with_records(x, y))

@@ -25,7 +25,9 @@ def labels(task, count, rng, target=1.0):
 
 
 def data(x, y, task, row=1.0, target=1.0, classes=CLASSES):
-    return Data("test", task, x, np.asarray(y, dtype=float), row, target, "none", classes=classes)
+    return Data.of_records(
+        "test", task, x, np.asarray(y, dtype=float), row, target, "none", classes=classes
+    )
 
 
 def random_data(name, n=40, columns=4, seed=0, form="dense"):

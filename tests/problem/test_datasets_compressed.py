@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -75,14 +73,14 @@ def test_projected_uses_the_matrix_and_lifts(files):
 
 
 def test_a_row_is_the_same_to_the_last_bit_whoever_else_is_there(files):
-    """Batches of a pass are named by the bytes of a record, which nobody else may change."""
+    """A record is projected alone: nobody else may change its last bits."""
     rng = np.random.default_rng(0)
     plain = loaded(files[0], phi=None)
     x, phi = rng.standard_normal((101, 57)) / 8.0, rng.standard_normal((57, 60))
-    most = replace(plain, x=x, y=np.ones(101), row_bound=9.0)
+    most = plain.with_records(x, np.ones(101), row_bound=9.0)
     whole = _compressed.backwards(most, phi).x
     for gone in (0, 50, 100):
-        left = replace(most, x=np.delete(x, gone, 0), y=np.ones(100))
+        left = most.with_records(np.delete(x, gone, 0), np.ones(100))
         np.testing.assert_array_equal(_compressed.backwards(left, phi).x, np.delete(whole, gone, 0))
 
 

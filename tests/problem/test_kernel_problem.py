@@ -28,7 +28,7 @@ def data(loss, n=60, seed=0, columns=3):
     y = np.sign(x[:, 0] * x[:, 1] + 0.2 * rng.standard_normal(n))
     y = y if loss != "squared" else 0.7 * y
     task = "regression" if loss == "squared" else "binary"
-    return Data("test", task, x, y, 1.0, 1.0, f"{loss} {n} {seed} {columns}")
+    return Data.of_records("test", task, x, y, 1.0, 1.0, f"{loss} {n} {seed} {columns}")
 
 
 def problem(loss, ridge=0.05, kernel=None, features=None, **more):
@@ -132,7 +132,7 @@ def test_neighbours_are_no_farther_apart_than_the_stability(loss, ridge):
         x[0] /= np.linalg.norm(x[0])
         y[0] = -y[0]
         other = dataclasses.replace(
-            one, data=dataclasses.replace(one.data, x=x, y=y, fingerprint=f"other {loss} {seed}")
+            one, data=one.data.with_records(x, y, fingerprint=f"other {loss} {seed}")
         )
         a, b, spec = one.solve(1e-7), other.solve(1e-7), one.spec()
         points = np.vstack([one.data.x, x])
@@ -199,7 +199,7 @@ def test_a_stored_solution_comes_back_to_the_last_bit(loss, exact):
 
 def test_stored_slopes_outside_the_duals_domain_prove_nothing():
     """Beyond it the terms of the gap are negative: -2 would prove w = 1 where w* is 1/2."""
-    one = Data("test", "binary", np.ones((1, 1)), np.ones(1), 1.0, 1.0, "one")
+    one = Data.of_records("test", "binary", np.ones((1, 1)), np.ones(1), 1.0, 1.0, "one")
     own = KernelProblem(one, registry.load("loss", "hinge")(), Linear(), 2.0, one.x)
     for slope in (-2.0, -1.5, 3.0):
         found = own.verified(np.array([slope]), np.zeros(1))

@@ -18,7 +18,7 @@ MEDIANS = ("l1_median", "l2_median")
 
 
 def points(name, records, count, seed=1, scale=1.5):
-    p = loss(name).dimension(records)
+    p = loss(name).dimension(records.facts())
     return scale * np.random.default_rng(seed).standard_normal((count, p))
 
 
@@ -30,7 +30,7 @@ def total(name, theta, records):
 def test_dimension_and_default_class(name):
     records = random_data(name)
     expected = records.p * CLASSES if name == "multinomial" else records.p
-    assert loss(name).dimension(records) == expected
+    assert loss(name).dimension(records.facts()) == expected
     assert (loss(name).code is None) == (name in (*MEDIANS, "multinomial"))
 
 
@@ -99,7 +99,7 @@ def test_sparse_rows_stay_sparse(name):
         shape=(n, columns),
     )
     records = data(x, np.arange(n) % 2, loss(name).tasks[0])
-    theta = np.zeros(loss(name).dimension(records))
+    theta = np.zeros(loss(name).dimension(records.facts()))
     tracemalloc.start()
     loss(name).values(theta, records)
     loss(name).gradient(theta, records)

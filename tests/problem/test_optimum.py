@@ -27,7 +27,7 @@ def make(x, y, loss="logistic", shape="l2_ball", size=1.0, ridge=0.0):
     one = registry.load("loss", loss)()
     lengths = np.linalg.norm(x.toarray() if sparse.issparse(x) else x, axis=1)
     y = np.asarray(y, dtype=float)
-    data = Data(
+    data = Data.of_records(
         name="test",
         task=one.tasks[0],
         x=x,

@@ -116,7 +116,7 @@ def test_the_inner_minimum_is_the_minimum(shape, ridge):
     assert bound <= values.min() + 1e-9 * size
     # the same minimum by another route: records whose slopes sum to g
     y, x = np.full(30, -1.0), np.tile(g / 30.0, (30, 1))
-    data = dataclasses.replace(problem.data, x=x, y=y, row_bound=float(np.linalg.norm(x[0])))
+    data = problem.data.with_records(x, y, row_bound=float(np.linalg.norm(x[0])))
     found = optimum.solve(dataclasses.replace(problem, data=data), seconds=3.0)
     assert bound == pytest.approx(found.value, abs=2e-6 * size)
 
@@ -136,7 +136,7 @@ def orthogonal(rng, n=40, p=5):
 def test_orthogonal_least_squares_is_thresholded(shape, lasso, ridge):
     """min |X theta - y|^2 / 2 + n r(theta): soft(X^T y, n lasso) / (1/2 + n ridge)."""
     x, y = orthogonal(np.random.default_rng(0))
-    data = Data("orthogonal", "regression", x, y, 1.0, 1.0, "orthogonal")
+    data = Data.of_records("orthogonal", "regression", x, y, 1.0, 1.0, "orthogonal")
     problem = Problem(
         data, registry.load("loss", "squared")(), shaped(shape, 5, 50.0), ridge, lasso
     )
@@ -184,7 +184,7 @@ def test_wide_sparse_rows_are_thresholded_and_never_dense(monkeypatch):
     x = sparse.csr_array(sparse.random_array((n, p), density=5e-4, rng=rng, format="csr"))
     y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
     bound = float(np.sqrt((x.multiply(x)).sum(axis=1).max()))
-    data = Data("wide", "binary", x, y, bound, 1.0, "wide")
+    data = Data.of_records("wide", "binary", x, y, bound, 1.0, "wide")
     ball = shaped("l2_ball", p, 5.0)
     problem = Problem(data, registry.load("loss", "logistic")(), ball, 0.0, 2e-4)
     monkeypatch.setattr(type(x), "toarray", lambda self: pytest.fail("made dense"))

@@ -53,14 +53,16 @@ def records(loss, n=30, p=4, seed=0, classes=3):
     }
     x = x + 0.5 * (loss.tasks[0] == "location") * np.eye(p)[0]
     y, bound = labels[loss.tasks[0]], float(np.max(np.linalg.norm(x, axis=1)))
-    return Data("small", loss.tasks[0], x, y, bound, 1.0, f"small-{seed}", classes=classes)
+    return Data.of_records(
+        "small", loss.tasks[0], x, y, bound, 1.0, f"small-{seed}", classes=classes
+    )
 
 
 def pair(loss, shape, ridge=0.0, radius=1.2, **sizes):
     one = registry.load("loss", loss)()
     data = records(one, **sizes)
     name, fields = OTHERS.get(shape, (shape, {}))
-    return Problem(data, one, shaped(name, one.dimension(data), radius, **fields), ridge)
+    return Problem(data, one, shaped(name, one.dimension(data.facts()), radius, **fields), ridge)
 
 
 def assert_certified(problem, found, relative=1e-6):
@@ -232,7 +234,7 @@ def test_l2_median_at_a_record():
     directions at once."""
     problem = pair("l2_median", "simplex", n=5)
     x = 0.3 * np.vstack([np.eye(4)[:3], [[1, 1, 1, 1]] * 3])
-    data = dataclasses.replace(problem.data, x=x, y=np.zeros(6))
+    data = problem.data.with_records(x, np.zeros(6))
     problem = dataclasses.replace(problem, data=data)
     found = optimum.solve(problem)
     assert_certified(problem, found)
@@ -259,7 +261,9 @@ def test_wide_sparse_rows_are_never_dense(monkeypatch):
     rng = np.random.default_rng(0)
     x = sparse.csr_array(sparse.random_array((n, p), density=1e-4, rng=rng, format="csr"))
     y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
-    data = Data("wide", "binary", x, y, float(np.sqrt((x.multiply(x)).sum(axis=1).max())), 1.0, "w")
+    data = Data.of_records(
+        "wide", "binary", x, y, float(np.sqrt((x.multiply(x)).sum(axis=1).max())), 1.0, "w"
+    )
     problem = Problem(data, registry.load("loss", "hinge")(), shaped("simplex", p, 1.0), 0.0)
     monkeypatch.setattr(type(x), "toarray", lambda self: pytest.fail("made dense"))
     assert_certified(problem, optimum.solve(problem))

@@ -20,7 +20,7 @@ def cloud(seed, n, p, constraint, ridge=0.0, digits=None):
     x += 0.3 * np.eye(p)[0]
     x = x if digits is None else np.round(x, digits)
     name = f"cloud {seed} {n} {p} {digits}"
-    data = Data(name, "location", x, np.zeros(n), 1.5, 1.0, fingerprint=name)
+    data = Data.of_records(name, "location", x, np.zeros(n), 1.5, 1.0, fingerprint=name)
     return Problem(data, registry.load("loss", "l1_median")(), constraint, ridge)
 
 

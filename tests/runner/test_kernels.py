@@ -206,11 +206,10 @@ def test_the_minimiser_of_a_declared_population_follows_no_private_count():
     fewer = item.data.n - 50
     found = []
     for count in (item.data.n, fewer):
-        records = replace(item.data, x=item.data.x[:count], y=item.data.y[:count],
-                          fingerprint=f"of {count}")  # fmt: skip
+        records = replace(item.data.take(np.arange(count)), fingerprint=f"of {count}")
         own = replace(item.kernel, data=records, rows=None)
-        part = replace(item.problem.data, x=item.problem.data.x[:count], y=records.y,
-                       fingerprint=f"psi of {count}")  # fmt: skip
+        part = item.problem.data.take(np.arange(count))
+        part = replace(part, fingerprint=f"psi of {count}")
         filled = kernels.released(replace(item.problem, data=part), 900)
         assert filled.data.n == 900
         found.append(view_of(item.cell.mechanism, filled, own).minimiser(gap))

@@ -253,7 +253,7 @@ def test_a_storage_error_of_a_worker_reaches_the_user(items, tmp_path, monkeypat
 def test_shared_data_come_back_as_they_were(tmp_path, kind):
     x = np.random.default_rng(0).normal(size=(7, 3))
     x[:, 1] = 0.0
-    data = Data(
+    data = Data.of_records(
         name="a",
         task="binary",
         x=sparse.csr_array(x) if kind == "sparse" else x,

@@ -42,7 +42,7 @@ def problem(loss: str, n: int, constraint: Any, seed: int = 0, **regulariser: fl
     z = x @ np.linspace(0.3, 1.0, constraint.p) + 0.2 * rng.standard_normal(n)
     y = {"binary": np.where(z < 0, -1.0, 1.0), "location": np.zeros(n)}.get(task)
     y = np.clip(z, -1.0, 1.0) if y is None else y
-    data = Data("test", task, x, y, row_bound=1.0, target_bound=1.0, fingerprint="test")
+    data = Data.of_records("test", task, x, y, row_bound=1.0, target_bound=1.0, fingerprint="test")
     return Problem(data, registry.load("loss", loss)(), constraint, **regulariser)
 
 

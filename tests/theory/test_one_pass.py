@@ -29,7 +29,7 @@ def fresh(seed, ridge):
     rng = np.random.default_rng(seed)
     x = np.eye(P)[rng.integers(P, size=N)] * rng.choice([-1.0, 1.0], (N, 1))
     y = np.clip(x @ TRUTH + rng.uniform(-0.4, 0.4, N), -1.0, 1.0)
-    data = Data("fresh", "regression", x, y, 1.0, 1.0, fingerprint=str(seed))
+    data = Data.of_records("fresh", "regression", x, y, 1.0, 1.0, fingerprint=str(seed))
     ball = registry.load("constraint", "l2_ball")(1.0, P)
     return Problem(data, registry.load("loss", "squared")(), ball, ridge)
 

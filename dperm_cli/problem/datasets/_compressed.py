@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,8 +46,8 @@ def backwards(data: Data, phi: np.ndarray) -> Data:
         test = None if data.x_test is None else _by_rows(data.x_test, phi) * INSIDE
     digest = hashlib.blake2b(phi.tobytes(), digest_size=16)
     digest.update(data.fingerprint.encode())
-    return replace(
-        data, x=x, x_test=test, row_bound=data.row_bound * longest, entry_bound=None,
+    return data.with_rows(
+        x, x_test=test, row_bound=data.row_bound * longest, entry_bound=None,
         phi=phi, phi_row_bound=data.row_bound, fingerprint=digest.hexdigest(),
         preprocessing=(*data.preprocessing, f"taken as projected by a given Phi, {m} x {d}"),
     )  # fmt: skip
@@ -57,8 +56,7 @@ def backwards(data: Data, phi: np.ndarray) -> Data:
 def _by_rows(x: Any, phi: np.ndarray) -> np.ndarray:
     """x @ phi, one row at a time: to the last bit, no row follows from which others there are.
 
-    A product of matrices treats rows at the end of a block differently, and what names a record by
-    its bytes would see it.
+    A product of matrices treats rows at the end of a block differently.
     """
     if not isinstance(x, np.ndarray):
         return np.ascontiguousarray(x @ phi)  # sparse rows are multiplied one by one

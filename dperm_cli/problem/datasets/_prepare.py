@@ -17,6 +17,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.datasets import _columns, _rows
 from dperm_cli.problem.datasets._rows import Rows
+from dperm_cli.problem.record_names import name_records
 
 ROWS = ("unit", "clip", "none")
 SCALINGS = ("none", "bounds", "minmax", "standardise")
@@ -102,9 +103,10 @@ class RowOptions:
 
 def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     """Split, scale and bound raw records; the options decide how."""
-    bound = _bound(options, raw)
+    bound = _bound(options, raw.x.shape[1], raw.longest)
     x, y, x_test, y_test = _split(options, raw)
-    x, x_test, steps = _scale_columns(options, raw, x, x_test)
+    names = name_records(x, y)  # here, since from now on values are computed with
+    x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test)
     x = _finish_rows(options, bound, x)
     x_test = None if x_test is None else _finish_rows(options, bound, x_test)
     if task == "regression":
@@ -117,8 +119,8 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     verb = "scaled" if options.rows == "unit" else "clipped"
     kind = "norm" if options.order == 2 else f"L{options.order:g} norm"
     steps.append(f"rows {verb} to {kind} {bound:g}")
-    return make_data(
-        name, task, x, y, x_test, y_test,
+    return _data(
+        name, task, x, y, x_test, y_test, names=names,
         row_bound=bound * (math.sqrt(x.shape[1]) if options.order == math.inf else 1.0),
         classes=raw.classes,
         entry_bound=bound if options.order == math.inf else None,
@@ -128,7 +130,13 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
 
 
 def make_data(name, task, x, y, x_test, y_test, *, row_bound: float, **more) -> Data:
-    """Data with its fingerprint; labels and targets lie within 1."""
+    """Data of records that were made as they are; labels and targets lie within 1."""
+    names = name_records(x, y)
+    return _data(name, task, x, y, x_test, y_test, names=names, row_bound=row_bound, **more)
+
+
+def _data(name, task, x, y, x_test, y_test, *, row_bound: float, **more) -> Data:
+    """Data with its fingerprint."""
     digest = fingerprint(task, (row_bound, 1.0), (x, y, x_test, y_test))
     return Data(
         name=name, task=task, x=x, y=y, x_test=x_test, y_test=y_test,
@@ -170,16 +178,16 @@ def check_finite(key: str, value: object, x: Rows, y: np.ndarray) -> None:
         raise InputError(key, value, f"the target of record {row + 1} is missing, nan or infinite")
 
 
-def _bound(options: RowOptions, raw: Raw) -> float:
+def _bound(options: RowOptions, columns: int, longest: float | None) -> float:
+    """The bound on the norm of a row, from the keys and the public ``longest`` raw row."""
     if options.row_bound != "auto":
         return float(options.row_bound)
     if options.rows != "none":
         return 1.0
-    columns = raw.x.shape[1]
     if options.scaling == "bounds":
         square = float(columns)
-    elif options.scaling == "none" and raw.longest is not None:
-        square = raw.longest**2
+    elif options.scaling == "none" and longest is not None:
+        square = longest**2
     else:
         allowed = "rows=none needs a declared bound on the row norm (or scaling=bounds)"
         raise InputError("dataset.row_bound", "auto", allowed)
@@ -199,12 +207,11 @@ def _split(options: RowOptions, raw: Raw):
     return raw.x[train], raw.y[train], raw.x[test], raw.y[test]
 
 
-def _scale_columns(options: RowOptions, raw: Raw, x: Rows, x_test: Rows | None):
+def _scale_columns(options: RowOptions, bounds: np.ndarray | None, x: Rows, x_test: Rows | None):
     if options.scaling == "none":
         return x, x_test, []
     target = "[-1, 1]" if options.centred else "[0, 1]"
     if options.scaling == "bounds":
-        bounds = raw.bounds
         if bounds is None:
             allowed = "needs public column bounds (dataset.bounds); this data set has none"
             raise InputError("dataset.scaling", "bounds", allowed)

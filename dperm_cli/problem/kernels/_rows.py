@@ -70,11 +70,15 @@ class Transposed:
 
 def mapped(features: Features, x: Matrix) -> Any:
     """psi of every row: plain float64 where that is small, else ``FeatureRows``."""
-    if rounded(features, x):
+    if rounded(x.shape[0], features.dim):
         return FeatureRows(features.apply(x, np.float32))
     return features.apply(x)
 
 
-def rounded(features: Features, x: Matrix) -> bool:
-    """Whether ``mapped`` keeps float32."""
-    return 8 * x.shape[0] * features.dim > DENSE
+def rounded(n: int, dim: int) -> bool:
+    """Whether ``mapped`` keeps float32 of n rows.
+
+    Only mechanisms that ask for the kernel's minimiser get such rows; n is public under the one
+    relation that they are proved for.
+    """
+    return 8 * n * dim > DENSE

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.problem.data import Bounds, Data, Minorant
+from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 from dperm_cli.problem.losses._shared import PerRecord, row_norm
 
 
@@ -30,9 +30,9 @@ class Glm(PerRecord):
     conjugate: Any
     width: float = 0.0
 
-    def dimension(self, data: Data) -> int:
+    def dimension(self, facts: PublicFacts) -> int:
         """One parameter per column."""
-        return data.p
+        return facts.p
 
     def values(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """Each record's loss at each row of [..., p], shape [..., n]."""

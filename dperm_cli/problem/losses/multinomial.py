@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
-from dperm_cli.problem.data import Bounds, Data, Minorant
+from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 from dperm_cli.problem.losses import _logistic_gap
 from dperm_cli.problem.losses._shared import PerRecord, row_norm
 
@@ -29,9 +29,9 @@ class Multinomial(PerRecord):
     tasks: ClassVar[tuple[str, ...]] = ("multiclass",)
     code: ClassVar[None] = None
 
-    def dimension(self, data: Data) -> int:
+    def dimension(self, facts: PublicFacts) -> int:
         """columns * classes."""
-        return data.p * data.classes
+        return facts.p * facts.classes
 
     def values(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """Each record's loss at each row of [..., p], shape [..., n]."""

@@ -1,0 +1,57 @@
+"""What is public of a data set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+# np.ndarray [n, p] in C order, or scipy.sparse.csr_array (scipy ships no types)
+Matrix = Any
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The public bounds that a loss's constants follow from.
+
+    ``row`` on the L2 norm of a row, ``target`` on |y|, ``radius`` on |theta| over the set;
+    ``columns`` of the data and ``classes`` of a multiclass task.
+    """
+
+    row: float
+    target: float
+    radius: float
+    columns: int
+    classes: int = 2
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFacts:
+    """All that a feature map, a projection, a plan or a schedule may follow of a data set.
+
+    It holds no training record and no way to one. ``Data.facts`` makes it.
+
+    Attributes
+    ----------
+    n : the public number of records: the declared population, or the number of training records
+        where that is public or disclosed.
+    p : number of columns.
+    task, classes, row_bound, target_bound, entry_bound, phi, phi_row_bound : as ``Data`` has them.
+    points : held-out inputs [m, p], which are published with whatever is made of them; or None.
+    """
+
+    n: int
+    p: int
+    task: str
+    classes: int
+    row_bound: float
+    target_bound: float
+    entry_bound: float | None = None
+    phi: np.ndarray | None = field(default=None, repr=False)
+    phi_row_bound: float | None = None
+    points: Matrix | None = field(default=None, repr=False)
+
+    def bounds(self, radius: float) -> Bounds:
+        """The bounds of a problem over a set of this radius."""
+        return Bounds(self.row_bound, self.target_bound, radius, self.p, self.classes)

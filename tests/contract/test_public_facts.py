@@ -1,0 +1,305 @@
+"""Maps, projections, landmarks, schedules and plans are made of public facts: no record reaches
+what makes them, by type, and neighbours get the same bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import typing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dperm_cli.core import registry
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.mechanisms._local_view import Devices, LocalView
+from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.problem import kernel_problem, problem
+from dperm_cli.problem.constraints.l2_ball import L2Ball
+from dperm_cli.problem.data import Data, padded
+from dperm_cli.problem.datasets import _columns, _prepare
+from dperm_cli.problem.datasets._prepare import Raw
+from dperm_cli.problem.kernel_problem import Fit, KernelProblem
+from dperm_cli.problem.kernels import _maps
+from dperm_cli.problem.kernels._features import Explicit, Fourier, Landmarks
+from dperm_cli.problem.problem import Problem
+from dperm_cli.problem.public_facts import PublicFacts
+from dperm_cli.problem.transforms import dimension, image_set, random_projection
+from dperm_cli.runner import cell, geometry, kernels, plan
+from dperm_cli.runner.overrides import parse
+from dperm_cli.samplers._potential import Records
+
+PRIVATE = (Data, Raw, Problem, KernelProblem, Fit, CentralView, KernelView, LocalView, Devices,
+           Records, kernels.Pending, kernels.Kernelled, cell.Prepared)  # fmt: skip
+PARTS = "dperm_cli.mechanisms", "dperm_cli.problem.kernels", "dperm_cli.problem.transforms"
+PARTS += "dperm_cli.bounds", "dperm_cli.problem.constraints", "dperm_cli.runner.geometry"
+# Modules that are views, or that make the neighbours of an audit.
+VIEWS = ("_views", "_kernel_view", "_local_view", "_opening", "_adversary")
+# The steps of a release: they are given a view of the records, or a solution found on them.
+RELEASES = {
+    "release", "session", "_compression.seen", "_drawing.draw", "_local.descend",
+    "_norm_bound.estimate", "_objective.minimise", "_reduced.Turned.__init__",
+    "frank_wolfe._choices", "frank_wolfe._noisy", "kernel_interactive.Session.__init__",
+    "kernel_non_interactive._in_ball", "kernel_non_interactive._on_net",
+    "kernel_release.Session.__init__", "newton.Hidden.__init__", "newton._model",
+    "noisy_gd.descend", "noisy_sgd._compiled", "noisy_sgd._few_rows", "noisy_sgd._parts",
+    "noisy_sgd._plain",
+}  # fmt: skip
+# The adversary's own records.
+ATTACKS = {"_compression._on_a_line", "_compression._raised"}
+
+
+def modules(name: str) -> list[Any]:
+    first = importlib.import_module(name)
+    inside = pkgutil.iter_modules(getattr(first, "__path__", ()), f"{name}.")
+    return [first, *(importlib.import_module(one.name) for one in inside)]
+
+
+def functions(module: Any) -> typing.Iterator[tuple[str, Any]]:
+    """Every function that the module defines, and every method but those a dataclass is given."""
+    for name, found in vars(module).items():
+        if getattr(found, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(found):
+            yield name, found
+        elif inspect.isclass(found):
+            for key, member in vars(found).items():
+                plain = getattr(member, "__func__", getattr(member, "fget", member))
+                code = getattr(plain, "__code__", None)
+                if code is not None and code.co_filename == module.__file__:
+                    yield f"{name}.{key}", plain
+
+
+def private(kind: Any, seen: set[Any] | None = None) -> bool:
+    """Whether a value of this type is records, or holds something that is."""
+    seen = set() if seen is None else seen
+    if id(kind) in seen:
+        return False
+    seen.add(id(kind))
+    if any(private(part, seen) for part in typing.get_args(kind)):
+        return True
+    if not inspect.isclass(kind):
+        return False
+    if issubclass(kind, PRIVATE):
+        return True
+    fields = typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {}
+    return any(private(part, seen) for part in fields.values())
+
+
+def test_only_releases_are_given_records():
+    """A plan, a map or a schedule that asks for them fails here until somebody lets it."""
+    found = set()
+    for module in (one for part in PARTS for one in modules(part)):
+        short = module.__name__.rpartition(".")[2]
+        if short in VIEWS:
+            continue
+        for name, function in functions(module):
+            hints = typing.get_type_hints(function)
+            hints.pop("return", None)
+            if any(private(kind) for kind in hints.values()):
+                step = name.rpartition(".")[2]
+                found.add(step if step in ("release", "session") else f"{short}.{name}")
+    assert found == RELEASES | ATTACKS
+
+
+def test_the_search_for_private_types_finds_them():
+    assert private(Data)
+    assert private(list[Data] | None)
+    assert private(KernelProblem)
+    for public in (PublicFacts, problem.ProblemSpec, kernel_problem.KernelSpec, Landmarks):
+        assert not private(public)
+
+
+# What makes maps and plans: the parameters that may hold an array or anything at all. They are
+# public points, a public matrix, or objects of the configuration; a new one fails here.
+MAKERS = {
+    "make_map": (_maps.make_map, set()),
+    "choose_kind": (_maps.choose_kind, set()),
+    "make_queries": (_maps.make_queries, set()),
+    "check_size": (_maps.check_size, set()),
+    "Explicit": (Explicit, set()),
+    "Fourier": (Fourier, {"_kept"}),
+    "Landmarks": (Landmarks, {"points"}),
+    "Wanted": (_maps.Wanted, set()),
+    "make_kernel_spec": (kernel_problem.make_kernel_spec, {"loss", "queries"}),
+    "norm_bound": (kernel_problem.norm_bound, {"loss"}),
+    "spec_of": (problem.spec_of, set()),
+    "make_spec": (problem.make_spec, set()),
+    "draw": (random_projection.draw, set()),
+    "image": (image_set.image, {"constraint"}),
+    "balanced": (dimension.balanced, set()),
+    "of_the_paper": (dimension.of_the_paper, set()),
+    "row bound": (_prepare._bound, set()),
+    "geometry": (geometry.answer, set()),  # the words of an experiment's file
+}
+OPEN = ("Any", "Matrix", "Rows", "object", "ndarray", "dict")
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_makers_take_no_rows(name):
+    made, known = MAKERS[name]
+    words = dict(made.__annotations__)
+    if inspect.isclass(made):
+        words = {field.name: field.type for field in dataclasses.fields(made)}
+    words.pop("return", None)
+    words.pop("path", None)  # names of a random stream
+    loose = {key for key, kind in words.items() if any(word in str(kind) for word in OPEN)}
+    assert loose == known
+    hints = typing.get_type_hints(made)
+    hints.pop("return", None)
+    assert not any(private(kind) for kind in hints.values())
+
+
+@pytest.mark.parametrize("kernel", registry.names("kernel"))
+def test_kernels_know_numbers_of_the_data_set_and_no_rows(kernel):
+    made = registry.load("kernel", kernel)
+    for name in ("bound", "check_columns", "lipschitz", "monomials", "frequencies"):
+        words = getattr(made, name).__annotations__
+        taken = {str(kind) for key, kind in words.items() if key != "return"}
+        assert taken <= {"float", "int", "np.random.Generator"}
+
+
+@pytest.mark.parametrize("loss", registry.names("loss"))
+def test_the_number_of_parameters_follows_from_public_facts(loss):
+    words = registry.load("loss", loss).dimension.__annotations__
+    assert words["facts"] == "PublicFacts"
+
+
+def test_public_facts_hold_what_is_declared_and_the_held_out_inputs():
+    names = {field.name for field in dataclasses.fields(PublicFacts)}
+    assert names == {"n", "p", "task", "classes", "row_bound", "target_bound", "entry_bound",
+                     "phi", "phi_row_bound", "points"}  # fmt: skip
+
+
+# --- neighbours get the same bytes
+
+
+def a_data_set(n: int = 60, p: int = 5) -> Data:
+    rng = np.random.default_rng(0)
+    x = rng.random((n + 40, p))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    y = np.where(x[:, 0] > x[:, 1], 1.0, -1.0)
+    return Data.of_records("pair", "binary", x[:n], y[:n], 1.0, 1.0, "pair",
+                           x_test=x[n:], y_test=y[n:])  # fmt: skip
+
+
+def neighbours(data: Data) -> list[Data]:
+    """One record is another one, is nothing, is far away; two are gone; all are the same."""
+    far = np.eye(data.p)[0]
+    gone = data.take(np.arange(data.n - 2))
+    found = [
+        data.with_record(0, -far, -1.0),
+        data.with_record(0, 0.0 * far, 1.0),
+        data.with_record(3, 1e-300 * far, 1.0),
+        data.with_records(np.tile(far, (data.n, 1)), np.ones(data.n)),
+        replace(gone, x_test=data.x_test, y_test=data.y_test),
+    ]
+    return [replace(one, fingerprint=f"pair {k}") for k, one in enumerate(found)]
+
+
+def contents(value: Any, depth: int = 0) -> Any:
+    """Everything that an object holds, arrays as their bytes."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.tobytes()
+    if isinstance(value, dict):
+        return {str(key): contents(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [contents(item, depth + 1) for item in value]
+    if value is None or isinstance(value, str | int | float | bool | type) or callable(value):
+        return repr(value) if not callable(value) or isinstance(value, type) else type(value)
+    held = dict(getattr(value, "__dict__", {}))
+    assert depth < 12
+    return type(value).__name__, contents(held, depth + 1)
+
+
+@pytest.mark.parametrize("population", [None, 64])
+@pytest.mark.parametrize("mechanism", ["random_features", "noisy_gd", "output_perturbation",
+                                       "kernel_release", "kernel_non_interactive"])  # fmt: skip
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "polynomial",
+                                    "histogram_intersection"])  # fmt: skip
+def test_maps_and_points_are_the_same_bytes_for_neighbours(kernel, mechanism, population):
+    words = ["loss=logistic", "ridge=0.05", "delta=1e-5", "trials=1", f"kernel={kernel}",
+             f"mechanism={mechanism}", "kernel.size=7", "kernel.queries=6",
+             "dataset=synthetic_logistic"]  # fmt: skip
+    if population:
+        words += ["privacy.relation=add_remove", f"privacy.population={population}"]
+    (one,) = plan.plan(parse(words)).cells
+    data = a_data_set()
+    first, *rest = [data, *neighbours(data)]
+    if population is None:
+        rest = [other for other in rest if other.n == data.n]
+    made = found(one, first)
+    for other in rest:
+        assert found(one, other) == made
+
+
+def found(one: Any, data: Data) -> Any:
+    """The map, the queries and the public facts that a mechanism plans with, or why not."""
+    kernels._MADE.clear()
+    kernels._PREPARED.clear()
+    try:
+        item = cell.prepare(one, data)
+        spec = item.spec
+    except (InputError, Unsupported) as reason:
+        return str(reason)
+    basis = kernels.basis_of(item.problem)
+    public = contents(basis), basis.bound, item.problem.data.row_bound
+    if isinstance(basis, Fourier):
+        public += (basis.frequencies.tobytes(),)
+    if isinstance(basis, Landmarks):
+        public += (basis.weights.tobytes(),)
+    queries = None if item.kernel is None else contents(item.kernel.queries)
+    return public, queries, contents(spec)
+
+
+def test_landmarks_and_frequencies_are_tried():
+    """The test above compares numbers, not reasons."""
+    kinds = set()
+    for name, mechanism in (("rbf", "noisy_gd"), ("rbf", "random_features"),
+                            ("histogram_intersection", "noisy_gd")):  # fmt: skip
+        words = ["loss=logistic", "ridge=0.05", "delta=1e-5", f"kernel={name}", "kernel.size=7",
+                 f"mechanism={mechanism}", "dataset=synthetic_logistic"]  # fmt: skip
+        (one,) = plan.plan(parse(words)).cells
+        made = found(one, a_data_set())
+        assert not isinstance(made, str)
+        kinds.add(made[0][0][0])
+    assert kinds == {"Fourier", "Landmarks"}
+
+
+@pytest.mark.parametrize("name", ["projected", "standard_projection"])
+@pytest.mark.parametrize("m", ["balanced", 3])
+def test_projections_are_the_same_bytes_for_neighbours(name, m):
+    data, budget = a_data_set(p=8), Budget(1.0, 1e-5, "add_remove")
+    mechanism = registry.load("mechanism", name)(m=m, inner={"name": "noisy_gd", "steps": 3})
+    loss = registry.load("loss", "logistic")()
+    made = []
+    for one in (data, *neighbours(data)):
+        filled = Problem(padded(one, 64), loss, L2Ball(1.0, 8), 0.1)
+        space = mechanism.plan(filled.spec(), budget).space
+        made.append((np.asarray(space.phi.columns(np.arange(8))).tobytes(), space.row_bound,
+                     space.constraint.radius, space.constraint.diameter))  # fmt: skip
+    assert len(set(made)) == 1
+
+
+def test_the_row_bound_and_the_facts_do_not_follow_the_records():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((50, 3)), np.ones(50)
+    far = np.vstack([1e6 * x[:1], x[1:]])
+    choices: list[dict[str, Any]] = [
+        {}, {"rows": "clip"}, {"rows": "none", "row_bound": 3.0},
+        {"rows": "none", "scaling": "bounds"}, {"norm": np.inf, "intercept": True},
+    ]  # fmt: skip
+    for keys in choices:
+        options = _prepare.RowOptions(test_fraction=0.2, **keys)
+        bounds = np.array([-1.0, 1.0])
+        both = [_prepare.prepare("toy", "binary", options, Raw(x=rows, y=y, bounds=bounds))
+                for rows in (x, far)]  # fmt: skip
+        first, second = (contents(replace(one.facts(), points=None)) for one in both)
+        assert first == second
+    assert set(_columns.FITTED) == {"minmax", "standardise"}  # which are refused unless unsafe
