@@ -92,6 +92,15 @@ def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
         certificate=None,
     )
     plan = Plan(events, guarantee, row["noise_scale"], row["steps"])
+    try:
+        return _of(plan, item, found, row)
+    except ValueError as error:
+        raise PrivacyError(f"not saved: {error}") from None
+
+
+def _of(
+    plan: Plan, item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
+) -> Publishable:
     return Publishable.of(
         plan,
         np.asarray(row["theta"], dtype=float),

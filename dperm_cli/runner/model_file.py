@@ -174,7 +174,7 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
         events=tuple(ledger.rebuilt(event) for event in facts["events"][:1000]),
         relation=_text("relation", facts["relation"]),
         delta=_number("delta", facts["delta"], 0.0, 1.0),
-        steps=_whole("steps", facts["steps"]),
+        steps=_whole("steps", facts["steps"], low=0),
         noise=_text("noise", facts["noise"]),
         arithmetic=_text("arithmetic", facts["arithmetic"]),
         facts=_facts(facts["facts"]),
@@ -328,9 +328,9 @@ def _number(key: str, given: Any, low: float = -math.inf, high: float = math.inf
     return found
 
 
-def _whole(key: str, given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given < 2**63:
-        raise ValueError(f"{key} must be a whole number above 0")
+def _whole(key: str, given: Any, low: int = 1) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not low <= given < 2**63:
+        raise ValueError(f"{key} must be a whole number, {low} or more")
     return given
 
 
