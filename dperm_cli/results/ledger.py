@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dperm_cli.results import statement as statement_of
-from dperm_cli.results.facts import Row, constraint, distinct, grouped, number
-from dperm_cli.results.statement import as_json, session
+from dperm_cli.results.facts import Row, as_json, constraint, distinct, grouped, number
+from dperm_cli.results.statement import session
 
 LEDGER = "ledger.json"
 FORM = 1
@@ -147,7 +147,10 @@ def ledger_faults(
 def _total_faults(written: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Totals of the written ledger about the same cells as one of the records', and unlike it."""
     now = {_about(total): total for total in new["totals"]}
-    pairs = [(total, now.get(_about(total))) for total in written.get("totals") or []]
+    totals = written.get("totals") or []
+    if not isinstance(totals, list):
+        return [f"{LEDGER}: totals are no list"]
+    pairs = [(total, now.get(_about(total))) for total in totals]
     different = [_difference(old, found, "total") for old, found in pairs if found is not None]
     return [f"{LEDGER}: {words}" for words in different if words]
 

@@ -6,12 +6,11 @@ follows from how many records there are where that is private, from a risk or fr
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from dperm_cli.results.facts import Row, constraint, number
+from dperm_cli.results.facts import Row, as_json, constraint, number
 
 SESSION = "session"  # among a record's settings: queries were answered, and no point released
 INFORMATION = (
@@ -77,14 +76,6 @@ def words(facts: Mapping[str, Any], trials: int) -> str:
     kind = {"none": "is NOT private"}.get(facts["guarantee"], f"is private with {level}")
     found = f"{_fit(facts, times)} {whole} {kind} under {facts['relation']}{asked}."
     return _with_inputs(facts, found)
-
-
-def as_json(value: Any) -> Any:
-    """The value of a text that is JSON; anything else as it is."""
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return value
 
 
 def _with_inputs(facts: Mapping[str, Any], found: str) -> str:
