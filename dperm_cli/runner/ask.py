@@ -97,6 +97,8 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     told = Publishable.of(
         made, None, spec, model.schema_of(prepared), __version__, mechanism=item.mechanism_name,
         noise=item.noise, arithmetic="float64", population=item.population,
+        features=None if spec.features is None
+        else model.map_of(spec.features, item.kernel.landmarks),
     )  # fmt: skip
     return prepared, session, told.session_words()
 

@@ -18,7 +18,7 @@ from dperm_cli import __version__
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy import ledger
-from dperm_cli.problem.kernels._features import Landmarks
+from dperm_cli.problem.kernels._features import Features, Landmarks
 from dperm_cli.results.store import atomic_write
 from dperm_cli.runner import cell as cells
 from dperm_cli.runner import kernels, model_file, schema
@@ -120,12 +120,15 @@ def features_of(item: cells.Prepared) -> FeatureMap | None:
     basis = kernels.basis_of(item.problem)
     if basis is None:
         return None
-    source = FILE
-    if isinstance(basis, Landmarks):
-        exact = item.kernel is not None and item.kernel.features is None
-        given = item.cell.kernel.queries if exact else item.cell.kernel.landmarks
-        source = FILE if isinstance(given, str) and given != "auto" else HELD_OUT
-    return FeatureMap.of(basis, source)
+    exact = item.kernel is not None and item.kernel.features is None
+    return map_of(basis, item.cell.kernel.queries if exact else item.cell.kernel.landmarks)
+
+
+def map_of(basis: Features, points: Any) -> FeatureMap:
+    """A map as it is published; ``points`` is the key that says which points it is made of."""
+    from_file = isinstance(points, str) and points != "auto"
+    held_out = isinstance(basis, Landmarks) and not from_file
+    return FeatureMap.of(basis, HELD_OUT if held_out else FILE)
 
 
 def save(path: Path, found: Publishable) -> None:

@@ -319,10 +319,11 @@ class Publishable:
 
     def session_words(self) -> str:
         """What a session spends, told before its first answer."""
+        inputs = self.published_inputs
         return (
             f"{self.mechanism}: this session is {self.level()}, by {self.guarantee.source}; "
             f"another one spends as much again\nnoise={self.noise}: floating-point noise, not for "
-            "release"
+            "release" + ("" if inputs is None else f"\n{inputs}")
         )
 
     def plain(self) -> dict[str, Any]:

@@ -153,6 +153,24 @@ def test_what_may_not_be_kept_is_refused_before_anything_runs(words, key, capsys
     assert not (tmp_path / "m.npz").exists()
 
 
+@pytest.mark.parametrize("head", ["a,a,y", "a,b\x1b[2J,y", "a,,y"])
+def test_columns_that_cannot_be_named_are_refused_before_anything_runs(head, capsys, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{head}\n0.1,0.2,1\n0.3,-0.2,-1\n0.1,0,1\n")
+    words = ["dataset=csv", "dataset.path=t.csv", "loss=logistic", "mechanism=noisy_gd"]
+    assert cli.main(["run", *words, "dataset.target=y", "save=m.npz", "out=study"]) == 2
+    assert "rows are read by name" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
+
+
+def test_rows_that_came_projected_are_not_saved(capsys, tmp_path):
+    np.savez("phi.npz", phi=np.eye(2, 3))
+    np.savez("t.npz", x=np.ones((4, 2)), y=np.array([1, -1, 1, -1]))
+    words = ["dataset=npz", "dataset.path=t.npz", "dataset.phi=phi.npz", "mechanism=noisy_gd"]
+    assert cli.main(["run", *words, "save=m.npz", "out=study"]) == 2
+    assert capsys.readouterr().err.startswith("dperm: save=dataset.phi: cannot be saved")
+    assert not (tmp_path / "study").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
