@@ -109,13 +109,20 @@ privacy and settings, risks, times, and cells that only one of them has. A risk 
 when a rank-sum test over the trials says so, at 5 % for the whole comparison."""
 
 PREDICT_HELP = """\
-usage: dperm predict MODEL ROWS [format=csv|json] [out=FILE]
+usage: dperm predict MODEL ROWS [columns=name|position] [format=csv|json] [out=FILE]
 
-MODEL is a file that `dperm run ... save=MODEL.npz` made: the released predictor, its guarantee and
-public facts, and no training record. ROWS is a csv file of numbers (a first line of names is
-passed over) or a .npy array, with the columns of the training data in their order and their unit;
-they go through the rules of the training rows. Prints a line a row: score and label (1 or -1, as
-the label map of the training data has them) of a classifier, or the value of a regression."""
+MODEL is a file that `dperm run ... save=MODEL.npz` made: the released predictor, its privacy events
+and public facts, and no training record. ROWS is a csv file or .parquet, .npy, .npz (array x) or
+.svmlight, in the unit of the training data; rows go through the rules of the training rows.
+Columns are found by name where the training data had names: a missing one and an unknown one are
+refused, the column of labels may stay. columns=position takes them in the model's order instead, as
+is done for models without names, whose csv may begin with a line of names.
+
+Prints a line a row: score and label of a classifier, the label as the training data spell it
+(`3|5` where several labels were declared to be one class, `*` for every other one), or the value of
+a regression. Epsilon is computed from the events in the file; nothing in a file proves that its
+events are what happened, or its word for the noise. A file that is not as dperm writes it is
+refused (exit code 2)."""
 
 ASK_HELP = """\
 usage: dperm ask KEY=VALUE.. [out=FOLDER] [FILE|-]

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.mechanisms._protocol import Mechanism
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Matrix
@@ -92,6 +92,43 @@ def within(spec: KernelSpec, points: Matrix) -> bool:
         return True
     longest = float(np.max(spec.kernel.diagonal(points)))
     return longest <= spec.bound**2 * (1.0 + _HAIR)
+
+
+def checked_queries(spec: KernelSpec, rows: Matrix) -> np.ndarray:
+    """The queries of a session as an array [k, columns], all checked before one is answered.
+
+    Noise is made for queries that a record could be: what is not finite, or longer than the row
+    bound, would take the arithmetic of the session beyond what its sensitivity was proved for.
+
+    Args:
+        spec: the public facts of the session's problem.
+        rows: queries [k, columns], dense or sparse.
+
+    Raises:
+        PrivacyError: a query has another number of columns, holds a number that is not finite, is
+            longer than the row bound, or is longer than R in feature space.
+    """
+    dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+    if dense.ndim != 2 or dense.shape[1] != spec.columns:
+        raise PrivacyError(
+            f"queries must be rows of {spec.columns} columns, not an array of shape {dense.shape}"
+        )
+    dense = dense + 0.0  # -0 and 0 are one query
+    if not np.all(np.isfinite(dense)):
+        raise PrivacyError("a query holds a number that is nan or infinite")
+    with np.errstate(over="ignore"):
+        longest = float(np.max(np.linalg.norm(dense, axis=1), initial=0.0))
+    if not longest <= spec.row_bound * (1.0 + _HAIR):
+        raise PrivacyError(
+            f"a query has norm {longest:.6g}: shorten it to {spec.row_bound:.6g}, the row bound of "
+            "the data set"
+        )
+    if not within(spec, dense):
+        raise PrivacyError(
+            f"a query has |phi(z)| above {spec.bound:.6g}, what its noise is made for: shorten "
+            "it to the row bound of the data set"
+        )
+    return dense
 
 
 def in_ball(gram: np.ndarray, values: np.ndarray, radius: float | np.ndarray) -> np.ndarray:

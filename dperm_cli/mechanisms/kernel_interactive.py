@@ -144,8 +144,11 @@ class Session:
         return bool(self._state.over.all())
 
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
-        """Answers [k] to queries [k, columns], and whether each is an update, [k]."""
-        dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+        """Answers [k] to queries [k, columns], and whether each is an update, [k].
+
+        PrivacyError for a query that no record could be (``_kernels.checked_queries``).
+        """
+        dense = _kernels.checked_queries(self._found.spec, rows)
         found = [self._one(row[None, :]) for row in dense]
         return np.array([a for a, _ in found]), np.array([far for _, far in found], dtype=bool)
 
@@ -153,11 +156,6 @@ class Session:
         number, spec = self._state.asked, self._found.spec
         if number >= self._queries:
             raise PrivacyError(f"all {self._queries} queries of the session are spent")
-        if not _kernels.within(spec, row):
-            raise PrivacyError(
-                f"a query has |phi(z)| above {spec.bound:.6g}, what its noise is made for: shorten "
-                "it to the row bound of the data set"
-            )
 
         def kernel(numbers: list[int]) -> np.ndarray:
             points = np.concatenate([self._points[k] for k in numbers])

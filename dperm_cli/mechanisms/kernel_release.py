@@ -120,8 +120,11 @@ class Session:
         return len(self._points) >= self._stream.dim
 
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
-        """Answers [k] to queries [k, columns], and whether each looked at the data, [k]."""
-        dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+        """Answers [k] to queries [k, columns], and whether each looked at the data, [k].
+
+        PrivacyError for a query that no record could be (``_kernels.checked_queries``).
+        """
+        dense = _kernels.checked_queries(self._found.spec, rows)
         known = [row.tobytes() in self._known for row in dense]
         answers = np.array([self._one(row) for row in dense])
         return answers, ~np.array(known, dtype=bool)

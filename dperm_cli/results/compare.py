@@ -7,13 +7,12 @@ with another delta.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.results.facts import Row, grouped, number
+from dperm_cli.results.facts import Row, as_json, grouped, number
 from dperm_cli.results.summary import summarise_cell
 
 PROBLEM = (
@@ -302,7 +301,7 @@ def _key(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
 
 def _flat(row: Row, tree: Any = None, prefix: str = "") -> dict[str, Any]:
     if tree is None:
-        tree = json.loads(row.get("overrides") or "{}")
+        tree = as_json(row.get("overrides") or "{}")
     flat: dict[str, Any] = {}
     for name, value in tree.items() if isinstance(tree, dict) else ():
         if isinstance(value, dict):

@@ -20,6 +20,7 @@ _SHOWN = frozenset(
         *("calibration", "trials", "format", "out", "force", "debug", "unsafe_scaling"),
     )
 )
+_DEEPEST = 64  # levels of a configuration in a record
 _OWNERS = ("dataset", "loss", "constraint")
 _OF_CURVE = ("mechanism", "sampler")
 
@@ -147,12 +148,34 @@ def _peers(rows: Sequence[Row], names: Sequence[str], key: str) -> list[list[int
     return list(groups.values())
 
 
+def as_json(value: Any) -> Any:
+    """What a column of JSON text holds; anything else as it is.
+
+    A record may come from a stranger: text that is no JSON, or nested beyond any configuration,
+    stays text.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return found if _depth(found) <= _DEEPEST else value
+
+
+def _depth(tree: Any) -> int:
+    """How deeply mappings and lists are nested; no recursion, which a stranger could exhaust."""
+    depth, level = 0, [tree]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        parts = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [part for found in parts for part in found]
+    return depth
+
+
 def _configuration(row: Row) -> dict[str, str]:
     """The row's ``overrides`` as flat ``key -> text``, without the keys shown elsewhere."""
-    try:
-        found: Any = json.loads(row.get("overrides") or "{}")
-    except ValueError:
-        return {}
+    found = as_json(row.get("overrides") or "{}")
     if isinstance(found, list):
         found = {str(item).partition("=")[0]: str(item).partition("=")[2] for item in found}
     flat = _flat("", found) if isinstance(found, dict) else {}

@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from dperm_cli.results.facts import Row, constraint, distinct, grouped, number
+from dperm_cli.results import statement as statement_of
+from dperm_cli.results.facts import Row, as_json, constraint, distinct, grouped, number
+from dperm_cli.results.statement import session
 
 LEDGER = "ledger.json"
 FORM = 1
-SESSION = "session"  # among a record's settings: queries were answered, and no point released
 # Relative difference of two numbers that are the same up to the last bits of a computation.
 _CLOSE = 1e-9
 RELATIONS = {
@@ -29,11 +30,6 @@ LOCAL = (
     "Nobody but its user sees a training record. What a user's own device sends, all answers "
     "together, has any value with chances that differ by a factor of at most e^epsilon from one "
     "admissible record to any other. The number of users n is public."
-)
-INFORMATION = (
-    "The guarantee is the local epsilon. What was asked for is a bound of {asked} nats on the "
-    "mutual information between a record and its user's answers: an average over answers, under "
-    "which a single one may tell far more. It is not differential privacy; it is kept as well."
 )
 RESEARCH = (
     "NOT FOR RELEASE: noise=research is seeded and floating-point; whoever knows the seed can take "
@@ -151,7 +147,10 @@ def ledger_faults(
 def _total_faults(written: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Totals of the written ledger about the same cells as one of the records', and unlike it."""
     now = {_about(total): total for total in new["totals"]}
-    pairs = [(total, now.get(_about(total))) for total in written.get("totals") or []]
+    totals = written.get("totals") or []
+    if not isinstance(totals, list):
+        return [f"{LEDGER}: totals are no list"]
+    pairs = [(total, now.get(_about(total))) for total in totals]
     different = [_difference(old, found, "total") for old, found in pairs if found is not None]
     return [f"{LEDGER}: {words}" for words in different if words]
 
@@ -194,7 +193,7 @@ def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
     row, trials = rows[0], len(rows)
     return {
         "cell": row["cell"],
-        "statement": _words(row, trials),
+        "statement": statement_of.words(statement_of.public(row), trials),
         "data": {
             "name": row["dataset"],
             "fingerprint": row["data_fingerprint"],
@@ -216,7 +215,7 @@ def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
         },
         "mechanism": row["mechanism"],
         "calibration": row["calibration"],
-        "settings": _json(row["settings"]),
+        "settings": as_json(row["settings"]),
         "trials": trials,
         "relation": row["relation"],
         "relation_means": _means(row),
@@ -258,59 +257,6 @@ def _told(row: Row) -> dict[str, Any]:
     names = ("information", "channel", "channel_multiplier")
     found = {n: row.get("information_accounted" if n == "information" else n) for n in names}
     return found if _local(row) else {}
-
-
-def _count_of(row: Row) -> str:
-    """The number of records, unless the release keeps it to itself."""
-    if row["population_source"] == "declared":
-        return f"training records (at most {row['population']}, a declared number)"
-    return f"{row['n']} training records"
-
-
-def _words(row: Row, trials: int) -> str:
-    """The release in two sentences."""
-    whole = "The session" if session(row) else "Each release"
-    times = "once" if trials == 1 else f"{trials} times (independent trials)"
-    level = f"epsilon {number(row['epsilon_accounted'], 6)}"
-    if row["delta_accounted"]:
-        level += f" and delta {number(row['delta_accounted'], 3)}"
-    asked = f"asked: epsilon {number(row['epsilon'])}, delta {number(row['delta'], 3)}"
-    if _local(row):
-        return f"{_fit(row, times)} {_local_words(row)}"
-    kind = {"none": "is NOT private"}.get(row["guarantee"], f"is private with {level}")
-    return f"{_fit(row, times)} {whole} {kind} under {row['relation']} ({asked})."
-
-
-def session(row: Row) -> bool:
-    """Whether a record is of a session (``dperm ask``) and not of a study's cell."""
-    settings = _json(row["settings"])
-    return isinstance(settings, dict) and settings.get(SESSION) is True
-
-
-def _fit(row: Row, times: str) -> str:
-    if session(row):
-        return (
-            f"Queries about the fit of {row['loss']} to the {_count_of(row)} of {row['dataset']} "
-            f"were answered in one session of {row['mechanism']}."
-        )
-    return (
-        f"A point of {row['p']} numbers, the fit of {row['loss']} over {constraint(row)} to the "
-        f"{_count_of(row)} of {row['dataset']}, was released {times} by {row['mechanism']}."
-    )
-
-
-def _local_words(row: Row) -> str:
-    """What the answers of one user promise, and which of it is the guarantee."""
-    nats = row.get("information_accounted")
-    told = "" if nats is None else f", and tell at most {number(nats, 6)} nats about the record"
-    found = (
-        "Each release is made of what users' own devices answered: all answers of a user are "
-        f"locally private with epsilon {number(row['epsilon_accounted'], 6)}{told}"
-    )
-    asked = row.get("information")
-    if asked is None:
-        return f"{found} (asked: epsilon {number(row['epsilon'])})."
-    return f"{found}. {INFORMATION.format(asked=number(asked))}"
 
 
 def _not_covered(row: Row) -> list[str]:
@@ -357,7 +303,7 @@ def _same_noise(cells: Sequence[Sequence[Row]]) -> list[list[str]]:
 
 
 def _noise_key(cell: Sequence[Row]) -> tuple[str, str]:
-    configuration = _json(cell[0]["overrides"])
+    configuration = as_json(cell[0]["overrides"])
     if isinstance(configuration, dict):
         configuration = {key: value for key, value in configuration.items() if key != "trials"}
     return json.dumps(configuration, sort_keys=True), str(cell[0]["data_fingerprint"])
@@ -444,13 +390,6 @@ def _distinct_claims(rows: Sequence[Row]) -> list[Row]:
     names = (*names, "delta_accounted", "events", "certificate")
     claims = {tuple(row[name] for name in names): row for row in rows}
     return [row for row in claims.values() if row["status"] == "ok"]
-
-
-def _json(value: Any) -> Any:
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def _speakable(value: Any) -> Any:

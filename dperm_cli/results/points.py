@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dperm_cli.results.facts import Row, grouped, number
+from dperm_cli.results.facts import Row, as_json, grouped, number
 from dperm_cli.results.summary import is_saturated, quantile
 
 DRAWN = ("ok", "planned")
@@ -74,11 +74,11 @@ def extended(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
     ``records_told`` is n in the unit that a local channel leaves of it [DJW12, Cor. 1 and 2]: n I*
     / (p ln 2p) for the l_inf channel, n / (p M^2) for the l_1 channel.
     """
-    found: Any = json.loads(row.get("overrides") or "{}")
-    plan: Any = json.loads(row.get("settings") or "{}")
+    found = as_json(row.get("overrides") or "{}")
+    plan = as_json(row.get("settings") or "{}")
     more = {
-        **_flat("", found),
-        **_flat("settings.", plan),
+        **_flat("", found if isinstance(found, dict) else {}),
+        **_flat("settings.", plan if isinstance(plan, dict) else {}),
         **row,
         "_parts": tuple(parts),
         "noise_over_nl": None,

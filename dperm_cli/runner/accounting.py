@@ -10,7 +10,7 @@ from typing import Any
 
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.privacy import ledger
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import KINDS, Budget, Guarantee
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.events import kind as kind_of_events
 
@@ -61,6 +61,8 @@ class Accounting:
         missing = [name for name in claim if row[name] is None]
         if missing:
             return f"is incomplete: no {', '.join(missing)}"
+        if row["guarantee"] not in KINDS:
+            return f"says {str(row['guarantee'])[:20]!r}, which is no kind of guarantee"
         if row["guarantee"] == "none":
             return None  # nothing is claimed, whatever the events say
         try:
@@ -94,8 +96,16 @@ class Accounting:
 
 
 def events_of(row: Row) -> tuple[Event, ...]:
-    """The events of a record, rebuilt; ValueError when they are none."""
-    return tuple(ledger.rebuilt(entry) for entry in json.loads(row["events"]))
+    """The events of a record, at least one, rebuilt; ValueError when they are none."""
+    try:
+        entries = json.loads(row["events"])
+    except RecursionError:
+        raise ValueError("its events are nested too deeply") from None
+    if not isinstance(entries, list) or not entries:
+        raise ValueError("there are none")
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError("one of them is no mapping")
+    return tuple(ledger.rebuilt(entry) for entry in entries)
 
 
 def _under(claim: Guarantee, relation: str) -> Guarantee:

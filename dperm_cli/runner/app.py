@@ -19,7 +19,8 @@ from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
 from dperm_cli.runner import cell as cells
-from dperm_cli.runner import kernels, model, plan, reporting, schema
+from dperm_cli.runner import model, plan, reporting, schema
+from dperm_cli.runner.input_schema import InputSchema
 from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
@@ -44,13 +45,14 @@ def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     if to is not None:
         _check_save(study)
     prepared = prepare(study.cells)
+    described = None if to is None else model.schema_of(prepared[0])
     out = Path(study.out)
     check_folder(out)
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
     tally = run_cells(prepared, store, study.force, study.options)
     made = reporting.present(out, study.format, trust=True)
-    kept = to is None or (not tally.failed and _save(to, prepared[0], store))
+    kept = described is None or (not tally.failed and _save(to, prepared[0], described, store))
     return EXIT_FAILED if tally.failed or made.faults or not kept else EXIT_OK
 
 
@@ -62,14 +64,15 @@ def _check_save(study: plan.Study) -> None:
         model.check_cell(one)
 
 
-def _save(to: Path, item: cells.Prepared, store: Store) -> bool:
+def _save(to: Path | None, item: cells.Prepared, described: InputSchema, store: Store) -> bool:
     """Keep the first trial's predictor: one release, and no other; whether there was one."""
     rows: list[dict[str, Any]] = store.read(item.key) or [{}]
     row = rows[0]
     if row.get("status") != "ok":
         print(f"nothing to save: {row.get('reason')}", file=sys.stderr)
         return False
-    model.save(to, item.cell, item.data, kernels.basis_of(item.problem), row)
+    assert to is not None
+    model.save(to, model.publishable(item, described, row))
     print(f"saved {to}: the predictor of trial 0, for `dperm predict {to} rows.csv`",
           file=sys.stderr)  # fmt: skip
     return True

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dperm_cli import __version__
 from dperm_cli.core.errors import (
     EXIT_FAILED,
     EXIT_INPUT,
@@ -27,6 +28,7 @@ from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.privacy.noise import Gate, range_delta
 from dperm_cli.runner import app, cell, model, plan, sessions
 from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.publishable import Publishable
 
 STDIN = "-"
 
@@ -92,20 +94,21 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     session = item.mechanism.session(KernelView(prepared.kernel), cell._as_made(made), gate)
     row = sessions.row(prepared, made, budget, found, source)
     session = sessions.Recorded(session, out, row)
-    words = (
-        f"{item.mechanism_name}: this session is epsilon {found.epsilon:.6g}, delta "
-        f"{found.delta:.3g} ({found.relation}, n {spec.n}; {source}); another one spends as much "
-        "again\nnoise=research: floating-point noise, not for release"
-    )
-    return prepared, session, words
+    told = Publishable.of(
+        made, None, spec, model.schema_of(prepared), __version__, mechanism=item.mechanism_name,
+        noise=item.noise, arithmetic="float64", population=item.population,
+        features=None if spec.features is None
+        else model.map_of(spec.features, item.kernel.landmarks),
+    )  # fmt: skip
+    return prepared, session, told.session_words()
 
 
 def _answered(prepared: cell.Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:
-    rule = model.rule_of(prepared.cell.dataset, prepared.data)
+    rule = model.schema_of(prepared)
     print("answer,update")
     for row in rows:
         try:
-            answer, update = session.ask(model.ruled(rule, row))
+            answer, update = session.ask(rule.ruled(row))
         except PrivacyError as error:
             print(f"dperm: {error}", file=sys.stderr)
             return EXIT_FAILED

@@ -24,7 +24,7 @@ def is_fresh(out: Path, judged: bytes) -> bool:
         files = dict(noted["files"])
         same = noted["inputs"] == _inputs(out, judged)
         return same and files == {name: _digest(out / name) for name in files}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

@@ -30,7 +30,9 @@ from dperm_cli.runner import schema
 DEFAULT_BALL = {"name": "l2_ball", "radius": 10}
 _TASKS = ("binary", "regression")
 _MADE: dict[str, tuple[Any, Any]] = {}
-_KEPT = 2
+_MADE_KEPT = 2  # data sets whose mapped rows are kept: each may take gigabytes
+_PREPARED: dict[tuple[Any, ...], tuple[Data, Kernelled]] = {}
+_PREPARED_KEPT = 4  # problems whose bases and inverses are kept
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,6 @@ class Kernelled:
 
     problem: Problem
     kernel: KernelProblem | None
-
-
-_KEPT = 4
-_PREPARED: dict[tuple[Any, ...], tuple[Data, Kernelled]] = {}
 
 
 def space_of(mechanism: Any) -> str:
@@ -90,7 +88,7 @@ def prepare(cell: schema.Cell, data: Data) -> Kernelled:
     )
     known = _PREPARED.get(key)
     if known is None or known[0] is not data:
-        while len(_PREPARED) >= _KEPT:
+        while len(_PREPARED) >= _PREPARED_KEPT:
             _PREPARED.pop(next(iter(_PREPARED)))
         known = _PREPARED[key] = (data, _prepare(cell, data))
     return known[1]
@@ -194,7 +192,7 @@ def _made(data: Data, dense: bool) -> tuple[Any, Any]:
     """psi of the training and of the held-out rows."""
     name = f"{data.fingerprint} {dense} {data.n}"
     if name not in _MADE:
-        while len(_MADE) >= _KEPT:
+        while len(_MADE) >= _MADE_KEPT:
             _MADE.pop(next(iter(_MADE)))
         test = None if data.x_test is None else _rows_of(data.x_test, dense)
         _MADE[name] = (_rows_of(data.x, dense), test)

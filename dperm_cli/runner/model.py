@@ -1,86 +1,30 @@
-"""A released predictor in a file: what its guarantee covers, and public facts. No training row.
+"""``save=``: from a finished run to the file of its predictor.
 
-The file is a plain .npz: theta, the public points or frequencies its features are made of, and a
-JSON text with the kernel, the rule that raw rows go through, and the guarantee.
+What is written is a ``Publishable`` (``runner/publishable.py``) and nothing else; this module picks
+the public parts of a cell and of its record that one is made of.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dperm_cli.core.errors import InputError, StorageError
-from dperm_cli.problem.data import Data
-from dperm_cli.problem.datasets import _columns, _rows
-from dperm_cli.problem.kernels._features import Explicit, Features, Fourier, Landmarks
-from dperm_cli.runner import schema
-
-FORMAT = "dperm-model-1"
-_CLAIM = (
-    "mechanism", "guarantee", "relation", "epsilon_accounted", "delta_accounted", "accountant",
-    "certificate", "arithmetic", "noise", "n", "version",
-)  # fmt: skip
-_RULE = ("scaling", "bounds", "centred", "intercept", "rows", "norm")
-_DAMAGED = (OSError, KeyError, ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)
-
-
-@dataclass(frozen=True)
-class Model:
-    """theta [p] and how to get from raw rows [m, columns] to its features."""
-
-    theta: np.ndarray
-    facts: Mapping[str, Any]
-    arrays: Mapping[str, np.ndarray]
-
-    @property
-    def columns(self) -> int:
-        """Of raw rows."""
-        return int(self.facts["columns"])
-
-    def values(self, raw: np.ndarray) -> np.ndarray:
-        """f(x) of each raw row, [m]."""
-        return self._coordinates(ruled(self.facts["rule"], raw)) @ self.theta
-
-    def _coordinates(self, rows: np.ndarray) -> np.ndarray:
-        config, kind = self.facts["kernel"], self.facts["map"]
-        if kind == "none":
-            return rows
-        kernel = schema.build("kernel", config)
-        bound = float(self.facts["kernel_bound"])
-        if kind == "explicit":
-            return Explicit(kernel, rows.shape[1], bound).apply(rows)
-        if kind == "fourier":
-            frequencies = self.arrays["frequencies"]
-            made = Fourier(kernel, rows.shape[1], len(frequencies), bound, {"w": frequencies})
-            return made.apply(rows)
-        points, basis = self.arrays["points"], self.arrays["basis"]
-        return _Stored(kernel, points, bound, basis).apply(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class _Stored(Features):
-    """Landmarks with the basis as it was: eigenvectors differ between linear algebra libraries."""
-
-    kernel: Any
-    points: np.ndarray
-    bound: float
-    basis: np.ndarray
-
-    @property
-    def dim(self) -> int:
-        return self.basis.shape[1]
-
-    def raw(self, rows: Any) -> np.ndarray:
-        return self.kernel.gram(rows, self.points) @ self.basis
+from dperm_cli import __version__
+from dperm_cli.core.errors import InputError, PrivacyError
+from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.privacy import ledger
+from dperm_cli.problem.kernels._features import Features, Landmarks
+from dperm_cli.results.store import atomic_write
+from dperm_cli.runner import cell as cells
+from dperm_cli.runner import kernels, model_file, schema
+from dperm_cli.runner.accounting import Accounting, events_of
+from dperm_cli.runner.input_schema import InputSchema, declared
+from dperm_cli.runner.publishable import FILE, HELD_OUT, FeatureMap, Publishable
 
 
 def check_path(word: Any) -> Path | None:
@@ -100,103 +44,102 @@ def check_cell(cell: schema.Cell) -> None:
         raise InputError("save", cell.mechanism_name, "gives no guarantee: it is not saved")
     if cell.dataset.task not in ("binary", "regression"):
         raise InputError("save", cell.dataset.task, "saves models of labels -1, +1 and of targets")
-    if cell.kernel is not None and cell.kernel.name == "precomputed":
+    if cell.kernel is not None and cell.kernel.name in model_file.NO_KERNEL:
         allowed = "cannot be saved: its matrix says more than the guarantee covers"
-        raise InputError("save", "kernel=precomputed", allowed)
+        raise InputError("save", f"kernel={cell.kernel.name}", allowed)
     if getattr(cell.dataset, "unsafe_scaling", False):
         allowed = "cannot be saved: the scaling was fitted to the records"
         raise InputError("save", "dataset.unsafe_scaling", allowed)
+    if getattr(cell.dataset, "phi", None) is not None:
+        allowed = "cannot be saved: new rows are not taken through the projection of the records"
+        raise InputError("save", "dataset.phi", allowed)
+    if cell.relation == "add_remove" and cell.population is None:
+        allowed = "under add_remove the number of records is private, and noise, steps and delta "
+        allowed += "follow it: declare privacy.population to save a model"
+        raise InputError("save", "privacy.population=auto", allowed)
 
 
-def save(path: Path, cell: schema.Cell, data: Data, basis: Features | None, row: Mapping) -> None:
-    """Write the predictor of one record row, atomically."""
-    rule, arrays = rule_of(cell.dataset, data), {"theta": np.asarray(row["theta"], dtype=float)}
-    kind = "none" if basis is None else type(basis).__name__.lower()
-    if isinstance(basis, Landmarks):
-        points = basis.points.toarray() if hasattr(basis.points, "toarray") else basis.points
-        arrays |= {"points": np.asarray(points), "basis": basis.weights}
-    elif isinstance(basis, Fourier):
-        arrays["frequencies"] = basis.frequencies
-    facts = {
-        "format": FORMAT, "map": kind, "rule": rule, "task": data.task, "loss": cell.loss.name,
-        "columns": data.p - bool(rule["intercept"]),
-        "kernel": cell.config.get("kernel"),
-        "kernel_bound": None if basis is None else basis.bound,
-        "target_bounds": _targets(cell.dataset, data),
-        "claim": {name: row.get(name) for name in _CLAIM},
-    }  # fmt: skip
-    arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
-    _write(path, arrays)
+def schema_of(item: cells.Prepared) -> InputSchema:
+    """What raw rows of the cell's data set look like; InputError where that cannot be written."""
+    found = declared(item.cell.dataset, width=item.data.p, row_bound=item.data.row_bound)
+    names = found.columns or ()
+    for name in (*names, *([found.target] if found.target else [])):
+        if not name.isprintable() or not name or names.count(name) > 1:
+            allowed = "must be a column name of its own that can be printed: rows are read by name"
+            raise InputError("save", f"column {name!r}", allowed)
+    return found
 
 
-def load(word: str) -> Model:
-    """The predictor in a file; InputError for anything else."""
-    if not os.path.isfile(word):
-        raise InputError("MODEL", word, "is not a file")
+def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]) -> Publishable:
+    """What may leave of a record: its point, its plan and the public facts of its cell.
+
+    Of the record nothing is read but theta, and of the plan the events, the relation, delta, the
+    guarantee's kind, steps and scale, noise and arithmetic: all of them fixed before a record of
+    the data set was seen.
+
+    Raises:
+        PrivacyError: the record's epsilon does not follow from its events.
+    """
+    fault = Accounting().fault({**row, "events": _text(row["events"])})
+    if fault is not None:
+        raise PrivacyError(f"not saved: the record {fault}")
+    events = events_of({"events": _text(row["events"])})
+    guarantee = ledger.recompute(
+        events,
+        kind=row["guarantee"],
+        delta=row["delta_accounted"],
+        relation=row["relation"],
+        certificate=None,
+    )
+    plan = Plan(events, guarantee, row["noise_scale"], row["steps"])
     try:
-        with open(word, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        facts = json.loads(arrays.pop("facts").tobytes().decode())
-        if facts["format"] != FORMAT:
-            raise ValueError("another format")
-        theta = np.asarray(arrays.pop("theta"), dtype=float)
-    except _DAMAGED:
-        allowed = "is not a predictor: they are made with `dperm run ... save=FILE.npz`"
-        raise InputError("MODEL", word, allowed) from None
-    return Model(theta, facts, arrays)
+        return _of(plan, item, found, row)
+    except ValueError as error:
+        raise PrivacyError(f"not saved: {error}") from None
 
 
-def rule_of(dataset: Any, data: Data) -> dict[str, Any]:
-    """What raw rows go through, JSON-able: public constants alone."""
-    rule = {name: getattr(dataset, name, None) for name in _RULE}
-    rule["norm"] = 2.0 if rule["norm"] is None else float(rule["norm"])
-    rule["rows"] = rule["rows"] or "clip"
-    rule["scaling"] = rule["scaling"] or "none"
-    rule["intercept"] = bool(rule["intercept"])
-    rule["bounds"] = _bounds(dataset, data) if rule["scaling"] == "bounds" else None
-    # bound_rows holds the L-norm that the rule names
-    widest = np.sqrt(data.p) if rule["norm"] == np.inf else 1.0
-    return rule | {"row_bound": data.row_bound / widest}
+def _of(
+    plan: Plan, item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
+) -> Publishable:
+    return Publishable.of(
+        plan,
+        np.asarray(row["theta"], dtype=float),
+        item.spec,
+        found,
+        __version__,
+        mechanism=item.cell.mechanism_name,
+        noise=item.cell.noise,
+        arithmetic=row["arithmetic"],
+        population=item.cell.population,
+        features=features_of(item),
+    )
 
 
-def ruled(rule: Mapping[str, Any], raw: np.ndarray) -> np.ndarray:
-    """Raw rows [m, columns] as the training rows were made."""
-    rows = np.asarray(raw, dtype=float)
-    if rule["scaling"] == "bounds":
-        rows = _columns.by_bounds(rows, np.asarray(rule["bounds"], dtype=float), rule["centred"])
-    if rule["intercept"]:
-        rows = _rows.with_constant(rows)
-    return _rows.bound_rows(rows, rule["rows"], float(rule["row_bound"]), float(rule["norm"]))
-
-
-def _bounds(dataset: Any, data: Data) -> list:
-    """The public bounds of the columns, [p, 2] or [2]."""
-    found = getattr(dataset, "bounds", None)
-    if callable(found):
-        found = found()
-    if found is None:
-        found = dataset.raw(None).bounds
-    return np.asarray(found, dtype=float).tolist()
-
-
-def _targets(dataset: Any, data: Data) -> list[float] | None:
-    """Public [low, high] that targets were mapped from."""
-    if data.task != "regression":
+def features_of(item: cells.Prepared) -> FeatureMap | None:
+    """The public map of a cell with a kernel."""
+    basis = kernels.basis_of(item.problem)
+    if basis is None:
         return None
-    found = getattr(dataset, "target_bounds", None)
-    return None if found is None else [float(end) for end in found]
+    exact = item.kernel is not None and item.kernel.features is None
+    return map_of(basis, item.cell.kernel.queries if exact else item.cell.kernel.landmarks)
 
 
-def _write(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".model-", suffix=".npz", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **dict(arrays))  # pyright: ignore[reportArgumentType]
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be written ({error.strerror})") from error
+def map_of(basis: Features, points: Any) -> FeatureMap:
+    """A map as it is published; ``points`` is the key that says which points it is made of."""
+    from_file = isinstance(points, str) and points != "auto"
+    held_out = isinstance(basis, Landmarks) and not from_file
+    return FeatureMap.of(basis, HELD_OUT if held_out else FILE)
+
+
+def save(path: Path, found: Publishable) -> None:
+    """Write the model file, atomically; StorageError where it cannot be written."""
+    atomic_write(path, model_file.bytes_of(found))
+
+
+def load(word: str) -> Publishable:
+    """The release in a model file; InputError for anything else."""
+    return model_file.read(word)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -5,112 +5,78 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import sys
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import model, study
-from dperm_cli.runner.model import Model
+from dperm_cli.runner import model, row_files, study
+from dperm_cli.runner.publishable import Publishable
 
 FORMATS = ("csv", "json")
+COLUMNS = ("name", "position")
 
 
 def predict(arguments: list[str]) -> int:
-    """``dperm predict MODEL ROWS [format=csv|json] [out=FILE]``."""
-    operands, options = study.words(arguments, ("format", "out"))
+    """``dperm predict MODEL ROWS [columns=name|position] [format=csv|json] [out=FILE]``."""
+    operands, options = study.words(arguments, ("columns", "format", "out"))
     if len(operands) != 2:
         allowed = "must be a model and a file of rows"
         raise InputError("predict", " ".join(operands), allowed)
     form = checks.choice("format", options.get("format", "csv"), FORMATS)
+    by = checks.choice("columns", options.get("columns", "name"), COLUMNS)
     found = model.load(operands[0])
-    rows = raw_rows("ROWS", operands[1], found.columns)
-    text = _json(found, rows) if form == "json" else _csv(found, rows)
+    rows = row_files.read(operands[1], found.schema, by == "position")
+    try:
+        columns = _columns_of(found, rows)
+    except (ValueError, MemoryError) as error:
+        raise InputError("MODEL", operands[0], f"cannot be used: {error}") from None
+    text = _json(columns) if form == "json" else _csv(columns)
     if "out" in options:
-        from pathlib import Path
-
         atomic_write(Path(options["out"]), text.encode())
     else:
         sys.stdout.write(text)
-    _tell(found, len(rows))
+    print("\n".join(told(found, rows.shape[0])), file=sys.stderr)
     return EXIT_OK
 
 
-def raw_rows(key: str, word: str, columns: int) -> np.ndarray:
-    """Rows of numbers [m, columns], at least one, from a csv file (a first line of names is passed
-    over), or from .npy; InputError naming the first line that is not one."""
-    if not os.path.isfile(word):
-        raise InputError(key, word, "is not a file")
-    if word.endswith(".npy"):
-        return _checked(key, word, _numpy(key, word), columns)
-    found: list[list[float]] = []
-    with open(word, encoding="utf-8", errors="replace", newline="") as file:
-        for place, line in enumerate(csv.reader(file), start=1):
-            if not line:
-                continue
-            try:
-                numbers = [float(cell) for cell in line]
-            except ValueError:
-                if place == 1:
-                    continue
-                raise InputError(key, word, f"line {place} holds what is no number") from None
-            if len(numbers) != columns:
-                allowed = f"line {place} has {len(numbers)} columns; the model takes {columns}"
-                raise InputError(key, word, allowed)
-            found.append(numbers)
-    return _checked(key, word, np.array(found).reshape(-1, columns), columns)
+def told(found: Publishable, count: int) -> list[str]:
+    """What the predictions are worth, in lines: what is recomputed, and what the file says."""
+    lines = [
+        f"{count} predictions by {found.mechanism}: {found.level()}, as the events in the file "
+        f"give it ({found.guarantee.source})"
+    ]
+    if found.schema.columns is None:
+        lines.append("the model has no column names: columns were taken by position")
+    if found.published_inputs is not None:
+        lines.append(found.published_inputs)
+    if found.noise == "research":
+        lines.append("the file says noise=research: made with seeded noise, not for release")
+    else:
+        lines.append(f"the file says noise={found.noise}, which nothing in it can prove")
+    return lines
 
 
-def _numpy(key: str, word: str) -> np.ndarray:
-    try:
-        return np.asarray(np.load(word, allow_pickle=False), dtype=float)
-    except (OSError, ValueError, EOFError):
-        raise InputError(key, word, "cannot be read as .npy") from None
-
-
-def _checked(key: str, word: str, rows: np.ndarray, columns: int) -> np.ndarray:
-    if rows.ndim != 2 or rows.shape[1] != columns:
-        allowed = f"holds an array of shape {rows.shape}; the model takes {columns} columns"
-        raise InputError(key, word, allowed)
-    if not len(rows):
-        raise InputError(key, word, "holds no rows of numbers")
-    bad = np.flatnonzero(~np.all(np.isfinite(rows), axis=1))
-    if len(bad):
-        raise InputError(key, word, f"row {bad[0] + 1} holds a number that is nan or infinite")
-    return rows
-
-
-def _columns_of(found: Model, rows: np.ndarray) -> dict[str, np.ndarray]:
+def _columns_of(found: Publishable, rows: Any) -> dict[str, list]:
     """``score`` and ``label`` of a classifier; ``value`` of a regression, in its own unit."""
     values = found.values(rows)
-    if found.facts["task"] == "binary":
-        return {"score": values, "label": np.where(values >= 0.0, 1, -1)}
-    low, high = found.facts["target_bounds"] or (-1.0, 1.0)
-    return {"value": low + 0.5 * (high - low) * (values + 1.0)}
+    if found.schema.task == "binary":
+        names = {sign: found.schema.spoken(sign) for sign in (-1.0, 1.0)}
+        labels = [names[1.0 if value >= 0.0 else -1.0] for value in values]
+        return {"score": values.tolist(), "label": labels}
+    return {"value": found.schema.target_of(values).tolist()}
 
 
-def _csv(found: Model, rows: np.ndarray) -> str:
-    columns, sink = _columns_of(found, rows), io.StringIO()
+def _csv(columns: dict[str, list]) -> str:
+    sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    writer.writerows(zip(*columns.values(), strict=True))
     return sink.getvalue()
 
 
-def _json(found: Model, rows: np.ndarray) -> str:
-    columns = {name: column.tolist() for name, column in _columns_of(found, rows).items()}
+def _json(columns: dict[str, list]) -> str:
     lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
     return "".join(json.dumps(line) + "\n" for line in lines)
-
-
-def _tell(found: Model, count: int) -> None:
-    claim: dict[str, Any] = found.facts["claim"]
-    words = f"{claim['mechanism']}, epsilon {claim['epsilon_accounted']:.6g}, "
-    words += f"delta {claim['delta_accounted']:.3g} ({claim['relation']}, n {claim['n']})"
-    print(f"{count} predictions by {words}", file=sys.stderr)
-    if claim["noise"] == "research":
-        print("made with seeded noise: not for release", file=sys.stderr)

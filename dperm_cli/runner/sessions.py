@@ -14,6 +14,7 @@ from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.problem.data import Matrix
 from dperm_cli.results import ledger
 from dperm_cli.results.locks import at_ledger
+from dperm_cli.results.statement import SESSION
 from dperm_cli.results.store import Store, atomic_write, read_bytes
 from dperm_cli.runner import cell
 from dperm_cli.runner.accounting import Accounting
@@ -54,7 +55,7 @@ def row(
         "trials": 1,
         "delta": budget.delta,
         "seed": None,
-        "settings": dict(plan.settings) | {ledger.SESSION: True},
+        "settings": dict(plan.settings) | {SESSION: True},
     }
 
 

@@ -41,6 +41,7 @@ def test_a_file_of_queries(folder, capsys):
     assert float(found[0][0]) == float(found[2][0]) != float(found[1][0])
     assert "epsilon 1, delta 1e-05" in told
     assert "another one spends as much again" in told
+    assert "Published inputs: 20 inputs of held-out records" in told
     assert sorted(path.name for path in folder.iterdir()) == ["outputs", "q.csv"]
     (out,) = (folder / "outputs").iterdir()
     assert sorted(path.name for path in out.iterdir()) == ["ledger.json", "records"]

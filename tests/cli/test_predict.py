@@ -12,8 +12,7 @@ import pytest
 
 from dperm_cli import cli
 from dperm_cli.problem.datasets.breast_cancer import BOUNDS
-from dperm_cli.runner import app, cell, plan
-from dperm_cli.runner.model import FORMAT
+from dperm_cli.runner import app, cell, model, plan
 from dperm_cli.runner.overrides import parse
 
 BASE = ["dataset=breast_cancer", "loss=logistic", "ridge=0.05", "trials=2", "epsilon=5"]
@@ -72,10 +71,10 @@ def test_the_file_predicts_as_the_release_does(way, capsys, made):
     shown = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     (item,) = app.prepare(plan.plan(parse(words)).cells)
     from dperm_cli.results.store import Store
-    from dperm_cli.runner.model import rule_of, ruled
+    from dperm_cli.runner.model import schema_of
 
     theta = np.array(Store(made(way) / "study").read(item.key)[0]["theta"])
-    rows = ruled(rule_of(item.cell.dataset, item.data), raw())
+    rows = schema_of(item).ruled(raw())
     x = cell.kernels.basis_of(item.problem)
     expected = (rows if x is None else x.apply(rows)) @ theta
     assert np.allclose([float(line["score"]) for line in shown], expected, atol=1e-9)
@@ -84,11 +83,11 @@ def test_the_file_predicts_as_the_release_does(way, capsys, made):
 
 def test_raw_rows_go_the_way_of_the_training_rows():
     (item,) = app.prepare(plan.plan(parse(BASE)).cells)
-    from dperm_cli.runner.model import rule_of, ruled
+    from dperm_cli.runner.model import schema_of
 
     source = item.cell.dataset.raw(None)
     order = np.random.default_rng(0).permutation(569)
-    again = ruled(rule_of(item.cell.dataset, item.data), source.x[order])
+    again = schema_of(item).ruled(source.x[order])
     assert np.array_equal(again[:456], item.data.x)
 
 
@@ -98,8 +97,8 @@ def test_no_training_row_is_in_the_file(way, made):
     with np.load(made(way) / "m.npz", allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     facts = json.loads(arrays.pop("facts").tobytes())
-    assert facts["claim"]["epsilon_accounted"] <= 5
-    assert facts["claim"]["noise"] == "research"
+    assert "claim" not in facts
+    assert facts["noise"] == "research"
     known = {"exact": {"theta", "points", "basis"}, "fourier": {"theta", "frequencies"},
              "none": {"theta"}}  # fmt: skip
     assert set(arrays) == known[way]
@@ -124,21 +123,17 @@ def test_json_and_a_file_of_rows(made, tmp_path):
     assert set(lines[0]) == {"score", "label"}
 
 
-def test_a_regression_answers_in_its_own_unit(capsys, tmp_path):
-    claim = {"mechanism": "m", "epsilon_accounted": 1.0, "delta_accounted": 0.0, "n": 4,
-             "relation": "replace_one", "noise": "secure"}  # fmt: skip
-    rule = {"scaling": "none", "bounds": None, "centred": True, "intercept": False, "norm": 2,
-            "rows": "clip", "row_bound": 1.0}  # fmt: skip
-    facts = {"format": FORMAT, "map": "none", "rule": rule, "task": "regression", "columns": 2,
-             "kernel": None, "target_bounds": [10, 20], "claim": claim}  # fmt: skip
-    text = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
-    np.savez("m.npz", theta=np.array([1.0, -1.0]), facts=text)
-    np.savetxt("x.csv", np.array([[1.0, 0], [0, 1], [0.5, 0], [0, 7.0]]), delimiter=",")
-    assert cli.main(["predict", "m.npz", "x.csv"]) == 0
-    shown = capsys.readouterr()
-    said = [float(line["value"]) for line in csv.DictReader(io.StringIO(shown.out))]
-    assert said == pytest.approx([20, 10, 17.5, 10])
-    assert "not for release" not in shown.err
+def test_a_regression_answers_in_its_own_unit(capsys):
+    words = ["dataset=diabetes", "mechanism=noisy_gd", "epsilon=5", "trials=1"]
+    assert cli.main(["run", *words, "out=study", "save=m.npz"]) == 0
+    found = model.load("m.npz")
+    np.save("x.npy", 3.0 + raw(4)[:, :10])
+    capsys.readouterr()
+    assert cli.main(["predict", "m.npz", "x.npy"]) == 0
+    said = [float(line["value"]) for line in csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    inside = found.values(np.load("x.npy"))
+    # [-1, 1] is what targets of [0, 350] were mapped to
+    assert said == pytest.approx(175.0 * (inside + 1.0))
 
 
 @pytest.mark.parametrize(
@@ -147,6 +142,7 @@ def test_a_regression_answers_in_its_own_unit(capsys, tmp_path):
         (["save=m.txt"], "save"),
         (["save=m.npz", "epsilon=[1,2]"], "save"),
         (["save=m.npz", "mechanism=non_private"], "save"),
+        (["save=m.npz", "privacy.relation=add_remove"], "save"),
         (["save=m.npz", "dataset.scaling=standardise", "dataset.unsafe_scaling=true"], "save"),
     ],
 )
@@ -155,6 +151,24 @@ def test_what_may_not_be_kept_is_refused_before_anything_runs(words, key, capsys
     assert capsys.readouterr().err.startswith(f"dperm: {key}=")
     assert not (tmp_path / "study").exists()
     assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.parametrize("head", ["a,a,y", "a,b\x1b[2J,y", "a,,y"])
+def test_columns_that_cannot_be_named_are_refused_before_anything_runs(head, capsys, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{head}\n0.1,0.2,1\n0.3,-0.2,-1\n0.1,0,1\n")
+    words = ["dataset=csv", "dataset.path=t.csv", "loss=logistic", "mechanism=noisy_gd"]
+    assert cli.main(["run", *words, "dataset.target=y", "save=m.npz", "out=study"]) == 2
+    assert "rows are read by name" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
+
+
+def test_rows_that_came_projected_are_not_saved(capsys, tmp_path):
+    np.savez("phi.npz", phi=np.eye(2, 3))
+    np.savez("t.npz", x=np.ones((4, 2)), y=np.array([1, -1, 1, -1]))
+    words = ["dataset=npz", "dataset.path=t.npz", "dataset.phi=phi.npz", "mechanism=noisy_gd"]
+    assert cli.main(["run", *words, "save=m.npz", "out=study"]) == 2
+    assert capsys.readouterr().err.startswith("dperm: save=dataset.phi: cannot be saved")
+    assert not (tmp_path / "study").exists()
 
 
 @pytest.mark.parametrize(
@@ -190,4 +204,4 @@ def test_what_is_no_model_is_refused(capsys):
     assert cli.main(["predict", "none.npz", "rows.csv"]) == 2
     assert capsys.readouterr().err == "dperm: MODEL=none.npz: is not a file\n"
     assert cli.main(["predict", "--help"]) == 0
-    assert "(a first line of names is\npassed over)" in capsys.readouterr().out
+    assert "columns=name|position" in capsys.readouterr().out

@@ -14,6 +14,7 @@ from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms import _kernels
 from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.mechanisms.kernel_interactive import KernelInteractive
 from dperm_cli.mechanisms.kernel_release import KernelRelease
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.noise import Gate
@@ -96,6 +97,41 @@ def test_a_session_ends_and_says_so():
         open_.ask(np.array([[0.1, 0.2]]))
 
 
+QUERIES = {
+    "nan": ([[np.nan, 0.0]], "nan or infinite"),
+    "infinite": ([[0.1, 0.2], [np.inf, 0.0]], "nan or infinite"),
+    "too long": ([[0.8, 0.8]], "row bound"),
+    "beyond squares": ([[1e200, 0.0]], "row bound"),
+    "another width": ([[0.1, 0.2, 0.3]], "rows of 2 columns"),
+    "no row": ([0.1, 0.2], "rows of 2 columns"),
+}
+
+
+@pytest.mark.parametrize("name", list(QUERIES))
+def test_a_session_checks_its_queries_itself(name):
+    """A query that no record could be is refused before anything of its batch is answered."""
+    rows, words = QUERIES[name]
+    for made in (KernelRelease(queries=5), KernelInteractive(queries=5)):
+        found = problem()
+        plan = made.plan(found.spec(), BUDGET)
+        recorder = Recorder()
+        gate = Gate([seed_sequence(0, "test")], recorder, (plan.events, "replace_one"))
+        open_ = made.session(KernelView(found), plan, gate)
+        before = len(recorder.calls)
+        with pytest.raises(PrivacyError, match=words):
+            open_.ask(np.array(rows))
+        assert len(recorder.calls) == before
+        assert open_.ask(np.array([[0.1, 0.2]]))[0].shape == (1,)
+
+
+def test_signs_of_zero_do_not_make_two_queries():
+    open_ = session(problem(), queries=1)
+    (answer,), _ = open_.ask(np.array([[0.0, 0.5]]))
+    (again,), (looked,) = open_.ask(np.array([[-0.0, 0.5]]))
+    assert answer == again
+    assert not looked
+
+
 def test_a_session_replays_on_neighbours():
     """All of its coordinates together move by the sensitivity at most, queries adaptive."""
     from dperm_cli.audit.replay import neighbour
@@ -120,7 +156,7 @@ def _adaptive(open_):
     row = np.array([0.5, 0.0])
     for _ in range(12):
         answer = float(open_.ask(row[None, :])[0][0])
-        row = 0.9 * np.array([math.cos(3.0 * answer), math.sin(5.0 * answer)])
+        row = 0.7 * np.array([math.cos(3.0 * answer), math.sin(5.0 * answer)])
 
 
 def test_pure_privacy_is_refused_with_the_alternative():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets._files import FileOptions
+from dperm_cli.problem.datasets._files import FileOptions, reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,24 @@ class TableOptions(FileOptions):
             object.__setattr__(self, name, _column_list(f"dataset.{name}", getattr(self, name)))
         if self.columns is not None and not self.columns:
             raise InputError("dataset.columns", [], "must name at least one column")
+
+    def named_columns(
+        self, data_dir: Path | None = None
+    ) -> tuple[tuple[str, ...] | None, str | None]:
+        """(names of the feature columns in order, name of the target) as the file's header has
+        them: format and header of a file are public. (None, None) where it has no header.
+        """
+        path = self.locate(data_dir)
+        with reading("dataset.path", path):
+            names = self.header_of("dataset.path", path)
+        if names is None:
+            return None, None
+        wanted, target = self.choose(names)
+        return tuple(names[i] for i in wanted), None if target is None else names[target]
+
+    @abstractmethod
+    def header_of(self, key: str, path: Path) -> list[str] | None:
+        """The names of all columns of the file, or None where it has none."""
 
     def choose(self, header: list[str]) -> tuple[list[int], int | None]:
         """(positions of the features, position of the target) in a table with this header."""

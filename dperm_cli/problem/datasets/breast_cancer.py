@@ -39,12 +39,16 @@ class BreastCancer(RowOptions):
 
     scaling: str = "bounds"
 
+    def bounds(self) -> np.ndarray:
+        """The public bounds of the columns, [30, 2]."""
+        return BOUNDS
+
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The 569 records as published; ``data_dir`` is not used."""
         digest = "988ac75087cf3487bf8ba1c5d035dd13"
         table = _embedded.read("breast_cancer", "breast_cancer.csv", digest, delimiter=",", skip=1)
         # The file's label is 0 for malignant, 1 for benign.
-        return Raw(x=table[:, :-1], y=1.0 - 2.0 * table[:, -1], bounds=BOUNDS)
+        return Raw(x=table[:, :-1], y=1.0 - 2.0 * table[:, -1], bounds=self.bounds())
 
     def load(self, data_dir: Path | None = None) -> Data:
         return prepare("breast_cancer", self.task, self, self.raw(data_dir))

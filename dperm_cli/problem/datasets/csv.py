@@ -49,6 +49,10 @@ class Csv(TableOptions):
             return x, _numeric(key, path, table[target], names[target])
         return x, table[target].fillna("").to_numpy(dtype=str)
 
+    def header_of(self, key: str, path: Path) -> list[str] | None:
+        """The first line, where it holds the column names."""
+        return [c.strip() for c in self._first_line(key, path)] if self.header else None
+
     def _text(self, path: Path) -> io.TextIOWrapper:
         return io.TextIOWrapper(open_bytes(path, self.limit), encoding="utf-8-sig", newline="")
 

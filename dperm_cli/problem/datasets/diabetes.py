@@ -38,8 +38,13 @@ class Diabetes(RowOptions):
     default_loss: ClassVar[str] = "squared"
     size: ClassVar[tuple[int, int]] = (442, 10)
     where: ClassVar[str] = "embedded"
+    target_bounds: ClassVar[tuple[float, float]] = TARGET_BOUNDS
 
     scaling: str = "bounds"
+
+    def bounds(self) -> np.ndarray:
+        """The public bounds of the columns, [10, 2]."""
+        return BOUNDS
 
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The 442 records as published; ``data_dir`` is not used."""
@@ -51,7 +56,7 @@ class Diabetes(RowOptions):
             "diabetes", "diabetes_target.csv.gz", "cf63a79792e15b5f324e076313ebc204",
             delimiter=None,
         )  # fmt: skip
-        return Raw(x=x, y=y, bounds=BOUNDS, target_bounds=TARGET_BOUNDS)
+        return Raw(x=x, y=y, bounds=self.bounds(), target_bounds=self.target_bounds)
 
     def load(self, data_dir: Path | None = None) -> Data:
         return prepare("diabetes", self.task, self, self.raw(data_dir))

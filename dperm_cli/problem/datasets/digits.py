@@ -43,6 +43,10 @@ class Digits(RowOptions):
     def default_loss(self) -> str:
         return DEFAULT_LOSS[self.task]
 
+    def bounds(self) -> np.ndarray:
+        """The range of a pixel."""
+        return np.array([0.0, 16.0])
+
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The 1797 images as published; ``data_dir`` is not used."""
         digest = "90c361a1caa4b57caf82f197be98e6e2"
@@ -52,7 +56,7 @@ class Digits(RowOptions):
         every = self.contrast == "classes"
         return Raw(
             x=table[:, :-1], y=digit if every else np.where(positive, 1.0, -1.0),
-            bounds=np.array([0.0, 16.0]), longest=16.0 * 8.0, classes=10 if every else 2,
+            bounds=self.bounds(), longest=16.0 * 8.0, classes=10 if every else 2,
         )  # fmt: skip
 
     def load(self, data_dir: Path | None = None) -> Data:

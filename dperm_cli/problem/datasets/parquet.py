@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -36,19 +38,33 @@ class Parquet(TableOptions):
             ["" if v is None else str(v) for v in table.column(target).to_pylist()], dtype=str
         )
 
+    def header_of(self, key: str, path: Path) -> list[str]:
+        """The names in the file's footer."""
+        import pyarrow.parquet as pq
+
+        with _understood(key, path), open(path, "rb") as file:
+            return [str(name) for name in pq.ParquetFile(file).schema_arrow.names]
+
 
 def _open(key: str, path: Path, limit: int) -> Any:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    # From a handle: given a path, a folder named key=value would add a column.
+    with _understood(key, path), open(path, "rb") as file:
+        facts = pq.ParquetFile(file).metadata
+        # Run-length coding: a few bytes may stand for any number of equal cells.
+        if 8 * facts.num_rows * facts.num_columns > max(limit, path.stat().st_size):
+            raise InputError(key, path.name, str(TooLarge(limit)))
+        return pq.read_table(file)
+
+
+@contextmanager
+def _understood(key: str, path: Path) -> Iterator[None]:
+    """Turn what pyarrow cannot read into one line about the file."""
+    import pyarrow as pa
+
     try:
-        # From a handle: given a path, a folder named key=value would add a column.
-        with open(path, "rb") as file:
-            facts = pq.ParquetFile(file).metadata
-            # Run-length coding: a few bytes may stand for any number of equal cells.
-            if 8 * facts.num_rows * facts.num_columns > max(limit, path.stat().st_size):
-                raise InputError(key, path.name, str(TooLarge(limit)))
-            return pq.read_table(file)
+        yield
     except (pa.ArrowException, ValueError) as error:
         words = str(error).splitlines()[0] if str(error) else "damaged"
         # pyarrow speaks of the buffer it was handed, not of the file

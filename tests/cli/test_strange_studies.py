@@ -1,0 +1,95 @@
+"""Folders that a stranger may have filled: one line or a fault, never a traceback.
+
+The checksums of a record prove nothing about who wrote it: whoever has dperm can make them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from dperm_cli import cli
+from dperm_cli.results.store import Store
+
+DEEP = "[" * 5000 + "]" * 5000
+FILES = {
+    "a manifest of deep lists": ("manifest.json", "[" * 100_000),
+    "a manifest of one number": ("manifest.json", "5"),
+    "a manifest with another path": ("manifest.json", '{"cells": ["../x"]}'),
+    "a ledger of deep lists": ("ledger.json", "[" * 100_000),
+    "a ledger of releases that are none": ("ledger.json", '{"releases": [5]}'),
+    "totals that are no list": ("ledger.json", '{"form": 1, "releases": [], "totals": 5}'),
+    "verdicts of deep lists": ("claims.json", "[" * 100_000),
+}
+RECORDS = {
+    "events of a number": {"events": "[5]"},
+    "events of null": {"events": "[null]"},
+    "events nested deeply": {"events": DEEP},
+    "no events": {"events": "[]", "epsilon_accounted": 0.0},
+    "another guarantee": {"guarantee": "perfect"},
+    "a configuration nested deeply": {"overrides": DEEP},
+    "a configuration that is cut": {"overrides": "["},
+    "settings nested deeply": {"settings": DEEP},
+    "a guarantee without numbers": {"epsilon_accounted": float("nan")},
+}
+BELIEVED = ("a configuration", "settings", "verdicts")  # nothing in these is a claim
+VERBS = (("report", "f"), ("verify", "f"), ("status", "f"), ("merge", "f", "s", "out=g"),
+         ("compare", "f", "s"))  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))
+        words = ["dataset=breast_cancer", "mechanism=noisy_gd", "mechanism.steps=2", "trials=2"]
+        assert cli.main(["run", *words, "out=s"]) == 0
+    return folder / "s"
+
+
+def check(name, capsys):
+    codes = []
+    for verb in VERBS:
+        capsys.readouterr()
+        codes.append(cli.main(list(verb)))
+        assert codes[-1] in (0, 1, 2, 3), verb
+        assert "Traceback" not in capsys.readouterr().err
+    if not name.startswith(BELIEVED):
+        assert 0 not in codes[:1] or "manifest" in name
+
+
+@pytest.mark.parametrize("name", list(FILES))
+def test_a_strange_file_is_no_traceback(study, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("s", "f"):
+        shutil.copytree(study, folder)
+    file, text = FILES[name]
+    (tmp_path / "f" / file).write_text(text)
+    check(name, capsys)
+
+
+@pytest.mark.parametrize("name", list(RECORDS))
+def test_a_strange_record_is_no_traceback(study, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("s", "f"):
+        shutil.copytree(study, folder)
+    store = Store("f")
+    (cell,) = store.cells()
+    rows = [{**row, **RECORDS[name]} for row in store.read(cell) or []]
+    store.write(cell, rows)
+    check(name, capsys)
+
+
+def test_a_record_without_events_claims_nothing(study, tmp_path, monkeypatch, capsys):
+    """No event costs epsilon 0: a record that names none would be a proof of whatever it likes."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(study, "f")
+    store = Store("f")
+    (cell,) = store.cells()
+    nothing = {"events": json.dumps([]), "epsilon_accounted": 0.0}
+    store.write(cell, [{**row, **nothing} for row in store.read(cell) or []])
+    assert cli.main(["report", "f"]) == 1
+    assert "its events cannot be accounted for: there are none" in capsys.readouterr().err
