@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core.errors import EXIT_OK, Unsupported
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
 from dperm_cli.privacy import calibrate, chains, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import (
@@ -33,7 +33,10 @@ EPSILON_POINTS = {"tight": 2, "paper": 5}  # tight lies on the diagonal
 
 
 def account(arguments: list[str]) -> int:
-    """Print the table (``format=json``: one object a row) and draw its figure."""
+    """Print the table (``format=json``: one object a row) and draw its figure.
+
+    Exit code 1 where a row failed.
+    """
     asked = question(arguments)
     with meter(len(asked.asks)) as shown:
         rows = []
@@ -49,11 +52,14 @@ def account(arguments: list[str]) -> int:
         points = curves(asked.asks, rows)
         written = _write(asked.out, account_figure.files(rows, points))
         print(f"wrote {asked.out}: {', '.join(written)}", file=sys.stderr)
-    return EXIT_OK
+    return EXIT_FAILED if any(row["status"] == "failed" for row in rows) else EXIT_OK
 
 
 def answer(ask: Ask) -> dict[str, Any]:
-    """The row of one ask, JSON-able; ``status`` is ``unsupported`` where there is no answer."""
+    """The row of one ask, JSON-able; ``status`` is ``unsupported`` where there is no answer.
+
+    It is ``failed`` where numbers, each within its limits, are together beyond the arithmetic.
+    """
     row = {
         "mechanism": ask.name,
         "calibration": ask.calibration if ask.noise_scale is None else None,
@@ -71,6 +77,16 @@ def answer(ask: Ask) -> dict[str, Any]:
         return row | plan(ask, kind, delta) | {"status": "ok", "reason": None}
     except Unsupported as reason:
         return row | {"status": "unsupported", "reason": str(reason)}
+    except (ArithmeticError, ValueError, InputError) as error:
+        if isinstance(error, InputError) and not _overflowed(error.value):
+            raise
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        return row | {"status": "failed", "reason": f"these numbers cannot be computed: {words}"}
+
+
+def _overflowed(value: object) -> bool:
+    """Whether a refused number is infinite or nan: none such can have been typed."""
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def curves(asks: Sequence[Ask], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -225,7 +241,7 @@ def _certified_curves(ask: Ask, low: float, high: float) -> list[dict[str, Any]]
                 noise_scale=None,
             )  # fmt: skip
             row = answer(other)
-            if row["status"] == "unsupported":
+            if row["status"] != "ok":
                 break
             found.append(_point("certified", row))
     return found

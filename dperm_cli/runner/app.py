@@ -24,10 +24,6 @@ from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
 
-# What the arithmetic of plans, certificates and bounds is good for.
-EPSILONS = (1e-9, 1e6)
-CONSTANTS = (1e-50, 1e50)
-
 
 def run(arguments: list[str], request: Request, study: plan.Study) -> int:
     """Run a study that was planned from these arguments; returns the exit code."""
@@ -103,14 +99,8 @@ def prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
 
 
 def _check_constants(item: schema.Cell, problem: Problem) -> None:
-    """InputError where declared numbers, each in range, are together beyond what can be computed.
-
-    Squares and products of these constants and n have to stay within float64.
-    """
-    if item.information is None and not EPSILONS[0] <= item.epsilon <= EPSILONS[1]:
-        allowed = f"must be between {EPSILONS[0]:g} and {EPSILONS[1]:g}"
-        raise InputError("epsilon", item.epsilon, allowed)
-    low, high = CONSTANTS
+    """InputError where bounds that follow from data set and set are beyond what can be computed."""
+    low, high = schema.CONSTANTS
     bound, size = problem.data.row_bound, item.constraint_config.get("radius")
     for key, value in (
         ("dataset.row_bound", bound),
@@ -119,9 +109,6 @@ def _check_constants(item: schema.Cell, problem: Problem) -> None:
         if not low <= value <= high:
             given = size if key == "constraint.radius" else bound
             raise InputError(key, given, f"must make a bound between {low:g} and {high:g}")
-    for key, value in (("ridge", item.ridge), ("lasso", item.lasso)):
-        if value > high:
-            raise InputError(key, value, f"must be a finite number >= 0 and <= {high:g}")
 
 
 def _check_scaling(item: schema.Cell, data: Data) -> None:

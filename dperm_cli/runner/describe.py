@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from dperm_cli.bounds import _registry as bounds
 from dperm_cli.bounds._bound import Setting
-from dperm_cli.core import checks, registry
+from dperm_cli.core import registry
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
 from dperm_cli.core.rng import generator, seed_sequence
 from dperm_cli.problem.optimum import Optimum
@@ -156,7 +156,6 @@ def _implied(prepared: cell.Prepared) -> float:
 def _outlook(name: str, mechanism: Any, prepared: cell.Prepared, epsilon: float) -> dict[str, Any]:
     """Supported with its noise and bounds, as a run would have them, or the reason why not."""
     one = prepared.cell
-    epsilon = checks.positive("epsilon", epsilon)
     try:
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec
