@@ -340,7 +340,8 @@ def _data(arguments: list[str]) -> int:
               "list    every data set, its size and whether it is here\n"
               "path    where a data set's file lies\n"
               "fetch   download a data set's files, going on where an earlier try broke off\n"
-              "verify  check a data set against what is declared of it (a public check)\n\n"
+              "verify  check a data set against what is declared of it; prints exact facts of\n"
+              "        the records, for their holder only\n\n"
               "Files are looked for in the folder named by DPERM_DATA_DIR, then among the\n"
               "downloads in DPERM_CACHE_DIR (~/.cache/dperm). DPERM_OFFLINE=1 forbids downloads;\n"
               "DPERM_MIRROR names a web folder to use instead of the published ones.")  # fmt: skip
