@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from dperm_cli.results.facts import Row, constraint, distinct, grouped, number
+from dperm_cli.results.remarks import remarks, told
 
 LEDGER = "ledger.json"
 FORM = 1
@@ -228,6 +229,7 @@ def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
             "accountant": row["accountant"],
             "certificate": row["certificate"],
             **_told(row),
+            **({"remarks": remarks(row)} if remarks(row) else {}),
         },
         "events": accountant.events(row),
         "noise": row["noise"],
@@ -336,6 +338,7 @@ def _warnings(cells: Sequence[Sequence[Row]]) -> list[str]:
         found.append("Some releases disclose the number of records.")
     if any(row["guarantee"] == "none" for row in rows):
         found.append("Some releases are NOT private.")
+    found += [f"A weak guarantee: {words}." for words in told(rows)]
     return found + [SAME_NOISE.format(cells=", ".join(names)) for names in _same_noise(cells)]
 
 

@@ -20,7 +20,9 @@ from dperm_cli.privacy.events import (
     SampledGaussian,
 )
 from dperm_cli.privacy.noise import range_delta
+from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.results import account_figure, account_table
+from dperm_cli.results.remarks import remarks
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import atomic_write
 from dperm_cli.runner import cell, schema
@@ -134,7 +136,7 @@ def _exact_noise(ask: Ask, kind: str, budget: Budget, refusal: Unsupported) -> d
         epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
     )  # fmt: skip
     found = _budget_for(replace(ask, epsilon=None, noise_scale=scale), kind, budget.delta)
-    return found | {"note": f"{EXACT_DRAW}, and there: {refusal}"}
+    return found | {"note": f"{found['note']}, and there: {refusal}"}
 
 
 def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
@@ -146,7 +148,7 @@ def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
     )
     facts = _facts(ask, guarantee, events, ask.noise_scale)
     if hasattr(ask.mechanism, "sampler"):
-        facts["note"] = EXACT_DRAW
+        facts["note"] = "; ".join([*weak(guarantee, ask.spec.n), EXACT_DRAW])
     return facts
 
 
@@ -162,7 +164,7 @@ def _facts(ask: Ask, guarantee: Guarantee, events: Sequence[Event], scale: float
         "steps": max(_steps(event, ask.spec.n) for event in events),
         "gradients": _gradients(events, ask.spec.n) if sums else None,
         "events": [ledger.describe(event, ask.relation) for event in events],
-        "note": _note(events, guarantee, ask.spec.p),
+        "note": _note(events, guarantee, ask.spec),
         **_chains(events, guarantee),
     }
 
@@ -183,14 +185,22 @@ def _chains(events: Sequence[Event], guarantee: Guarantee) -> dict[str, float | 
     }
 
 
-def _note(events: Sequence[Event], guarantee: Guarantee, p: int) -> str | None:
+def _note(events: Sequence[Event], guarantee: Guarantee, spec: ProblemSpec) -> str | None:
     noisy = [event for event in events if hasattr(event, "scale")]
-    added = min(1.0, range_delta(noisy, guarantee.relation, p))
+    added = min(1.0, range_delta(noisy, guarantee.relation, spec.p))
+    found = weak(guarantee, spec.n)
     if added > 1e-3 * guarantee.delta:
-        return (
+        found.append(
             f"the bounded range of noise=research could add {added:.2g} to delta: see `dperm run`"
         )
-    return None
+    return "; ".join(found) or None
+
+
+def weak(guarantee: Guarantee, n: int) -> list[str]:
+    """The remarks on a guarantee that nothing was released with yet."""
+    accounted = {"epsilon_accounted": guarantee.epsilon, "delta_accounted": guarantee.delta}
+    kind = {"status": "ok", "guarantee": guarantee.kind}
+    return remarks({**accounted, **kind, "population": n})
 
 
 def _steps(event: Event, n: int) -> int:

@@ -25,6 +25,7 @@ from dperm_cli.core.errors import (
 )
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.privacy.noise import Gate, range_delta
+from dperm_cli.results.remarks import remarks
 from dperm_cli.runner import app, cell, model, plan, sessions
 from dperm_cli.runner.overrides import parse
 
@@ -97,6 +98,7 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
         f"{found.delta:.3g} ({found.relation}, n {spec.n}; {source}); another one spends as much "
         "again\nnoise=research: floating-point noise, not for release"
     )
+    words += "".join(f"\nwarning: {remark}" for remark in remarks(row))
     return prepared, session, words
 
 

@@ -91,3 +91,34 @@ def test_together_beyond_the_arithmetic_is_a_row_and_no_traceback(dperm, words):
         assert failed
         shown = dperm("account", *words, "figure=false")
         assert f"failed: {failed[0]['mechanism']}" in shown.out
+
+
+def test_weak_levels_are_remarked_on_in_the_row_the_ledger_and_on_stderr(dperm, tmp_path):
+    words = ("run", "-m", "epsilon=1,20", "delta=0.01", "trials=1", "format=json", "out=o")
+    done = dperm(*words)
+    assert done.code == 0, done.err
+    first, second = sorted(row["remarks"] for row in done.rows)
+    assert first.startswith("delta 0.01 is not below 1/n (n 456): ")
+    assert "; epsilon 20 is above 10" in second
+    lines = [line for line in done.err.splitlines() if line.startswith("warning: ")]
+    assert [line.split()[1] for line in lines] == ["delta", "epsilon"]
+    again = dperm("report", "o")
+    assert [line for line in again.err.splitlines() if line.startswith("warning: ")] == lines
+    assert (tmp_path / "o" / "ledger.json").read_text().count("A weak guarantee: ") == 2
+
+
+def test_remarks_do_not_follow_a_private_number_of_records(dperm):
+    declared = ("privacy.relation=add_remove", "privacy.population=1000", "trials=1")
+    done = dperm("run", *declared, "delta=0.0015", "format=json", "out=o")
+    assert "(n 1000)" in done.rows[0]["remarks"]  # 0.0015 is below 1/456
+    done = dperm("run", *declared, "delta=0.0009", "format=json", "out=q")
+    assert done.rows[0]["remarks"] is None
+    assert "warning" not in done.err
+
+
+def test_account_notes_them(dperm):
+    words = ("account", "mechanism=noisy_gd", "n=50", "figure=false", "format=json")
+    (row,) = dperm(*words, "epsilon=30", "delta=0.1").rows
+    assert "(n 50)" in row["note"]
+    assert "above 10" in row["note"]
+    assert dperm(*words).rows[0]["note"] is None
