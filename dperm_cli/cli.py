@@ -44,8 +44,8 @@ three examples
   dperm run dataset=digits loss=hinge constraint=l1_ball constraint.radius=5 format=json
 
 options of every verb: -h, --help; --debug shows the traceback of an error
-`dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed, 2 bad input, 3 storage,
-130 interrupted and 143 terminated (finished cells are kept)."""
+`dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed or none is supported, 2 bad input,
+3 storage, 130 interrupted and 143 terminated (finished cells are kept)."""
 
 DESCRIBE_HELP = """\
 usage: dperm describe [KEY=VALUE ...]

@@ -25,7 +25,7 @@ from dperm_cli.results import account_figure, account_table
 from dperm_cli.results.remarks import remarks
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import cell, schema
+from dperm_cli.runner import cell, fitting, schema
 from dperm_cli.runner.account_request import Ask, question
 from dperm_cli.runner.progress import meter
 
@@ -54,7 +54,20 @@ def account(arguments: list[str]) -> int:
         points = curves(asked.asks, rows)
         written = _write(asked.out, account_figure.files(rows, points))
         print(f"wrote {asked.out}: {', '.join(written)}", file=sys.stderr)
+    if all(row["status"] == "unsupported" for row in rows):
+        print(f"dperm: {fitting.advice(_fitting(asked.asks[0]), 'every row')}", file=sys.stderr)
     return EXIT_FAILED if any(row["status"] == "failed" for row in rows) else EXIT_OK
+
+
+def _fitting(ask: Ask) -> str | None:
+    """A mechanism that has an answer to this ask."""
+
+    def plans(name: str, mechanism: Any) -> None:
+        row = answer(replace(ask, name=name, mechanism=mechanism))
+        if row["status"] != "ok":
+            raise Unsupported(row["reason"])
+
+    return fitting.first(plans, ask.calibration)
 
 
 def answer(ask: Ask) -> dict[str, Any]:

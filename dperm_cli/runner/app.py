@@ -19,7 +19,7 @@ from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
 from dperm_cli.runner import cell as cells
-from dperm_cli.runner import kernels, model, plan, reporting, schema
+from dperm_cli.runner import fitting, kernels, model, plan, reporting, schema
 from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
@@ -47,7 +47,11 @@ def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     tally = run_cells(prepared, store, study.force, study.options)
     made = reporting.present(out, study.format, trust=True)
     kept = to is None or (not tally.failed and _save(to, prepared[0], store))
-    return EXIT_FAILED if tally.failed or made.faults or not kept else EXIT_OK
+    nothing = all(row["status"] == "unsupported" for row in made.summary)
+    if nothing:
+        print(f"dperm: {fitting.advice(fitting.for_cell(prepared[0]), 'every cell')}",
+              file=sys.stderr)  # fmt: skip
+    return EXIT_FAILED if tally.failed or made.faults or nothing or not kept else EXIT_OK
 
 
 def _check_save(study: plan.Study) -> None:

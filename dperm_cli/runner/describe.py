@@ -21,7 +21,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results import portrait
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import app, cell, metrics, plan, schema
+from dperm_cli.runner import app, cell, fitting, metrics, plan, schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import parse
 from dperm_cli.runner.progress import steps_of
@@ -53,6 +53,11 @@ def describe(arguments: list[str]) -> int:
         atomic_write(out / f"problem.{ending}", content)
     print(canonical_json(found) if study.format == "json" else portrait.text(found))
     print(f"wrote {out}: problem.pdf, problem.svg, problem.png", file=sys.stderr)
+    outlooks = [row for rows in found["mechanisms"].values() for row in rows]
+    if not any(row["supported"] for row in outlooks):
+        like = replace(prepared, cell=replace(prepared.cell, epsilon=outlooks[0]["epsilon"]))
+        print(f"dperm: {fitting.advice(fitting.for_cell(like), 'every mechanism')}",
+              file=sys.stderr)  # fmt: skip
     return EXIT_OK
 
 
