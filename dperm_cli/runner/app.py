@@ -15,6 +15,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results import manifest
 from dperm_cli.results.html_page import PAGE
 from dperm_cli.results.ledger import LEDGER
+from dperm_cli.results.releases import LOG
 from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
@@ -79,7 +80,8 @@ def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     if out.exists() and not out.is_dir():
         raise InputError("out", str(out), "is a file; it must be a folder")
-    ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, PAGE, *FIGURES)
+    ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, LOG, PAGE)
+    ours = (*ours, *FIGURES)
     found = [name for name in ours if (out / name).exists()]
     if found and Store(out).read_manifest() is None and not Store(out).cells():
         allowed = f"holds a {found[0]} that is no study's; choose another folder"
