@@ -48,7 +48,7 @@ def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     tally = run_cells(prepared, store, study.force, study.options)
     made = reporting.present(out, study.format, trust=True)
     kept = to is None or (not tally.failed and _save(to, prepared[0], store))
-    nothing = all(row["status"] == "unsupported" for row in made.summary)
+    nothing = {row["status"] for row in made.summary} == {"unsupported"}
     if nothing:
         print(f"dperm: {fitting.advice(fitting.for_cell(prepared[0]), 'every cell')}",
               file=sys.stderr)  # fmt: skip
