@@ -44,8 +44,8 @@ three examples
   dperm run dataset=digits loss=hinge constraint=l1_ball constraint.radius=5 format=json
 
 options of every verb: -h, --help; --debug shows the traceback of an error
-`dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed, 2 bad input, 3 storage,
-130 interrupted and 143 terminated (finished cells are kept)."""
+`dperm VERB --help` says more. Exit codes: 0 ok, 1 a cell failed or none is supported, 2 bad input,
+3 storage, 130 interrupted and 143 terminated (finished cells are kept)."""
 
 DESCRIBE_HELP = """\
 usage: dperm describe [KEY=VALUE ...]
@@ -347,7 +347,8 @@ def _data(arguments: list[str]) -> int:
               "list    every data set, its size and whether it is here\n"
               "path    where a data set's file lies\n"
               "fetch   download a data set's files, going on where an earlier try broke off\n"
-              "verify  check a data set against what is declared of it (a public check)\n\n"
+              "verify  check a data set against what is declared of it; prints exact facts of\n"
+              "        the records, for their holder only\n\n"
               "Files are looked for in the folder named by DPERM_DATA_DIR, then among the\n"
               "downloads in DPERM_CACHE_DIR (~/.cache/dperm). DPERM_OFFLINE=1 forbids downloads;\n"
               "DPERM_MIRROR names a web folder to use instead of the published ones.")  # fmt: skip

@@ -87,9 +87,7 @@ class Newton(Mechanism):
         noise = moves * math.sqrt(self._steps) / second
         return first, Gaussian(noise, record, self._steps, gap)
 
-    def settings(
-        self, spec: ProblemSpec, events: tuple[Gaussian, ...], budget: Budget
-    ) -> dict[str, Any]:
+    def settings(self, spec: ProblemSpec, events: Any, budget: Budget) -> dict[str, Any]:
         """The curvature's noise and what is added to it."""
         return {
             "curvature": self.curvature if len(events) > 1 else "none",

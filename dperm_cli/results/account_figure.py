@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from dperm_cli.results.drawing import GREY, HUES, MARKS
+from dperm_cli.results.drawing import GREY, HUES, MARKS, plain_majors
 from dperm_cli.results.facts import Row, distinct, grouped, number
 from dperm_cli.results.plots import FORMATS, image_bytes, styled
 
@@ -94,13 +94,10 @@ def _look(names: list[str], name: str) -> tuple[str, str]:
 
 
 def _dress(place: Any, x: str, y: str) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     place.set_xscale("log")
     place.set_yscale("log")
     for side in (place.xaxis, place.yaxis):
-        side.set_major_formatter(FuncFormatter(lambda at, _: number(float(at), 3)))
-        side.set_minor_formatter(NullFormatter())
+        plain_majors(side)
     place.set_xlabel(x)
     place.set_ylabel(y)
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)

@@ -66,16 +66,16 @@ def _value(value: Any, digits: int = 4) -> str:
 
 
 def _refused(rows: Sequence[Row]) -> list[str]:
-    """One line per reason, with the epsilons or scales it concerns."""
+    """One line per reason that there is no answer, with the epsilons or scales it concerns."""
     left = [row for row in rows if row["status"] != "ok"]
     lines = []
-    keys = ("mechanism", "calibration", "reason")
+    keys = ("mechanism", "calibration", "reason", "status")
     by_reason = grouped(left, lambda row: tuple(row[name] for name in keys))
     for key, group in by_reason.items():
         at = [number(e) for e in distinct(group, "epsilon") if e is not None]
         where = f"{key[0]} ({key[1]})" if key[1] else key[0]
         where += f", epsilon {', '.join(at)}" if at else ""
-        lines.append(f"unsupported: {where}: {key[2]}")
+        lines.append(f"{key[3]}: {where}: {key[2]}")
     return lines
 
 

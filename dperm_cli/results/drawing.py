@@ -243,14 +243,23 @@ def _lines(text: str, width: int) -> list[str]:
 
 def plain_numbers(side: Any, limits: tuple[float, float]) -> None:
     """Numbers on a logarithmic axis written as in the tables; 2 and 5 too where room is left."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator
 
-    write = FuncFormatter(lambda y, _: number(float(y), 3))
-    side.set_major_formatter(write)
-    side.set_minor_formatter(NullFormatter())
+    plain_majors(side)
     if limits[1] < 60 * limits[0]:
         side.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
-        side.set_minor_formatter(write)
+        side.set_minor_formatter(side.get_major_formatter())
+
+
+def plain_majors(side: Any) -> None:
+    """Numbers as in the tables at the powers of ten, and none between them.
+
+    Matplotlib's own formatter writes formulas, which the style of the figures does not parse.
+    """
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    side.set_major_formatter(FuncFormatter(lambda y, _: number(float(y), 3)))
+    side.set_minor_formatter(NullFormatter())
 
 
 def _constants(panel: Panel) -> str:
@@ -266,11 +275,9 @@ def _constants(panel: Panel) -> str:
 
 def _ticks(place: Any, xs: list[float]) -> None:
     """Ticks at the values that were run, where they are few and apart."""
-    from matplotlib.ticker import NullFormatter
-
     span = math.log(xs[-1] / xs[0])
     apart = min(math.log(b / a) for a, b in pairwise(xs))
-    place.xaxis.set_minor_formatter(NullFormatter())
+    plain_majors(place.xaxis)
     if len(xs) <= 9 and apart > span / 14:
         place.set_xticks(xs, labels=[number(x, 3) for x in xs], minor=False)
         place.tick_params(axis="x", which="minor", length=0)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from dperm_cli.results.drawing import GREY, HUES, MARKS, plain_numbers
+from dperm_cli.results.drawing import GREY, HUES, MARKS, plain_majors, plain_numbers
 from dperm_cli.results.experiment import Curve, curves, rows_of, select, title
 from dperm_cli.results.facts import Row, number
 from dperm_cli.results.plots import FORMATS, image_bytes, styled
@@ -181,6 +181,8 @@ def _panel(
         at = labels.index(curve.label)
         _curve(place, curve, _kept(panel, curve), HUES[at % len(HUES)], MARKS[at % len(MARKS)])
     _hold_limits(place, panel, found)
+    if place.get_yscale() == "log":
+        plain_majors(place.yaxis)
     place.set_xlabel(_named(panel["x"]))
     place.set_ylabel(_STATISTICS.get(panel.get("statistic", ""), "") + panel["named"],
                      fontsize=7.4)  # fmt: skip
@@ -253,9 +255,7 @@ def _shown(label: str) -> str:
 
 
 def _ticks(place: Any, xs: Sequence[float]) -> None:
-    from matplotlib.ticker import NullFormatter
-
-    place.xaxis.set_minor_formatter(NullFormatter())
+    plain_majors(place.xaxis)
     apart = min((math.log(b / a) for a, b in pairwise(xs)), default=0.0)
     if 1 < len(xs) <= 8 and apart > math.log(xs[-1] / xs[0]) / 14:
         place.set_xticks(xs, labels=[number(x) for x in xs], minor=False)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from dperm_cli.results import statement as statement_of
 from dperm_cli.results.facts import Row, as_json, constraint, distinct, grouped, number
+from dperm_cli.results.remarks import remarks, told
 from dperm_cli.results.statement import session
 
 LEDGER = "ledger.json"
@@ -49,8 +50,9 @@ CHOICE = (
     "its own epsilon on top."
 )
 FOLDER = (
-    "This ledger counts the records of its folder. Releases about the same people elsewhere, "
-    "or overwritten by force=true with other noise, cost on top."
+    "This ledger counts the records of its folder, and by releases.log what was released there "
+    "with fresh noise and has no record any more. Releases about the same people elsewhere cost on "
+    "top."
 )
 NOT_COUNTED = (
     " {} more cells hold under replace_one only, with n public: add_remove promises nothing there."
@@ -78,19 +80,30 @@ class Accountant(Protocol):
         ...
 
 
-def statement(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
-    """The ledger of these records, JSON-able; equal rows give an equal statement."""
+def statement(
+    rows: Sequence[Row], accountant: Accountant, earlier: Sequence[Row] = ()
+) -> dict[str, Any]:
+    """The ledger of these records, JSON-able; equal rows give an equal statement.
+
+    ``earlier`` are releases that have no record any more (``results.releases``): they count, and
+    nobody can choose them.
+    """
     cells = grouped(rows, lambda row: row["cell"])
-    released = {cell: group for cell, group in cells.items() if group[0]["status"] == "ok"}
+    recorded = {cell: group for cell, group in cells.items() if group[0]["status"] == "ok"}
+    unrecorded = grouped(earlier, lambda row: row["cell"])
+    released = recorded | unrecorded
     others = [group[0] for group in cells.values() if group[0]["status"] != "ok"]
     found = {
         "form": FORM,
         "title": "What was released about which data set, and what it costs in privacy.",
         "warnings": _warnings(list(released.values())),
         "notes": [SIMULATION, EVALUATION, FOLDER],
-        "releases": [_release(group, accountant) for group in released.values()],
+        "releases": [
+            _release(group, accountant) | ({"record": False} if cell in unrecorded else {})
+            for cell, group in released.items()
+        ],
         "totals": _totals(list(released.values()), accountant),
-        "choices": _choices(list(released.values()), accountant),
+        "choices": _choices(list(recorded.values()), accountant),
         "not_released": [
             {name: row[name] for name in ("cell", "status", "reason", "mechanism", "epsilon")}
             for row in others
@@ -134,7 +147,9 @@ def ledger_faults(
     now = {entry["cell"]: entry for entry in new["releases"]}
     found = []
     for cell, entry in before.items():
-        if cell not in now and cell not in unread:
+        # a release that was logged when the ledger was written, and has its record by now
+        recorded = entry.get("record") is False and cell.rpartition("-")[0] in now
+        if cell not in now and cell not in unread and not recorded:
             found.append(f"{LEDGER}: cell {cell} has no record of a release")
         different = _difference(entry, now[cell], f"cell {cell}") if cell in now else None
         found += [f"{LEDGER}: {different}"] if different else []
@@ -227,6 +242,7 @@ def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
             "accountant": row["accountant"],
             "certificate": row["certificate"],
             **_told(row),
+            **({"remarks": remarks(row)} if remarks(row) else {}),
         },
         "events": accountant.events(row),
         "noise": row["noise"],
@@ -282,6 +298,7 @@ def _warnings(cells: Sequence[Sequence[Row]]) -> list[str]:
         found.append("Some releases disclose the number of records.")
     if any(row["guarantee"] == "none" for row in rows):
         found.append("Some releases are NOT private.")
+    found += [f"A weak guarantee: {words}." for words in told(rows)]
     return found + [SAME_NOISE.format(cells=", ".join(names)) for names in _same_noise(cells)]
 
 

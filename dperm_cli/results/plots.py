@@ -26,6 +26,8 @@ _WIDTH = 7.0  # inches: both columns of a two-column page
 _STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 8.0,
+    # a name may hold any number of dollar signs; numbers on axes have formatters without them
+    "text.parse_math": False,
     "axes.titlesize": 8.5,
     "axes.labelsize": 8.5,
     "axes.edgecolor": GREY,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dperm_cli.results.drawing import plain_numbers
 from dperm_cli.results.facts import number
 from dperm_cli.results.plots import image_bytes, styled
 
@@ -113,5 +114,7 @@ def _draw_outlook(place: Any, found: Facts) -> None:
     place.axhline(max(found["optimum_gap"], 1e-300), color="#CCCCCC", lw=1, label="optimum gap")
     place.set_xscale("log")
     place.set_yscale("log")
+    plain_numbers(place.xaxis, place.get_xlim())
+    plain_numbers(place.yaxis, place.get_ylim())
     place.set_xlabel("epsilon")
     place.set_ylabel("excess risk (sum)")

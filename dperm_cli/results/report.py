@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results import experiment, html_data, html_page, ledger, tables
+from dperm_cli.results import experiment, html_data, html_page, ledger, releases, tables
 from dperm_cli.results.locks import at_ledger
 from dperm_cli.results.store import Snapshot, Store, atomic_write, read_bytes, storage_errors
 from dperm_cli.results.summary import summarise
@@ -69,7 +69,7 @@ def report(
             faults, found = _write_ledger(store, cells, accountant, trust)
     if accountant and not faults:
         files.append(str(store.out / ledger.LEDGER))
-    notes = _gaps(store, states)
+    notes = _gaps(store, states) + [f"damaged: {line}" for line in releases.damaged(store.out)]
     if figures:
         drawn, note = _write_figures(store, _figure(records, rows, about))
         files += drawn
@@ -83,8 +83,8 @@ def report(
         files.append(str(store.out / html_page.PAGE))
     text = texts["terminal"] + "".join(f"{note}\n" for note in notes)
     absent, broken = _in(states, "absent"), _in(states, "broken")
-    releases = sum(entry["trials"] for entry in found["releases"]) if found else 0
-    return Report(rows, text, tuple(files), absent, broken, tuple(faults), releases)
+    count = sum(entry["trials"] for entry in found["releases"]) if found else 0
+    return Report(rows, text, tuple(files), absent, broken, tuple(faults), count)
 
 
 def _claims(store: Store) -> Any:
@@ -101,11 +101,11 @@ def _write_ledger(
     """Check records and ledger; write the ledger if they agree. Faults, and the statement."""
     path = store.out / ledger.LEDGER
     every = list(dict.fromkeys([*cells, *store.cells()]))
-    rows = store.read_all(every)
-    wrong = ledger.record_faults(rows, accountant)
+    rows, earlier = store.read_all(every), releases.earlier(store)
+    wrong = ledger.record_faults([*rows, *earlier], accountant)
     if wrong:
         return wrong, None
-    found = ledger.statement(rows, accountant)
+    found = ledger.statement(rows, accountant, earlier)
     if not trust:
         unread = [cell for cell in every if store.state(cell) == "broken"]
         wrong = ledger.ledger_faults(read_bytes(path), found, unread)

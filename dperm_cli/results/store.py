@@ -78,13 +78,23 @@ class Store:
     def write(self, cell: str, rows: Iterable[Mapping[str, Any]], sync: bool = True) -> None:
         """Write the cell's rows (at least one) in one atomic step, replacing what was there.
 
+        A release that nobody can draw again enters the log of releases first, and so does one
+        that is replaced: ``results.releases``.
         Without ``sync`` the system is left to bring the bytes to the disk when it likes: that
         survives any end of the process, and what a power cut tears off fails its checksum.
         """
         path = self.path(cell)
         full = [normalise({"cell": cell, **row}) for row in rows]
         _check_rows(cell, full)
+        self._log(cell, full)
         atomic_write(path, encode(full), sync)
+
+    def _log(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        from dperm_cli.results import releases  # which is made of this module
+
+        versions = [self.read(cell) or (), rows]
+        known = [found for found in versions if found and releases.fresh(found)]
+        releases.append(self.out, [releases.written(cell, found) for found in known])
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
         """The cell's rows in trial order, or None when it is absent or broken."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dperm_cli.results.remarks import remarks
 from dperm_cli.results.schema import BY_NAME, Column
 
 BAND = (0.05, 0.95)
@@ -26,6 +27,14 @@ SUMMARY: tuple[Column, ...] = (
     *_kept("population", "population_source"),
     *_kept("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),
     *_kept("information", "information_accounted", "channel", "channel_multiplier"),
+    Column(
+        "remarks",
+        "text",
+        "",
+        "What is weak about the guarantee: a delta of 1/n or more, an epsilon above 10; null if "
+        "nothing is.",
+        "public",
+    ),
     *_kept("accountant", "certificate", "arithmetic", "noise", "noise_scale", "steps", "settings"),
     *_kept("seed"),
     Column("trials", "int", "", "Number of trials that ran: what the medians rest on.", "public"),
@@ -73,6 +82,7 @@ def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     ran = [row for row in rows if row["status"] == "ok"]
     found: dict[str, Any] = {name: first.get(name) for name in SUMMARY_NAMES}
     found["trials"] = len(ran)
+    found["remarks"] = "; ".join(remarks(first)) or None
     found.update(_risk(ran, first.get("n")))
     found["saturated"] = is_saturated(found["excess_risk_median"], found["floor_excess_risk"])
     for name in ("train_metric", "test_metric"):

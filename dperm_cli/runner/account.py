@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core.errors import EXIT_OK, Unsupported
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
 from dperm_cli.privacy import calibrate, chains, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import (
@@ -20,10 +20,12 @@ from dperm_cli.privacy.events import (
     SampledGaussian,
 )
 from dperm_cli.privacy.noise import range_delta
+from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.results import account_figure, account_table
+from dperm_cli.results.remarks import remarks
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import cell, schema
+from dperm_cli.runner import cell, fitting, schema
 from dperm_cli.runner.account_request import Ask, question
 from dperm_cli.runner.progress import meter
 
@@ -33,7 +35,10 @@ EPSILON_POINTS = {"tight": 2, "paper": 5}  # tight lies on the diagonal
 
 
 def account(arguments: list[str]) -> int:
-    """Print the table (``format=json``: one object a row) and draw its figure."""
+    """Print the table (``format=json``: one object a row) and draw its figure.
+
+    Exit code 1 where a row failed.
+    """
     asked = question(arguments)
     with meter(len(asked.asks)) as shown:
         rows = []
@@ -49,11 +54,27 @@ def account(arguments: list[str]) -> int:
         points = curves(asked.asks, rows)
         written = _write(asked.out, account_figure.files(rows, points))
         print(f"wrote {asked.out}: {', '.join(written)}", file=sys.stderr)
-    return EXIT_OK
+    if all(row["status"] == "unsupported" for row in rows):
+        print(f"dperm: {fitting.advice(_fitting(asked.asks[0]), 'every row')}", file=sys.stderr)
+    return EXIT_FAILED if any(row["status"] == "failed" for row in rows) else EXIT_OK
+
+
+def _fitting(ask: Ask) -> str | None:
+    """A mechanism that has an answer to this ask."""
+
+    def plans(name: str, mechanism: Any) -> None:
+        row = answer(replace(ask, name=name, mechanism=mechanism))
+        if row["status"] != "ok":
+            raise Unsupported(row["reason"])
+
+    return fitting.first(plans, ask.calibration)
 
 
 def answer(ask: Ask) -> dict[str, Any]:
-    """The row of one ask, JSON-able; ``status`` is ``unsupported`` where there is no answer."""
+    """The row of one ask, JSON-able; ``status`` is ``unsupported`` where there is no answer.
+
+    It is ``failed`` where numbers, each within its limits, are together beyond the arithmetic.
+    """
     row = {
         "mechanism": ask.name,
         "calibration": ask.calibration if ask.noise_scale is None else None,
@@ -71,6 +92,16 @@ def answer(ask: Ask) -> dict[str, Any]:
         return row | plan(ask, kind, delta) | {"status": "ok", "reason": None}
     except Unsupported as reason:
         return row | {"status": "unsupported", "reason": str(reason)}
+    except (ArithmeticError, ValueError, InputError) as error:
+        if isinstance(error, InputError) and not _overflowed(error.value):
+            raise
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        return row | {"status": "failed", "reason": f"these numbers cannot be computed: {words}"}
+
+
+def _overflowed(value: object) -> bool:
+    """Whether a refused number is infinite or nan: none such can have been typed."""
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def curves(asks: Sequence[Ask], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -118,7 +149,7 @@ def _exact_noise(ask: Ask, kind: str, budget: Budget, refusal: Unsupported) -> d
         epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
     )  # fmt: skip
     found = _budget_for(replace(ask, epsilon=None, noise_scale=scale), kind, budget.delta)
-    return found | {"note": f"{EXACT_DRAW}, and there: {refusal}"}
+    return found | {"note": f"{found['note']}, and there: {refusal}"}
 
 
 def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
@@ -131,7 +162,7 @@ def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
     )
     facts = _facts(ask, guarantee, events, ask.noise_scale)
     if hasattr(ask.mechanism, "sampler"):
-        facts["note"] = EXACT_DRAW
+        facts["note"] = "; ".join([*weak(guarantee, ask.spec.n), EXACT_DRAW])
     return facts
 
 
@@ -147,7 +178,7 @@ def _facts(ask: Ask, guarantee: Guarantee, events: Sequence[Event], scale: float
         "steps": max(_steps(event, ask.spec.n) for event in events),
         "gradients": _gradients(events, ask.spec.n) if sums else None,
         "events": [ledger.describe(event, ask.relation) for event in events],
-        "note": _note(events, guarantee, ask.spec.p),
+        "note": _note(events, guarantee, ask.spec),
         **_chains(events, guarantee),
     }
 
@@ -168,14 +199,22 @@ def _chains(events: Sequence[Event], guarantee: Guarantee) -> dict[str, float | 
     }
 
 
-def _note(events: Sequence[Event], guarantee: Guarantee, p: int) -> str | None:
+def _note(events: Sequence[Event], guarantee: Guarantee, spec: ProblemSpec) -> str | None:
     noisy = [event for event in events if hasattr(event, "scale")]
-    added = min(1.0, range_delta(noisy, guarantee.relation, p))
+    added = min(1.0, range_delta(noisy, guarantee.relation, spec.p))
+    found = weak(guarantee, spec.n)
     if added > 1e-3 * guarantee.delta:
-        return (
+        found.append(
             f"the bounded range of noise=research could add {added:.2g} to delta: see `dperm run`"
         )
-    return None
+    return "; ".join(found) or None
+
+
+def weak(guarantee: Guarantee, n: int) -> list[str]:
+    """The remarks on a guarantee that nothing was released with yet."""
+    accounted = {"epsilon_accounted": guarantee.epsilon, "delta_accounted": guarantee.delta}
+    kind = {"status": "ok", "guarantee": guarantee.kind}
+    return remarks({**accounted, **kind, "population": n})
 
 
 def _steps(event: Event, n: int) -> int:
@@ -226,7 +265,7 @@ def _certified_curves(ask: Ask, low: float, high: float) -> list[dict[str, Any]]
                 noise_scale=None,
             )  # fmt: skip
             row = answer(other)
-            if row["status"] == "unsupported":
+            if row["status"] != "ok":
                 break
             found.append(_point("certified", row))
     return found

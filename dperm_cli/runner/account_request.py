@@ -126,10 +126,12 @@ def _constraint(
     p = checks.integer("p", single["p"], low=1, high=10**6)
     config = dict(composer.compose({"constraint": single["constraint"]})["constraint"])
     if single["radius"] is not None:
-        config["radius"] = checks.positive("radius", single["radius"])
+        config["radius"] = schema.constant("radius", single["radius"])
     elif "radius" in config and "constraint" not in settings:
         config["radius"] = 1.0
-    return schema.build("constraint", config | _keys_of("constraint", settings), p=p)
+    made = schema.build("constraint", config | _keys_of("constraint", settings), p=p)
+    schema.constant("constraint.radius", made.radius)
+    return made
 
 
 def _privacy(
@@ -175,20 +177,22 @@ def _asks(
             spec=spec,
             relation=privacy[1],
             privacy=privacy[0],
-            epsilon=None if noise else checks.positive("epsilon", one["epsilon"]),
+            epsilon=None if noise else schema.epsilon_asked(one["epsilon"]),
             delta=schema.delta_or_auto(one["delta"], privacy[0]),
-            noise_scale=checks.positive("noise_scale", one["noise_scale"]) if noise else None,
+            noise_scale=schema.constant("noise_scale", one["noise_scale"]) if noise else None,
         )
 
 
 def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
     given = one["smoothness"]
-    smoothness = None if given == "none" else checks.nonnegative("smoothness", given)
+    smoothness = None if given == "none" else schema.weight("smoothness", given)
     return bare_spec(
         checks.integer("n", one["n"], low=1, high=10**9),
-        checks.positive("L", one["L"]),
+        schema.constant("L", one["L"]),
         constraint,
-        regulariser=Regulariser(one["ridge"], one["lasso"]),
+        regulariser=Regulariser(
+            schema.weight("ridge", one["ridge"]), schema.weight("lasso", one["lasso"])
+        ),
         smoothness=smoothness,
     )
 

@@ -15,19 +15,16 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results import manifest
 from dperm_cli.results.html_page import PAGE
 from dperm_cli.results.ledger import LEDGER
+from dperm_cli.results.releases import LOG
 from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
 from dperm_cli.runner import cell as cells
-from dperm_cli.runner import model, plan, reporting, schema
+from dperm_cli.runner import fitting, model, plan, reporting, schema
 from dperm_cli.runner.input_schema import InputSchema
 from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
-
-# What the arithmetic of plans, certificates and bounds is good for.
-EPSILONS = (1e-9, 1e6)
-CONSTANTS = (1e-50, 1e50)
 
 
 def run(arguments: list[str], request: Request, study: plan.Study) -> int:
@@ -53,7 +50,11 @@ def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     tally = run_cells(prepared, store, study.force, study.options)
     made = reporting.present(out, study.format, trust=True)
     kept = described is None or (not tally.failed and _save(to, prepared[0], described, store))
-    return EXIT_FAILED if tally.failed or made.faults or not kept else EXIT_OK
+    nothing = {row["status"] for row in made.summary} == {"unsupported"}
+    if nothing:
+        print(f"dperm: {fitting.advice(fitting.for_cell(prepared[0]), 'every cell')}",
+              file=sys.stderr)  # fmt: skip
+    return EXIT_FAILED if tally.failed or made.faults or nothing or not kept else EXIT_OK
 
 
 def _check_save(study: plan.Study) -> None:
@@ -82,7 +83,8 @@ def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
     if out.exists() and not out.is_dir():
         raise InputError("out", str(out), "is a file; it must be a folder")
-    ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, PAGE, *FIGURES)
+    ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, LOG, PAGE)
+    ours = (*ours, *FIGURES)
     found = [name for name in ours if (out / name).exists()]
     if found and Store(out).read_manifest() is None and not Store(out).cells():
         allowed = f"holds a {found[0]} that is no study's; choose another folder"
@@ -106,14 +108,8 @@ def prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
 
 
 def _check_constants(item: schema.Cell, problem: Problem) -> None:
-    """InputError where declared numbers, each in range, are together beyond what can be computed.
-
-    Squares and products of these constants and n have to stay within float64.
-    """
-    if item.information is None and not EPSILONS[0] <= item.epsilon <= EPSILONS[1]:
-        allowed = f"must be between {EPSILONS[0]:g} and {EPSILONS[1]:g}"
-        raise InputError("epsilon", item.epsilon, allowed)
-    low, high = CONSTANTS
+    """InputError where bounds that follow from data set and set are beyond what can be computed."""
+    low, high = schema.CONSTANTS
     bound, size = problem.data.row_bound, item.constraint_config.get("radius")
     for key, value in (
         ("dataset.row_bound", bound),
@@ -122,9 +118,6 @@ def _check_constants(item: schema.Cell, problem: Problem) -> None:
         if not low <= value <= high:
             given = size if key == "constraint.radius" else bound
             raise InputError(key, given, f"must make a bound between {low:g} and {high:g}")
-    for key, value in (("ridge", item.ridge), ("lasso", item.lasso)):
-        if value > high:
-            raise InputError(key, value, f"must be a finite number >= 0 and <= {high:g}")
 
 
 def _check_scaling(item: schema.Cell, data: Data) -> None:

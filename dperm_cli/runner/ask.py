@@ -26,6 +26,7 @@ from dperm_cli.core.errors import (
 )
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.privacy.noise import Gate, range_delta
+from dperm_cli.results.remarks import remarks
 from dperm_cli.runner import app, cell, model, plan, sessions
 from dperm_cli.runner.overrides import parse
 from dperm_cli.runner.publishable import Publishable
@@ -100,7 +101,8 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
         features=None if spec.features is None
         else model.map_of(spec.features, item.kernel.landmarks),
     )  # fmt: skip
-    return prepared, session, told.session_words()
+    warned = "".join(f"\nwarning: {remark}" for remark in remarks(row))
+    return prepared, session, told.session_words() + warned
 
 
 def _answered(prepared: cell.Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:

@@ -19,6 +19,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey, Unsupported
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.store import atomic_write
+from dperm_cli.runner import schema
 from dperm_cli.runner.progress import meter
 
 DELTA = 1e-5
@@ -42,7 +43,7 @@ def _audit(arguments: list[str]) -> int:
     options = _options([word for word in arguments if word != "--quick"])
     names = _names(options["mechanism"])
     levels = [_epsilon(word) for word in options["epsilon"].split(",")]
-    delta = checks.number("delta", _number(options["delta"]), low=0.0, high=1.0, high_open=True)
+    delta = schema.delta_asked("delta", _number(options["delta"]))
     format_ = checks.choice("format", options["format"], FORMATS)
     seed, out = _seed(options["seed"]), _folder(options["out"])
     jobs = [
@@ -83,6 +84,9 @@ def _examine(jobs: list[tuple[str, Budget]], seed: int, quick: bool) -> list[Ver
                 )
             except Unsupported as reason:
                 shown.note(f"{name}, {budget.relation}: not audited: {reason}")
+            except OverflowError:
+                words = f"e^epsilon is beyond float64 at epsilon {budget.epsilon:g}"
+                shown.note(f"{name}, {budget.relation}: not audited: {words}")
     return found
 
 
@@ -138,7 +142,7 @@ def _names(given: str) -> list[str]:
 
 
 def _epsilon(word: str) -> float:
-    return checks.positive("epsilon", _number(word))
+    return schema.epsilon_asked(_number(word))
 
 
 def _number(word: str) -> object:
@@ -152,7 +156,7 @@ def _seed(word: str) -> int:
     if word == "fresh":
         return secrets.randbits(32)
     try:
-        return checks.integer("seed", int(word), low=0)
+        return schema.seed_asked(int(word))
     except ValueError:
         raise InputError("seed", word, "must be an integer >= 0, or fresh", ["fresh"]) from None
 

@@ -15,6 +15,10 @@ from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import parse
 
 VERBS = ("list", "path", "fetch", "verify")
+HOLDER = (
+    "For the holder of the data only: what follows are exact facts of the records (counts, labels, "
+    "digests). No guarantee covers them: do not publish them."
+)
 
 
 def data(arguments: list[str]) -> int:
@@ -94,6 +98,7 @@ def _verify(name: str, words: list[str]) -> int:
             raise UnknownKey(setting.key, [f"dataset.{k}" for k in config if k != "name"])
         config[key] = setting.values[0]
     findings = _verbs.verify(schema.build("dataset", config), _folder())
+    print(HOLDER)
     for found in findings:
         print(f"{found.level:<8}{found.check:<15}{found.detail}")
     if [found.check for found in findings] == ["load"]:

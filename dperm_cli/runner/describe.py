@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from dperm_cli.bounds import _registry as bounds
 from dperm_cli.bounds._bound import Setting
-from dperm_cli.core import checks, registry
+from dperm_cli.core import registry
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
 from dperm_cli.core.rng import generator, seed_sequence
 from dperm_cli.problem.optimum import Optimum
@@ -21,7 +21,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results import portrait
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import app, cell, metrics, plan, schema
+from dperm_cli.runner import app, cell, fitting, metrics, plan, schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import parse
 from dperm_cli.runner.progress import steps_of
@@ -53,6 +53,11 @@ def describe(arguments: list[str]) -> int:
         atomic_write(out / f"problem.{ending}", content)
     print(canonical_json(found) if study.format == "json" else portrait.text(found))
     print(f"wrote {out}: problem.pdf, problem.svg, problem.png", file=sys.stderr)
+    outlooks = [row for rows in found["mechanisms"].values() for row in rows]
+    if not any(row["supported"] for row in outlooks):
+        like = replace(prepared, cell=replace(prepared.cell, epsilon=outlooks[0]["epsilon"]))
+        print(f"dperm: {fitting.advice(fitting.for_cell(like), 'every mechanism')}",
+              file=sys.stderr)  # fmt: skip
     return EXIT_OK
 
 
@@ -156,7 +161,6 @@ def _implied(prepared: cell.Prepared) -> float:
 def _outlook(name: str, mechanism: Any, prepared: cell.Prepared, epsilon: float) -> dict[str, Any]:
     """Supported with its noise and bounds, as a run would have them, or the reason why not."""
     one = prepared.cell
-    epsilon = checks.positive("epsilon", epsilon)
     try:
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec

@@ -9,6 +9,7 @@ from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, StorageError
+from dperm_cli.results import releases
 from dperm_cli.results.store import Store, atomic_write, read_bytes
 from dperm_cli.runner import app, reporting, study
 
@@ -29,6 +30,9 @@ def merge(arguments: list[str]) -> int:
     target = Store(out)
     # what lies in out is one more source, so that a merge that was cut short can be repeated
     found = chosen([*sources, target] if target.cells() else sources)
+    for source in sources:
+        # before the records, as when they were made
+        releases.append(out, releases.entries(source.out))
     for cell, source in found.items():
         data = read_bytes(source.path(cell))
         if data is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError, UnknownKey
+from dperm_cli.results.remarks import told
 from dperm_cli.results.report import Report
 from dperm_cli.results.report import report as make
 
@@ -52,6 +53,8 @@ def present(out: Path, format_: str, trust: bool = False, page: bool = True) -> 
         print(made.text.rstrip("\n"))
     names = ", ".join(os.path.basename(path) for path in made.files)
     print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
+    for words in told(made.summary):
+        print(f"warning: {words}", file=sys.stderr)
     _tell_trials(made)
     _tell_ledger(made)
     return made

@@ -28,6 +28,11 @@ STUDY_KEYS = (
 # Keys that came after the first release, with defaults that leave a cell what it was before
 ADDED = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
 EPSILON = 1.0  # by default
+# What the arithmetic of plans, certificates and bounds is good for: squares and products of these
+# numbers and n stay within float64.
+EPSILONS = (1e-9, 1e6)
+LEAST_DELTA = 1e-300
+CONSTANTS = (1e-50, 1e50)
 
 
 @dataclass(frozen=True)
@@ -87,10 +92,9 @@ def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
     information = _information(config, privacy["name"])
     epsilon = _epsilon(config["epsilon"], information)
     delta = delta_or_auto(config["delta"], privacy["name"])
-    ridge = checks.nonnegative("ridge", config["ridge"])
-    lasso = checks.nonnegative("lasso", config["lasso"])
+    ridge, lasso = weight("ridge", config["ridge"]), weight("lasso", config["lasso"])
     trials = checks.integer("trials", config["trials"], low=1, high=1_000_000)
-    seed = None if noise == "secure" else _seed(config["seed"])
+    seed = None if noise == "secure" else seed_asked(config["seed"])
     _once(made, "constraint", config["constraint"], p=0)
     dataset = _once(made, "dataset", config["dataset"])
     loss = _once(made, "loss", _loss_config(config["loss"], dataset))
@@ -134,7 +138,7 @@ def _information(config: dict[str, Any], privacy: str) -> float | None:
 
 def _epsilon(given: Any, information: float | None) -> float:
     """The epsilon asked for: none (inf) beside ``information``, from which one follows."""
-    found = checks.positive("epsilon", given)
+    found = epsilon_asked(given)
     if information is None:
         return found
     if found != EPSILON:
@@ -261,12 +265,46 @@ def _privacy(config: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "relation": relation, "population": population}
 
 
+def epsilon_asked(value: Any) -> float:
+    """An epsilon that can be planned for and accounted for; InputError for any other value."""
+    return constant("epsilon", value, EPSILONS)
+
+
+def delta_asked(key: str, value: Any) -> float:
+    """A delta that can be planned for and accounted for; InputError for any other value."""
+    found = checks.number(
+        key, value, low=0.0, high=1.0, high_open=True, allowed="must be a number in [0, 1)"
+    )
+    if 0.0 < found < LEAST_DELTA:
+        raise InputError(key, value, f"must be 0, or a number in [{LEAST_DELTA:g}, 1)")
+    return found
+
+
+def seed_asked(value: Any) -> int:
+    """A seed; InputError for what is none."""
+    return checks.integer("seed", value, low=0, high=2**63 - 1)
+
+
+def constant(key: str, value: Any, limits: tuple[float, float] = CONSTANTS) -> float:
+    """A positive number within the limits of the arithmetic; InputError names the key."""
+    found = checks.positive(key, value)
+    low, high = limits
+    if not low <= found <= high:
+        raise InputError(key, value, f"must be between {low:g} and {high:g}")
+    return found
+
+
+def weight(key: str, value: Any) -> float:
+    """A number >= 0 that enters sums: ridge, lasso, a smoothness."""
+    found, high = checks.nonnegative(key, value), CONSTANTS[1]
+    if found > high:
+        raise InputError(key, value, f"must be a finite number >= 0 and <= {high:g}")
+    return found
+
+
 def delta_or_auto(value: Any, privacy: str) -> float | None:
     """The delta asked for, None for ``auto``; InputError where the kind of privacy forbids it."""
-    delta = checks.auto_or(
-        checks.number, "delta", value, low=0.0, high=1.0, high_open=True,
-        allowed="must be a number in [0, 1)",
-    )  # fmt: skip
+    delta = checks.auto_or(delta_asked, "delta", value)
     if privacy == "local" and delta:
         raise InputError("delta", value, "must be 0 or auto under privacy=local")
     if privacy == "pure" and delta:
@@ -274,10 +312,6 @@ def delta_or_auto(value: Any, privacy: str) -> float | None:
     if privacy == "approx" and delta == 0:
         raise InputError("delta", value, "must be above 0 under privacy=approx")
     return delta
-
-
-def _seed(value: Any) -> int:
-    return checks.integer("seed", value, low=0, high=2**63 - 1)
 
 
 def _loss_config(config: dict[str, Any], dataset: Any) -> dict[str, Any]:

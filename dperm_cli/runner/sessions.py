@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.problem.data import Matrix
-from dperm_cli.results import ledger
+from dperm_cli.results import ledger, releases
 from dperm_cli.results.locks import at_ledger
 from dperm_cli.results.statement import SESSION
 from dperm_cli.results.store import Store, atomic_write, read_bytes
@@ -76,11 +76,11 @@ def keep(out: Path, found: dict[str, Any]) -> None:
 def _entered(store: Store, accountant: Accounting) -> list[str]:
     """Write the ledger of the records there are now, unless it has faults: those."""
     cells = store.cells()
-    rows = store.read_all(cells)
-    faults = ledger.record_faults(rows, accountant)
+    rows, earlier = store.read_all(cells), releases.earlier(store)
+    faults = ledger.record_faults([*rows, *earlier], accountant)
     if faults:
         return faults
-    made, path = ledger.statement(rows, accountant), store.out / ledger.LEDGER
+    made, path = ledger.statement(rows, accountant, earlier), store.out / ledger.LEDGER
     unread = [cell for cell in cells if not store.has(cell)]
     faults = ledger.ledger_faults(read_bytes(path), made, unread)
     if not faults:

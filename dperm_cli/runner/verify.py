@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
-from dperm_cli.results import experiment, ledger, tables
+from dperm_cli.results import experiment, ledger, releases, tables
 from dperm_cli.results.store import Snapshot, content_digest, read_bytes
 from dperm_cli.results.summary import summarise
 from dperm_cli.runner import study
@@ -19,7 +19,7 @@ def verify(arguments: list[str]) -> int:
     operands, options = study.words(arguments, ("out",))
     out = study.one(operands, options)
     store = Snapshot(out)
-    damaged = store.verify()
+    damaged = [*store.verify(), *releases.damaged(out)]
     wrong = [] if damaged else [*contents(store), *stated(store), *shown(store)]
     for path in damaged[:_LISTED]:
         print(f"damaged: {path}")
@@ -29,7 +29,8 @@ def verify(arguments: list[str]) -> int:
         if len(many) > _LISTED:
             print(f"and {len(many) - _LISTED} more")
     if damaged:
-        print("dperm: the same `dperm run` computes damaged records again; the rest is checked "
+        print("dperm: the same `dperm run` computes damaged records again, but no line of "
+              f"{releases.LOG}; the rest is checked "
               "when they are whole", file=sys.stderr)  # fmt: skip
         return EXIT_STORAGE
     if wrong:
@@ -56,12 +57,13 @@ def contents(store: Snapshot) -> list[str]:
 def stated(store: Snapshot) -> list[str]:
     """Records and ledger against the events, added up again."""
     accountant = Accounting()
-    rows = store.read_all(store.cells())
+    earlier = releases.earlier(store)
+    rows = [*store.read_all(store.cells()), *earlier]
     wrong = ledger.record_faults(rows, accountant)
     if wrong:
         return wrong
     names = list(dict.fromkeys([*study.cells(store), *store.cells()]))
-    found = ledger.statement(store.read_all(names), accountant)
+    found = ledger.statement(store.read_all(names), accountant, earlier)
     return ledger.ledger_faults(read_bytes(store.out / ledger.LEDGER), found)
 
 

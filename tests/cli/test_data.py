@@ -90,3 +90,15 @@ def test_verify_shows_the_classes_of_a_set(dperm):
     assert "0: 178, 1: 182" in done.out
     done = dperm("data", "verify", "median_cloud", "n=50")
     assert done.code == 0
+
+
+@pytest.mark.parametrize("contents", ["x,label\n0.5,1\n0.1,0\n", "x,label\n0.5,many\n"])
+def test_verify_is_labelled_for_the_holder_of_the_data(dperm, tmp_path, contents):
+    (tmp_path / "mine.csv").write_text(contents)
+    words = ("path=mine.csv", "target=label", "labels={1: 1, 0: -1}", "row_bound=1")
+    done = dperm("data", "verify", "csv", *words)
+    first, *findings = done.out.splitlines()
+    assert first.startswith("For the holder of the data only:")
+    assert "do not publish" in first
+    assert findings
+    assert "for their holder only" in dperm("data", "--help").out

@@ -88,7 +88,7 @@ def _fetch_one(dataset: Any, source: _registered.Source, data_dir: Path | None) 
 
 
 def verify(dataset: Any, data_dir: Path | None = None) -> list[Finding]:
-    """A public check of a data set (a name, or an instance with its fields).
+    """The records of a data set (a name, or an instance with its fields) against what is declared.
 
     It looks at the records themselves, so it is for the holder of the data: no mechanism calls it
     and no release depends on it.

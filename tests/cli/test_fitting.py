@@ -1,0 +1,69 @@
+"""Where nothing that was asked for is supported: exit code 1, and a mechanism that is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dperm_cli.cli import HELP
+
+RUNS = {
+    "pure": ("mechanism=noisy_gd", "privacy=pure"),
+    "relation": ("mechanism=local_sgd", "privacy.relation=add_remove"),
+    "secure": ("mechanism=output_perturbation", "ridge=0.1", "noise=secure"),
+    "local": ("mechanism=noisy_gd", "privacy=local"),
+    "loss": ("mechanism=objective_perturbation", "loss=hinge"),
+    "set": ("mechanism=frank_wolfe", "privacy=pure", "constraint=l2_ball"),
+}
+
+
+def named(err):
+    words = r"^dperm: every \w+ is unsupported; mechanism=(\w+) has a plan"
+    (found,) = re.findall(words, err, re.MULTILINE)
+    return found
+
+
+@pytest.mark.parametrize("case", list(RUNS))
+def test_the_mechanism_that_a_run_names_runs(dperm, case):
+    mechanism, *words = RUNS[case]
+    done = dperm("run", mechanism, *words, "trials=1", "format=json", "out=o")
+    assert done.code == 1
+    assert [row["status"] for row in done.rows] == ["unsupported"]
+    found = named(done.err)
+    assert f"mechanism={found}" != mechanism
+    again = dperm("run", f"mechanism={found}", *words, "trials=1", "format=json", "out=p")
+    assert again.code == 0, again.err
+    assert again.rows[0]["status"] == "ok"
+    # looked up, it is said again
+    assert named(dperm("run", mechanism, *words, "trials=1", "out=o").err) == found
+
+
+def test_one_supported_cell_is_enough(dperm):
+    words = ("-m", "mechanism=noisy_gd,output_perturbation", "privacy=pure", "ridge=0.1")
+    done = dperm("run", *words, "trials=1")
+    assert done.code == 0, done.err
+    assert "every cell" not in done.err
+
+
+def test_nothing_fits(dperm):
+    words = ("privacy=pure", "noise=secure", "trials=1")
+    done = dperm("run", "mechanism=noisy_gd", *words)
+    assert done.code == 1
+    assert "every cell is unsupported, and no mechanism is known" in done.err
+
+
+def test_account_and_describe_say_the_same(dperm):
+    done = dperm("account", "mechanism=noisy_gd", "privacy=pure", "figure=false", "format=json")
+    assert done.code == 0
+    found = named(done.err)
+    again = dperm("account", f"mechanism={found}", "privacy=pure", "figure=false", "format=json")
+    assert again.code == 0
+    assert again.rows[0]["guarantee"] == "pure"
+    done = dperm("describe", "mechanism=noisy_gd", "privacy=pure")
+    assert done.code == 0, done.err
+    assert named(done.err) != "noisy_gd"
+
+
+def test_help_knows_the_exit_code():
+    assert "1 a cell failed or none is supported" in HELP

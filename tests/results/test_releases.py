@@ -1,0 +1,175 @@
+"""The log of releases whose noise is fresh: what it keeps, and what the ledger makes of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from dperm_cli.results import ledger, releases
+from dperm_cli.results.schema import normalise
+from dperm_cli.results.store import Store
+from tests.results.conftest import refused, trial_rows
+from tests.results.html_study import Adding
+
+
+def rows(cell="abc", risks=(1.0, 2.0), **values):
+    kept = {"noise": "secure", "population": 100, "settings": "{}", "events": "[]",
+            "data_fingerprint": "f" * 32, "population_source": "public", **values}  # fmt: skip
+    return trial_rows(cell, risks, **kept)
+
+
+def stated(store):
+    return ledger.statement(store.read_all(store.cells()), Adding(), releases.earlier(store))
+
+
+def totals(store):
+    return [total["releases"] for total in stated(store)["totals"]]
+
+
+def test_a_record_that_is_written_over_still_counts(tmp_path):
+    store = Store(tmp_path)
+    store.write("abc", rows())
+    assert releases.earlier(store) == []
+    assert totals(store) == [2]
+    store.write("abc", rows(risks=(5.0, 6.0, 7.0)))
+    (old,) = {row["cell"] for row in releases.earlier(store)}
+    assert old.startswith("abc-")
+    assert totals(store) == [5]
+    found = stated(store)
+    assert [entry.get("record") for entry in found["releases"]] == [None, False]
+    assert found["releases"][1]["accounted"]["epsilon"] == 0.99
+    assert found["choices"] == []  # nobody can choose what has gone
+
+
+def test_a_record_that_fails_after_a_release_does_not_hide_it(tmp_path):
+    store = Store(tmp_path)
+    store.write("abc", rows())
+    store.write("abc", [refused("abc", "failed")])
+    assert totals(store) == [2]
+
+
+@pytest.mark.parametrize("end", ["deleted", "damaged"])
+def test_a_record_that_is_lost_still_counts(tmp_path, end):
+    store = Store(tmp_path)
+    store.write("abc", rows())
+    if end == "deleted":
+        store.path("abc").unlink()
+    else:
+        store.path("abc").write_bytes(store.path("abc").read_bytes()[:-9])
+    assert totals(store) == [2]
+    store.write("abc", rows(risks=(3.0,)))
+    assert totals(store) == [3]
+
+
+def test_another_key_of_the_same_cell_counts_both(tmp_path):
+    """Another version of the code names its record anew: both stand, with or without a record."""
+    store = Store(tmp_path)
+    store.write("old", rows("old"))
+    store.write("new", rows("new"))
+    assert totals(store) == [4]
+    store.path("old").unlink()
+    assert totals(store) == [4]
+
+
+def test_a_record_from_before_the_log_enters_it_when_it_is_replaced(tmp_path):
+    store = Store(tmp_path)
+    store.write("abc", rows())
+    (tmp_path / releases.LOG).unlink()
+    store.write("abc", rows(risks=(3.0,)))
+    assert totals(store) == [3]
+
+
+def test_seeded_noise_is_drawn_again_and_not_logged(tmp_path):
+    store = Store(tmp_path)
+    store.write("abc", rows(noise="research", seed=0))
+    store.write("abc", rows(noise="research", seed=0))
+    assert not (tmp_path / releases.LOG).exists()
+    assert totals(store) == [2]
+
+
+def test_a_session_is_logged(tmp_path):
+    store = Store(tmp_path)
+    settings = json.dumps({"session": True})
+    store.write("session-1", rows("session-1", (1.0,), noise="research", settings=settings))
+    store.path("session-1").unlink()
+    (entry,) = stated(store)["releases"]
+    assert "answered in one session" in entry["statement"]
+
+
+def test_the_log_holds_no_point_and_no_risk(tmp_path):
+    store = Store(tmp_path)
+    store.write("abc", rows(risks=(123.456789,), train_metric=0.87654321))
+    text = (tmp_path / releases.LOG).read_text()
+    assert "123.456789" not in text
+    assert "0.87654321" not in text
+    row = releases.entries(tmp_path)[0].row
+    assert not {"theta", "excess_risk", "optimum", "train_metric", "records_exposed"} & set(row)
+
+
+def test_lines_are_only_added(tmp_path):
+    store, path = Store(tmp_path), tmp_path / releases.LOG
+    store.write("abc", rows())
+    first = path.read_bytes()
+    store.write("abc", rows())  # the same once more: the same release
+    assert path.read_bytes() == first
+    store.write("abc", rows(risks=(9.0,)))
+    assert path.read_bytes().startswith(first)
+    assert len(releases.entries(tmp_path)) == 2
+
+
+def test_the_log_is_written_before_the_record(tmp_path, monkeypatch):
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    store = Store(tmp_path)
+    monkeypatch.setattr("dperm_cli.results.store.atomic_write", fail)
+    with pytest.raises(KeyboardInterrupt):
+        store.write("abc", rows())
+    assert store.state("abc") == "absent"
+    assert totals(store) == [2]
+
+
+def test_a_torn_line_spoils_no_other_and_is_told(tmp_path):
+    store, path = Store(tmp_path), tmp_path / releases.LOG
+    store.write("abc", rows())
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[: len(whole) // 2])
+    store.write("abc", rows(risks=(9.0,)))
+    assert [entry.trials for entry in releases.entries(tmp_path)] == [2, 1]
+    (message,) = releases.damaged(tmp_path)
+    assert message.endswith("releases.log: line 2")
+    path.write_bytes(path.read_bytes().replace(b'"trials":2', b'"trials":1'))
+    assert len(releases.damaged(tmp_path)) == 2
+
+
+def test_many_writers_lose_no_line(tmp_path):
+    def write(k):
+        for i in range(5):
+            releases.append(
+                tmp_path, [releases.written("abc", [normalise(rows()[0] | {"p": k * 10 + i})])]
+            )
+
+    threads = [threading.Thread(target=write, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert releases.damaged(tmp_path) == []
+    assert len(releases.entries(tmp_path)) == 40
+    assert [path.name for path in tmp_path.iterdir()] == [releases.LOG]
+
+
+def test_a_ledger_that_was_written_between_log_and_record_is_no_contradiction(tmp_path):
+    store = Store(tmp_path)
+    store.write("abc", rows())
+    record = store.path("abc").read_bytes()
+    store.path("abc").unlink()
+    between = ledger.text(stated(store))
+    store.path("abc").write_bytes(record)
+    assert ledger.ledger_faults(between, stated(store)) == []
+    (tmp_path / releases.LOG).unlink()
+    store.path("abc").unlink()
+    (fault,) = ledger.ledger_faults(between, stated(store))
+    assert "has no record of a release" in fault
