@@ -26,7 +26,8 @@ stream         density of the noise b                   sensitivity in    secure
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -72,6 +73,7 @@ __all__ = [
     "NoiseStream",
     "SparseStream",
     "Tape",
+    "listening",
     "range_delta",
 ]
 
@@ -125,6 +127,23 @@ class Tape(Protocol):
     ) -> np.ndarray: ...
 
 
+_LISTENING: list[Tape] = []  # tapes for gates that are opened without one, the last first
+
+
+@contextmanager
+def listening(tape: Tape) -> Iterator[None]:
+    """Put ``tape`` on every gate that is opened in the block without a tape of its own.
+
+    For audits of a whole run in this process: gates are opened deep below the command line. A tape
+    closes the compiled loops.
+    """
+    _LISTENING.append(tape)
+    try:
+        yield
+    finally:
+        _LISTENING.remove(tape)
+
+
 class Gate:
     """Issues the noise of ``trials`` independent releases, one seed each.
 
@@ -146,7 +165,7 @@ class Gate:
         self._source: _exact.Source = _exact.system_words
         self.trials = len(self._seeds)
         self._streams = 0
-        self.tape = tape
+        self.tape = _LISTENING[-1] if tape is None and _LISTENING else tape
         self._unused = None if plan is None else list(plan[0])
         self._unsampled = None if plan is None else list(plan[0])
         self._relation = "" if plan is None else plan[1]
