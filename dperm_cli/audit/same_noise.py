@@ -41,7 +41,6 @@ class SameNoise:
     def _hear(self, public: tuple[Any, ...], drawn: np.ndarray) -> np.ndarray:
         """The one place where draws are kept and handed back; ``public`` must be equal."""
         drawn = np.array(drawn)
-        public = (*public, drawn.shape)
         if self._place is None:
             self._drawn.append((public, drawn))
             return drawn
@@ -50,37 +49,37 @@ class SameNoise:
             self.fault = self.fault or f"a draw more than the {len(self._drawn)} of the first run"
             return drawn
         before, kept = self._drawn[self._place - 1]
-        if before != public:
-            words = f"draw {self._place}: {public} where the first run had {before}"
-            self.fault = self.fault or words
-            # the number of records in a Poisson batch is drawn, and not asked for
-            return drawn if before[:-1] != public[:-1] or public[0] != "choice" else kept.copy()
-        return kept.copy()
+        if before == public:
+            return kept.copy()
+        self.fault = self.fault or f"draw {self._place}: {public} where the first had {before}"
+        return drawn
 
     # one method for each way in which a stream tells its tape
     def noise(self, value, scale, sensitivity, drawn):
-        return self._hear(("gaussian", scale, sensitivity), drawn)
+        return self._hear(("gaussian", scale, sensitivity, drawn.shape), drawn)
 
     def laplace(self, value, scale, sensitivity, drawn):
-        return self._hear(("laplace", scale, sensitivity), drawn)
+        return self._hear(("laplace", scale, sensitivity, drawn.shape), drawn)
 
     def gamma_norm(self, value, scale, sensitivity, drawn):
-        return self._hear(("gamma_norm", scale, sensitivity), drawn)
+        return self._hear(("gamma_norm", scale, sensitivity, drawn.shape), drawn)
 
     def choice(self, population, batch, sampling, drawn):
+        # how many records are in a Poisson batch is drawn
         return self._hear(("choice", population, batch, sampling), drawn)
 
     def law(self, exponent, oscillation, drawn):
-        return self._hear(("law", exponent, oscillation), drawn)
+        return self._hear(("law", exponent, oscillation, drawn.shape), drawn)
 
     def coordinate(self, value, scale, sensitivity, drawn, new):
-        return self._hear(("coordinate", scale, sensitivity, new), drawn)
+        return self._hear(("coordinate", scale, sensitivity, new, drawn.shape), drawn)
 
     def sparse(self, value, known, scale, sensitivity, drawn):
-        return self._hear(("sparse", scale, sensitivity, np.asarray(known).tobytes()), drawn)
+        known = np.asarray(known).tobytes()
+        return self._hear(("sparse", scale, sensitivity, known, drawn.shape), drawn)
 
     def disjoint(self, value, scale, sensitivity, drawn, new):
-        return self._hear(("disjoint", scale, sensitivity, new), drawn)
+        return self._hear(("disjoint", scale, sensitivity, new, drawn.shape), drawn)
 
     def channel(self, user, value, event, bound, drawn):
-        return self._hear(("channel", user, event, float(bound)), drawn)
+        return self._hear(("channel", user, event, float(bound), drawn.shape), drawn)
