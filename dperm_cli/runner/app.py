@@ -23,6 +23,7 @@ from dperm_cli.runner import kernels, model, plan, reporting, schema
 from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
+from dperm_cli.runner.worker import warnings_untold
 
 # What the arithmetic of plans, certificates and bounds is good for.
 EPSILONS = (1e-9, 1e6)
@@ -37,7 +38,7 @@ def run(
     Without ``figures`` none is drawn, which takes longer than a small study itself.
     """
     # one BLAS thread: more would change last bits from machine to machine, and fight the loops
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings_untold():
         return _run(arguments, request, study, figures)
 
 

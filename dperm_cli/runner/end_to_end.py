@@ -15,7 +15,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import sys
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,14 +33,18 @@ from dperm_cli.problem.datasets._cache import CACHE_DIR
 from dperm_cli.results.ledger import LEDGER
 from dperm_cli.results.report import report
 from dperm_cli.results.schema import BY_NAME
-from dperm_cli.results.store import MANIFEST, Store
-from dperm_cli.runner import app, plan, reporting
+from dperm_cli.results.store import Store
+from dperm_cli.runner import app, kernels, plan, reporting
 from dperm_cli.runner.accounting import Accounting
 
 OUT, MASKED, MODEL = "out", "masked", "model.npz"  # inside a run's folder
 CRASHED = -1  # in place of an exit code: a traceback
 # What stands in a masked record, by the kind of its column.
 _MASKS: dict[str, Any] = {"float": 1.0, "int": 1, "bool": False}
+# Rooms whose functions remember what they computed.
+_REMEMBERING = tuple(
+    f"dperm_cli.{room}" for room in ("bounds", "mechanisms", "privacy", "problem", "samplers")
+)
 _RENDERED = ("table.csv", "table.md", "table.tex", "report.html")
 
 
@@ -97,6 +103,7 @@ def carried_out(
     words: Sequence[str], folder: Path, tape: SameNoise, *, cache: Path, figures: bool = False
 ) -> Made:
     """One run inside ``folder`` with ``tape`` on its gates, and all that it made."""
+    forget()
     inputs = set(_paths(folder))
     reports: list[tuple[str, float, float]] = []
     printed, told = io.StringIO(), io.StringIO()
@@ -128,6 +135,16 @@ def carried_out(
     )  # fmt: skip
 
 
+def forget() -> None:
+    """Empty what functions remember of earlier runs: a run has a process of its own elsewhere."""
+    kernels.forget()
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_REMEMBERING):
+            for held in list(vars(module).values()):
+                if hasattr(held, "cache_clear"):
+                    held.cache_clear()
+
+
 def compared(one: Made, other: Made) -> str | None:
     """The first difference between two runs beyond what is the holder's, or None."""
     if one.code != other.code:
@@ -154,17 +171,11 @@ def _code_of(words: list[str], figures: bool) -> int:
     try:
         return app.run(words, *plan.asked_for(words), figures=figures)
     except DpermError as error:
-        print(f"dperm: {error}", file=_stderr())
+        print(f"dperm: {error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
-        print(f"{type(error).__name__}: {error}", file=_stderr())
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return CRASHED
-
-
-def _stderr() -> Any:
-    import sys
-
-    return sys.stderr
 
 
 @contextlib.contextmanager
@@ -319,8 +330,6 @@ def _bytes_apart(one: bytes, other: bytes) -> str:
 
 
 def _archives_apart(one: bytes, other: bytes) -> str:
-    import zipfile
-
     with zipfile.ZipFile(io.BytesIO(one)) as a, zipfile.ZipFile(io.BytesIO(other)) as b:
         if a.namelist() != b.namelist():
             return f"members {a.namelist()} and {b.namelist()}"
@@ -341,4 +350,4 @@ def _tail(made: Made) -> str:
     return str(reason or (lines[-1] if lines else ""))[:200]
 
 
-__all__ = ["MANIFEST", "MODEL", "OUT", "Made", "carried_out", "compared", "replayed"]
+__all__ = ["MODEL", "OUT", "Made", "carried_out", "compared", "forget", "replayed"]

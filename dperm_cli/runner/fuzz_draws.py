@@ -25,6 +25,12 @@ LOSSES = {
     "multiclass": ("multinomial",),
     "location": ("l1_median", "l2_median"),
 }
+SMOOTH = ("logistic", "squared", "huberized_hinge", "huberized_positive_part", "multinomial")
+KINKED = ("hinge", "positive_part")  # those with a rounded form
+NEED_SMOOTH = (
+    "objective_perturbation", "approximate_minima_perturbation", "frank_wolfe", "newton",
+)  # fmt: skip
+VERTICES = ("l1_ball", "simplex")
 SETS = ("l2_ball", "l2_ball", "l1_ball", "box", "simplex", "lp_ball")
 INNERS = (
     "noisy_gd", "noisy_sgd", "one_pass_sgd", "objective_perturbation", "output_perturbation",
@@ -137,16 +143,22 @@ def _relation(mode: str) -> str:
 
 
 class _Drawing:
-    """The choices of one draw, in a fixed order."""
+    """The choices of one draw, in a fixed order.
+
+    Most draws are of configurations that a mechanism supports; one in eight is ``wild``: it takes
+    what comes, since a refusal must follow from public facts too.
+    """
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
+        self._wild = self._chance(0.125)
 
     def draw(self, number: int, target: Target) -> Draw:
         head = registry.load("mechanism", target.chain[0])
         local = head.guarantees == ("local",)
         kernel = getattr(head, "space", "") == "kernel" or hasattr(head, "features")
-        task = self._task(target.mode, kernel)
+        task = self._task(target, kernel)
+        delta = self._delta(target.chain, local)
         reader = self._one(READERS)
         n, p = self._sizes(target)
         dropped = target.mode == "declared"
@@ -155,9 +167,9 @@ class _Drawing:
         first, second, index = self._pair(n, p, task, target.mode, reader, split)
         held_out, words = self._held_out(p, task, reader, kernel, split)
         words += self._dataset(task, reader, p, target.mode)
-        words += self._mechanism(target, n)
-        words += self._problem(target, task, kernel)
-        words += self._privacy(target.mode, n, local)
+        words += self._mechanism(target, n, delta)
+        words += self._problem(target, task, kernel, delta)
+        words += self._privacy(target.mode, n, delta)
         words += self._noise(target.chain) + self._study(task)
         return Draw(
             number, target, tuple(words), reader, first, second, index, dropped, held_out
@@ -173,11 +185,17 @@ class _Drawing:
         """Ten to a uniform power, with two digits."""
         return float(f"{10.0 ** self._rng.uniform(low, high):.2g}")
 
-    def _task(self, mode: str, kernel: bool) -> str:
+    def _task(self, target: Target, kernel: bool) -> str:
         tasks = ["binary", "binary", "binary", "regression"]
-        if not kernel:
-            tasks += ["multiclass"] + (["location"] if mode == "replace_one" else [])
+        margins = kernel or {"huberized", "projected", "standard_projection"} & set(target.chain)
+        if not margins or self._wild and not kernel:
+            tasks += ["multiclass"] + (["location"] if target.mode == "replace_one" else [])
         return self._one(tasks)
+
+    def _delta(self, chain: tuple[str, ...], local: bool) -> str:
+        pure = all("pure" in registry.load("mechanism", name).guarantees for name in chain)
+        choices = ("auto", "1e-6", "0") if pure or self._wild else ("auto", "1e-6")
+        return "0" if local else self._one(choices)
 
     def _sizes(self, target: Target) -> tuple[int, int]:
         """(n, p): few records, or about 4096; few columns, or more than twice the records."""
@@ -258,7 +276,7 @@ class _Drawing:
             words.append("dataset.intercept=true")
         return words
 
-    def _mechanism(self, target: Target, n: int) -> list[str]:
+    def _mechanism(self, target: Target, n: int, delta: str) -> list[str]:
         words, prefix = [f"mechanism={target.chain[0]}"], "mechanism"
         for depth, name in enumerate(target.chain):
             if depth:
@@ -266,20 +284,40 @@ class _Drawing:
                 words.append(f"{prefix}={name}")
             for key, values in KEYS.get(name, {}).items():
                 if self._chance(0.4):
-                    words.append(f"{prefix}.{key}={self._one(values)}")
+                    words += self._key(f"{prefix}.{key}", self._one(values), target.mode, delta)
             if "steps" in {f.name for f in dataclasses.fields(registry.load("mechanism", name))}:
                 words.append(f"{prefix}.steps={self._one(STEPS)}")
-            if name == "noisy_sgd" and n > 2 and self._chance(0.3):
-                words.append(f"{prefix}.batch=2")
+            if name == "noisy_sgd":
+                words += self._batch(words, f"{prefix}.", n, target.mode)
         if any("sampler" in _fields(name) for name in target.chain):
             words.append("sampler.most_seconds=1")
         return words
 
-    def _problem(self, target: Target, task: str, kernel: bool) -> list[str]:
-        """Loss, regulariser and set; with a kernel, its ball."""
+    def _batch(self, words: list[str], prefix: str, n: int, mode: str) -> list[str]:
+        found = [f"{prefix}batch=2"] if n > 2 and self._chance(0.3) else []
+        sampled = any(word.startswith(f"{prefix}sampling") for word in words)
+        if mode != "replace_one" and not sampled and not self._wild:
+            found.append(f"{prefix}sampling=poisson")
+        return found
+
+    def _key(self, key: str, value: Any, mode: str, delta: str) -> list[str]:
+        """The key with this value, where it goes with relation and delta."""
+        clash = value == "gaussian" and key.endswith(".noise") and delta == "0"
+        clash = clash or (value == "fixed" and mode != "replace_one")
+        return [] if clash and not self._wild else [f"{key}={value}"]
+
+    def _loss(self, target: Target, task: str, kernel: bool) -> str:
         losses = KERNEL_LOSSES if kernel else LOSSES[task]
         fitting = [name for name in losses if task in registry.load("loss", name).tasks]
-        words = [f"loss={self._one(fitting or LOSSES[task])}"]
+        if "huberized" in target.chain and not self._wild:
+            fitting = [name for name in fitting if name in (*SMOOTH, *KINKED)]
+        elif set(NEED_SMOOTH) & set(target.chain) and not self._wild:
+            fitting = [name for name in fitting if name in SMOOTH] or fitting
+        return self._one(fitting)
+
+    def _problem(self, target: Target, task: str, kernel: bool, delta: str) -> list[str]:
+        """Loss, regulariser and set; with a kernel, its ball."""
+        words = [f"loss={self._loss(target, task, kernel)}"]
         curved = kernel or any(
             "strong_convexity" in getattr(registry.load("mechanism", name), "requires", ())
             for name in target.chain
@@ -291,17 +329,23 @@ class _Drawing:
             words.append(f"kernel={self._one(('rbf', 'laplacian') if features else KERNELS)}")
             words += ["kernel.size=3"] if features else [f"kernel.queries={self._one((2, 4))}"]
             return words
-        words += ["lasso=0.05"] if self._chance(0.1) else []
+        plain = self._wild or len(target.chain) == 1
+        words += ["lasso=0.05"] if plain and self._chance(0.1) else []
         radius = self._power(-3.0, 12.0) if self._chance(0.4) else self._power(-0.5, 1.5)
-        return [*words, f"constraint={self._one(SETS)}", f"constraint.radius={radius:g}"]
+        sets = SETS
+        if not self._wild and (
+            {"local_mirror_descent", "mirror_descent"} & set(target.chain)
+            or ("frank_wolfe" in target.chain and delta == "0")
+        ):
+            sets = VERTICES
+        return [*words, f"constraint={self._one(sets)}", f"constraint.radius={radius:g}"]
 
-    def _privacy(self, mode: str, n: int, local: bool) -> list[str]:
+    def _privacy(self, mode: str, n: int, delta: str) -> list[str]:
         words = [f"privacy.relation={_relation(mode)}"] if mode != "replace_one" else []
         if mode == "declared":
             words.append(f"privacy.population={n + self._one((0, 1, 5, 60))}")
         words.append(f"epsilon={self._power(-2.0, 1.3):g}")
-        delta = self._one(("auto", "1e-6", "0"))
-        return [*words, f"delta={0 if local else delta}"]
+        return [*words, f"delta={delta}"]
 
     def _noise(self, chain: tuple[str, ...]) -> list[str]:
         cls = registry.load("mechanism", chain[0])
