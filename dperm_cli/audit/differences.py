@@ -40,7 +40,9 @@ def _difference(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> 
     if type(one) is not type(other):
         return f"{path}: {_shown(one)} and {_shown(other)}"
     if isinstance(one, (str, bytes, int, float, complex, bool, np.generic, type)) or one is None:
-        same = one == other if isinstance(one, (str, bytes)) else repr(one) == repr(other)
+        if isinstance(one, str):
+            return None if one == other else f"{path}: {_apart(one, other)}"
+        same = one == other if isinstance(one, bytes) else repr(one) == repr(other)
         return None if same else f"{path}: {_shown(one)} and {_shown(other)}"
     seen.add((id(one), id(other)))
     if isinstance(one, np.ndarray) and one.dtype != object:
@@ -65,7 +67,7 @@ def _parts(one: Any, other: Any) -> list[tuple[str, Any, Any]] | str:
             return f"{len(one)} and {len(other)} entries"
         return [(f"[{i}]", a, b) for i, (a, b) in enumerate(zip(one, other, strict=True))]
     if sparse.issparse(one):
-        a, b = one.tocsr(), other.tocsr()
+        a, b = sparse.csr_array(one), sparse.csr_array(other)
         if a.shape != b.shape:
             return f"shapes {a.shape} and {b.shape}"
         return [(f".{n}", getattr(a, n), getattr(b, n)) for n in ("indptr", "indices", "data")]

@@ -33,9 +33,7 @@ COLUMNS = {
     "seconds_optimum": _TIME,
 }
 # Files that draw columns of that list; their names may be missing with nothing to draw.
-FIGURES = {
-    name: "draws excess risks" for name in ("figure.pdf", "figure.svg", "figure.png")
-}
+FIGURES = {name: "draws excess risks" for name in ("figure.pdf", "figure.svg", "figure.png")}
 # Beginnings of progress labels.
 PROGRESS = {"optimum, iteration": "the run's own search for the optimum"}
 # Lines of stderr.

@@ -30,9 +30,7 @@ EPSILONS = (1e-9, 1e6)
 CONSTANTS = (1e-50, 1e50)
 
 
-def run(
-    arguments: list[str], request: Request, study: plan.Study, figures: bool = True
-) -> int:
+def run(arguments: list[str], request: Request, study: plan.Study, figures: bool = True) -> int:
     """Run a study that was planned from these arguments; returns the exit code.
 
     Without ``figures`` none is drawn, which takes longer than a small study itself.

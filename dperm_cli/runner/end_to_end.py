@@ -195,10 +195,12 @@ def _placed(folder: Path, cache: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _captured(printed: io.StringIO, told: io.StringIO) -> Iterator[None]:
     """Both streams; a warning is told once for each place, as in a process of its own."""
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(told):
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            yield
+    streams = contextlib.ExitStack()
+    streams.enter_context(contextlib.redirect_stdout(printed))
+    streams.enter_context(contextlib.redirect_stderr(told))
+    with streams, warnings.catch_warnings():
+        warnings.simplefilter("default")
+        yield
 
 
 def _paths(folder: Path) -> list[str]:

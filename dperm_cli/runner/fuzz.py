@@ -9,9 +9,11 @@ against what was asked. A draw follows from (seed, number), so that a finding ca
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import secrets
+import shutil
 import tempfile
 import time
 from collections import Counter
@@ -26,14 +28,21 @@ from threadpoolctl import threadpool_limits
 from dperm_cli.audit.differences import first_difference
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.audit.rounding import mapped_by_place, maps_by_place
-from dperm_cli.core import checks, registry
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, Unsupported
-from dperm_cli.core.errors import UnknownKey
+from dperm_cli.core import checks
+from dperm_cli.core.errors import (
+    EXIT_FAILED,
+    EXIT_OK,
+    DpermError,
+    InputError,
+    UnknownKey,
+    Unsupported,
+)
 from dperm_cli.privacy.events import SampledGaussian
 from dperm_cli.runner import app, cell, kernels, plan
 from dperm_cli.runner.end_to_end import Made, replayed
 from dperm_cli.runner.fuzz_draws import Draw, draw, targets
 from dperm_cli.runner.progress import meter
+from dperm_cli.runner.worker import warnings_untold
 
 KEYS = ("fuzz", "seed", "draw", "mechanism", "out")
 TIMES = {"s": 1, "m": 60, "h": 3600}
@@ -210,10 +219,9 @@ def _plan_or_reason(item: cell.Prepared) -> Any:
     """The plan under seeded noise, or why there is none."""
     one = item.cell
     try:
-        kind = cell.kind_of(
-            one.mechanism_name, one.mechanism, one.privacy, one.delta, one.relation
-        )
-        return cell.planned(one.mechanism, item.spec, cell.budget_of(item, kind))
+        spec: Any = item.spec
+        kind = cell.kind_of(one.mechanism_name, one.mechanism, one.privacy, one.delta, one.relation)
+        return cell.planned(one.mechanism, spec, cell.budget_of(item, kind))
     except Unsupported as reason:
         return str(reason)
     except Exception as error:
@@ -282,8 +290,6 @@ def parsed(arguments: Sequence[str]) -> Asked:
         given[key] = value
     known = list(dict.fromkeys(target.chain[0] for target in targets()))
     mechanism = checks.choice("mechanism", given["mechanism"], ("all", *known))
-    if mechanism not in ("all", *registry.names("mechanism")):
-        raise InputError("mechanism", mechanism, "is no mechanism")
     number = _whole("draw", given["draw"]) if given["draw"] else None
     seed = secrets.randbits(32) if given["seed"] == "fresh" else _whole("seed", given["seed"])
     out = Path(given["out"]) if given["out"] else None
@@ -331,24 +337,20 @@ def _scratch() -> Iterator[Path]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """What a run would tell has been compared; told again it would only be in the way."""
-    with open(os.devnull, "w") as nowhere:
-        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-            yield
+    nowhere = io.StringIO()
+    told = contextlib.redirect_stderr(nowhere)
+    with contextlib.redirect_stdout(nowhere), told, warnings_untold():
+        yield
 
 
 def _keep(folder: Path, out: Path, drawn: Draw) -> None:
-    import shutil
-
     to = out / f"draw-{drawn.number}"
     shutil.copytree(folder, to, dirs_exist_ok=True)
     (to / "command.txt").write_text(" ".join(["dperm", "run", *drawn.words]) + "\n")
 
 
 def _remove(folder: Path) -> None:
-    import shutil
-
     shutil.rmtree(folder, ignore_errors=True)
 
 
 __all__ = ["Finding", "Search", "duration", "examine", "fuzz", "is_asked", "parsed", "search"]
-

@@ -30,6 +30,7 @@ KINKED = ("hinge", "positive_part")  # those with a rounded form
 NEED_SMOOTH = (
     "objective_perturbation", "approximate_minima_perturbation", "frank_wolfe", "newton",
 )  # fmt: skip
+PROJECTED = {"projected", "standard_projection"}
 VERTICES = ("l1_ball", "simplex")
 SETS = ("l2_ball", "l2_ball", "l1_ball", "box", "simplex", "lp_ball")
 INNERS = (
@@ -44,7 +45,7 @@ KEYS: dict[str, dict[str, tuple[Any, ...]]] = {
     "noisy_gd": {"averaging": ("last", "uniform", "suffix"), "momentum": (0, 0.5)},
     "noisy_sgd": {"sampling": ("fixed", "poisson"), "output": ("average", "suffix_average")},
     "one_pass_sgd": {
-        "batches": (1, 2, 3), "noise": ("gamma", "gaussian"), "output": ("last", "average"),
+        "batches": (1, 2, 3, 4), "noise": ("gamma", "gaussian"), "output": ("last", "average"),
     },
     "objective_perturbation": {"noise": ("gamma", "gaussian")},
     "approximate_minima_perturbation": {"noise": ("gamma", "gaussian")},
@@ -58,6 +59,7 @@ KEYS: dict[str, dict[str, tuple[Any, ...]]] = {
     "standard_projection": {"m": (1, 2), "phi": ("gaussian", "sparse_sign", "rademacher")},
     "kernel_semi_interactive": {"perturbation": ("laplace", "gaussian", "interactive")},
 }  # fmt: skip
+SPLITTING = ("batches", "m")  # without them few records are one batch, and nothing is projected
 STEPS = (1, 4, 10)
 FEW, MANY = (1, 2, 3, 5, 8, 12, 20), (4095, 4096, 4097)
 # For many records: a pass over them takes no time.
@@ -187,8 +189,8 @@ class _Drawing:
 
     def _task(self, target: Target, kernel: bool) -> str:
         tasks = ["binary", "binary", "binary", "regression"]
-        margins = kernel or {"huberized", "projected", "standard_projection"} & set(target.chain)
-        if not margins or self._wild and not kernel:
+        margins = kernel or (PROJECTED | {"huberized"}) & set(target.chain)
+        if not margins or (self._wild and not kernel):
             tasks += ["multiclass"] + (["location"] if target.mode == "replace_one" else [])
         return self._one(tasks)
 
@@ -202,7 +204,12 @@ class _Drawing:
         if target.chain[-1] in QUICK and len(target.chain) == 1 and self._chance(0.1):
             return self._one(MANY), self._one((1, 2, 3))
         n = self._one(FEW)
-        return n, 2 * n + self._one((1, 8)) if self._chance(0.15) else self._one((1, 2, 3, 5))
+        if "one_pass_sgd" in target.chain and not self._wild:
+            n = max(n, 5)  # records that can be in another batch
+        if self._chance(0.15):
+            return n, 2 * n + self._one((1, 8))
+        # something to project, and else fewer
+        return n, self._one((3, 5) if PROJECTED & set(target.chain) else (1, 2, 3, 5))
 
     def _pair(
         self, n: int, p: int, task: str, mode: str, reader: str, split: bool
@@ -266,7 +273,10 @@ class _Drawing:
         words = [f"dataset={reader}", f"dataset.path=records.{reader}", f"dataset.task={task}"]
         words += ["dataset.header=false"] if reader == "csv" else []
         if reader == "svmlight":
-            words += [f"dataset.n_features={p}", f"dataset.storage={self._one(('sparse', 'dense'))}"]
+            words += [
+                f"dataset.n_features={p}",
+                f"dataset.storage={self._one(('sparse', 'dense'))}",
+            ]
         words += ["dataset.labels=[0, 1, 2]"] if task == "multiclass" else []
         words += ["dataset.target_bounds=[-1, 1]"] if task == "regression" else []
         words += [f"dataset.rows={self._one(('unit', 'clip'))}"]
@@ -283,7 +293,7 @@ class _Drawing:
                 prefix += ".inner"
                 words.append(f"{prefix}={name}")
             for key, values in KEYS.get(name, {}).items():
-                if self._chance(0.4):
+                if self._chance(0.9 if key in SPLITTING else 0.4):
                     words += self._key(f"{prefix}.{key}", self._one(values), target.mode, delta)
             if "steps" in {f.name for f in dataclasses.fields(registry.load("mechanism", name))}:
                 words.append(f"{prefix}.steps={self._one(STEPS)}")

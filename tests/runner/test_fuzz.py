@@ -27,17 +27,17 @@ def mended(monkeypatch):
     monkeypatch.setattr(model, "_CLAIM", kept, raising=False)
 
 
-def found_within(draws, mechanism="all"):
+def found_within(draws, mechanism="all", seed=SEED):
     """The first finding among so many draws."""
-    found = fuzz.search(SEED, range(draws), mechanism=mechanism, most=1)
+    found = fuzz.search(seed, range(draws), mechanism=mechanism, most=1)
     assert found.findings, found.words()
     return found.findings[0]
 
 
 def test_no_finding_in_sound_code():
-    found = fuzz.search(SEED, range(16))
+    found = fuzz.search(SEED, range(12))
     assert not found.findings, [finding.line() for finding in found.findings]
-    assert found.ended["ok"] >= 6
+    assert found.ended["ok"] >= 8
 
 
 def test_a_private_n_in_a_file(monkeypatch):
@@ -85,19 +85,18 @@ def test_a_plan_that_follows_the_records(monkeypatch):
     spec = Problem.spec
 
     def measured(self):
-        found, x = spec(self), self.data.x
-        norms = np.sqrt(np.asarray((x * x).sum(axis=1)).ravel())
-        longest = float(np.max(norms, initial=0.0))
-        return dataclasses.replace(found, lipschitz=min(found.lipschitz, longest + 0.01))
+        # more than enough, so that nothing but the measuring is wrong
+        found, measure = spec(self), 2.0 + float(np.tanh(np.sum(self.data.x)))
+        return dataclasses.replace(found, lipschitz=found.lipschitz * measure)
 
     monkeypatch.setattr(Problem, "spec", measured)
     finding = found_within(40)
-    assert any(word in finding.fault for word in ("column", "public facts", "plan", "progress"))
+    assert any(word in finding.fault for word in ("column", "public facts", "progress"))
 
 
 def test_batches_named_by_transformed_rows(monkeypatch):
     monkeypatch.setattr(CentralView, "_like", lambda self, problem: self._of(problem))
-    finding = found_within(120, "projected")
+    finding = found_within(12, "projected", seed=29)
     assert "one_pass_sgd" in finding.draw.target.chain
     assert finding.fault.startswith("replay: call")
 
@@ -111,7 +110,7 @@ def test_an_exception_that_one_record_decides(monkeypatch):
         return gradient(self, theta)
 
     monkeypatch.setattr(CentralView, "gradient_sum", split)
-    finding = found_within(120)
+    finding = found_within(40, "noisy_gd")
     assert finding.fault.startswith("exit code")
     assert "ZeroDivisionError" in finding.fault
 
