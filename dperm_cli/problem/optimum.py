@@ -117,13 +117,10 @@ def solve(
 
     When that cannot be had (out of ``seconds``, or the objective's rounding is coarser), the gap
     reached is reported as it is; ``converged`` is also true where the gap is ``negligible``, as
-    when the centre is itself the minimiser. ``progress`` is called with (iteration, gap), also
-    where no iteration is needed: that there is none follows from the records.
+    when the centre is itself the minimiser. ``progress`` is called with (iteration, gap).
     """
     start = time.perf_counter()
     best = _Best(problem, relative_gap, gap)
-    if progress is not None:
-        progress(0, best.gap)
     with _blas().limit(limits=1, user_api="blas"):
         for iteration in _steps(problem, best, start + seconds):
             if progress is not None:

@@ -240,9 +240,10 @@ def _replayed_at_gate(
     try:
         with maps_by_place():
             found = replay(mechanism, cell._as_made(made), *problems, seed=drawn.number)
-    except DpermError as error:
-        # refused on the first already: the run has told it on both
-        return [] if "not proved" in str(error) else [f"replay: {error}"]
+    except Exception as error:
+        # a minimiser that is not had in time is told on both runs
+        late = isinstance(error, DpermError) and "not proved" in str(error)
+        return [] if late else [f"replay: {type(error).__name__}: {error}"]
     faults = found.faults
     if found.worst <= 1.0 + _rounding(one.spec):
         faults = tuple(fault for fault in faults if "moved by" not in fault)
