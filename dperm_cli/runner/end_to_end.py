@@ -37,7 +37,7 @@ from dperm_cli.results.store import Store
 from dperm_cli.runner import app, kernels, plan, reporting
 from dperm_cli.runner.accounting import Accounting
 
-OUT, MASKED, MODEL = "out", "masked", "model.npz"  # inside a run's folder
+OUT, MASKED = "out", "masked"  # inside a run's folder
 CRASHED = -1  # in place of an exit code: a traceback
 # What stands in a masked record, by the kind of its column.
 _MASKS: dict[str, Any] = {"float": 1.0, "int": 1, "bool": False}
@@ -352,4 +352,4 @@ def _tail(made: Made) -> str:
     return str(reason or (lines[-1] if lines else ""))[:200]
 
 
-__all__ = ["MODEL", "OUT", "Made", "carried_out", "compared", "forget", "replayed"]
+__all__ = ["OUT", "Made", "carried_out", "compared", "forget", "replayed"]

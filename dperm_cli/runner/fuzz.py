@@ -26,6 +26,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.audit.differences import first_difference
+from dperm_cli.audit.fuzz_draws import Draw, draw, targets
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.audit.rounding import mapped_by_place, maps_by_place
 from dperm_cli.core import checks
@@ -40,7 +41,6 @@ from dperm_cli.core.errors import (
 from dperm_cli.privacy.events import SampledGaussian
 from dperm_cli.runner import app, cell, kernels, plan
 from dperm_cli.runner.end_to_end import Made, replayed
-from dperm_cli.runner.fuzz_draws import Draw, draw, targets
 from dperm_cli.runner.progress import meter
 from dperm_cli.runner.worker import warnings_untold
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dperm_cli.audit import holder_only
+from dperm_cli.audit import fuzz_draws, holder_only
 from dperm_cli.audit.differences import first_difference, line_difference
+from dperm_cli.audit.fuzz_draws import Records
 from dperm_cli.audit.same_noise import SameNoise
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.privacy.noise import Gate, listening
 from dperm_cli.results import html_data, tables
 from dperm_cli.results.schema import BY_NAME, COLUMNS
-from dperm_cli.runner import cell, end_to_end, fuzz_draws, model, reporting
-from dperm_cli.runner.fuzz_draws import Records
+from dperm_cli.runner import cell, end_to_end, model, reporting
+from dperm_cli.runner.worker import warnings_untold
 
 N = 12
 QUICK = ["mechanism.steps=3", "trials=1", "seed=0", "epsilon=2", "delta=1e-6"]
@@ -298,3 +300,13 @@ def test_differences_of_lines():
     assert line_difference("a\nb\n", "a\nc\n", "text").startswith("text, line 2: 'b' and 'c'")
     assert "no such line" in line_difference("a\nb\n", "a\n", "text")
     assert line_difference("a\n", "a", "text") == "text: other line ends"
+
+
+def test_warnings_are_not_told_and_stay_errors_where_they_are(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        with warnings_untold():
+            warnings.warn("a value of the records", RuntimeWarning, stacklevel=1)
+    assert capsys.readouterr().err == ""
+    with warnings_untold(), pytest.raises(RuntimeWarning):
+        warnings.warn("an error under the filters of this suite", RuntimeWarning, stacklevel=1)

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from dperm_cli.audit import fuzz_draws
 from dperm_cli.cli import main
 from dperm_cli.core import progress
 from dperm_cli.core.errors import InputError, UnknownKey
@@ -15,7 +16,7 @@ from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.problem.kernels._features import Fourier
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results import ledger
-from dperm_cli.runner import fuzz, fuzz_draws, kernels, model, reporting
+from dperm_cli.runner import fuzz, kernels, model, reporting
 
 SEED = 3
 

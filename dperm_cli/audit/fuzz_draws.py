@@ -13,8 +13,8 @@ import numpy as np
 from dperm_cli.core import registry
 from dperm_cli.core.rng import generator, seed_sequence
 from dperm_cli.problem.kernel_problem import LOSSES as KERNEL_LOSSES
-from dperm_cli.runner.end_to_end import MODEL
 
+MODEL = "model.npz"  # save=
 READERS = ("csv", "npz", "svmlight", "parquet")
 MODES = ("replace_one", "declared", "auto")  # the relation, and where the population is from
 # What happens to the record in which the two files differ.
