@@ -7,10 +7,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Experiments: `make leak`, `make bst14_table1 SIZE=full`; `make bst14` runs all of that paper.
 SIZE ?= small
+# How long `make fuzz` draws: 30s, 10m, 1h.
+FUZZ ?= 1m
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick lint bench wheel clean help figures \
+.PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick fuzz lint bench wheel clean help figures \
 	verdicts claims $(PAPERS) $(EXPERIMENTS)
 
 help:
@@ -20,6 +22,7 @@ help:
 	@echo 'make test-portable  where rounding matters, as on an old processor (make nightly: full sizes, kills)'
 	@echo 'make faults     kill sweeps at random and compare (make slurm: those of a SLURM cluster)'
 	@echo 'make audit      attack every mechanism with fresh seeds (make audit-quick: fewer runs, fixed seeds)'
+	@echo 'make fuzz       whole runs on random neighbours for FUZZ=1m, from a fresh seed that it prints'
 	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name;'
 	@echo '                the same for kj16, jt13 and djw12'
 	@echo 'make figures    every experiment, all figures and one table of verdicts (SIZE=small or full)'
@@ -79,6 +82,9 @@ audit: $(VENV)/.run
 
 audit-quick: $(VENV)/.run
 	$(BIN)/dperm audit --quick mechanism=all
+
+fuzz: $(VENV)/.run
+	$(BIN)/dperm audit fuzz=$(FUZZ)
 
 $(EXPERIMENTS): $(VENV)/.run
 	$(BIN)/dperm reproduce $@ size=$(SIZE)

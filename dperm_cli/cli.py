@@ -57,12 +57,16 @@ it and what the bounds promise, and draws a picture. Nothing is released."""
 AUDIT_HELP = """\
 usage: dperm audit [mechanism=NAME[,..]|all] [epsilon=1[,..]] [delta=1e-5] [--quick]
                    [seed=N|fresh] [format=table|json] [out=FOLDER]
+       dperm audit fuzz=30s|10m|1h [seed=N|fresh] [mechanism=NAME] [draw=N] [out=FOLDER]
 
 Runs every mechanism many times on the neighbouring data sets it finds hardest to hide, and prints
 a lower bound on its epsilon (wrong once in 10,000 times), the same with half the noise as a
 control, a replay on random neighbours and the exact loss of its noise. Exit code 1 on a violation.
 --quick takes fewer runs and asks for no tightness. Nothing is written but to out=. The columns
-are explained in docs/audit.md."""
+are explained in docs/audit.md.
+
+fuzz= draws configurations and pairs of data files one record apart for that long, carries out a
+whole run on both with the same noise, and says what differs that should not. draw= repeats one."""
 
 REPRODUCE_HELP = """\
 usage: dperm reproduce ID|all [size=small|full] [out=FOLDER] [format=table|json] [force=true]

@@ -24,7 +24,7 @@ channels       answers of users' devices (``privacy.channels``)           discre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, Protocol
@@ -34,7 +34,7 @@ import numpy as np
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.privacy import _exact
 from dperm_cli.privacy._streams import GAMMA_NORM, Keyed, OnGrid, Steps, Stream, stream_key
-from dperm_cli.privacy.events import Event, Noisy
+from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.secure import Grid
 
 __all__ = ["Gate", "Stream", "Tape", "listening", "range_delta"]
@@ -51,6 +51,23 @@ class Tape(Protocol):
     def hear(
         self, stream: Any, value: Any, drawn: np.ndarray, public: tuple[Any, ...]
     ) -> np.ndarray: ...
+
+
+_LISTENING: list[Tape] = []  # tapes for gates that are opened without one, the last first
+
+
+@contextmanager
+def listening(tape: Tape) -> Iterator[None]:
+    """Put ``tape`` on every gate that is opened in the block without a tape of its own.
+
+    For audits of a whole run in this process: gates are opened deep below the command line. A tape
+    closes the compiled loops.
+    """
+    _LISTENING.append(tape)
+    try:
+        yield
+    finally:
+        _LISTENING.remove(tape)
 
 
 class Gate:
@@ -75,7 +92,7 @@ class Gate:
         self.trials = len(self._seeds)
         self._streams = 0
         self._numbers: Iterator[int] = count()
-        self.tape = tape if tape is not None else _listener()
+        self.tape = _LISTENING[-1] if tape is None and _LISTENING else tape
         self._unused = None if plan is None else list(plan[0])
         self.relation = "replace_one" if plan is None else plan[1]
 
@@ -203,28 +220,3 @@ class _OneTrial(Gate):
 def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
     """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates."""
     return sum((event.range_delta(relation, dim) for event in events), 0.0)
-
-
-_listeners: list[Callable[[], Tape]] = []
-
-
-@contextmanager
-def listening(make: Callable[[], Tape]) -> Iterator[None]:
-    """While this lasts, every gate of this process that has no tape gets one from ``make``.
-
-    For audits of a whole run. A tape sees private values: nothing outside an audit may use it.
-    """
-    _listeners.append(make)
-    try:
-        yield
-    finally:
-        _listeners.pop()
-
-
-def _listener() -> Tape | None:
-    return _listeners[-1]() if _listeners else None
-
-
-def noise_scale(events: Sequence[Event]) -> float:
-    """The scale of the first event that has one; 0 where none has."""
-    return next((event.scale for event in events if isinstance(event, Noisy)), 0.0)

@@ -25,16 +25,20 @@ from dperm_cli.runner.input_schema import InputSchema
 from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
+from dperm_cli.runner.worker import warnings_untold
 
 
-def run(arguments: list[str], request: Request, study: plan.Study) -> int:
-    """Run a study that was planned from these arguments; returns the exit code."""
+def run(arguments: list[str], request: Request, study: plan.Study, figures: bool = True) -> int:
+    """Run a study that was planned from these arguments; returns the exit code.
+
+    Without ``figures`` none is drawn, which takes longer than a small study itself.
+    """
     # one BLAS thread: more would change last bits from machine to machine, and fight the loops
-    with threadpool_limits(1):
-        return _run(arguments, request, study)
+    with threadpool_limits(1), warnings_untold():
+        return _run(arguments, request, study, figures)
 
 
-def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
+def _run(arguments: list[str], request: Request, study: plan.Study, figures: bool) -> int:
     if request.show:
         print("\n".join(canonical_json(cell.config) for cell in study.cells))
         return EXIT_OK
@@ -48,7 +52,7 @@ def _run(arguments: list[str], request: Request, study: plan.Study) -> int:
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
     tally = run_cells(prepared, store, study.force, study.options)
-    made = reporting.present(out, study.format, trust=True)
+    made = reporting.present(out, study.format, trust=True, figures=figures)
     kept = described is None or (not tally.failed and _save(to, prepared[0], described, store))
     nothing = {row["status"] for row in made.summary} == {"unsupported"}
     if nothing:

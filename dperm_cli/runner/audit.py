@@ -19,7 +19,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey, Unsupported
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import schema
+from dperm_cli.runner import fuzz, schema
 from dperm_cli.runner.progress import meter
 
 DELTA = 1e-5
@@ -34,6 +34,8 @@ HEAD = (
 
 def audit(arguments: list[str]) -> int:
     """Audit and print; 1 on a violation."""
+    if fuzz.is_asked(arguments):
+        return fuzz.fuzz(arguments)
     with threadpool_limits(1):
         return _audit(arguments)
 

@@ -129,6 +129,12 @@ def opened(cell: schema.Cell, found: Kernelled) -> Kernelled:
     return Kernelled(problem, own)
 
 
+def forget() -> None:
+    """Let go of what was made for earlier cells of this process."""
+    _MADE.clear()
+    _PREPARED.clear()
+
+
 def remember(problem: Problem, theta: np.ndarray) -> None:
     """Form the margins of all points at once, where rows are many: each is read once."""
     for x in (problem.data.x, problem.data.x_test):

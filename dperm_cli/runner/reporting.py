@@ -38,7 +38,9 @@ def report(arguments: list[str]) -> int:
     return EXIT_STORAGE if made.broken else EXIT_FAILED if made.faults else EXIT_OK
 
 
-def present(out: Path, format_: str, trust: bool = False, page: bool = True) -> Report:
+def present(
+    out: Path, format_: str, trust: bool = False, page: bool = True, figures: bool = True
+) -> Report:
     """Write all files, print the table (or JSON rows) on stdout, and name the files on stderr.
 
     ``trust`` is for a run that has just written the records: it replaces the ledger.
@@ -46,7 +48,7 @@ def present(out: Path, format_: str, trust: bool = False, page: bool = True) -> 
     from dperm_cli.results.schema import canonical_json
     from dperm_cli.runner.accounting import Accounting
 
-    made = make(out, accountant=Accounting(), trust=trust, page=page)
+    made = make(out, figures=figures, accountant=Accounting(), trust=trust, page=page)
     if format_ == "json":
         print("\n".join(canonical_json(row) for row in made.summary))
     else:

@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,21 @@ class Outcome:
     status: str
     reason: str | None = None
     looked_up: bool = False
+
+
+@contextlib.contextmanager
+def warnings_untold() -> Iterator[None]:
+    """Show no warning in the block: whether numpy or scipy warns follows from the records.
+
+    A filter that makes errors of warnings still does.
+    """
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_nothing
+        yield
+
+
+def _show_nothing(*_: object, **__: object) -> None:
+    pass
 
 
 class Worker:
@@ -146,7 +162,7 @@ def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
             _settle(setup.parent)
         outcomes: list[Outcome] = []
         try:
-            with threadpool_limits(1), _placed(setup):
+            with threadpool_limits(1), _placed(setup), warnings_untold():
                 _run_chunk(setup, tasks, outcomes)
         except DpermError as error:
             # a plain one: errors with several arguments do not survive the way between processes

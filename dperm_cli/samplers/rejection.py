@@ -119,7 +119,7 @@ def log_acceptance(target: Target) -> float:
     """
     found = log_uniform_acceptance(target.oscillation, target.dimension)
     if target.lasso == 0 and (target.dimension == 1 or _name(_body(target)) == "l2_ball"):
-        found = max(found, 0.5 * target.dimension * math.log(_ratio(target)))
+        found = max(found, 0.5 * target.dimension * _log_ratio(target))
     return found - SLACK
 
 
@@ -127,7 +127,7 @@ def log_fixed_acceptance(target: Target) -> float:
     """The same for the proposals of ``fixed_tries``: uniform ones on balls of two dimensions up."""
     found = log_uniform_acceptance(target.oscillation, target.dimension)
     if target.dimension == 1 and target.lasso == 0:
-        found = max(found, 0.5 * math.log(_ratio(target)))
+        found = max(found, 0.5 * _log_ratio(target))
     return found - SLACK
 
 
@@ -167,6 +167,12 @@ def _check(target: Target) -> None:
 def _ratio(target: Target) -> float:
     """Of the minorant's Hessian to the largest one of f, the regulariser left out."""
     return least_ratio(target.spec)
+
+
+def _log_ratio(target: Target) -> float:
+    """Its logarithm; on a set so wide that the curvature there is no number above 0, -inf."""
+    ratio = _ratio(target)
+    return math.log(ratio) if ratio > 0.0 else -math.inf
 
 
 def _body(target: Target) -> Any:

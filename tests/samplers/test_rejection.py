@@ -193,6 +193,15 @@ def test_least_ratio():
     assert least_ratio(case("squared", "l2_ball", 2)[1].spec) == 1.0
 
 
+@pytest.mark.parametrize("radius", [800.0, 1e12])
+def test_a_set_on_which_the_curvature_is_no_number_above_0(radius):
+    _, target, _ = case("logistic", "l2_ball", 2, radius=radius)
+    assert least_ratio(target.spec) == 0.0
+    uniform = log_uniform_acceptance(target.oscillation, target.dimension)
+    assert rejection.log_acceptance(target) == uniform - rejection.SLACK
+    assert Rejection().plan(target, 0.0).facts["curvature_ratio"] == 0.0
+
+
 class TestFixedTries:
     def test_distance(self):
         """Against the extremes of (1 - q) + q u / pi."""
