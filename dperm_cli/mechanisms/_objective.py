@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,18 +13,24 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Plan
+from dperm_cli.mechanisms._protocol import Plan, Release
 from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Event
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.events import Event, GammaNorm, Gaussian
+from dperm_cli.privacy.noise import Gate, NoiseStream, largest_norm
 from dperm_cli.privacy.objective import PerturbedObjective, noise_ratio
 from dperm_cli.problem import nearby
 from dperm_cli.problem.losses._glm import Glm
 from dperm_cli.problem.problem import ProblemSpec, without_curvature
 
+Second = GammaNorm | Gaussian
+
 NOISES = ("auto", "gamma", "gaussian")
+SECOND_MU = 0.005  # of the noise that pays for the solver, Gaussian: .03 % more of the first
+SECOND_SHARE = 0.001  # of epsilon, for the same of a Gamma norm
+_SECOND_SIZE = 0.01  # of scale / Lam, which b moves the minimiser by: as good as no second noise
 _WITHIN = 1.0 - 1e-12  # of delta: the accountant rounds what it adds up
 _FAR = 25.0  # in logs, the largest strength that is looked at, over the least
 _SMALLEST = 1e-6  # the least strength over the one that balances noise, where no bound is known
@@ -32,18 +38,26 @@ _SMALLEST = 1e-6  # the least strength over the one that balances noise, where n
 
 @dataclass(frozen=True)
 class Design:
-    """A perturbed objective: the sum + (added / 2) |theta - centre|^2 + <b, theta>.
+    """A perturbed objective: the sum + (added / 2) |theta - centre|^2 + <b, theta>, and the noise
+    that its minimiser gets.
 
     Attributes
     ----------
-    event : noise, and the strength Lam of the whole, n * ridge + added.
+    event : noise b, and the strength Lam of the whole, n * ridge + added.
+    second : noise on the point that is found for b; its sensitivity is twice ``distance``.
     added : the coefficient of the extra regulariser, >= 0.
-    distance : how far from the exact minimiser a point may be that is taken for it.
+    distance : how far from the exact minimiser the point may be.
     """
 
     event: PerturbedObjective
+    second: Second
     added: float
     distance: float
+
+    @property
+    def events(self) -> tuple[PerturbedObjective, Second]:
+        """All that touches the data."""
+        return self.event, self.second
 
     def settings(self) -> dict[str, Any]:
         """What a reader may want to know, JSON-able."""
@@ -53,6 +67,7 @@ class Design:
             "added": self.added,
             "jacobian": self.event.jacobian,
             "distance": self.distance,
+            "second_scale": self.second.scale,
         }
 
 
@@ -82,12 +97,26 @@ class Perturbing(ABC):
         return None if self.strength == "auto" else float(self.strength)
 
     def at_scale(self, spec: ProblemSpec, scale: float, share: float = 1.0) -> PerturbedObjective:
-        """At the strength that suits this noise, and the noise that suits delta 1/n^2, of which
-        the event has a ``share``."""
+        """The first event at the strength that suits this noise, and the noise that suits delta
+        1/n^2, of which it has a ``share``."""
         delta = usual_delta(spec)
         gamma = is_gamma(self.noise, delta, spec)
         strength = max(self.given or balanced(spec, scale, gamma), spec.penalty.ridge)
+        strength = max(strength, nearby.least_modulus(spec))
         return event(spec, scale, strength, gamma, share * delta)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """Minimise, add the second noise whatever was found, project."""
+        first, second = plan.events[:2]
+        assert isinstance(first, PerturbedObjective)
+        assert isinstance(second, GammaNorm | Gaussian)
+        planned = Design(first, second, plan.settings["added"], plan.settings["distance"])
+        return Release(_noisy_minimiser(view, planned, plan.guarantee.relation, gate, self.centred))
+
+    @property
+    def centred(self) -> bool:
+        """Whether the extra regulariser is centred on the set, and not on 0."""
+        return True
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record with the linear loss and ridge 1: theta is minus its gradient and b.
@@ -108,14 +137,11 @@ def usual_delta(spec: ProblemSpec) -> float:
     return min(0.25, spec.n**-2.0)
 
 
-def guarantee(events: Sequence[Event], budget: Budget, certificate: str | None = None) -> Guarantee:
+def guarantee(events: Sequence[Event], budget: Budget) -> Guarantee:
     """What the events certify at the budget's delta."""
     found = account(events, delta=budget.delta, relation=budget.relation)
     kind = "approx" if budget.delta > 0.0 else "pure"
-    return Guarantee(
-        kind, found.epsilon, budget.delta, budget.relation, found.accountant,
-        certificate=certificate,
-    )  # fmt: skip
+    return Guarantee(kind, found.epsilon, budget.delta, budget.relation, found.accountant)
 
 
 def is_gamma(noise: str, delta: float, spec: ProblemSpec) -> bool:
@@ -146,17 +172,69 @@ def curvature(spec: ProblemSpec) -> float:
 
 
 def design(spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None = None) -> Design:
-    """The noise of a budget, at the strength given or at the one that minimises ``theory_risk``."""
+    """Both events of a budget, at the strength given or at the one that minimises ``theory_risk``.
+
+    Gamma norms: the second event has ``SECOND_SHARE`` of epsilon. Gaussian: it is mu2-GDP with
+    ``second_mu``, and the budget holds for both jointly.
+    """
+    if gamma:
+        share = SECOND_SHARE * budget.epsilon
+        left = Budget((1.0 - SECOND_SHARE) * budget.epsilon, budget.delta, budget.relation)
+        first = first_event(spec, left, gamma, strength)
+        return pay(first, spec, lambda move: calibrate.pure_scale(share, move))
+    first = first_event(spec, budget, gamma, strength, second_mu)
+    return pay(first, spec, lambda move: move / second_mu(spec.lipschitz / first.scale))
+
+
+def design_at(spec: ProblemSpec, first: PerturbedObjective) -> Design:
+    """Both events at the first one's noise, as ``design`` has them."""
+    if first.noise == "gaussian":
+        return pay(first, spec, lambda move: move / second_mu(spec.lipschitz / first.scale))
+    share = SECOND_SHARE / (1.0 - SECOND_SHARE) * first.epsilon("replace_one")
+    return pay(first, spec, lambda move: calibrate.pure_scale(share, move))
+
+
+def second_mu(ratio: float) -> float:
+    """mu2 of the second event beside a first one of ``ratio`` = one record's norm over its scale:
+    ``SECOND_MU``, and a tenth of the ratio at most."""
+    return min(SECOND_MU, 0.1 * ratio)
+
+
+def first_event(
+    spec: ProblemSpec,
+    budget: Budget,
+    gamma: bool,
+    strength: float | None = None,
+    second: Callable[[float], float] = lambda ratio: 0.0,
+) -> PerturbedObjective:
+    """The noise that spends a budget, together with a second event that is mu2-GDP where
+    ``second`` gives mu2 of one record's norm over the scale."""
     curvature(spec)
-    planner = _Planner(spec, budget, gamma)
-    chosen = planner.best() if strength is None else planner.checked(strength)
-    return finish(planner.event(chosen), spec)
+    planner = _Planner(spec, budget, gamma, second)
+    return planner.event(planner.best() if strength is None else planner.checked(strength))
 
 
-def finish(event: PerturbedObjective, spec: ProblemSpec) -> Design:
-    """The design of an event; the ridge counts into its strength."""
-    added = max(0.0, event.strength - spec.penalty.ridge)
-    return Design(event, added, nearby.reachable(spec, event.strength))
+def pay(
+    first: PerturbedObjective,
+    spec: ProblemSpec,
+    scale: Callable[[float], float],
+    distance: float | None = None,
+) -> Design:
+    """The first event with a second one of the same kind that pays for the solver's ``distance``,
+    by default one that costs next to nothing, if that can be proved. ``scale`` is that of the
+    noise on a sensitivity.
+
+    Given b, or what the first event shows, the points found on two data sets are each within the
+    distance of one and the same minimiser: 2 distance apart, under either relation. So that is
+    one record's norm under add_remove and the gap under replace_one.
+    """
+    kind = GammaNorm if first.noise == "gamma_norm" else Gaussian
+    if distance is None:
+        wanted = _SECOND_SIZE * first.scale / first.strength / (2.0 * scale(1.0))
+        distance = nearby.reachable(spec, first.strength, largest_norm(first, spec.p), wanted)
+    move = 2.0 * distance
+    second = kind(scale(move) * (1.0 + 1e-12), move, gap=move)
+    return Design(first, second, max(0.0, first.strength - spec.penalty.ridge), distance)
 
 
 def theory_risk(spec: ProblemSpec, strength: float, noise: float) -> float:
@@ -201,8 +279,14 @@ def event(
 class _Planner:
     """From a budget to strength and noise; everything here is public."""
 
-    def __init__(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> None:
-        self._spec, self._budget, self._gamma = spec, budget, gamma
+    def __init__(
+        self,
+        spec: ProblemSpec,
+        budget: Budget,
+        gamma: bool,
+        second: Callable[[float], float] = lambda ratio: 0.0,
+    ) -> None:
+        self._spec, self._budget, self._gamma, self._second = spec, budget, gamma, second
         self._unit = event(spec, 1.0, 1.0, gamma, budget.delta)
 
     def scale(self, strength: float) -> float:
@@ -213,7 +297,10 @@ class _Planner:
             return math.inf
         if self._gamma:
             return sensitivity / left
-        return sensitivity / noise_ratio(left, self._unit.delta, relation)
+        part = self._spec.lipschitz / sensitivity if sensitivity > 0.0 else 0.0
+        return sensitivity / noise_ratio(
+            left, self._unit.delta, relation, lambda ratio: self._second(part * ratio)
+        )
 
     def risk(self, strength: float) -> float:
         noise = noise_norm(self._spec.p, self.scale(strength), self._gamma)
@@ -224,7 +311,8 @@ class _Planner:
         from scipy.optimize import minimize_scalar
 
         ridge = self._spec.penalty.ridge
-        least = max(ridge, self._least() * (1.0 + 1e-9))
+        surely = nearby.least_modulus(self._spec)
+        least = max(ridge, surely, self._least() * (1.0 + 1e-9))
         # noise as if the Jacobian were free: the strength is above what balances that
         free = self._unit.sensitivity(self._budget.relation) / self._budget.epsilon
         low = math.log(max(least, _SMALLEST * balanced(self._spec, free, self._gamma)))
@@ -235,7 +323,8 @@ class _Planner:
             options={"xatol": 1e-6},
         )
         best = math.exp(float(found.x))
-        return ridge if ridge > self._least() and self.risk(ridge) <= self.risk(best) else best
+        enough = ridge > self._least() and ridge >= surely
+        return ridge if enough and self.risk(ridge) <= self.risk(best) else best
 
     def checked(self, strength: float) -> float:
         """The strength asked for, the ridge's own if that is more; Unsupported if too weak."""
@@ -248,11 +337,13 @@ class _Planner:
         return whole
 
     def event(self, strength: float) -> PerturbedObjective:
-        """Rounded so that the event's epsilon fits the budget."""
+        """Rounded so that the epsilon of both events fits the budget."""
         scale, budget, step = self.scale(strength), self._budget, 1e-14
         while True:
             found = event(self._spec, scale, strength, self._gamma, budget.delta)
-            if found.epsilon(budget.relation) <= budget.epsilon:
+            # the second event's scale is rounded up, and its mu down
+            second = self._second(self._spec.lipschitz / scale)
+            if found.epsilon(budget.relation, second) <= budget.epsilon:
                 return found
             scale, step = scale * (1.0 + step), 2.0 * step
 
@@ -265,25 +356,33 @@ class _Planner:
         return self._unit.curvature / math.expm1(share)
 
 
-def minimise(
-    view: CentralView, planned: Design, relation: str, gate: Gate, *, centred: bool = True
+def _noisy_minimiser(
+    view: CentralView, planned: Design, relation: str, gate: Gate, centred: bool
 ) -> np.ndarray:
-    """A minimiser of the perturbed objective a trial, to ``distance``, [trials, p].
+    """A minimiser of the perturbed objective a trial plus the second noise, projected: [trials, p].
 
-    What passes the gate is the sum of gradients at the released point, of which b is a known
-    function there. PrivacyError where a minimiser cannot be had to ``distance``.
+    What passes the gate first is the sum of gradients at the point found, of which b is a known
+    function there; then that point. However it was found, the second noise is added.
     """
-    event = planned.event
-    draw = gate.gamma_norm if event.noise == "gamma_norm" else gate.gaussian
-    noise = draw(
-        dim=view.spec.p,
-        count=event.count,
-        scale=event.scale,
-        sensitivity=event.sensitivity(relation),
-    )
+    noise = _stream(view, planned.event, relation, gate)
     middle = view.spec.constraint.centre() if centred else np.zeros(view.spec.p)
 
     def point(b: np.ndarray) -> np.ndarray:
         return view.perturbed(b - planned.added * middle, planned.added, planned.distance)
 
-    return noise.within(point, view.gradient_sum, 0)
+    found = noise.within(point, view.gradient_sum, 0)
+    noisy = _stream(view, planned.second, relation, gate).add(found, 0)
+    return view.spec.constraint.project(noisy)
+
+
+def _stream(
+    view: CentralView, event: PerturbedObjective | Second, relation: str, gate: Gate
+) -> NoiseStream:
+    gamma = isinstance(event, GammaNorm) or getattr(event, "noise", "") == "gamma_norm"
+    draw = gate.gamma_norm if gamma else gate.gaussian
+    return draw(
+        dim=view.spec.p,
+        count=event.count,
+        scale=event.scale,
+        sensitivity=event.sensitivity(relation),
+    )

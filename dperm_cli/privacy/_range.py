@@ -41,6 +41,17 @@ def kind_of(event: Noisy) -> str:
     return event.noise if isinstance(event, PerturbedObjective) else _KINDS[type(event)]
 
 
+def largest_norm(event: Noisy, dim: int) -> float:
+    """The largest 2-norm that a draw of the seeded generator for the event can have.
+
+    Normals come in pairs of radius at most ``gaussian.LARGEST``; a Gamma norm is a sum of ``dim``
+    exponentials.
+    """
+    if kind_of(event) == GAUSSIAN:
+        return 1.001 * event.scale * gaussian.LARGEST * math.sqrt((dim + 1) // 2)
+    return 1.001 * event.scale * exponential.LARGEST * dim
+
+
 def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
     """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates.
 

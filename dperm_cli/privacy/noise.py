@@ -33,7 +33,7 @@ import numpy as np
 
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.privacy import _exact
-from dperm_cli.privacy._range import Noisy, kind_of, range_delta
+from dperm_cli.privacy._range import Noisy, kind_of, largest_norm, range_delta
 from dperm_cli.privacy._streams import (
     GAMMA_NORM,
     GAUSSIAN,
@@ -72,6 +72,7 @@ __all__ = [
     "NoiseStream",
     "SparseStream",
     "Tape",
+    "largest_norm",
     "range_delta",
 ]
 
