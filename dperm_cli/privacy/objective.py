@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -43,9 +44,8 @@ from dperm_cli.privacy import _gdp
 NOISES = ("gamma_norm", "gaussian")
 _ANGLES = 32
 _ROUND_UP = 1.0 + 1e-12
-# Where the losses of the second stage are cut, in standard deviations: cells of the expectation.
-_CUTS = np.linspace(-3.0, 9.0, 13)
-_NEGLIGIBLE = 1e-9  # of delta: what the range of the closed form leaves out
+_CELLS = 16  # in which the range below the edge of the closed form is cut
+_NEGLIGIBLE = 1e-9  # of delta: what that range adds where the closed form is all there is
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,10 @@ def noise_delta(e: float, ratio: float, relation: str) -> float:
 def joint_delta(e: float, ratio: float, second: float, relation: str) -> float:
     """What Gaussian noise leaves at e beside the Jacobian, with ``second``-GDP releases beside it.
 
-    The least of two bounds on E h(e - mu^2 / 2 - mu z), mu = ``second``, h = ``noise_delta`` at
-    e >= 0 and 1 below. Closed form: h <= 2 delta_GM(.; ratio) from ``_edge`` on, and E of that is
-    2 delta_GM(e; sqrt(ratio^2 + mu^2)); below the edge h <= 1. In cells: h falls, so its value at
-    the larger loss of a cell bounds it in the cell.
+    A bound on E h(e - mu^2 / 2 - mu z), mu = ``second``, h = ``noise_delta`` at 0 and above and 1
+    below. From ``_edge`` on h is at most 2 delta_GM(.; ratio), of which the expectation is
+    2 delta_GM(e; sqrt(ratio^2 + mu^2)). The range below the edge is cut into cells: h falls, so its
+    value at the lower end of a cell bounds it there.
     """
     if e < 0.0:
         return 1.0
@@ -158,16 +158,19 @@ def joint_delta(e: float, ratio: float, second: float, relation: str) -> float:
         return noise_delta(e, ratio, relation)
     both = 2.0 * _gdp.delta(e, math.hypot(ratio, second))
     outside = _outside(e, ratio, second, relation)
-    closed = min(1.0, (both + outside) * _ROUND_UP)
-    if outside <= _NEGLIGIBLE * both:
-        return closed
-    losses = second * _CUTS + second * second / 2.0
-    chances = np.diff(ndtr(_CUTS), prepend=0.0)
-    total = float(ndtr(-_CUTS[-1])) + math.fsum(
-        chance * (noise_delta(e - loss, ratio, relation) if e >= loss else 1.0)
-        for chance, loss in zip(chances, losses, strict=True)
-    )
-    return min(closed, total * _ROUND_UP)
+    if outside > _NEGLIGIBLE * both:
+        ends, values = _below_edge(ratio, relation)
+        chances = np.diff(ndtr((ends + second * second / 2.0 - e) / second), prepend=0.0)
+        outside = float(chances @ values)
+    return min(1.0, (both + outside) * _ROUND_UP)
+
+
+@lru_cache(maxsize=64)
+def _below_edge(ratio: float, relation: str) -> tuple[np.ndarray, np.ndarray]:
+    """Upper ends of cells of (-inf, edge], and bounds on h in them."""
+    ends = _edge(ratio, relation) * np.arange(_CELLS + 1) / _CELLS
+    values = [1.0, *(noise_delta(float(end), ratio, relation) for end in ends[:-1])]
+    return ends, np.array(values)
 
 
 def joint_epsilon(delta: float, ratio: float, second: float, relation: str) -> float:
