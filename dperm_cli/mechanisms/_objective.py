@@ -174,30 +174,65 @@ def curvature(spec: ProblemSpec) -> float:
 def design(spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None = None) -> Design:
     """Both events of a budget, at the strength given or at the one that minimises ``theory_risk``.
 
-    Gamma norms: the second event has ``SECOND_SHARE`` of epsilon. Gaussian: it is mu2-GDP with
-    ``second_mu``, and the budget holds for both jointly.
+    Gamma norms: the second event has a share of epsilon, ``SECOND_SHARE``. Gaussian: it is mu2-GDP
+    with ``SECOND_MU``, or a tenth of what one record moves the first by if that is less, and the
+    budget holds for both jointly. More, where the distance that can be proved is so wide that its
+    noise would outweigh the first.
     """
-    if gamma:
-        share = SECOND_SHARE * budget.epsilon
-        left = Budget((1.0 - SECOND_SHARE) * budget.epsilon, budget.delta, budget.relation)
-        first = first_event(spec, left, gamma, strength)
-        return pay(first, spec, lambda move: calibrate.pure_scale(share, move))
-    first = first_event(spec, budget, gamma, strength, second_mu)
-    return pay(first, spec, lambda move: move / second_mu(spec.lipschitz / first.scale))
+    usual = SECOND_SHARE if gamma else SECOND_MU
+    planned = _shared(spec, budget, gamma, strength, usual)
+    wanted = _balanced_share(spec, planned, budget.epsilon)
+    return planned if wanted <= usual else _shared(spec, budget, gamma, strength, wanted)
 
 
 def design_at(spec: ProblemSpec, first: PerturbedObjective) -> Design:
     """Both events at the first one's noise, as ``design`` has them."""
-    if first.noise == "gaussian":
-        return pay(first, spec, lambda move: move / second_mu(spec.lipschitz / first.scale))
-    share = SECOND_SHARE / (1.0 - SECOND_SHARE) * first.epsilon("replace_one")
-    return pay(first, spec, lambda move: calibrate.pure_scale(share, move))
+    gamma = first.noise == "gamma_norm"
+    epsilon = first.epsilon("replace_one")
+
+    def paid(share: float) -> Design:
+        if not gamma:
+            return _pay_gaussian(spec, first, share)
+        return pay(first, spec, lambda m: calibrate.pure_scale(share / (1.0 - share) * epsilon, m))
+
+    usual = SECOND_SHARE if gamma else SECOND_MU
+    planned = paid(usual)
+    return paid(max(usual, _balanced_share(spec, planned, epsilon)))
 
 
-def second_mu(ratio: float) -> float:
-    """mu2 of the second event beside a first one of ``ratio`` = one record's norm over its scale:
-    ``SECOND_MU``, and a tenth of the ratio at most."""
-    return min(SECOND_MU, 0.1 * ratio)
+def _shared(
+    spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None, share: float
+) -> Design:
+    """``design`` with a share of epsilon for the second event, or a mu2 for a Gaussian."""
+    if not gamma:
+        first = first_event(spec, budget, gamma, strength, _capped(share))
+        return _pay_gaussian(spec, first, share)
+    left = Budget((1.0 - share) * budget.epsilon, budget.delta, budget.relation)
+    first = first_event(spec, left, gamma, strength)
+    return pay(first, spec, lambda move: calibrate.pure_scale(share * budget.epsilon, move))
+
+
+def _pay_gaussian(spec: ProblemSpec, first: PerturbedObjective, mu: float) -> Design:
+    mu = _capped(mu)(spec.lipschitz / first.scale)
+    return pay(first, spec, lambda move: move / mu)
+
+
+def _capped(mu: float) -> Callable[[float], float]:
+    """mu2 beside a first event of a ratio of one record's norm to its scale: a tenth at most."""
+    return lambda ratio: min(mu, 0.1 * ratio)
+
+
+def _balanced_share(spec: ProblemSpec, planned: Design, epsilon: float) -> float:
+    """The share of epsilon, or the mu2, at which both noises together are about the least.
+
+    The second noise is c / share, and the first one, of size a, grows by a share or, as a root of
+    squares, by a (mu2 / ratio)^2 / 2.
+    """
+    first, move = planned.event, 2.0 * planned.distance
+    size = first.scale / first.strength
+    if first.noise == "gamma_norm":
+        return min(0.1, (move / epsilon / size) ** (2.0 / 3.0))
+    return math.sqrt(move / size * spec.lipschitz / first.scale)
 
 
 def first_event(

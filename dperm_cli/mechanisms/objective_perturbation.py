@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _objective
-from dperm_cli.mechanisms._objective import SECOND_SHARE, Perturbing
+from dperm_cli.mechanisms._objective import Perturbing
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Disclosure, Event
@@ -34,10 +34,11 @@ class ObjectivePerturbation(Perturbing):
     difference of two records' gradients, or b ~ N(0, scale^2 I) with delta(epsilon) <= 2
     delta_GM(epsilon - J; 2 L / scale). No solver finds that minimiser exactly: theta~ is within
     ``distance`` of it, proved with all rounding, and b2 pays for 2 ``distance``: mu2 = .005 of a
-    Gaussian, accounted jointly with the first event, or .001 epsilon of a Gamma norm. Guarantee:
-    pure epsilon, or (epsilon, delta), for the point that is released. Relations: replace_one, and
-    add_remove with L for G and 2 L; trust: central. ``noise_scale`` is the scale of b, in the unit
-    of the SUM of gradients. Shapes: theta [trials, p]. Cost: one minimisation a trial.
+    Gaussian, accounted jointly with the first event, or .001 epsilon of a Gamma norm; more where
+    ``distance`` is wide. Guarantee: pure epsilon, or (epsilon, delta), for the point that is
+    released. Relations: replace_one, and add_remove with L for G and 2 L; trust: central.
+    ``noise_scale`` is the scale of b, in the unit of the SUM of gradients. Shapes: theta [trials,
+    p]. Cost: one minimisation a trial.
     Unsupported: losses with kinks; Gaussian noise for losses that are not of a margin; a strength
     whose Jacobian exceeds epsilon, or so weak that no number of steps is certain to be enough.
 
@@ -70,8 +71,7 @@ class ObjectivePerturbation(Perturbing):
 
     def events(self, spec: ProblemSpec, scale: float) -> tuple[Event, ...]:
         """At the strength that suits this noise, and the noise that suits delta 1/n^2."""
-        share = 1.0 - SECOND_SHARE
-        return _objective.design_at(spec, self.at_scale(spec, scale, share)).events
+        return _objective.design_at(spec, self.at_scale(spec, scale)).events
 
     @property
     def centred(self) -> bool:
