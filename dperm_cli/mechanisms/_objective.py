@@ -400,14 +400,13 @@ def _noisy_minimiser(
     function there; then that point. However it was found, the second noise is added.
     """
     noise = _stream(view, planned.event, relation, gate)
+    paid = _stream(view, planned.second, relation, gate)
     middle = view.spec.constraint.centre() if centred else np.zeros(view.spec.p)
 
     def point(b: np.ndarray) -> np.ndarray:
         return view.perturbed(b - planned.added * middle, planned.added, planned.distance)
 
-    found = noise.within(point, view.gradient_sum, 0)
-    noisy = _stream(view, planned.second, relation, gate).add(found, 0)
-    return view.spec.constraint.project(noisy)
+    return view.spec.constraint.project(noise.within(point, view.gradient_sum, 0, paid))
 
 
 def _stream(

@@ -76,22 +76,27 @@ class NoiseStream:
             return drawn
         return getattr(self._tape, _HEARD[self.kind])(value, self.scale, self.sensitivity, drawn)
 
-    def within(self, point: Callable[[np.ndarray], np.ndarray], value, step: int) -> np.ndarray:
-        """A released point [trials, dim] at which ``value`` plus this step's noise is known.
+    def within(
+        self, point: Callable[[np.ndarray], np.ndarray], value, step: int, paid: NoiseStream
+    ) -> np.ndarray:
+        """A point [trials, dim] at which ``value`` plus this step's noise is known, plus the noise
+        of ``paid``.
 
         ``point`` finds it from the noise alone [trials, dim], as the minimiser of a perturbed
-        objective: the noise is then a known function of the point, less value(point). A tape may
-        put another point in its place, and hears of the value there.
+        objective: the noise is then a known function of the point, less value(point). But a solver
+        finds it up to an error that depends on the records, so that it leaves with the noise of a
+        second stream alone, whose sensitivity is for that error. A tape may put another point in
+        its place, and hears of the value there.
         """
         self._steps.mark(step)
         nothing = np.zeros((self.trials, self.dim))
         _, drawn = self._noise.add(nothing, self.kind, self.scale, self.dim, step)
         found = point(drawn)
-        if self._tape is None:
-            return found
-        hear = getattr(self._tape, _HEARD[self.kind])
-        found = hear(nothing, self.scale, self.sensitivity, found)
-        return hear(value(found), self.scale, self.sensitivity, found)
+        if self._tape is not None:
+            hear = getattr(self._tape, _HEARD[self.kind])
+            found = hear(nothing, self.scale, self.sensitivity, found)
+            found = hear(value(found), self.scale, self.sensitivity, found)
+        return paid.add(found, step)
 
     @property
     def keys(self) -> np.ndarray:

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import beta
 
 from dperm_cli.core import registry
+from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.approximate_minima_perturbation import ApproximateMinimaPerturbation
@@ -15,9 +16,12 @@ from dperm_cli.mechanisms.huberized import Huberized
 from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation
 from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
 from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.objective import PerturbedObjective
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from tests.conftest import small_problem
 
 RADIUS = 1e12
 MECHANISMS = {
@@ -135,3 +139,27 @@ def test_the_points_that_get_noise_are_as_near_as_is_paid_for(name):
     exact[:, 0] = 0.5 * (low + high)
     assert paid == 2.0 * plan.settings["distance"]
     assert np.max(np.linalg.norm(found - exact, axis=1)) <= 0.5 * paid
+
+
+@pytest.mark.parametrize("name", registry.protective())
+@pytest.mark.parametrize("budget", [Budget(1.0, 0.0), Budget(1.0, 1e-6)])
+def test_every_perturbed_minimiser_has_an_event_behind_it_that_pays(name, budget):
+    """Whatever mechanism plans one, by itself or inside another."""
+    mechanism = registry.load("mechanism", name)()
+    inner = [mechanism]
+    if hasattr(mechanism, "inner"):
+        inner.append(registry.load("mechanism", name)(inner="objective_perturbation"))
+    for one in inner:
+        try:
+            events = one.plan(small_problem(ridge=0.5).spec(), budget).events
+        except Unsupported:
+            continue
+        firsts = [k for k, event in enumerate(events) if isinstance(event, PerturbedObjective)]
+        assert one is mechanism or firsts
+        for k in firsts:
+            second = events[k + 1]
+            assert isinstance(second, GammaNorm | Gaussian)
+            # what a solver leaves open is the same under either relation
+            assert second.record_norm == second.gap > 0.0
+            moved = {second.sensitivity(relation) for relation in ("replace_one", "add_remove")}
+            assert moved == {second.gap}
