@@ -184,9 +184,7 @@ def _objective(at: Setting) -> float:
     spec, facts = at.spec, at.settings
     reach = spec.constraint.radius + float(np.linalg.norm(spec.constraint.centre()))
     value = perturbed_risk(_moments(at)[1], facts["strength"], facts["added"], reach)
-    off = facts.get("distance", 0.0)
-    if at.mechanism == "approximate_minima_perturbation":
-        off += _moments(replace(at, noise_scale=facts["second_scale"]))[0]
+    off = facts["distance"] + _moments(replace(at, noise_scale=facts["second_scale"]))[0]
     return value + spec.n * spec.lipschitz_total * off
 
 
@@ -206,9 +204,7 @@ def log_delta(at: Setting) -> float:
     return math.log(1.0 / at.budget.delta)
 
 
-def _strengths(at: Setting) -> tuple[str, ...]:
-    second = ("second_scale",) if at.mechanism == PERTURBED[1] else ()
-    return ("strength", "added", *second)
+_STRENGTHS = ("strength", "added", "distance", "second_scale")
 
 
 def _objective_covers(at: Setting, noise: str, curved: bool) -> str | None:
@@ -263,7 +259,7 @@ BOUNDS: tuple[Bound, ...] = (
         "E|b|^2 / (2 Lam) + (added / 2) reach^2 + n L (distance + E|b2|)",
         "upper",
         "explicit",
-        lambda at: first(of(at, *PERTURBED), known(at, *_strengths(at))),
+        lambda at: first(of(at, *PERTURBED), known(at, *_STRENGTHS)),
         _objective,
         paper="dperm",
     ),

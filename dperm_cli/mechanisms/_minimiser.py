@@ -14,6 +14,7 @@ from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, GammaNorm, Gaussian
 from dperm_cli.privacy.noise import Gate
+from dperm_cli.problem import nearby
 from dperm_cli.problem.problem import ProblemSpec
 
 INFLATION = 1e-3  # of the sensitivity, for a minimiser that is found up to a gap
@@ -30,7 +31,8 @@ class Stability:
     record : bound under add_remove: L / (n Delta), and twice the error of the minimiser.
     gap : bound under replace_one: sup |grad l_d - grad l_d'| / (n Delta), and the same.
     certificate : the duality gap to which the minimiser must be found, in the unit of the sum.
-    error : sqrt(2 certificate / (n Delta)) >= the distance to the exact minimiser.
+    error : sqrt(2 (certificate + r) / (n Delta)) >= the distance to the exact minimiser, r what
+        rounding may do to a gap, proved (``nearby.gap_error``).
     """
 
     record: float
@@ -47,8 +49,9 @@ def stability(spec: ProblemSpec, inflation: float = INFLATION) -> Stability:
     """``Stability`` of a problem; Unsupported where nothing makes the sum strongly convex.
 
     The exact minimisers of neighbouring data sets are at most S = |grad l_d - grad l_d'| / (n
-    Delta) apart. A gap g leaves a distance of sqrt(2 g / (n Delta)) to them, on both sides, and g
-    is chosen so that this adds ``inflation`` S, or more where floating point proves no such gap.
+    Delta) apart. A gap g leaves a distance of sqrt(2 g / (n Delta)) to them, on both sides, and g,
+    of which rounding has its part, is chosen so that this adds ``inflation`` S, or more where
+    floating point proves no such gap.
     """
     modulus = spec.n * spec.strong_convexity
     if not modulus > 0:
@@ -57,9 +60,10 @@ def stability(spec: ProblemSpec, inflation: float = INFLATION) -> Stability:
         )
     record, gap = spec.lipschitz / modulus, spec.gradient_gap / modulus
     wanted = modulus * (inflation * min(record, gap)) ** 2 / 8.0
-    certificate = max(wanted, provable(spec))
-    error = math.sqrt(2.0 * certificate / modulus)
-    return Stability(record + 2.0 * error, gap + 2.0 * error, certificate, error)
+    lost = nearby.gap_error(spec, modulus)
+    whole = max(wanted, provable(spec) + lost)
+    error = math.sqrt(2.0 * whole / modulus)
+    return Stability(record + 2.0 * error, gap + 2.0 * error, whole - lost, error)
 
 
 def provable(spec: ProblemSpec) -> float:

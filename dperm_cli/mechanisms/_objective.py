@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,17 +12,23 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Mechanism
+from dperm_cli.mechanisms._protocol import Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import PerturbedObjective
+from dperm_cli.privacy.events import GammaNorm, Gaussian, PerturbedObjective
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.privacy.objective import noise_ratio
 from dperm_cli.problem import nearby
 from dperm_cli.problem.losses._glm import Glm
 from dperm_cli.problem.problem import ProblemSpec, without_curvature
 
+Second = GammaNorm | Gaussian
+
 NOISES = ("auto", "gamma", "gaussian")
+SECOND_MU = 0.005  # of the noise that pays for the solver, Gaussian: .03 % more of the first
+SECOND_SHARE = 0.001  # of epsilon, for the same of a Gamma norm
+_SECOND_SIZE = 0.01  # of scale / Lam, which b moves the minimiser by: as good as no second noise
 _WITHIN = 1.0 - 1e-12  # of delta: the accountant rounds what it adds up
 _FAR = 25.0  # in logs, the largest strength that is looked at, over the least
 _SMALLEST = 1e-6  # the least strength over the one that balances noise, where no bound is known
@@ -29,18 +36,26 @@ _SMALLEST = 1e-6  # the least strength over the one that balances noise, where n
 
 @dataclass(frozen=True)
 class Perturbed:
-    """A perturbed objective: the sum + (added / 2) |theta - centre|^2 + <b, theta>.
+    """A perturbed objective: the sum + (added / 2) |theta - centre|^2 + <b, theta>, and the noise
+    that its minimiser gets.
 
     Attributes
     ----------
-    event : noise, and the strength Lam of the whole, n * ridge + added.
+    event : noise b, and the strength Lam of the whole, n * ridge + added.
+    second : noise on the point that is found for b; its sensitivity is twice ``distance``.
     added : the coefficient of the extra regulariser, >= 0.
-    distance : how far from the exact minimiser a point may be that is taken for it.
+    distance : how far from the exact minimiser the point may be.
     """
 
     event: PerturbedObjective
+    second: Second
     added: float
     distance: float
+
+    @property
+    def events(self) -> tuple[PerturbedObjective, Second]:
+        """All that touches the data."""
+        return self.event, self.second
 
     def settings(self) -> dict[str, Any]:
         """What a reader may want to know, JSON-able."""
@@ -50,6 +65,7 @@ class Perturbed:
             "added": self.added,
             "jacobian": self.event.jacobian,
             "distance": self.distance,
+            "second_scale": self.second.scale,
         }
 
 
@@ -75,12 +91,26 @@ class Perturbing(Mechanism):
         return None if self.strength == "auto" else float(self.strength)
 
     def at_scale(self, spec: ProblemSpec, scale: float, share: float = 1.0) -> PerturbedObjective:
-        """At the strength that suits this noise, and the noise that suits delta 1/n^2, of which
-        the event has a ``share``."""
+        """The first event at the strength that suits this noise, and the noise that suits delta
+        1/n^2, of which it has a ``share``."""
         delta = usual_delta(spec)
         gamma = is_gamma(self.noise, delta, spec)
         strength = max(self.given or balanced(spec, scale, gamma), spec.penalty.ridge)
+        strength = max(strength, nearby.least_modulus(spec))
         return event(spec, scale, strength, gamma, share * delta)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """Minimise, add the second noise whatever was found, project."""
+        first, second = plan.events[:2]
+        assert isinstance(first, PerturbedObjective)
+        assert isinstance(second, GammaNorm | Gaussian)
+        planned = Perturbed(first, second, plan.settings["added"], plan.settings["distance"])
+        return Release(_noisy_minimiser(view, planned, gate, self.centred))
+
+    @property
+    def centred(self) -> bool:
+        """Whether the extra regulariser is centred on the set, and not on 0."""
+        return True
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record with the linear loss and ridge 1: theta is minus its gradient and b.
@@ -131,17 +161,104 @@ def curvature(spec: ProblemSpec) -> float:
 def design(
     spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None = None
 ) -> Perturbed:
-    """The noise of a budget, at the strength given or at the one that minimises ``theory_risk``."""
+    """Both events of a budget, at the strength given or at the one that minimises ``theory_risk``.
+
+    Gamma norms: the second event has a share of epsilon, ``SECOND_SHARE``. Gaussian: it is mu2-GDP
+    with ``SECOND_MU``, or a tenth of what one record moves the first by if that is less, and the
+    budget holds for both jointly. More, where the distance that can be proved is so wide that its
+    noise would outweigh the first.
+    """
+    usual = SECOND_SHARE if gamma else SECOND_MU
+    planned = _shared(spec, budget, gamma, strength, usual)
+    wanted = _balanced_share(spec, planned, budget.epsilon)
+    return planned if wanted <= usual else _shared(spec, budget, gamma, strength, wanted)
+
+
+def design_at(spec: ProblemSpec, first: PerturbedObjective) -> Perturbed:
+    """Both events at the first one's noise, as ``design`` has them."""
+    gamma = first.noise == "gamma_norm"
+    epsilon = first.epsilon("replace_one")
+
+    def paid(share: float) -> Perturbed:
+        if not gamma:
+            return _pay_gaussian(spec, first, share)
+        return pay(first, spec, lambda m: calibrate.pure_scale(share / (1.0 - share) * epsilon, m))
+
+    usual = SECOND_SHARE if gamma else SECOND_MU
+    planned = paid(usual)
+    return paid(max(usual, _balanced_share(spec, planned, epsilon)))
+
+
+def _shared(
+    spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None, share: float
+) -> Perturbed:
+    """``design`` with a share of epsilon for the second event, or a mu2 for a Gaussian."""
+    if not gamma:
+        first = first_event(spec, budget, gamma, strength, _capped(share))
+        return _pay_gaussian(spec, first, share)
+    left = Budget((1.0 - share) * budget.epsilon, budget.delta, budget.relation)
+    first = first_event(spec, left, gamma, strength)
+    return pay(first, spec, lambda move: calibrate.pure_scale(share * budget.epsilon, move))
+
+
+def _pay_gaussian(spec: ProblemSpec, first: PerturbedObjective, mu: float) -> Perturbed:
+    mu = _capped(mu)(spec.lipschitz / first.scale)
+    return pay(first, spec, lambda move: move / mu)
+
+
+def _capped(mu: float) -> Callable[[float], float]:
+    """mu2 beside a first event of a ratio of one record's norm to its scale: a tenth at most."""
+    return lambda ratio: min(mu, 0.1 * ratio)
+
+
+def _balanced_share(spec: ProblemSpec, planned: Perturbed, epsilon: float) -> float:
+    """The share of epsilon, or the mu2, at which both noises together are about the least.
+
+    The second noise is c / share, and the first one, of size a, grows by a share or, as a root of
+    squares, by a (mu2 / ratio)^2 / 2.
+    """
+    first, move = planned.event, 2.0 * planned.distance
+    size = first.scale / first.strength
+    if first.noise == "gamma_norm":
+        return min(0.1, (move / epsilon / size) ** (2.0 / 3.0))
+    return math.sqrt(move / size * spec.lipschitz / first.scale)
+
+
+def first_event(
+    spec: ProblemSpec,
+    budget: Budget,
+    gamma: bool,
+    strength: float | None = None,
+    second: Callable[[float], float] = lambda ratio: 0.0,
+) -> PerturbedObjective:
+    """The noise that spends a budget, together with a second event that is mu2-GDP where
+    ``second`` gives mu2 of one record's norm over the scale."""
     curvature(spec)
-    planner = _Planner(spec, budget, gamma)
-    chosen = planner.best() if strength is None else planner.checked(strength)
-    return finish(planner.event(chosen), spec)
+    planner = _Planner(spec, budget, gamma, second)
+    return planner.event(planner.best() if strength is None else planner.checked(strength))
 
 
-def finish(event: PerturbedObjective, spec: ProblemSpec) -> Perturbed:
-    """The design of an event; the ridge counts into its strength."""
-    added = max(0.0, event.strength - spec.penalty.ridge)
-    return Perturbed(event, added, nearby.reachable(spec, event.strength))
+def pay(
+    first: PerturbedObjective,
+    spec: ProblemSpec,
+    scale: Callable[[float], float],
+    distance: float | None = None,
+) -> Perturbed:
+    """The first event with a second one of the same kind that pays for the solver's ``distance``,
+    by default one that costs next to nothing, if that can be proved. ``scale`` is that of the
+    noise on a sensitivity.
+
+    Given b, or what the first event shows, the points found on two data sets are each within the
+    distance of one and the same minimiser: 2 distance apart, under either relation. So that is
+    one record's norm under add_remove and the gap under replace_one.
+    """
+    kind = GammaNorm if first.noise == "gamma_norm" else Gaussian
+    if distance is None:
+        wanted = _SECOND_SIZE * first.scale / first.strength / (2.0 * scale(1.0))
+        distance = nearby.reachable(spec, first.strength, first.largest_noise(spec.p), wanted)
+    move = 2.0 * distance
+    second = kind(scale(move) * (1.0 + 1e-12), move, gap=move)
+    return Perturbed(first, second, max(0.0, first.strength - spec.penalty.ridge), distance)
 
 
 def theory_risk(spec: ProblemSpec, strength: float, noise: float) -> float:
@@ -186,8 +303,14 @@ def event(
 class _Planner:
     """From a budget to strength and noise; everything here is public."""
 
-    def __init__(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> None:
-        self._spec, self._budget, self._gamma = spec, budget, gamma
+    def __init__(
+        self,
+        spec: ProblemSpec,
+        budget: Budget,
+        gamma: bool,
+        second: Callable[[float], float] = lambda ratio: 0.0,
+    ) -> None:
+        self._spec, self._budget, self._gamma, self._second = spec, budget, gamma, second
         self._unit = event(spec, 1.0, 1.0, gamma, budget.delta)
 
     def scale(self, strength: float) -> float:
@@ -198,7 +321,10 @@ class _Planner:
             return math.inf
         if self._gamma:
             return sensitivity / left
-        return sensitivity / noise_ratio(left, self._unit.delta, relation)
+        part = self._spec.lipschitz / sensitivity if sensitivity > 0.0 else 0.0
+        return sensitivity / noise_ratio(
+            left, self._unit.delta, relation, lambda ratio: self._second(part * ratio)
+        )
 
     def risk(self, strength: float) -> float:
         noise = noise_norm(self._spec.p, self.scale(strength), self._gamma)
@@ -209,7 +335,8 @@ class _Planner:
         from scipy.optimize import minimize_scalar
 
         ridge = self._spec.penalty.ridge
-        least = max(ridge, self._least() * (1.0 + 1e-9))
+        surely = nearby.least_modulus(self._spec)
+        least = max(ridge, surely, self._least() * (1.0 + 1e-9))
         # noise as if the Jacobian were free: the strength is above what balances that
         free = self._unit.sensitivity(self._budget.relation) / self._budget.epsilon
         low = math.log(max(least, _SMALLEST * balanced(self._spec, free, self._gamma)))
@@ -220,7 +347,8 @@ class _Planner:
             options={"xatol": 1e-6},
         )
         best = math.exp(float(found.x))
-        return ridge if ridge > self._least() and self.risk(ridge) <= self.risk(best) else best
+        enough = ridge > self._least() and ridge >= surely
+        return ridge if enough and self.risk(ridge) <= self.risk(best) else best
 
     def checked(self, strength: float) -> float:
         """The strength asked for, the ridge's own if that is more; Unsupported if too weak."""
@@ -233,11 +361,13 @@ class _Planner:
         return whole
 
     def event(self, strength: float) -> PerturbedObjective:
-        """Rounded so that the event's epsilon fits the budget."""
+        """Rounded so that the epsilon of both events fits the budget."""
         scale, budget, step = self.scale(strength), self._budget, 1e-14
         while True:
             found = event(self._spec, scale, strength, self._gamma, budget.delta)
-            if found.epsilon(budget.relation) <= budget.epsilon:
+            # the second event's scale is rounded up, and its mu down
+            second = self._second(self._spec.lipschitz / scale)
+            if found.epsilon(budget.relation, second) <= budget.epsilon:
                 return found
             scale, step = scale * (1.0 + step), 2.0 * step
 
@@ -250,18 +380,19 @@ class _Planner:
         return self._unit.curvature / math.expm1(share)
 
 
-def minimise(
-    view: CentralView, planned: Perturbed, gate: Gate, *, centred: bool = True
+def _noisy_minimiser(
+    view: CentralView, planned: Perturbed, gate: Gate, centred: bool
 ) -> np.ndarray:
-    """A minimiser of the perturbed objective a trial, to ``distance``, [trials, p].
+    """A minimiser of the perturbed objective a trial plus the second noise, projected: [trials, p].
 
-    What passes the gate is the sum of gradients at the released point, of which b is a known
-    function there. PrivacyError where a minimiser cannot be had to ``distance``.
+    What passes the gate first is the sum of gradients at the point found, of which b is a known
+    function there; then that point. However it was found, the second noise is added.
     """
     noise = gate.stream(planned.event, view.spec.p)
+    paid = gate.stream(planned.second, view.spec.p)
     middle = view.spec.constraint.centre() if centred else np.zeros(view.spec.p)
 
     def point(b: np.ndarray) -> np.ndarray:
         return view.perturbed(b - planned.added * middle, planned.added, planned.distance)
 
-    return noise.find(point, view.gradient_sum, 0)
+    return view.spec.constraint.project(noise.find(point, view.gradient_sum, 0, paid))

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms import _objective
-from dperm_cli.mechanisms._objective import Perturbed, Perturbing
-from dperm_cli.mechanisms._protocol import NO_BUDGET, Design, Plan, Release
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.mechanisms._objective import Perturbing
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Design
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, Event, PerturbedObjective
-from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import ProblemSpec
 
 NOT_PRIVATE = (
@@ -26,22 +24,26 @@ NOT_PRIVATE = (
 
 @dataclass(frozen=True)
 class ObjectivePerturbation(Perturbing):
-    """theta = argmin over C of the sum + (added / 2) |theta - centre|^2 + <b, theta>, b noise.
+    """theta = Project(theta~ + b2), theta~ near the argmin over C of the sum
+    + (added / 2) |theta - centre|^2 + <b, theta>, b and b2 noise.
 
     Algorithm: [CMS11, Alg. 2; KST12; BST14, App. E (14)] with corrected constants, for losses with
     a Lipschitz gradient over any convex set: strength Lam = n ridge + added, J = rank ln(1 + beta
     / Lam); b of density prop. to exp(-|b| / scale), scale = G / (epsilon - J), G <= 2 L the largest
     difference of two records' gradients, or b ~ N(0, scale^2 I) with delta(epsilon) <= 2
-    delta_GM(epsilon - J; 2 L / scale). Guarantee: pure epsilon, or (epsilon, delta), for the exact
-    minimiser; what is released is within ``distance`` of it, certified. Relations: replace_one,
-    and add_remove with L for G and 2 L; trust: central. ``noise_scale`` is the scale of b, in the
-    unit of the SUM of gradients. Shapes: theta [trials, p]. Cost: one minimisation a trial.
+    delta_GM(epsilon - J; 2 L / scale). No solver finds that minimiser exactly: theta~ is within
+    ``distance`` of it, proved with all rounding, and b2 pays for 2 ``distance``: mu2 = .005 of a
+    Gaussian, accounted jointly with the first event, or .001 epsilon of a Gamma norm; more where
+    ``distance`` is wide. Guarantee: pure epsilon, or (epsilon, delta), for the point that is
+    released. Relations: replace_one, and add_remove with L for G and 2 L; trust: central.
+    ``noise_scale`` is the scale of b, in the unit of the SUM of gradients. Shapes: theta [trials,
+    p]. Cost: one minimisation a trial.
     Unsupported: losses with kinks; Gaussian noise for losses that are not of a margin; a strength
-    whose Jacobian exceeds epsilon.
+    whose Jacobian exceeds epsilon, or so weak that no number of steps is certain to be enough.
 
     ``strength=auto`` minimises a bound on the risk from public facts; a ridge of that size needs no
-    extra regulariser. A minimiser that is not found to ``distance`` is a failed run.
-    ``calibration=paper`` is the printed form, which is not private: see ``NOT_PRIVATE``.
+    extra regulariser. ``calibration=paper`` is the printed form, which is not private: see
+    ``NOT_PRIVATE``.
     """
 
     calibration: str = "tight"
@@ -63,30 +65,25 @@ class ObjectivePerturbation(Perturbing):
         if self.calibration == "paper":
             return self._printed(spec, budget, gamma)
         planned = _objective.design(spec, budget, gamma, self.given)
-        certificate = f"exact minimiser; released within {planned.distance:.3g} of it"
-        settings = planned.settings()
-        return Design((planned.event,), planned.event.scale, 1, settings, certificate)
+        return Design(planned.events, planned.event.scale, 1, planned.settings())
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[PerturbedObjective]:
+    ) -> tuple[Event, ...]:
         """At the strength that suits this noise, and the noise that suits delta 1/n^2."""
-        return (self.at_scale(spec, scale),)
+        return _objective.design_at(spec, self.at_scale(spec, scale)).events
 
-    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
-        """One perturbed minimisation a trial."""
-        event, facts = plan.events[0], plan.settings
-        assert isinstance(event, PerturbedObjective)
-        planned = Perturbed(event, facts["added"], facts["distance"])
-        centred = self.calibration != "paper"
-        return Release(_objective.minimise(view, planned, gate, centred=centred))
+    @property
+    def centred(self) -> bool:
+        """App. E has its regulariser about 0."""
+        return self.calibration != "paper"
 
     def _printed(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> Design:
         """The noise and strength of [BST14, App. E and Thm E.1], which are not private."""
         if not self.allow_not_private:
             raise Unsupported(NOT_PRIVATE)
-        planned = _objective.finish(printed(spec, budget, gamma, self.given), spec)
-        events: tuple[Event, ...] = (planned.event, Disclosure())
+        planned = _objective.design_at(spec, printed(spec, budget, gamma, self.given))
+        events: tuple[Event, ...] = (*planned.events, Disclosure())
         reason = "constants that are not private (App. E)"
         return Design(events, planned.event.scale, 1, planned.settings(), reason=reason)
 

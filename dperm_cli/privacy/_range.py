@@ -55,3 +55,16 @@ def uniforms(shift: float, dim: int) -> float:
     """
     unseen = float(ndtr(shift + ndtri(min(0.5, _UNSEEN * (dim + 2.0)))))
     return unseen if shift > 0.0 else 0.0
+
+
+def largest_norm(kind: str, scale: float, dim: int) -> float:
+    """The largest 2-norm that one draw of Gaussian or Gamma-norm noise can have.
+
+    Normals come in pairs of radius at most ``gaussian.LARGEST``; a Gamma norm is a sum of ``dim``
+    exponentials.
+    """
+    from dperm_cli.loops import exponential, gaussian
+
+    if kind == "gaussian":
+        return 1.001 * scale * gaussian.LARGEST * math.sqrt((dim + 1) // 2)
+    return 1.001 * scale * exponential.LARGEST * dim

@@ -108,21 +108,30 @@ class NoiseStream(Stream):
         value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
         return self._hear(value, drawn, step)
 
-    def find(self, point: Callable[[np.ndarray], np.ndarray], value, step: int) -> np.ndarray:
-        """A released point [trials, dim] at which ``value`` plus this step's noise is known.
+    def find(
+        self,
+        point: Callable[[np.ndarray], np.ndarray],
+        value: Callable[[np.ndarray], np.ndarray],
+        step: int,
+        paid: NoiseStream,
+    ) -> np.ndarray:
+        """A point [trials, dim] at which ``value`` plus this step's noise is known, plus the noise
+        of ``paid``.
 
         ``point`` finds it from the noise alone [trials, dim], as the minimiser of a perturbed
-        objective: the noise is then a known function of the point, less value(point). A tape may
-        put another point in its place, and hears of the value there.
+        objective: the noise is then a known function of the point, less value(point). But a solver
+        finds it up to an error that depends on the records, so that it leaves with the noise of a
+        second stream alone, whose sensitivity is for that error. A tape may put another point in
+        its place, and hears of the value there.
         """
         self._steps.mark(step)
         nothing = np.zeros((self.trials, self.dim))
         _, drawn = self._noise.add(nothing, self.kind, self.scale, self.dim, step)
         found = point(drawn)
-        if self._tape is None:
-            return found
-        found = self._hear(nothing, found, step)
-        return self._hear(value(found), found, step)
+        if self._tape is not None:
+            found = self._hear(nothing, found, step)
+            found = self._hear(value(found), found, step)
+        return paid.add(found, step)
 
     def add_in_frame(self, value: np.ndarray, step: int, normals: int, degrees: int) -> np.ndarray:
         """``value`` [trials, n + T] with this step's noise in a frame that turns with the noise:

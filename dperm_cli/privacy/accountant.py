@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dperm_cli.core import checks
-from dperm_cli.privacy import _fourier, _gdp, _grid, _saddle
+from dperm_cli.privacy import _fourier, _gdp, _grid, _minimisers, _saddle
 from dperm_cli.privacy._bounded import Bounded
 from dperm_cli.privacy._dominating import Release, release
 from dperm_cli.privacy._saddle import Composition
@@ -58,7 +58,10 @@ def account(events: Sequence[Event], *, delta: float, relation: str) -> Accounte
     channels beside other events.
     """
     delta = checks.number("delta", delta, low=0.0, high=1.0, high_open=True)
-    whole = release(events, relation)
+    together = _minimisers.joint(events, relation)
+    if together is not None:
+        return Accounted(together.epsilon(delta), delta, relation, _minimisers.NAME)
+    whole = release(_minimisers.folded(events, relation), relation)
     if _local(events):
         return Accounted(whole.pure + whole.added, delta, relation, whole.name)
     left = delta * math.exp(-whole.ratio)
@@ -69,7 +72,10 @@ def account(events: Sequence[Event], *, delta: float, relation: str) -> Accounte
 def delta_of(events: Sequence[Event], *, epsilon: float, relation: str) -> float:
     """The smallest certified delta at epsilon >= 0 (at most 1); raises as ``account`` does."""
     epsilon = checks.nonnegative("epsilon", epsilon)
-    whole = release(events, relation)
+    together = _minimisers.joint(events, relation)
+    if together is not None:
+        return together.delta(epsilon)
+    whole = release(_minimisers.folded(events, relation), relation)
     if _local(events):
         return 0.0 if epsilon >= whole.pure + whole.added else 1.0
     core = epsilon - 2.0 * whole.ratio - whole.added

@@ -1,12 +1,15 @@
-"""Points within a certified distance of the minimisers of strongly convex objectives.
+"""Points within a proved distance of the minimisers of strongly convex objectives.
 
 Let F = f + h over C be m-strongly convex, f smooth and h an l1 norm.
 
  - Residual: theta in C with an element of norm at most g in grad f + subgradient of h + normal cone
-   of C there is within g / m of the minimiser. theta+ = prox(theta - grad f(theta) / tau) has the
-   element e = tau (theta - theta+) + grad f(theta+) - grad f(theta).
- - Where C has no projection in closed form (and h = 0), w = e - grad f(theta+) is only nearly
-   normal: with eta = support(w) - <w, theta+> the distance d obeys m d^2 <= |e| d + eta.
+   of C there is within g / m of the minimiser. Where normals are known exactly (``_normals``) the
+   computed g and the proved rounding errors of ``_proved`` give a proof, and projected gradient
+   steps in a number fixed from public facts get there in any case: nothing can fail.
+ - Elsewhere (and h = 0) w = e - grad f(theta+) is only nearly normal, with e = tau (theta - theta+)
+   + grad f(theta+) - grad f(theta): with eta = support(w) - <w, theta+>, theta+ being within z of C
+   and G >= |grad f| the distance d obeys m d^2 <= |e| d + eta + G z. The accuracy z of projections
+   and that of support functions are the sets' own word.
  - Gap: a point of certified gap t is within sqrt(2 t / m).
 
 The last is used where h > 0 and its proximal step over C has no closed form, where the projection
@@ -18,19 +21,17 @@ itself is the outcome of many iterations (``intersection``), and for a start.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 
 import numpy as np
 
 from dperm_cli.core import progress
-from dperm_cli.problem import _first_order, _inner_minimum
+from dperm_cli.problem import _first_order, _inner_minimum, _normals, _proved
+from dperm_cli.problem._proved import Rounding
+from dperm_cli.problem.data import Data
 from dperm_cli.problem.optimum import solve
 from dperm_cli.problem.problem import Problem, ProblemSpec
 
-# Sets whose projection is exact but for rounding; those of the second line with a lasso as well
-_EXACT = ("l2_ball", "l1_ball", "box", "simplex")
-_EXACT_L1 = ("l2_ball", "l1_ball", "box")
 _EPS = float(np.finfo(float).eps)
 _NEAREST = 1e-8  # of the diameter: a distance that is as good as none
 _LEAST_GAP = 1e-9  # of n * lipschitz * diameter
@@ -38,23 +39,50 @@ _LEAST_ETA = 1e4 * _EPS  # of the same
 _START = 1e-4  # of the diameter, for a start
 _CONDITION = 1e5  # up to which the first-order steps need no head start
 _CHECK = 10  # steps from one look at the residual to the next
-_HALVINGS = 100
+_HALVINGS = 1100  # as many as there are doubles between two, or nearly
 _SECONDS = 120.0
-_MOST_STEPS = 200_000
+_PATIENCE = 40.0  # times sqrt(condition): accelerated steps before the plain ones
+_FEW = 2_000
 
 
-def reachable(spec: ProblemSpec, modulus: float) -> float:
-    """A distance from the minimiser that arithmetic can certify; public facts only."""
-    slopes = spec.n * spec.lipschitz_total + modulus * spec.constraint.diameter
+def reachable(
+    spec: ProblemSpec, modulus: float, tilt: float = 0.0, wanted: float = math.inf
+) -> float:
+    """A distance from the minimiser that arithmetic can prove; public facts only.
+
+    ``wanted`` or 1e-8 of the diameter where that is enough. ``tilt`` bounds the norms of the linear
+    terms. On the sets of ``_normals`` steps get there on every data set; ``Unsupported`` where they
+    would be too many.
+    """
+    facts = _proved.rounding(spec, modulus, tilt)
     diameter = spec.constraint.diameter
-    rounding = 64.0 * _EPS * (math.sqrt(max(spec.n, spec.p)) + 16.0) * slopes / modulus
-    if _closed(spec):
-        return max(_NEAREST * diameter, rounding)
+    if _proved.exact(spec):
+        least = max(facts.stalled, facts.distance(0.0), _ends(spec))
+        distance = max(min(_NEAREST * diameter, wanted), 2.0 * least)
+        if spec.p > 1:
+            _proved.steps(facts, diameter, distance)
+        return distance
+    slopes = spec.n * spec.lipschitz_total + modulus * diameter + tilt
     if not _gap_only(spec):
-        return rounding + math.sqrt(_LEAST_ETA * slopes * diameter / modulus)
-    if getattr(spec.constraint, "by_gap", False):  # an active-set method leaves next to no gap
-        return math.sqrt(2.0 * _LEAST_ETA * slopes * diameter / modulus)
-    return math.sqrt(2.0 * _LEAST_GAP * slopes * diameter / modulus)
+        return 2.0 * facts.distance(0.0) + 2.0 * math.sqrt(
+            (_LEAST_ETA * slopes * diameter + _slack_error(spec, facts)) / modulus
+        )
+    by_gap = getattr(spec.constraint, "by_gap", False)  # an active-set method: next to no gap
+    least = (_LEAST_ETA if by_gap else _LEAST_GAP) * slopes * diameter
+    return math.sqrt(2.0 * (least + 2.0 * _proved.of_values(spec, modulus, tilt)) / modulus)
+
+
+def least_modulus(spec: ProblemSpec) -> float:
+    """A strong convexity from which a minimiser is certain to be found; public facts only."""
+    if spec.p == 1 or not _proved.exact(spec):
+        return 0.0
+    curved = spec.n * (spec.smoothness or 0.0)
+    return _proved.LEAST_CONVEXITY * curved / (1.0 - _proved.LEAST_CONVEXITY)
+
+
+def gap_error(spec: ProblemSpec, modulus: float) -> float:
+    """How much wider a duality gap may be than it is computed, on any data; public facts only."""
+    return _proved.of_values(spec, modulus, 0.0)
 
 
 def locate(
@@ -67,140 +95,199 @@ def locate(
     ``modulus`` is the strong convexity of the objective.
     """
     spec = problem.spec()
-    if spec.p == 1 and _closed(spec):
-        return _bisect(problem, tilts, modulus, distance)
+    sizes = np.linalg.norm(tilts, axis=1)
+    facts = _proved.rounding(spec, modulus, float(np.max(sizes, initial=0.0)))
+    if spec.p == 1 and _proved.exact(spec):
+        return _bisect(problem, tilts, facts, distance)
     if _gap_only(spec):
-        return _by_gap(problem, tilts, modulus, distance)
-    descent = _Descent(problem, tilts, modulus)
+        return _by_gap(problem, tilts, facts, distance)
+    descent = _Descent(problem, tilts, facts)
     starts = np.tile(spec.constraint.centre(), (len(tilts), 1))
-    if not _closed(spec) or descent.condition > _CONDITION:
-        starts = _by_gap(problem, tilts, modulus, _START * spec.constraint.diameter)[0]
-    return descent.run(starts, distance)
-
-
-def _closed(spec: ProblemSpec) -> bool:
-    """Whether the proximal step of the regulariser over the set has a closed form."""
-    return spec.constraint.name in (_EXACT_L1 if spec.lasso > 0 else _EXACT)
+    if not _proved.exact(spec) or descent.condition > _CONDITION:
+        starts = _by_gap(problem, tilts, facts, _START * spec.constraint.diameter)[0]
+    points, bounds = descent.run(starts, distance)
+    missed = np.flatnonzero(~(bounds <= distance))
+    if missed.size and _proved.exact(spec):
+        points[missed], bounds[missed] = descent.plain(points[missed], missed, distance)
+    return points, bounds
 
 
 def _gap_only(spec: ProblemSpec) -> bool:
     """Whether steps of first order would not get nearer than a certified gap."""
+    if _proved.exact(spec):
+        return False
     iterative = spec.constraint.name == "intersection" or getattr(spec.constraint, "by_gap", False)
-    return not _closed(spec) and (spec.lasso > 0 or iterative)
+    return spec.lasso > 0 or iterative
+
+
+def _slack_error(spec: ProblemSpec, facts: Rounding) -> float:
+    """What distances from the set, and the rounding of its support function, add to m d^2."""
+    products = 8.0 * _proved.gam(spec.p + 16.0) * facts.length * spec.constraint.radius
+    return products + facts.length * facts.off_set
+
+
+def _ends(spec: ProblemSpec) -> float:
+    """How near doubles are to one another at the ends of the set."""
+    return 2.0 * _EPS * spec.constraint.radius + float(np.finfo(float).tiny)
 
 
 def _by_gap(
-    problem: Problem, tilts: np.ndarray, modulus: float, distance: float
+    problem: Problem, tilts: np.ndarray, facts: Rounding, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    gap, points, bounds = 0.5 * modulus * distance**2, [], []
+    """To a duality gap that proves the distance, what rounding may do to the gap being paid."""
+    spec, modulus = problem.spec(), facts.modulus
+    points, bounds = [], []
     for trial, tilt in enumerate(tilts):
-        progress.report(f"minimisers to a gap of {gap:.2g}", trial, len(tilts))
+        lost = _proved.of_values(spec, modulus, float(np.linalg.norm(tilt)))
+        gap = max(0.5 * modulus * distance**2 - lost, 0.0)
+        # not the gap that is asked for: it follows from the tilt, and so from the noise
+        progress.report(f"minimisers to a distance of {distance:.2g}", trial, len(tilts))
         found = solve(replace(problem, tilt=tilt), relative_gap=0.0, gap=gap, seconds=_SECONDS)
         points.append(found.theta)
-        bounds.append(math.sqrt(2.0 * found.gap / modulus))
+        bounds.append(math.sqrt(2.0 * (found.gap + lost) / modulus))
     return np.array(points), np.array(bounds)
 
 
 def _bisect(
-    problem: Problem, tilts: np.ndarray, modulus: float, distance: float
+    problem: Problem, tilts: np.ndarray, facts: Rounding, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """In one dimension: halve a bracket of each minimiser, whatever the curvature."""
-    radius = problem.constraint.radius
+    radius, sums = problem.constraint.radius, _Sums(problem)
     ends = problem.constraint.project(np.array([[-2.0 * radius], [2.0 * radius]]))
     low, high = (np.tile(end, (len(tilts), 1)) for end in ends)
-    rounding = _rounding(problem, tilts, _first_order.steepness(problem) * radius)[:, None]
     for _ in range(_HALVINGS):
-        if np.all(high - low <= 2.0 * distance):
-            break
         theta = 0.5 * (low + high)
-        slope = problem.data_gradient(theta) + problem.penalty.subgradient(theta) + tilts
+        if np.all((high - low <= distance) | (theta <= low) | (theta >= high)):
+            break
+        slope = sums(theta) + problem.penalty.subgradient(theta) + tilts
         # where the sign is lost in rounding, the slope itself says that the minimiser is near
-        lost, near = np.abs(slope) <= rounding, 2.0 * rounding / modulus
+        lost, near = np.abs(slope) <= facts.slope, 2.0 * facts.slope / facts.modulus
         low, high = (
             np.where(lost, np.maximum(low, theta - near), np.where(slope < 0.0, theta, low)),
             np.where(lost, np.minimum(high, theta + near), np.where(slope > 0.0, theta, high)),
         )
-        if np.all(lost | (high - low <= 2.0 * distance)):
+        if np.all(lost | (high - low <= distance)):
             break
-    return 0.5 * (low + high), 0.5 * (high - low)[:, 0]
+    return 0.5 * (low + high), (0.5 * (high - low))[:, 0] + _ends(problem.spec())
 
 
-def _rounding(problem: Problem, tilts: np.ndarray, more: float) -> np.ndarray:
-    """What rounding may do to a sum of gradients and ``more``, [trials]."""
-    spec = problem.spec()
-    size = np.linalg.norm(tilts, axis=1) + spec.n * spec.lipschitz_total
-    return 4.0 * _EPS * (math.sqrt(max(spec.n, spec.p)) * size + more)
+class _Sums:
+    """Sums of gradients in blocks, which keeps their rounding error from growing with n."""
+
+    def __init__(self, problem: Problem) -> None:
+        data, size = problem.data, _proved.BLOCK
+        self._loss, self._parts = problem.loss, [data]
+        if data.n > size:
+            self._parts = [_rows(data, at, at + size) for at in range(0, data.n, size)]
+
+    def __call__(self, theta: np.ndarray) -> np.ndarray:
+        """At each row of [k, p]."""
+        found = self._loss.gradient(theta, self._parts[0])
+        for part in self._parts[1:]:
+            found = found + self._loss.gradient(theta, part)
+        return found
+
+
+def _rows(data: Data, start: int, end: int) -> Data:
+    return replace(data, x=data.x[start:end], y=data.y[start:end], x_test=None, y_test=None)
 
 
 class _Descent:
     """Accelerated proximal steps, all linear terms at once, each restarted on its own."""
 
-    def __init__(self, problem: Problem, tilts: np.ndarray, modulus: float) -> None:
-        self._problem, self._tilts, self._modulus = problem, tilts, modulus
-        self._closed = _closed(problem.spec())
+    def __init__(self, problem: Problem, tilts: np.ndarray, facts: Rounding) -> None:
+        self._problem, self._tilts, self._facts = problem, tilts, facts
+        self._sums, self._exact = _Sums(problem), _proved.exact(problem.spec())
+        self._lasso = 0.0 if problem.constraint.name == "simplex" else problem.penalty.lasso
         self._steep = _first_order.steepness(problem)
-        root = math.sqrt(min(modulus / self._steep, 1.0))
+        root = math.sqrt(min(facts.modulus / self._steep, 1.0))
         self._momentum = (1.0 - root) / (1.0 + root)
 
     @property
     def condition(self) -> float:
-        return self._steep / self._modulus
+        return self._steep / self._facts.modulus
 
     def run(self, start: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
+        """Points [trials, p] and bounds [trials], the best of a number of steps that is public."""
         best, bound = start.copy(), np.full(len(start), np.inf)
         left = np.arange(len(start))  # trials that are not there yet; others are left alone
         theta = ahead = start
-        end = time.monotonic() + _SECONDS
-        for step in range(_MOST_STEPS):
+        for step in range(_FEW + math.ceil(_PATIENCE * math.sqrt(self._facts.condition))):
             slope = self._slope(ahead, left)
-            moved = self._step(ahead, slope)
+            moved = self._step(ahead, slope, self._steep)
             if step % _CHECK == 0:
                 near = self._distance(ahead, moved, slope, left)
                 better = near < bound[left]
                 best[left[better]], bound[left[better]] = moved[better], near[better]
-                keep = near > distance
+                keep = ~(near <= distance)
                 left, theta, ahead, moved = left[keep], theta[keep], ahead[keep], moved[keep]
-                # not how far it is: that follows from the records
-                progress.report(f"minimisers to a distance of {distance:.2g}", 0.0, 0.0)
-                if not left.size or time.monotonic() > end:
+                self._tell(distance)
+                if not left.size:
                     break
             uphill = np.sum((ahead - moved) * (moved - theta), axis=1) > 0
             push = np.where(uphill, 0.0, self._momentum)[:, None]
             theta, ahead = moved, moved + push * (moved - theta)
         return best, bound
 
+    def plain(
+        self, start: np.ndarray, trials: np.ndarray, distance: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Projected steps of a fixed length, in the number that gets there on every data set."""
+        facts, diameter = self._facts, self._problem.constraint.diameter
+        theta, bound = start, np.full(len(start), diameter)
+        halfway = 0.5 * (facts.steep + facts.modulus)
+        for step in range(_proved.steps(facts, diameter, distance)):
+            theta = self._step(theta, self._slope(theta, trials), halfway)
+            if step % _CHECK == 0:
+                self._tell(distance)
+                near = self._proof(theta, self._slope(theta, trials))
+                if np.all(near <= distance):
+                    return theta, near
+        # q^T D + where rounding stops them, which is what ``reachable`` allows for
+        bound = 0.5 * distance + np.minimum(bound, facts.stalled)
+        return theta, np.minimum(bound, self._proof(theta, self._slope(theta, trials)))
+
+    def _tell(self, distance: float) -> None:
+        """That it goes on: not how far it is, which follows from the records."""
+        progress.report(f"minimisers to a distance of {distance:.2g}", 0.0, 0.0)
+
     def _slope(self, theta: np.ndarray, trials: np.ndarray) -> np.ndarray:
         """Gradients of the smooth part, at points of the set or beside it."""
-        smooth = self._problem.data_gradient(theta) + self._problem.penalty.ridge * theta
+        smooth = self._sums(theta) + self._problem.penalty.ridge * theta
         return smooth + self._tilts[trials]
 
-    def _step(self, theta: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        point = theta - slope / self._steep
-        cut = self._problem.penalty.lasso / self._steep
+    def _step(self, theta: np.ndarray, slope: np.ndarray, steep: float) -> np.ndarray:
+        point = theta - slope / steep
+        cut = self._lasso / steep
         if cut > 0:
             point = np.sign(point) * np.maximum(np.abs(point) - cut, 0.0)
+        if self._exact:
+            return _normals.project(self._problem.constraint, point)
         return self._problem.constraint.project(point)
+
+    def _proof(self, theta: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """Bounds [trials] on the distances of points of ``_normals`` to the minimisers."""
+        left = _normals.residual(self._problem.constraint, theta, slope, self._lasso)
+        return np.array([self._facts.distance(float(size)) for size in left])
 
     def _distance(
         self, theta: np.ndarray, moved: np.ndarray, slope: np.ndarray, trials: np.ndarray
     ) -> np.ndarray:
-        """Bounds [trials] on the distances of ``moved`` to the minimisers.
-
-        Allowances for the rounding of gradients, of the projection and of the support function
-        are added.
-        """
+        """Bounds [trials] on the distances of ``moved`` to the minimisers."""
+        there = self._slope(moved, trials)
+        if self._exact:
+            return self._proof(moved, there)
+        facts = self._facts
         normal = self._steep * (theta - moved) - slope
-        residual = np.linalg.norm(normal + self._slope(moved, trials), axis=1)
-        radius = self._problem.spec().constraint.radius
-        residual = residual + _rounding(self._problem, self._tilts[trials], self._steep * radius)
-        if self._closed:
-            return residual / self._modulus
+        residual = np.linalg.norm(normal + there, axis=1)
+        # of the second slope as well: the normal is made of the first one
+        residual = residual + 2.0 * facts.slope + facts.steep * facts.off_set
         eta = [self._slack(w, point) for w, point in zip(normal, moved, strict=True)]
-        square = residual**2 + 4.0 * self._modulus * np.array(eta)
-        return (residual + np.sqrt(square)) / (2.0 * self._modulus)
+        square = residual**2 + 4.0 * facts.modulus * np.array(eta)
+        return facts.off_set + (residual + np.sqrt(square)) / (2.0 * facts.modulus)
 
     def _slack(self, w: np.ndarray, point: np.ndarray) -> float:
-        """support(w) - <w, point>, not less than it is."""
-        constraint = self._problem.constraint
-        rounding = 16.0 * _EPS * math.sqrt(len(w)) * float(np.linalg.norm(w)) * constraint.radius
-        return max(_inner_minimum.support(constraint, w, point) - float(w @ point), 0.0) + rounding
+        """support(w) - <w, point> and what ``point`` may be off the set, not less than it is."""
+        support = _inner_minimum.support(self._problem.constraint, w, point)
+        error = _slack_error(self._problem.spec(), self._facts)
+        return max(support - float(w @ point), 0.0) + error

@@ -10,7 +10,7 @@ from dperm_cli.core import checks
 from dperm_cli.privacy import _bounded, _range
 from dperm_cli.privacy.events._base import MOVES, Noisy, PrivacyLoss, proved_for
 from dperm_cli.privacy.meters import Each, Meter
-from dperm_cli.privacy.objective import noise_epsilon
+from dperm_cli.privacy.objective import joint_epsilon
 
 if TYPE_CHECKING:
     from dperm_cli.privacy.noise import Gate
@@ -65,12 +65,18 @@ class PerturbedObjective(Noisy):
         """J, rounded up."""
         return self.rank * math.log1p(self.curvature / self.strength) * (1.0 + 1e-15)
 
-    def epsilon(self, relation: str) -> float:
-        """The epsilon of one minimisation, at ``delta``; rounded up."""
-        ratio = self.sensitivity(relation) / self.scale
+    def epsilon(self, relation: str, second: float = 0.0) -> float:
+        """The epsilon of one minimisation, at ``delta``; rounded up.
+
+        Of the Gaussian form: with Gaussian events beside it that are ``second``-GDP together.
+        """
         if self.noise == "gamma_norm":
-            return self.jacobian + ratio
-        return self.jacobian + noise_epsilon(self.delta, ratio, relation)
+            return self.jacobian + self.ratio(relation)
+        return self.jacobian + joint_epsilon(self.delta, self.ratio(relation), second, relation)
+
+    def largest_noise(self, dim: int) -> float:
+        """The largest 2-norm that one draw of the linear term can have."""
+        return _range.largest_norm(self.noise, self.scale, dim)
 
     def kind(self) -> str:
         return "approx" if self.delta > 0.0 else "pure"
@@ -79,12 +85,8 @@ class PerturbedObjective(Noisy):
         step = _bounded.pure(self.epsilon(relation), self.count)
         return PrivacyLoss(bounded=step, log_failure=self.count * math.log1p(-self.delta))
 
-    def ratio(self, relation: str) -> float:
-        # its epsilon has a closed form: nothing is searched for
-        return 0.0
-
     def range_delta(self, relation: str, dim: int) -> float:
-        ratio = self.sensitivity(relation) / self.scale
+        ratio = self.ratio(relation)
         if self.noise == "gaussian":
             return self.count * _range.normals(ratio, dim)
         return self.count * _range.exponentials(ratio)
