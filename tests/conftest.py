@@ -30,7 +30,20 @@ LONG = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    """Sort the files, and of a grid marked ``in_turn`` make two cases of three slow tests: in the
+    default suite each value of one axis meets every third value of another."""
+    seen: dict[tuple, dict[int, int]] = {}
+    for item in items:
+        if item.get_closest_marker("in_turn") is None:
+            continue
+        place = 0
+        for axis, value in item.callspec.params.items():
+            values = seen.setdefault((item.path, item.originalname, axis), {})
+            place += values.setdefault(id(value), len(values))
+        if place % 3:
+            item.add_marker(pytest.mark.slow)
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(LONG)))
 

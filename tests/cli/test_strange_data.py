@@ -137,19 +137,14 @@ def planned(name, spec):
         return None
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.in_turn
 @pytest.mark.parametrize("loss", registry.names("loss"))
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_no_mechanism_refuses_because_of_the_records(name, loss, every):
-    """The plan is the same for every data set of these bounds, and the release always comes.
-
-    Every second kind of records by default: the others for the next loss or mechanism.
-    """
+def test_no_mechanism_refuses_because_of_the_records(name, loss):
+    """The plan is the same for every data set of these bounds, and the release always comes."""
     found = registry.load("loss", loss)()
-    begin = (MECHANISMS.index(name) + registry.names("loss").index(loss)) % 2
-    kinds = KINDS if every else KINDS[begin::2]
     for n, ridge in ((6, 0.1), (1, 0.0)):
-        problems = [made(found, *degenerate(found.tasks[0], kind, n), ridge) for kind in kinds]
+        problems = [made(found, *degenerate(found.tasks[0], kind, n), ridge) for kind in KINDS]
         spec = problems[0].spec()
         plan = planned(name, spec)
         # without a ridge, a margin, or with kinks, some have no plan: for none of these data sets

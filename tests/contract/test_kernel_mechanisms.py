@@ -99,6 +99,7 @@ def test_what_is_missing_is_said(name):
         default(name).plan(spec, Budget(1.0, DELTA, "add_remove"))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["zeros", "equal", "opposite", "tiny", "one record"])
 def test_refuses_nothing_because_of_the_records(name, kind, loss):

@@ -260,6 +260,7 @@ def test_large_epsilon_recovers_the_optimum(name):
     assert np.all(excess < 0.05 * floor)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("loss", LOSSES)
 def test_replay_for_every_loss(name, loss):
     """Every call at the gate repeats, and no value moves by more than its sensitivity."""

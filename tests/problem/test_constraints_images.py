@@ -36,6 +36,7 @@ def rays(count):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("far", [1e-6, 1e-3, 1.0, 100.0])

@@ -62,6 +62,7 @@ def assert_certified(problem, found, relative=1e-6):
     assert found.gap == found.value - found.lower
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("loss", "shape"), PAIRS)
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0])
 @pytest.mark.parametrize("size", [1e-3, 0.3, 10.0, 1e3])
@@ -99,6 +100,7 @@ HARD = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", HARD)
 @pytest.mark.parametrize(("loss", "shape"), PAIRS)
 @pytest.mark.parametrize("labels", ["noise", "one class"])

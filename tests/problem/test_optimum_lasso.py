@@ -28,6 +28,7 @@ def pulled(loss, shape, lasso=0.05, ridge=0.0, **fields):
     return dataclasses.replace(pair(loss, shape, ridge, **fields), lasso=lasso)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("ridge", [0.0, 1e-2])
 @pytest.mark.parametrize(("loss", "shape"), PAIRS)
 def test_every_pair_of_the_registry_is_certified(loss, shape, ridge):
@@ -45,6 +46,7 @@ def test_every_form_of_the_sets(loss, shape):
     assert_certified(problem, optimum.solve(problem))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("lasso", [1e-4, 10.0])
 @pytest.mark.parametrize("radius", [1e-2, 30.0])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "l2_median"])
@@ -66,6 +68,7 @@ def test_two_methods_agree(loss, shape, monkeypatch):
     assert other.lower <= own.value
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "multinomial"])
 @pytest.mark.parametrize("shape", ["l2_ball", "box", "l1_ball", "simplex", "ellipsoid", "lp_ball"])
 def test_first_order_alone_certifies_more_slowly(loss, shape, monkeypatch):
@@ -102,6 +105,7 @@ def test_no_dual_certifies_above_a_feasible_point(loss, shape):
             assert optimum.certificate(problem, theta, dual) <= lowest
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
 @pytest.mark.parametrize("shape", [*SETS, *(s for s in OTHERS if s != "image of an Lp ball")])
 def test_the_inner_minimum_is_the_minimum(shape, ridge):

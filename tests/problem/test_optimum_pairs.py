@@ -95,6 +95,7 @@ def test_every_pair_of_the_registry_is_certified(loss, shape):
         assert_certified(problem, optimum.solve(problem))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("radius", [1e-2, 30.0])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "huberized_positive_part", "l2_median"])
 @pytest.mark.parametrize("shape", [s for s in SETS if s not in ("l2_ball", "l1_ball", "box")])
@@ -110,6 +111,7 @@ def test_every_form_of_the_sets(loss, shape):
     assert_certified(problem, optimum.solve(problem))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("shape", ["l2_ball", "l1_ball", "box"])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "huberized_hinge", "squared", "absolute"])
 def test_two_methods_agree(loss, shape, monkeypatch):
