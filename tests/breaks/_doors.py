@@ -170,9 +170,7 @@ def open_sums(gate: Gate, event: Any, dim: int, relation: str):
 
 def open_coordinates(gate: Gate, event: Any, dim: int, relation: str):
     """The stream of one event ``Gaussian`` of count 1, asked for coordinate by coordinate."""
-    return gate.coordinates(
-        dim=dim, scale=event.scale, sensitivity=event.sensitivity(relation)
-    )
+    return gate.coordinates(dim=dim, scale=event.scale, sensitivity=event.sensitivity(relation))
 
 
 # --- minimisers --------------------------------------------------------------------------------

@@ -54,3 +54,25 @@ def model_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     with np.load(path, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     return json.loads(arrays.pop("facts").tobytes()), arrays
+
+
+def write_model(path: Path, facts: Any, arrays: dict[str, np.ndarray]) -> Path:
+    """A model file made of these parts; ``facts`` is JSON-able, or the bytes to stand for it."""
+    text = facts if isinstance(facts, bytes) else json.dumps(facts).encode()
+    parts: Any = {**arrays, "facts": np.frombuffer(text, dtype=np.uint8)}
+    with open(path, "wb") as file:
+        np.savez(file, **parts)
+    return path
+
+
+def replaced(tree: Any, change: Any) -> Any:
+    """A JSON tree with ``change(key, value)`` in place of every leaf."""
+
+    def walk(key: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: walk(name, item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [walk(key, item) for item in value]
+        return change(key, value)
+
+    return walk("", tree)
