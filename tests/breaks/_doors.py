@@ -192,7 +192,7 @@ def use_stub_solver(monkeypatch, away: Callable[[Problem], np.ndarray]) -> None:
     original = nearby.locate
 
     def locate(problem, tilts, modulus, distance):
-        points, _ = original(problem, tilts, modulus, 1e-9 * distance)
+        points, _ = original(problem, tilts, modulus, 1e-3 * distance)
         direction = away(problem)
         length = float(np.linalg.norm(direction))
         step = direction * (0.99 * distance / length) if length > 0 else 0.0 * direction
