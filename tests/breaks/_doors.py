@@ -19,6 +19,7 @@ from dperm_cli.core import registry
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem import nearby
@@ -232,3 +233,16 @@ def _rates(yes: np.ndarray, no: np.ndarray, delta: float) -> float:
 def ignore(*errors: type[BaseException]):
     """``contextlib.suppress`` for errors that are as good as an honest answer."""
     return suppress(*errors)
+
+
+# --- accounting --------------------------------------------------------------------------------
+
+
+def recompute(events: Sequence[Any], delta: float, relation: str) -> float:
+    """The epsilon of these events at ``delta`` under a relation; DpermError without a proof."""
+    return float(account(events, delta=delta, relation=relation).epsilon)
+
+
+def parts_by_place(view: Any, batches: int) -> list[np.ndarray]:
+    """The record indices of each batch by place."""
+    return view.parts(batches, by_content=False)
