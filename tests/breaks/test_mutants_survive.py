@@ -212,15 +212,25 @@ SEEDED = ("noisy_gd", "noisy_sgd", "one_pass_sgd", "output_perturbation", "objec
           "high_probability", "huberized", "projected", "newton", "local_sgd")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SEEDED)
+FEW_ROWS = {
+    "noisy_sgd in few rows": ["mechanism=noisy_sgd", "mechanism.steps=60"],
+    "poisson in few rows": ["mechanism=noisy_sgd", "mechanism.steps=60",
+                            "mechanism.sampling=poisson"],
+    "noisy_gd in few rows": ["mechanism=noisy_gd", "mechanism.steps=30"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SEEDED, *FEW_ROWS])
 def test_two_seeds_differ_and_one_seed_does_not(name, dperm, tmp_path):
     """Of every trial: none is shared between two seeds."""
-    words = [f"mechanism={name}", "loss=logistic", "ridge=0.5", "trials=3", "constraint.radius=1"]
+    words = FEW_ROWS.get(name, [f"mechanism={name}"])
+    words = [*words, "loss=logistic", "ridge=0.5", "trials=3", "constraint.radius=1"]
+    rows = make_rows(N, P) if name in FEW_ROWS else make_rows(40)
     if name in LOCAL:
         words += ["privacy=local"]
     points = {}
     for place, seed in (("a", 0), ("b", 1), ("c", 0)):
-        study = run(dperm, tmp_path, make_rows(40), *words, f"seed={seed}", out=place)
+        study = run(dperm, tmp_path, rows, *words, f"seed={seed}", out=place)
         points[place] = thetas(study)
     np.testing.assert_array_equal(points["a"], points["c"])
     for one in points["a"]:
