@@ -7,7 +7,6 @@ signature below moves, this file is re-pointed and no test changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -228,11 +227,6 @@ def _rates(yes: np.ndarray, no: np.ndarray, delta: float) -> float:
     true = float(lower(int(np.sum(yes)), len(yes)))
     false = float(upper(int(np.sum(no)), len(no)))
     return float(np.log(max(true - delta, 1e-300) / max(false, 1e-300)))
-
-
-def ignore(*errors: type[BaseException]):
-    """``contextlib.suppress`` for errors that are as good as an honest answer."""
-    return suppress(*errors)
 
 
 # --- accounting --------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import pytest
 from tests.breaks._doors import (
     batches_of_records,
     disturb_products,
-    make_mechanism,
     prepare,
     record_names,
     replay,
@@ -171,9 +170,3 @@ def test_a_record_of_a_file_is_in_the_batch_of_its_raw_bytes(rows, batches, expe
     cell = prepare([*words, f"dataset.rows={rows}", "mechanism=one_pass_sgd", "loss=logistic",
                     "privacy.relation=add_remove", "privacy.population=4"])  # fmt: skip
     assert members(cell.problem, batches, 4)[0] == expected
-
-
-def test_one_pass_by_place_is_not_named_at_all():
-    """Under replace_one the batches are by place: n is public and nothing else enters."""
-    mechanism = make_mechanism("one_pass_sgd")
-    assert mechanism.relations == ("replace_one", "add_remove")

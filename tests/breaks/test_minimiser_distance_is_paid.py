@@ -88,7 +88,7 @@ def shown_by_length(name, p, epsilon, relation, trials):
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(("p", "epsilon"), [(100, 0.3), (400, 1.0)])
 def test_the_length_of_the_point_does_not_show_more_than_is_claimed(p, epsilon, relation):
-    """Shown with 4,000 points each: about 3 of 0.3 at p = 100 and 5 of 1 at p = 400."""
+    """Shown with 4,000 points each: about 4 of 0.3 at p = 100 and 5 of 1 at p = 400."""
     shown, claimed = shown_by_length("objective_perturbation", p, epsilon, relation, 4_000)
     assert claimed <= epsilon * (1 + 1e-9)
     assert shown <= claimed
