@@ -48,7 +48,11 @@ class KernelView:
 
 
 class FeatureView(CentralView):
-    """The view of a problem in coordinates, whose minimiser is the kernel's own."""
+    """The view of a problem in coordinates, whose minimiser is the kernel's own.
+
+    Not for a declared population: records that are nothing fill the data up there, and n lambda is
+    not that of the kernel's own problem, whose minimiser would follow how many records there are.
+    """
 
     def __init__(self, problem: Problem, kernel: KernelProblem) -> None:
         super().__init__(problem)
@@ -57,12 +61,7 @@ class FeatureView(CentralView):
     def minimiser(self, gap: float) -> np.ndarray:
         """Coordinates [dim] of a function proved to be within ``gap`` of the least objective; for
         an exact kernel, of its projection on the span of the queries.
-
-        Where records that are nothing fill the data up, n lambda is not that of the kernel's own
-        problem, whose minimiser would follow how many records there are: the filled one is solved.
         """
-        if self._problem.data.n != self._kernel.data.n:
-            return super().minimiser(gap)
         found = self._kernel.solve(gap=gap)
         if not found.gap <= gap:
             raise PrivacyError(f"the minimiser was not proved to be found to a gap of {gap:.3g}, "

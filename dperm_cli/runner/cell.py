@@ -115,8 +115,18 @@ def prepare(cell: schema.Cell, data: Data) -> Prepared:
             allowed = f"must be at least the number of training records of {data.name}"
             raise InputError("privacy.population", cell.population, allowed)
         released = kernels.released(problem, cell.population)
-    name = schema.digest([cell.identity(), data.fingerprint, *read])
+    named = data.identity if _by_names(cell) else data.fingerprint
+    name = schema.digest([cell.identity(), named, *read])
     return Prepared(cell, problem, released, schema.digest(facts), name, data, own)
+
+
+def _by_names(cell: schema.Cell) -> bool:
+    """Whether batches are named by the records as they were read: two files of equal rows may then
+    differ in them, and must not share their noise."""
+    mechanism = cell.mechanism
+    while hasattr(mechanism, "inner"):
+        mechanism = mechanism.inner
+    return cell.relation == "add_remove" and mechanism.one_pass
 
 
 def run(
@@ -332,7 +342,9 @@ def _opened(
         return GridView(prepared.released, grid), plan, gate
     on_kernel = kernels.space_of(cell.mechanism) == "kernel"
     problem = prepared.kernel if on_kernel else prepared.released
-    view = view_of(cell.mechanism, problem, prepared.kernel)
+    # what is decided here follows what was declared, and not how many records there are
+    own = prepared.kernel if cell.population is None else None
+    view = view_of(cell.mechanism, problem, own)
     if cell.noise == "secure":
         return view, plan, Gate.secure_channels(cell.trials, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
