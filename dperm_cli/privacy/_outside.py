@@ -115,12 +115,10 @@ def _positive(sensitivity: float) -> float:
 def _black_box(event: Event, relation: str) -> tuple[float, float]:
     if isinstance(event, Exponential):
         return event.exponent * event.sensitivity(relation), 0.0
-    if isinstance(event, Pure):
-        return event.epsilon, 0.0
+    if isinstance(event, Pure | Approx):
+        return event.level(relation)
     if isinstance(event, PerturbedObjective):
         return event.epsilon(relation), event.delta
-    if isinstance(event, Approx):
-        return event.epsilon, event.delta
     raise Unsupported(f"the library has no event for {type(event).__name__}")
 
 
@@ -176,5 +174,5 @@ def _rdp_event(accounting: Any, event: Event, relation: str) -> Any:
         epsilon = event.exponent * event.sensitivity(relation)
         return accounting.ZCDpEvent(rho=epsilon**2 / 8.0)
     if isinstance(event, Pure):
-        return accounting.ZCDpEvent(rho=event.epsilon**2 / 2.0)
+        return accounting.ZCDpEvent(rho=event.level(relation)[0] ** 2 / 2.0)
     raise Unsupported(f"the library has no Renyi event for {type(event).__name__}")

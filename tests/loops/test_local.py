@@ -12,6 +12,7 @@ from dperm_cli.core import registry
 from dperm_cli.loops import channels as wire
 from dperm_cli.loops import local, sgd, slopes
 from dperm_cli.loops.local import Device, Learner
+from dperm_cli.loops.sealed import SealedAnswers
 from dperm_cli.privacy import channels
 
 N, P, CHAINS = 23, 5, 3
@@ -55,7 +56,7 @@ def test_compiled_loop_is_the_plain_loop(way, code, shape):
     device, csr = Device(code, 0.0, 0.5 if code < 100 else math.inf), code == slopes.HINGE
     rows, steps, leap = records(csr), 2 * N, local.stride(N)
     theta0 = np.zeros((CHAINS, P))
-    mean, last = local.run(rows, device, coding, learner, theta0, keys(), users=N, steps=steps)
+    mean, last = local.run(rows, device, SealedAnswers(keys(), coding, N, 2), learner, theta0)
     theta, state, total = theta0.copy(), theta0.copy(), theta0.copy()
     blocks = wire.blocks(coding.shape, P)
     for step in range(steps):
@@ -72,11 +73,15 @@ def test_compiled_loop_is_the_plain_loop(way, code, shape):
 def test_neither_threads_nor_neighbours_matter():
     coding = channels.by_epsilon("l_inf", P, 3.0).coding()
     device = Device(slopes.LOGISTIC, 0.0, math.inf)
-    facts = (records(), device, coding, EUCLID)
-    many = local.run(*facts, np.zeros((CHAINS, P)), keys(), users=N, steps=N, threads=2)
+
+    def run(keys, threads):
+        answers = SealedAnswers(keys, coding, N, 1)
+        start = np.zeros((len(keys), P))
+        return local.run(records(), device, answers, EUCLID, start, threads=threads)
+
+    many = run(keys(), 2)
     for chain in range(CHAINS):
-        one = keys()[chain : chain + 1]
-        alone = local.run(*facts, np.zeros((1, P)), one, users=N, steps=N, threads=1)
+        alone = run(keys()[chain : chain + 1], 1)
         assert alone[0].tobytes() == many[0][chain].tobytes()
         assert alone[1].tobytes() == many[1][chain].tobytes()
 
@@ -177,9 +182,15 @@ def test_a_power_step_is_the_least_of_its_model(within_l1):
 
 def test_shapes_may_not_lie():
     coding, device = channels.by_epsilon("l_1", P, 1.0).coding(), Device(0, 0.0, math.inf)
+
+    def run(theta0, users):
+        return local.run(
+            records(), device, SealedAnswers(keys(1), coding, users, 1), EUCLID, theta0
+        )
+
     with pytest.raises(ValueError, match="users"):
-        local.run(records(), device, coding, EUCLID, np.zeros((1, P)), keys(1), users=9, steps=9)
+        run(np.zeros((1, P)), 9)
     with pytest.raises(ValueError, match="users"):
-        local.run(records(), device, coding, EUCLID, np.zeros((1, 2)), keys(1), users=N, steps=9)
+        run(np.zeros((1, 2)), N)
     with pytest.raises(ValueError, match="keys"):
-        local.run(records(), device, coding, EUCLID, np.zeros((2, P)), keys(1), users=N, steps=9)
+        run(np.zeros((2, P)), N)

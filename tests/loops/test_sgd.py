@@ -5,7 +5,10 @@ import pytest
 from scipy import sparse, stats
 
 from dperm_cli.loops import gaussian, indices, projections, sgd, slopes
+from dperm_cli.loops.sealed import SealedBatches
 
+SEALED = {"noise_scale": "scale", "steps": "steps", "population": "population",
+          "batch": "batch", "poisson": "poisson"}  # fmt: skip
 LOSSES = (slopes.LOGISTIC, slopes.HINGE, slopes.SQUARED, slopes.ABSOLUTE)
 SETS = (projections.L2_BALL, projections.L1_BALL, projections.BOX)
 SAMPLINGS = ((1, False), (5, False), (5, True))
@@ -32,8 +35,25 @@ def settings(**changes):
     return {**rule, **changes}
 
 
+def sealed(rule, noise_keys, index_keys):
+    """What the gate would seal for a rule of ``settings``, and the rest of the rule."""
+    facts = {name: rule[key] for key, name in SEALED.items()}
+    rest = {key: value for key, value in rule.items() if key not in SEALED}
+    return SealedBatches(noise_keys, index_keys, **facts), rest
+
+
+def start(x, y, theta0, noise_keys, index_keys, **rule):
+    noise, rest = sealed(rule, noise_keys, index_keys)
+    return sgd.start(x, y, theta0, noise, **rest)
+
+
+def run_from(x, y, theta0, noise_keys, index_keys, **rule):
+    noise, rest = sealed(rule, noise_keys, index_keys)
+    return sgd.run(x, y, theta0, noise, **rest)
+
+
 def run(x, y, chains=3, p=P, **options):
-    return sgd.run(x, y, np.zeros((chains, p)), keys(chains, 1), keys(chains, 2), **options)
+    return run_from(x, y, np.zeros((chains, p)), keys(chains, 1), keys(chains, 2), **options)
 
 
 def plain(x, y, chains, p, rule):
@@ -98,7 +118,7 @@ def test_chunks_change_nothing(form, batch, poisson):
     x, y = records()
     matrix = sparse.csr_array(x) if form == "csr" else x
     rule = settings(steps=700, batch=batch, poisson=poisson, average=sgd.SUFFIX_AVERAGE)
-    state = sgd.start(matrix, y, np.zeros((3, P)), keys(3, 1), keys(3, 2), **rule)
+    state = start(matrix, y, np.zeros((3, P)), keys(3, 1), keys(3, 2), **rule)
     for until in (1, 2, 9, 300, 351, 700):
         sgd.advance(state, until)
     assert state.done == 700
@@ -112,7 +132,7 @@ def test_neighbours_and_threads_change_nothing():
     assert all_chains.tobytes() == run(x, y, chains=19, threads=1, **rule).tobytes()
     for c in (0, 7, 8, 18):
         noise, index = keys(19, 1)[c : c + 1], keys(19, 2)[c : c + 1]
-        alone = sgd.run(x, y, np.zeros((1, P)), noise, index, **rule)
+        alone = run_from(x, y, np.zeros((1, P)), noise, index, **rule)
         assert alone.tobytes() == all_chains[c].tobytes()
     assert len(np.unique(all_chains, axis=0)) == 19
 
@@ -166,11 +186,11 @@ def test_learning_rates():
 def test_inputs_are_neither_changed_nor_needed_writeable():
     x, y = records()
     theta0, noise, index = np.full((2, P), 0.01), keys(2, 1), keys(2, 2)
-    free = sgd.run(x, y, theta0, noise, index, **settings())
+    free = run_from(x, y, theta0, noise, index, **settings())
     held = [a.copy() for a in (x, y, theta0, noise, index)]
     for array in (x, y, theta0, noise, index):
         array.flags.writeable = False
-    locked = sgd.run(x, y, theta0, noise, index, **settings())
+    locked = run_from(x, y, theta0, noise, index, **settings())
     assert locked.tobytes() == free.tobytes()
     assert all(
         np.array_equal(a, b) for a, b in zip(held, (x, y, theta0, noise, index), strict=True)
@@ -195,10 +215,10 @@ def test_refuses_shapes_that_do_not_fit():
     x, y = records()
     theta, k = np.zeros((2, P)), keys(2, 1)
     for bad in (
-        lambda: sgd.run(x, y, np.zeros((2, P + 1)), k, k, **settings()),
-        lambda: sgd.run(sparse.csr_array(x), y[:-1], theta, k, k, **settings()),
-        lambda: sgd.run(x, y, theta, k, k, **settings(population=N + 1)),
-        lambda: sgd.run(x, y, theta, k[:1], k, **settings()),
+        lambda: run_from(x, y, np.zeros((2, P + 1)), k, k, **settings()),
+        lambda: run_from(sparse.csr_array(x), y[:-1], theta, k, k, **settings()),
+        lambda: run_from(x, y, theta, k, k, **settings(population=N + 1)),
+        lambda: run_from(x, y, theta, k[:1], k, **settings()),
     ):
         with pytest.raises(ValueError, match=r"fit|keys"):
             bad()

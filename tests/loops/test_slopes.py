@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from dperm_cli.loops import gaussian, indices, projections, sgd, slopes
+from dperm_cli.loops.sealed import SealedBatches
 
 WIDTH = 0.3
 
@@ -91,8 +92,8 @@ def test_the_width_reaches_the_loop_with_the_same_bits(form, batch, code):
     dense, y = 0.4 * rng.standard_normal((n, p)), np.sign(rng.standard_normal(n))
     x = sparse.csr_array(dense) if form == "csr" else dense
     noise_key, index_key = rng.integers(0, 2**64, (2, 1, 2), dtype=np.uint64)
-    rule = dict(set_code=projections.L2_BALL, size=2.0, noise_scale=3.0, steps=steps, population=n,
-                batch=batch, eta_kind=sgd.CONSTANT, eta0=0.01)  # fmt: skip
+    noise = SealedBatches(noise_key, index_key, 3.0, steps, n, batch)
+    rule = dict(set_code=projections.L2_BALL, size=2.0, eta_kind=sgd.CONSTANT, eta0=0.01)
     rows, theta = sgd.rows(x, y), np.zeros(p)
     for t in range(steps):
         chosen = indices.batch(index_key[0], t, n, batch, False)
@@ -102,7 +103,7 @@ def test_the_width_reaches_the_loop_with_the_same_bits(form, batch, code):
 
     def run(width):
         start = np.zeros((1, p))
-        return sgd.run(x, y, start, noise_key, index_key, loss_code=code, loss_width=width, **rule)
+        return sgd.run(x, y, start, noise, loss_code=code, loss_width=width, **rule)
 
     assert run(WIDTH)[0].tobytes() == theta.tobytes()
     if code in slopes.ROUNDED:

@@ -65,10 +65,10 @@ def optimal(epsilon, steps, delta):
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
 def test_pure_steps_compose_optimally(epsilon, steps, delta):
     exact = optimal(epsilon, steps, delta)
-    got = account([Pure(epsilon, steps)], delta=delta, relation="add_remove").epsilon
+    got = account([Pure(epsilon, steps)], delta=delta, relation="replace_one").epsilon
     assert exact * (1 - 1e-9) <= got <= exact * (1 + 2e-5)
     split = [Pure(epsilon, n) for n in (steps - steps // 2, steps // 2) if n]
-    assert account(split, delta=delta, relation="add_remove").epsilon == got
+    assert account(split, delta=delta, relation="replace_one").epsilon == got
 
 
 @pytest.mark.parametrize("distance", [1e-3, 0.3, 1.0, 6.0])
@@ -113,11 +113,16 @@ def test_three_laplace_steps_by_nested_quadrature(distance):
 
 
 def test_delta_zero_adds_the_epsilons():
-    events = [Laplace(4.0, 1.0, 3), GammaNorm(8.0, 1.0), Exponential(0.1, 2.0, 5), Pure(0.25, 2)]
+    noisy = [Laplace(4.0, 1.0, 3), GammaNorm(8.0, 1.0), Exponential(0.1, 2.0, 5)]
+    events = [*noisy, Pure(0.25, 2)]
     level = account(events, delta=0.0, relation="replace_one")
     assert level.epsilon == pytest.approx(3 * 0.5 + 0.25 + 5 * 0.4 + 0.5, rel=1e-15)
-    half = account(events, delta=0.0, relation="add_remove").epsilon
+    removed = [*noisy, Pure(0.25, 2, "add_remove")]
+    half = account(removed, delta=0.0, relation="add_remove").epsilon
     assert half == pytest.approx((level.epsilon - 0.5) / 2 + 0.5, rel=1e-15)
+    # a replaced record is one removed and one added
+    twice = account(removed, delta=0.0, relation="replace_one").epsilon
+    assert twice == pytest.approx(2 * half, rel=1e-15)
     assert delta_of(events, epsilon=level.epsilon, relation="replace_one") == 0.0
     assert 0.0 < delta_of(events, epsilon=0.9 * level.epsilon, relation="replace_one") < 1e-3
     for extra in (
@@ -170,8 +175,8 @@ def test_ten_exponential_mechanisms():
     [
         (Laplace(1e5, 1.0, 10**10), 1.0),
         (GammaNorm(1e4, 1.0, 10**8), 1.0),
-        (Pure(1e-5, 10**10), 1.0),
-        (Pure(1e-3, 10**6), 1.0),
+        (Pure(1e-5, 10**10, "add_remove"), 1.0),
+        (Pure(1e-3, 10**6, "add_remove"), 1.0),
     ],
 )
 def test_very_many_steps_reach_the_central_limit(event, mu):
@@ -190,20 +195,25 @@ def test_many_exponential_mechanisms_take_the_concentrated_route():
 
 
 def test_black_boxes_compose_optimally_in_delta():
+    boxes = Approx(0.2, 1e-7, 3, "add_remove")
     base = [Laplace(2.0, 1.0, 4)]
     failure = 1 - (1 - 1e-7) ** 3
     inner = account(
-        [*base, Pure(0.2, 3)], delta=(1e-6 - failure) / (1 - failure), relation="add_remove"
+        [*base, Pure(0.2, 3, "add_remove")],
+        delta=(1e-6 - failure) / (1 - failure),
+        relation="add_remove",
     ).epsilon
-    got = account([*base, Approx(0.2, 1e-7, 3)], delta=1e-6, relation="add_remove")
+    got = account([*base, boxes], delta=1e-6, relation="add_remove")
     assert got.epsilon == pytest.approx(inner, rel=1e-12)
     assert "black-box" in got.accountant
-    spent = account([*base, Approx(0.2, 1e-6)], delta=9e-7, relation="add_remove")
+    spent = account(
+        [*base, Approx(0.2, 1e-6, relation="add_remove")], delta=9e-7, relation="add_remove"
+    )
     assert spent.epsilon == math.inf
-    back = delta_of([*base, Approx(0.2, 1e-7, 3)], epsilon=got.epsilon, relation="add_remove")
+    back = delta_of([*base, boxes], epsilon=got.epsilon, relation="add_remove")
     assert back == pytest.approx(1e-6, rel=1e-3)
     # the whole delta in the black box: its epsilons add up
-    only = account([Approx(0.2, 1e-7, 3)], delta=failure * (1 + 1e-9), relation="add_remove")
+    only = account([boxes], delta=failure * (1 + 1e-9), relation="add_remove")
     assert only.epsilon == pytest.approx(0.6, rel=1e-6)
 
 
@@ -266,7 +276,7 @@ def test_disclosure_is_no_privacy():
 @pytest.mark.parametrize("count", [1, 1000])
 def test_steps_out_of_numerical_range_are_added(size, count):
     for event in (
-        Pure(size, count),
+        Pure(size, count, "add_remove"),
         Exponential(size, 1.0, count),
         Laplace(1.0 / size, 1.0, count),
     ):
@@ -293,4 +303,8 @@ def test_every_added_event_costs_something():
     prefixes = (added[:k] for k in range(len(added) + 1))
     levels = [account(e, delta=1e-6, relation="replace_one").epsilon for e in prefixes]
     assert np.all(np.diff(levels) > 0)
-    assert account(added, delta=1e-6, relation="add_remove").epsilon < levels[-1]
+    with pytest.raises(Unsupported, match="promises nothing"):
+        account(added, delta=1e-6, relation="add_remove")
+    boxes = (Pure, Approx)
+    own = [e.changed(relation="add_remove") if isinstance(e, boxes) else e for e in added]
+    assert account(own, delta=1e-6, relation="add_remove").epsilon < levels[-1]

@@ -48,7 +48,7 @@ def random_setting(rng):
     events = {
         "full": [Gaussian(size / step, 1.0, count)],
         "laplace": [Laplace(1.0 / level, 1.0 / size, count)],
-        "pure": [Pure(level, count)],
+        "pure": [Pure(level, count, relation)],
         "mixed": [batch, Gaussian(2.0 * size / mu, 1.0), Laplace(1.0 / level, 1.0 / size, 3)],
     }.get(kind, [batch])
     return events, delta, relation, interval

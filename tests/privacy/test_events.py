@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import get_args
 
 import pytest
 
@@ -13,7 +12,6 @@ from dperm_cli.privacy.events import (
     Approx,
     Channel,
     Disclosure,
-    Event,
     Exponential,
     GammaNorm,
     Gaussian,
@@ -22,6 +20,7 @@ from dperm_cli.privacy.events import (
     RegularizedExponential,
     SampledGaussian,
     SamplerError,
+    classes,
     kind,
 )
 
@@ -43,7 +42,7 @@ def test_sampled_rate_and_sensitivity():
     assert (event.sensitivity("replace_one"), event.sensitivity("add_remove")) == (6.0, 3.0)
 
 
-@pytest.mark.parametrize("event", get_args(Event))
+@pytest.mark.parametrize("event", classes().values())
 def test_events_are_frozen_and_say_what_is_released(event):
     assert event.__dataclass_params__.frozen
     assert event.__doc__

@@ -1,26 +1,24 @@
-"""The gate: what it hands out, to whom, which bytes, and that nothing else draws noise."""
+"""The gate: what it hands out, to whom, and which bytes."""
 
 from __future__ import annotations
-
-import ast
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.loops import exponential
+from dperm_cli.loops import exponential, gaussian, indices, reduced
+from dperm_cli.privacy._streams import LAW
 from dperm_cli.privacy.events import (
+    Channel,
     Exponential,
     GammaNorm,
     Gaussian,
     Laplace,
     SampledGaussian,
 )
-from dperm_cli.privacy.noise import Gate, range_delta
+from dperm_cli.privacy.noise import Gate, listening, range_delta
 
-PACKAGE = Path(__file__).resolve().parents[2] / "dperm_cli"
 KINDS = {"gaussian": Gaussian, "laplace": Laplace, "gamma_norm": GammaNorm}
 
 
@@ -28,9 +26,16 @@ def seeds(count=2, seed=0):
     return [seed_sequence(seed, "gate", trial) for trial in range(count)]
 
 
+def event_of(kind, **changes):
+    return KINDS[kind](**({"scale": 2.0, "record_norm": 0.5, "count": 4} | changes))
+
+
 def stream(gate, kind, **changes):
-    facts = {"dim": 3, "count": 4, "scale": 2.0, "sensitivity": 1.0} | changes
-    return getattr(gate, kind)(**facts)
+    return gate.stream(event_of(kind, **changes), 3)
+
+
+def uniforms(gate, count=1):
+    return gate.stream(Exponential(1.0, 1.0, count), 3)
 
 
 # what dperm promises to draw again, on every version of Python and numpy
@@ -76,7 +81,7 @@ def test_first_draws_are_these_bytes(kind):
 
 
 def test_first_uniforms_are_these_bytes():
-    law = Gate(seeds()).law(exponent=1.0, oscillation=2.0)
+    law = uniforms(Gate(seeds()))
     assert [value.hex() for value in law.uniforms(1, 0, 4).tolist()] == PINNED_UNIFORMS
 
 
@@ -95,7 +100,7 @@ def test_noise_is_keyed_by_trial_stream_and_step(kind):
 
 
 def test_law_uniforms_are_one_sequence_read_anywhere():
-    law = Gate(seeds()).law(exponent=1.0, oscillation=2.0, count=2)
+    law = uniforms(Gate(seeds()), count=2)
     whole = law.uniforms(0, 1, 50)
     assert np.array_equal(law.uniforms(0, 1, 20, start=13), whole[13:33])
     assert 0.0 < whole.min() < whole.max() < 1.0
@@ -116,18 +121,28 @@ def test_an_exponential_passes_the_end_of_its_first_word():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "change", [{"scale": 1.0}, {"count": 3}, {"sensitivity": 2.0}, {"sensitivity": 1.0 + 1e-9}]
+    "change",
+    [
+        {"scale": 1.0},
+        {"count": 3},
+        {"record_norm": 1.0},
+        {"record_norm": 0.5 * (1.0 + 1e-9)},
+        {"gap": 0.9},
+        {"relation": "replace_one"},
+    ],
 )
 def test_noise_must_be_an_event_of_the_plan(kind, change):
-    plan = ([KINDS[kind](2.0, 0.5, 4)], "replace_one")
+    plan = ([event_of(kind)], "replace_one")
     stream(Gate(seeds(), plan=plan), kind)
+    # what moves by the same amount, up to the rounding of a formula, is the same event
+    stream(Gate(seeds(), plan=plan), kind, record_norm=0.5 * (1.0 + 1e-15), gap=1.0)
     with pytest.raises(PrivacyError, match="no event of the plan"):
         stream(Gate(seeds(), plan=plan), kind, **change)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_must_be_of_the_events_kind_and_is_handed_out_once(kind):
-    gate = Gate(seeds(), plan=([KINDS[kind](2.0, 0.5, 4)], "replace_one"))
+    gate = Gate(seeds(), plan=([event_of(kind)], "replace_one"))
     for other in set(KINDS) - {kind}:
         with pytest.raises(PrivacyError):
             stream(gate, other)
@@ -142,46 +157,73 @@ def test_noise_must_be_of_the_events_kind_and_is_handed_out_once(kind):
 
 
 def test_batches_must_be_an_event_of_the_plan():
-    facts = {"population": 9, "batch": 2, "sampling": "fixed", "count": 4}
     event = SampledGaussian(2.0, 0.5, 2, 9, "fixed", 4)
     gate = Gate(seeds(), plan=([event], "replace_one"))
-    for change in ({"population": 8}, {"batch": 3}, {"sampling": "poisson"}, {"count": 5}):
-        with pytest.raises(PrivacyError):
-            gate.choice(**{**facts, **change})
-    stream(gate, "gaussian")
-    gate.choice(**facts)
+    changes: list[dict] = [
+        {"population": 8}, {"batch": 3}, {"sampling": "poisson"}, {"count": 5}, {"scale": 1.0},
+        {"record_norm": 0.6}, {"relation": "replace_one"},
+    ]  # fmt: skip
+    for change in changes:
+        with pytest.raises(PrivacyError, match="no event of the plan"):
+            gate.stream(event.changed(**change), 3)
+    gate.stream(event, 3)
     with pytest.raises(PrivacyError):
-        gate.choice(**facts)
+        gate.stream(event, 3)
     with pytest.raises(PrivacyError):
-        Gate(seeds(), plan=([Gaussian(2.0, 0.5, 4)], "replace_one")).choice(**facts)
+        Gate(seeds(), plan=([Gaussian(2.0, 0.5, 4)], "replace_one")).stream(event, 3)
+
+
+def test_batches_and_their_noise_are_of_one_stream_and_of_two_keys():
+    event = SampledGaussian(2.0, 0.5, 2, 9, "fixed", 4)
+    drawn = Gate(seeds(), plan=([event], "replace_one")).stream(event, 3)
+    batches = [drawn.draw(trial, step) for trial in range(2) for step in range(4)]
+    assert all(len(set(batch.tolist())) == 2 for batch in batches)
+    assert len({batch.tobytes() for batch in batches}) > 4
+    noisy = drawn.add(np.zeros((2, 3)), 1)
+    with pytest.raises(PrivacyError, match="second time"):
+        drawn.add(np.zeros((2, 3)), 1)
+    # what a compiled loop gets is the same noise and the same batches, once
+    sealed = Gate(seeds()).stream(event, 3).sealed
+    assert sealed[2:] == (2.0, 4, 9, 2, False)
+    assert np.array_equal(noisy, 2.0 * gaussian.normals(sealed.noise_keys, 1, 1, 3)[:, 0, :])
+    again = [indices.batch(sealed.index_keys[trial], 3, 9, 2, False) for trial in range(2)]
+    assert np.array_equal(again, [batches[3], batches[7]])
+    with pytest.raises(PrivacyError, match="no compiled loop"):
+        _ = drawn.sealed
+    used = Gate(seeds(), plan=([event], "replace_one")).stream(event, 3)
+    _ = used.sealed
+    with pytest.raises(PrivacyError, match="second time"):
+        used.add(np.zeros((2, 3)), 0)
 
 
 def test_a_law_must_be_an_event_of_the_plan():
-    def gate():
-        return Gate(seeds(), plan=([Exponential(0.5, 1.5, 2)], "replace_one"))
+    event = Exponential(0.5, 1.5, 2)
 
-    gate().law(exponent=0.5, oscillation=3.0, count=2)
-    for change in ({"exponent": 0.6}, {"oscillation": 1.5}, {"count": 1}):
+    def gate():
+        return Gate(seeds(), plan=([event], "replace_one"))
+
+    changes: list[dict] = [
+        {"exponent": 0.6}, {"record_oscillation": 0.75}, {"count": 1}, {"gap": 1.5},
+        {"relation": "replace_one"},
+    ]  # fmt: skip
+    for change in changes:
         with pytest.raises(PrivacyError):
-            gate().law(**({"exponent": 0.5, "oscillation": 3.0, "count": 2} | change))
-    law = gate().law(exponent=0.5, oscillation=3.0, count=2)
+            gate().stream(event.changed(**change), 3)
+    law = gate().stream(event, 3)
     law.release(np.zeros((2, 3)), 0)
     with pytest.raises(PrivacyError):
         law.release(np.zeros((2, 3)), 0)
 
 
 class Tape:
-    """Writes down which method heard what, and hands back 7."""
+    """Writes down what it heard, and hands back 7."""
 
     def __init__(self):
         self.heard = []
 
-    def __getattr__(self, name):
-        def hear(*facts):
-            self.heard.append((name, facts))
-            return 7.0
-
-        return hear
+    def hear(self, stream, value, drawn, public):
+        self.heard.append((stream, value, drawn, public))
+        return 7.0
 
 
 def test_a_tape_hears_every_kind_and_closes_the_compiled_path():
@@ -191,15 +233,58 @@ def test_a_tape_hears_every_kind_and_closes_the_compiled_path():
     for kind in KINDS:
         noise = stream(gate, kind)
         assert noise.add(np.ones((2, 3)), 0) == 7.0
-        with pytest.raises(PrivacyError, match="past the tape"):
-            _ = noise.keys
-    law = gate.law(exponent=0.5, oscillation=3.0)
+    sampled = gate.stream(SampledGaussian(2.0, 0.5, 2, 9, "fixed", 4), 3)
+    assert sampled.add(np.ones((2, 3)), 0) == 7.0
+    assert sampled.draw(1, 2) == 7.0
+    with pytest.raises(PrivacyError, match="past the tape"):
+        _ = sampled.sealed
+    frame = reduced.frame(np.eye(1, 6))
+    with pytest.raises(PrivacyError, match="past the tape"):
+        stream(gate, "gaussian").add_in_frame(np.zeros((2, 3)), 0, 1, 4)
+    with pytest.raises(PrivacyError, match="past the tape"):
+        stream(gate, "gaussian").draw_direction(frame)
+    users = gate.stream(Channel(1.0, 1, "l_inf", 3), 3, bound=2.0, users=4)
+    with pytest.raises(PrivacyError, match="past the tape"):
+        _ = users.sealed
+    assert users.send(2, np.ones((2, 3))) == 7.0
+    law = uniforms(gate)
     assert law.release(np.ones((2, 3)), 0) == 7.0
-    assert [name for name, _ in tape.heard] == ["noise", "laplace", "gamma_norm", "law"]
-    for _, (value, scale, sensitivity, drawn) in tape.heard[:3]:
+    names = [type(event).__name__ for event in (heard[0].event for heard in tape.heard)]
+    sums = ["Gaussian", "Laplace", "GammaNorm", "SampledGaussian"]
+    assert names == [*sums, "SampledGaussian", "Channel", "Exponential"]
+    for of, value, drawn, public in tape.heard[:4]:
         assert np.array_equal(value, np.ones((2, 3)))
-        assert (scale, sensitivity, drawn.shape) == (2.0, 1.0, (2, 3))
-    assert tape.heard[3][1][:2] == (0.5, 3.0)
+        assert (of.event.scale, of.event.sensitivity(of.relation), drawn.shape) == (
+            2.0,
+            1.0,
+            (2, 3),
+        )
+        assert public == ((2, 3), 0)
+    batch, sent, last = tape.heard[4:]
+    assert (batch[1], batch[3]) == (None, (1, 2))
+    # the value that an answer stands for, over the bound
+    assert np.array_equal(sent[1], np.full((2, 3), 0.5))
+    assert sent[3] == ((2, 3), 2, 2.0)
+    assert last[1] is LAW
+    assert last[3] == (0,)
+    # streams are numbered in the order of asking, also those that failed
+    numbers = [heard[0].number for heard in tape.heard]
+    assert numbers == [0, 1, 2, 3, 3, 6, 7]
+
+
+def test_listening_puts_a_tape_on_every_gate_of_the_process_and_takes_it_off_again():
+    made: list[Tape] = []
+
+    def make():
+        made.append(Tape())
+        return made[-1]
+
+    own = Tape()
+    with listening(make):
+        gates = [Gate(seeds()), Gate(seeds()), Gate(seeds(), own)]
+    assert [gate.tape for gate in gates] == [*made, own]
+    assert len(made) == 2
+    assert Gate(seeds()).tape is None
 
 
 def test_the_range_of_exponentials_never_matters_and_that_of_normals_does():
@@ -232,172 +317,6 @@ def test_the_range_counts_every_pair_of_coordinates():
 def test_a_value_of_another_shape_gets_no_noise():
     """One draw spread over two coordinates would cancel in their difference."""
     gate = Gate([np.random.SeedSequence(0)])
-    stream = gate.gaussian(dim=1, count=1, scale=1.0, sensitivity=1.0)
+    stream = gate.stream(Gaussian(1.0, 0.5), 1)
     with pytest.raises(PrivacyError, match="shape"):
         stream.add(np.zeros((1, 2)), 0)
-
-
-# --- nothing else draws noise -------------------------------------------------------------------
-
-GATE = {
-    "privacy/noise.py", "privacy/_range.py", "privacy/_streams.py", "privacy/_exact.py",
-}  # fmt: skip
-# Rooms that may have a generator, and what for.
-GENERATORS = {
-    "core/rng.py",  # makes them
-    "problem/datasets",  # synthetic records, splits of a data set
-    "problem/constraints",  # Gaussian widths, an image's default matrix
-    "problem/transforms",  # public random matrices
-    "problem/_first_order.py",  # start of a power iteration
-    "problem/kernels",  # public frequencies of finite maps
-    "runner/describe.py",  # Gaussian widths
-    "runner/geometry.py",  # Gaussian widths and public points to lift
-    "runner/audit.py",  # a fresh seed for an audit
-    "runner/fuzz.py",  # a fresh seed for a search
-    "runner/ask.py",  # a fresh seed for a session
-    "runner/sessions.py",  # names of sessions
-    "audit",  # attacks: neighbours and halves of runs
-    "results/store.py",  # names of temporary files
-    "runner/spool.py",  # names of temporary folders
-}
-MODULES = {"random", "secrets", "uuid"}
-METHODS = {
-    "standard_normal", "normal", "laplace", "exponential", "standard_exponential", "gamma",
-    "standard_gamma", "uniform", "integers", "permutation", "shuffle", "multivariate_normal",
-    "bytes", "logistic", "gumbel", "vonmises", "rvs",
-}  # fmt: skip
-KERNELS = {
-    "dperm_cli.loops.gaussian", "dperm_cli.loops.exponential", "dperm_cli.privacy._exact",
-    "dperm_cli.privacy._streams",
-}  # fmt: skip
-# The gate, and the accountant's module with a function named after the Laplace mechanism.
-NO_GENERATORS = {"gate", "self", "_bounded"}
-
-
-# A trial with public numbers, by which a plan decides whether a set can be drawn from at all.
-TRIALS = {"samplers/_uniform.py": "_Fixed"}
-
-
-def draws(text: str, skipped: str = "") -> set[str]:
-    """The ways in which a file could draw random numbers without the gate.
-
-    A function may use the ``Source`` that it was handed, and whoever makes one is ``Numbers``,
-    from a stream of the gate. The class ``skipped`` is left out, if it is used only once.
-    """
-    tree = ast.parse(text)
-    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == skipped]
-    once = len(names) == 1
-    left_out = {
-        id(inner)
-        for node in ast.walk(tree)
-        if once and isinstance(node, ast.ClassDef) and node.name == skipped
-        for inner in ast.walk(node)
-    }
-    handed = sources(tree)
-    found = set()
-    for node in ast.walk(tree):
-        if id(node) in left_out:
-            continue
-        if isinstance(node, ast.Import):
-            found |= {a.name for a in node.names if a.name in MODULES | KERNELS}
-        elif isinstance(node, ast.ImportFrom):
-            names = {f"{node.module}.{a.name}" for a in node.names} | {node.module}
-            found |= {n for n in names if n in MODULES | KERNELS or n.startswith("numpy.random")}
-            found |= {n for n in names if n in ("os.urandom", "dperm_cli.core.rng.generator")}
-        elif isinstance(node, ast.Attribute):
-            name = ast.unparse(node)
-            if name == "os.urandom" or name == "exact.fill":
-                found.add(name)
-            if name.startswith(("np.random.", "numpy.random.")) and not name.endswith(
-                (".SeedSequence", ".Generator")
-            ):
-                found.add(name)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            receiver = ast.unparse(node.func.value)
-            if node.func.attr not in METHODS or receiver in NO_GENERATORS:
-                continue
-            if id(node.func.value) not in handed:
-                found.add(f"{receiver}.{node.func.attr}")
-    return found
-
-
-def sources(tree: ast.AST) -> set[int]:
-    """Ids of the names that stand for a parameter annotated ``Source``, never bound again."""
-    found: set[int] = set()
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        parameters = [*function.args.args, *function.args.kwonlyargs]
-        mine = {
-            a.arg
-            for a in parameters
-            if a.annotation is not None and ast.unparse(a.annotation) == "Source"
-        }
-        uses = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id in mine]
-        bound = {n.id for n in uses if not isinstance(n.ctx, ast.Load)}
-        # nor by a function inside that has a parameter of the same name
-        bound |= {
-            a.arg
-            for inner in ast.walk(function)
-            if isinstance(inner, ast.FunctionDef | ast.Lambda) and inner is not function
-            for a in [*inner.args.args, *inner.args.kwonlyargs]
-        }
-        found |= {id(n) for n in uses if n.id not in bound}
-    return found
-
-
-def test_nothing_but_the_gate_draws_noise():
-    faults = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).as_posix()
-        allowed = name in GATE or name.startswith("loops/")
-        allowed |= any(name == room or name.startswith(f"{room}/") for room in GENERATORS)
-        found = set() if allowed else draws(path.read_text(), TRIALS.get(name, ""))
-        if found:
-            faults[name] = found
-    assert faults == {}
-
-
-def test_a_source_is_made_of_a_stream_of_the_gate_alone():
-    """Outside ``Numbers``, no class has both methods of a Source but the one of ``TRIALS``."""
-    makers = set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                methods = {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
-                if methods & {"uniform", "normal"}:
-                    makers.add((path.relative_to(PACKAGE).as_posix(), node.name))
-    assert makers == {
-        ("mechanisms/_views.py", "Numbers"),
-        ("samplers/_target.py", "Source"),  # the protocol
-        *TRIALS.items(),
-    }
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import random",
-        "from random import gauss",
-        "import secrets",
-        "from os import urandom",
-        "import os\nx = os.urandom(8)",
-        "import numpy as np\nx = np.random.default_rng(0)",
-        "import numpy as np\nx = np.random.Philox",
-        "from numpy.random import default_rng",
-        "from dperm_cli.core.rng import generator",
-        "from dperm_cli.loops import gaussian",
-        "from dperm_cli.privacy import _exact",
-        "def f(rng):\n    return rng.standard_normal(3)",
-        "x = stats.norm.rvs(3)",
-        "def f(source):\n    return source.uniform(3)",
-        "def f(source: Source):\n    source = other\n    return source.uniform(3)",
-        "def f(source: Source):\n    return [rng.normal(3) for rng in others]",
-        "def f(source: Source):\n    return (lambda source: source.normal(3))(other)",
-        "class _Fixed:\n    def f(self, rng):\n        return rng.normal(3)",
-    ],
-)
-def test_the_search_for_other_draws_finds_them(source):
-    assert draws(source)
-    assert not draws("def f(gate):\n    return gate.laplace(dim=1, count=1)")
-    assert not draws("def f(source: Source):\n    return source.uniform(3)")

@@ -10,8 +10,8 @@ import pytest
 from dperm_cli.core.errors import InputError
 from dperm_cli.privacy import _gdp
 from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.events import PerturbedObjective
 from dperm_cli.privacy.objective import (
-    PerturbedObjective,
     half_normal,
     noise_delta,
     noise_epsilon,

@@ -108,6 +108,15 @@ def test_mixture_of_everything():
     assert own(events) <= epsilon_rdp(events, delta=1e-6, relation="replace_one") * (1 + 1e-6)
 
 
+def test_black_boxes_are_converted_from_their_own_relation():
+    boxes = [Pure(0.125, 2, "add_remove"), Approx(0.25, 1e-7, 1, "add_remove")]
+    for relation in ("add_remove", "replace_one"):
+        theirs = epsilon_pld(boxes, delta=1e-6, relation=relation)
+        assert theirs == pytest.approx(own(boxes, relation), abs=3e-6)
+    with pytest.raises(Unsupported, match="promises nothing"):
+        epsilon_pld([Pure(0.125)], delta=1e-6, relation="add_remove")
+
+
 def test_refusals():
     fixed = [SampledGaussian(2.0, 1.0, 1, 50, "fixed")]
     for route in (epsilon_pld, epsilon_rdp):

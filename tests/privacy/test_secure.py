@@ -13,10 +13,10 @@ from scipy import sparse
 
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.loops import exact
+from dperm_cli.loops import exact, reduced
 from dperm_cli.mechanisms._views import GridView
 from dperm_cli.privacy import _exact
-from dperm_cli.privacy.events import Gaussian, SampledGaussian
+from dperm_cli.privacy.events import Channel, Gaussian, SampledGaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.privacy.secure import Grid, grid_for, on_grid
 from tests.conftest import small_problem
@@ -121,8 +121,8 @@ def test_system_words_differ_and_a_ratio_off_the_range_is_refused():
 # --- every output is a multiple of the grid ------------------------------------------------------
 
 
-def outputs(gate, kind, scale, sensitivity, value, count):
-    stream = getattr(gate, kind)(dim=100, count=1, scale=scale, sensitivity=sensitivity)
+def outputs(gate, event, value, count):
+    stream = gate.stream(event, 100)
     return stream.add(np.full((count // 100, 100), value), 0).ravel()
 
 
@@ -133,19 +133,18 @@ def test_outputs_are_multiples_of_the_grid_for_both_neighbours(kind):
     event = KINDS[kind](3.0, 0.5)
     grid = grid_for([event], 10.0)
     event = on_grid(event, 100, grid, "replace_one")
-    facts = (kind, event.scale, event.sensitivity("replace_one"))
     plain, apart = 0, []
     for value in (0.1, 1.0):
         gate = Gate.secure(500, grid, ([event], "replace_one"))
-        drawn = outputs(gate, *facts, value, 50_000)
+        drawn = outputs(gate, event, value, 50_000)
         assert off_grid(drawn, grid.step) == 0
         assert len(np.unique(drawn)) > 49_000
         assert abs(np.median(drawn) - value) < 0.1
         seeds = [seed_sequence(0, "leak", value, k) for k in range(500)]
-        plain += off_grid(outputs(Gate(seeds), *facts, value, 50_000), grid.step)
+        plain += off_grid(outputs(Gate(seeds), event, value, 50_000), grid.step)
     for value in (0.0, 1.0):
         seeds = [seed_sequence(1, "leak", value, k) for k in range(500)]
-        apart.append(off_grid(outputs(Gate(seeds), *facts, value, 50_000), 2.0**-53))
+        apart.append(off_grid(outputs(Gate(seeds), event, value, 50_000), 2.0**-53))
     assert plain > 99_000
     assert apart[1] == 0
     assert apart[0] > 2_000
@@ -154,9 +153,7 @@ def test_outputs_are_multiples_of_the_grid_for_both_neighbours(kind):
 def test_a_secure_gate_rounds_what_it_is_given_and_refuses_no_value():
     event = on_grid(Gaussian(3.0, 0.5), 2, Grid(-20), "replace_one")
     gate = Gate.secure(3, Grid(-20), ([event], "replace_one"))
-    noise = gate.gaussian(
-        dim=2, count=1, scale=event.scale, sensitivity=event.sensitivity("replace_one")
-    )
+    noise = gate.stream(event, 2)
     wild = np.array([[np.nan, np.inf], [-np.inf, 1e300], [1e-300, 0.3]])
     drawn = noise.add(wild, 0)
     assert np.all(np.isfinite(drawn))
@@ -171,12 +168,25 @@ def test_a_secure_gate_has_no_keys_and_no_seeded_streams():
     gate = Gate.secure(3, Grid(-20), ([event, sampled], "replace_one"))
     assert not gate.compiled
     with pytest.raises(PrivacyError, match="seeded"):
-        gate.choice(population=5, batch=1, sampling="fixed", count=1)
-    facts = {"scale": event.scale, "sensitivity": event.sensitivity("replace_one")}
+        gate.stream(sampled, 2)
     with pytest.raises(PrivacyError, match="no event"):
-        gate.gaussian(dim=2, count=1, scale=3.0, sensitivity=facts["sensitivity"])
+        gate.stream(event.changed(scale=3.0), 2)
+    noise = gate.stream(event, 2)
     with pytest.raises(PrivacyError, match="no keys"):
-        _ = gate.gaussian(dim=2, count=1, **facts).keys
+        noise.add_in_frame(np.zeros((3, 2)), 0, 1, 4)
+    with pytest.raises(PrivacyError, match="no keys"):
+        noise.draw_direction(reduced.frame(np.eye(1, 6)))
+    assert not hasattr(noise, "sealed")
+
+
+def test_a_secure_gate_for_channels_has_no_keys():
+    channel = Channel(1.0, 1, "l_inf", 3)
+    gate = Gate.secure_channels(3, ([channel, Gaussian(3.0, 0.5)], "replace_one"))
+    with pytest.raises(PrivacyError, match="seeded"):
+        gate.stream(Gaussian(3.0, 0.5), 2)
+    users = gate.stream(channel, 3, bound=1.0, users=4)
+    with pytest.raises(PrivacyError, match="no keys"):
+        _ = users.sealed
 
 
 # --- exact sums ----------------------------------------------------------------------------------

@@ -154,10 +154,9 @@ def test_bad_fields_are_named(change, key):
 
 
 def stream(trials=3, updates=2, queries=50, plan=None, **changes):
-    facts = {"queries": queries, "updates": updates, "scale": 0.5, "sensitivity": 0.1,
-             "threshold": 3.0}  # fmt: skip
+    event = SparseAnswers(0.5, 0.05, 3.0, updates, queries)
     seeds = [seed_sequence(4, "test", trial) for trial in range(trials)]
-    return Gate(seeds, plan=plan).sparse(**{**facts, **changes})
+    return Gate(seeds, plan=plan).stream(event.changed(**changes), 1)
 
 
 def test_one_draw_serves_test_and_answer_and_a_run_ends():
@@ -199,7 +198,7 @@ def test_a_query_is_asked_once_and_of_the_right_shape():
 
 @pytest.mark.parametrize(
     "change",
-    [{"scale": 0.4}, {"sensitivity": 0.2}, {"threshold": 2.0}, {"updates": 3}, {"queries": 51}],
+    [{"scale": 0.4}, {"record_norm": 0.1}, {"threshold": 2.0}, {"updates": 3}, {"queries": 51}],
 )
 def test_the_stream_must_be_an_event_of_the_plan(change):
     plan = ((SparseAnswers(0.5, 0.05, 3.0, 2, 50),), RELATION)
@@ -214,7 +213,7 @@ def test_shares_of_noise_are_laplace():
 
     trials = 100_000
     gate = Draws(seed_sequence(4, "test"), trials)
-    asked = gate.sparse(queries=1, updates=10, scale=0.5, sensitivity=0.1, threshold=3.0)
+    asked = gate.stream(SparseAnswers(0.5, 0.05, 3.0, 10, 1), 1)
     answer, far = asked.answer(np.full(trials, 100.0), np.zeros(trials), 0)
     assert far.all()
     assert kstest((answer - 100.0) / 0.5, "laplace").pvalue > 1e-6

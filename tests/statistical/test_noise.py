@@ -20,7 +20,7 @@ from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.noisy_gd import NoisyGd
 from dperm_cli.mechanisms.noisy_sgd import NoisySgd
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Gaussian, Laplace
+from dperm_cli.privacy.events import GammaNorm, Gaussian, Laplace
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.privacy.secure import grid_for, on_grid
 from tests.conftest import small_problem
@@ -59,7 +59,7 @@ def holds_and_has_power(draws, scale):
 
 def test_gate_adds_the_scale_it_was_given():
     gate = Gate(seeds(TRIALS))
-    stream = gate.gaussian(dim=P, count=3, scale=7.0, sensitivity=1.0)
+    stream = gate.stream(Gaussian(7.0, 0.5, 3), P)
     holds_and_has_power(stream.add(np.full((TRIALS, P), 2.0), 1) - 2.0, 7.0)
 
 
@@ -83,8 +83,7 @@ def test_steps_streams_and_trials_are_uncorrelated():
     """Level 1e-6 over all pairs; a shared key (correlation 1) is rejected."""
     gate = Gate(seeds(TRIALS))
     zero = np.zeros((TRIALS, P))
-    one = gate.gaussian(dim=P, count=2, scale=1.0, sensitivity=1.0)
-    two = gate.gaussian(dim=P, count=2, scale=1.0, sensitivity=1.0)
+    one, two = (gate.stream(Gaussian(1.0, 0.5, 2), P) for _ in range(2))
     columns = np.hstack([one.add(zero, 0), one.add(zero, 1), two.add(zero, 0)])
     correlation = np.corrcoef(columns.T)[np.triu_indices(3 * P, 1)]
     limit = stats.norm.isf(LEVEL / 2 / correlation.size) / np.sqrt(TRIALS)
@@ -100,17 +99,18 @@ def test_steps_streams_and_trials_are_uncorrelated():
 
 CHAINS, SCALE, SENSITIVITY = 500, 7.0, 2.0
 LAWS = {"gaussian": stats.norm, "laplace": stats.laplace}
+KINDS = {"gaussian": Gaussian, "laplace": Laplace, "gamma_norm": GammaNorm}
 
 
 def seeded(kind, dim, count):
     """Draws of a seeded stream in units of its scale, [CHAINS * count, dim]."""
-    gate = Gate(seeds(CHAINS, start=1000))
-    return _drawn(getattr(gate, kind), dim, count, SCALE, SENSITIVITY)
+    event = KINDS[kind](SCALE, SENSITIVITY / 2, count)
+    return _drawn(Gate(seeds(CHAINS, start=1000)), event, dim)
 
 
 def secure(kind, dim, count):
     """Draws of a secure stream, the same way; the grid is 2^-30 of the scale or finer."""
-    event = {"gaussian": Gaussian, "laplace": Laplace}[kind](SCALE, SENSITIVITY / 2, count)
+    event = KINDS[kind](SCALE, SENSITIVITY / 2, count)
     grid = grid_for([event], 100.0)
     event = on_grid(event, dim, grid, "replace_one")
     rng = np.random.default_rng(12)
@@ -119,14 +119,12 @@ def secure(kind, dim, count):
         return rng.integers(0, 2**64, number, dtype=np.uint64)
 
     gate = Gate.secure(CHAINS, grid, ([event], "replace_one"), source=words)
-    sensitivity = event.sensitivity("replace_one")
-    return _drawn(getattr(gate, kind), dim, count, event.scale, sensitivity)
+    return _drawn(gate, event, dim)
 
 
-def _drawn(open_stream, dim, count, scale, sensitivity):
-    stream = open_stream(dim=dim, count=count, scale=scale, sensitivity=sensitivity)
-    zero = np.zeros((CHAINS, dim))
-    return np.vstack([stream.add(zero, step) for step in range(count)]) / scale
+def _drawn(gate, event, dim):
+    stream, zero = gate.stream(event, dim), np.zeros((CHAINS, dim))
+    return np.vstack([stream.add(zero, step) for step in range(event.count)]) / event.scale
 
 
 def ks(sample, law):

@@ -56,8 +56,12 @@ class Pure(Event):
     def kind(self) -> str:
         return "pure"
 
+    def level(self, relation: str) -> tuple[float, float]:
+        """(epsilon, delta) of one step under a relation; ``Unsupported`` where it has none."""
+        return _converted(self, relation, 0.0)
+
     def loss(self, relation: str) -> PrivacyLoss:
-        epsilon, _ = _converted(self, relation, 0.0)
+        epsilon, _ = self.level(relation)
         return PrivacyLoss(bounded=_bounded.pure(epsilon, self.count))
 
     def phrase(self) -> str:
@@ -88,8 +92,12 @@ class Approx(Event):
     def central_limit(self, ratio: float) -> float:
         return 0.0
 
+    def level(self, relation: str) -> tuple[float, float]:
+        """(epsilon, delta) of one step under a relation; ``Unsupported`` where it has none."""
+        return _converted(self, relation, self.delta)
+
     def loss(self, relation: str) -> PrivacyLoss:
-        epsilon, delta = _converted(self, relation, self.delta)
+        epsilon, delta = self.level(relation)
         if not delta < 1.0:
             return PrivacyLoss(exposed=True)
         failure = self.count * math.log1p(-delta)

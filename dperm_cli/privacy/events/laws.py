@@ -10,6 +10,7 @@ from dperm_cli.privacy import _bounded, _range
 from dperm_cli.privacy._updates import Updates
 from dperm_cli.privacy.events._base import (
     MOVES,
+    RELATIONS,
     Event,
     Noisy,
     PrivacyLoss,
@@ -46,6 +47,8 @@ class Exponential(Event):
         checks.integer("count", self.count, low=1)
         if self.gap is not None:
             checks.nonnegative("gap", self.gap)
+        if self.relation:
+            checks.choice("relation", self.relation, RELATIONS)
 
     def kind(self) -> str:
         return "pure"

@@ -15,6 +15,7 @@ from dperm_cli.privacy.events._base import (
     Noisy,
     PrivacyLoss,
     SampledLaw,
+    close,
     largest_move,
     proved_for,
 )
@@ -245,11 +246,10 @@ class SampledGaussian(Noisy):
         return Each(2, self.sensitivity(relation))
 
     def fits(self, planned: Event, relation: str) -> bool:
-        own = isinstance(planned, SampledGaussian) and (
-            (self.batch, self.population, self.sampling, self.count, self.scale)
-            == (planned.batch, planned.population, planned.sampling, planned.count, planned.scale)
-        )
-        return own and _close_norms(self, planned)
+        if not isinstance(planned, SampledGaussian):
+            return False
+        own = self.changed(record_norm=planned.record_norm)
+        return own == planned and close(self.record_norm, planned.record_norm)
 
     def phrase(self) -> str:
         return (
@@ -257,12 +257,6 @@ class SampledGaussian(Noisy):
             "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
             f"coordinate{MOVES} (L2 norm) when the batch holds its record"
         )
-
-
-def _close_norms(asked: Any, planned: Any) -> bool:
-    from dperm_cli.privacy.events._base import close
-
-    return close(asked.record_norm, planned.record_norm)
 
 
 @dataclass(frozen=True)
