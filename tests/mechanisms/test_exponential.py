@@ -15,6 +15,7 @@ from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._drawing import interval_pair
 from dperm_cli.mechanisms._views import CentralView, Numbers
 from dperm_cli.mechanisms.exponential import Exponential
+from dperm_cli.privacy import events
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, SamplerError
@@ -55,7 +56,7 @@ def released(mechanism, problem, plan, trials, seed=0):
 
 
 def potential(problem, plan):
-    return CentralView(problem).potential(plan.chosen.target)
+    return CentralView(problem).potential(plan.sampler.target)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -118,18 +119,18 @@ def test_the_exponent_is_epsilon_over_the_oscillation():
         plan = Exponential(sampler=sampler).plan(spec, BUDGET)
         spent = sum(2.0 * e.amount for e in plan.events if isinstance(e, SamplerError))
         # logistic with rows of norm 1 and |theta| <= 2: twice 2
-        assert plan.chosen.target.exponent == pytest.approx((1.0 - spent) / 4.0, rel=1e-12)
-        assert plan.noise_scale == 1.0 / plan.chosen.target.exponent
+        assert plan.sampler.target.exponent == pytest.approx((1.0 - spent) / 4.0, rel=1e-12)
+        assert plan.noise_scale == 1.0 / plan.sampler.target.exponent
     half = Exponential(sampler=Exact()).plan(spec, Budget(1.0, 0.0, "add_remove"))
-    assert half.chosen.target.exponent == pytest.approx(0.5, rel=1e-12)
+    assert half.sampler.target.exponent == pytest.approx(0.5, rel=1e-12)
 
 
 def test_paper_is_the_paper_s_exponent():
     spec = small_problem(radius=2.0).spec()
     plan = Exponential("paper", Exact()).plan(spec, BUDGET)
-    assert plan.chosen.target.exponent == pytest.approx(1.0 / (2.0 * spec.lipschitz * 4.0))
+    assert plan.sampler.target.exponent == pytest.approx(1.0 / (2.0 * spec.lipschitz * 4.0))
     added = Exponential("paper", Exact()).plan(spec, Budget(1.0, 0.0, "add_remove"))
-    assert added.chosen.target.exponent == pytest.approx(1.0 / (spec.lipschitz * 4.0))
+    assert added.sampler.target.exponent == pytest.approx(1.0 / (spec.lipschitz * 4.0))
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 0.3, 20.0])
@@ -218,7 +219,7 @@ def statistic(theta, grid, energy):
 
 def test_numbers_do_not_depend_on_how_they_are_asked_for():
     gate = Gate([seed_sequence(0, "test", trial) for trial in range(2)])
-    stream = gate.law(exponent=1.0, oscillation=1.0)
+    stream = gate.stream(events.Exponential(1.0, 1.0), 1)
     one, other = Numbers(stream, 1), Numbers(stream, 1)
     parts = [
         one.uniform(3),
@@ -237,7 +238,7 @@ def test_normals_are_normal():
     from scipy.stats import chi2, kstest
 
     gate = Gate([seed_sequence(0, "test")])
-    z = Numbers(gate.law(exponent=1.0, oscillation=1.0), 0).normal(50_000)
+    z = Numbers(gate.stream(events.Exponential(1.0, 1.0), 1), 0).normal(50_000)
     assert kstest(z, "norm").pvalue > 1e-6
     assert abs(np.corrcoef(z[::2], z[1::2])[0, 1]) < 5.0 / math.sqrt(25_000)
     low, high = chi2.ppf([5e-7, 1.0 - 5e-7], z.size)
@@ -265,7 +266,7 @@ def planned_with(monkeypatch, spec, candidates):
 
     monkeypatch.setattr(Exact, "plan", plan)
     monkeypatch.setattr(Auto, "candidates", lambda self: iter(candidates))
-    return Exponential().plan(spec, BUDGET).chosen
+    return Exponential().plan(spec, BUDGET).sampler
 
 
 def test_auto_sees_the_clock_of_the_worst_case():

@@ -128,7 +128,7 @@ def test_heights_are_exponential():
 
     assert _vertices.heights(Deep(), 0)[0] == pytest.approx((3 * 52 + 1) * math.log(2.0))
     gate = Gate([seed_sequence(3, "test", trial) for trial in range(4000)])
-    found = _vertices.heights(gate.law(exponent=1.0, oscillation=1.0), 0)
+    found = _vertices.heights(gate.stream(Exponential(1.0, 1.0), 1), 0)
     assert stats.kstest(found, "expon").pvalue > 1e-4
     assert stats.kstest(1.2 * found, "expon").pvalue < 1e-4
 

@@ -15,10 +15,11 @@ from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._vertices import choose
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.high_probability import HighProbability
+from dperm_cli.privacy._streams import LawStream
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential
-from dperm_cli.privacy.noise import Gate, LawStream
+from dperm_cli.privacy.noise import Gate
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-6)

@@ -16,8 +16,8 @@ from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms import _kernels
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.mechanisms.kernel_non_interactive import (
-    Design,
     KernelNonInteractive,
+    Run,
     ball_net,
     error_bound,
 )
@@ -146,7 +146,7 @@ def test_choices_from_the_ball_have_the_law_of_the_mixture():
 def test_what_needs_another_kernel_or_design_is_said():
     with pytest.raises(Unsupported, match="kernel=linear"):
         KernelNonInteractive(sampling="log_concave").plan(problem("rbf").spec(), BUDGET)
-    paper = Design(3, 1.0, 1.0, 0.1, 0.1)
+    paper = Run(3, 1.0, 1.0, 0.1, 0.1)
     assert error_bound(problem().spec(), paper, 1.0, 0.0) == math.inf
 
 

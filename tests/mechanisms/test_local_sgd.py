@@ -21,7 +21,7 @@ from dperm_cli.mechanisms.local_sgd import LocalSgd
 from dperm_cli.privacy import channels, ledger
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Channel
+from dperm_cli.privacy.events import Channel, Gaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.problem import bare_spec
 from tests.conftest import small_problem
@@ -67,10 +67,7 @@ def stream_for(problem, messages=1, tape=None, secure=False):
     channel = channels.by_epsilon("l_inf", problem.p, 1.0)
     plan = ((Channel(channel.epsilon, messages, "l_inf", problem.p),), "replace_one")
     gate = Gate.secure_channels(2, plan) if secure else Gate(seeds(), tape, plan)
-    return gate.channel(
-        shape="l_inf", dim=problem.p, epsilon=channel.epsilon, bound=1.0, users=problem.data.n,
-        messages=messages,
-    )  # fmt: skip
+    return gate.stream(plan[0][0], problem.p, bound=1.0, users=problem.data.n)
 
 
 @pytest.mark.parametrize("messages", [1, 3])
@@ -96,9 +93,11 @@ def test_neither_a_second_view_of_the_stream_nor_a_second_stream():
     with pytest.raises(PrivacyError, match="once"):
         LocalView(small_problem(n=5)).devices(stream)
     # after a compiled pass nobody is left to ask, and after a question there is no such pass
-    assert stream.keys.shape == (2, 2)
+    sealed = stream.sealed
+    assert sealed.keys.shape == (2, 2)
+    assert (sealed.users, sealed.messages) == (4, 1)
     with pytest.raises(PrivacyError, match="answered"):
-        _ = stream.keys
+        _ = stream.sealed
     with pytest.raises(PrivacyError, match="times"):
         stream.send(0, np.zeros((2, problem.p)))
 
@@ -106,15 +105,18 @@ def test_neither_a_second_view_of_the_stream_nor_a_second_stream():
 def test_the_gate_wants_the_channel_of_the_plan():
     problem = small_problem(n=4)
     event = Channel(1.0, 2, "l_inf", problem.p)
-    facts = {"shape": "l_inf", "dim": problem.p, "epsilon": 1.0, "messages": 2}
     for change in ({"shape": "l_1"}, {"dim": 7}, {"epsilon": 1.1}, {"messages": 3}):
+        other = dataclasses.replace(event, **change)
         gate = Gate(seeds(), plan=((event,), "replace_one"))
         with pytest.raises(PrivacyError, match="no event of the plan"):
-            gate.channel(**{**facts, **change}, bound=1.0, users=4)
+            gate.stream(other, other.dim, bound=1.0, users=4)
     gate = Gate(seeds(), plan=((event,), "replace_one"))
-    gate.channel(**facts, bound=1.0, users=4)
     with pytest.raises(PrivacyError, match="no event of the plan"):
-        gate.channel(**facts, bound=1.0, users=4)
+        gate.stream(event, 7, bound=1.0, users=4)
+    gate = Gate(seeds(), plan=((event,), "replace_one"))
+    gate.stream(event, problem.p, bound=1.0, users=4)
+    with pytest.raises(PrivacyError, match="no event of the plan"):
+        gate.stream(event, problem.p, bound=1.0, users=4)
 
 
 class Asks(LocalSgd):
@@ -122,9 +124,7 @@ class Asks(LocalSgd):
 
     def release(self, view, plan, gate):
         event = plan.events[0]
-        stream = gate.channel(
-            shape=event.shape, dim=event.dim, epsilon=event.epsilon, bound=1.0, users=view.spec.n
-        )
+        stream = gate.stream(event, event.dim, bound=1.0, users=view.spec.n)
         devices = view.devices(stream)
         for user in (0, 0):
             devices.ask(user, np.zeros((gate.trials, view.spec.p)))
@@ -194,11 +194,11 @@ def test_replay_sees_other_devices_that_know_the_record(shape, monkeypatch):
 
 def test_a_bound_whose_inverse_is_infinite_is_refused():
     """0 over it would be no number, and a chance made of that is the machine's choice."""
-    facts = {"shape": "l_inf", "dim": 2, "epsilon": 1.0, "users": 4}
-    Gate(seeds()).channel(**facts, bound=2.0**-1022)
+    event = Channel(1.0, 1, "l_inf", 2)
+    Gate(seeds()).stream(event, 2, bound=2.0**-1022, users=4)
     for bound in (2.0**-1023, 5e-324, 0.0, math.inf, math.nan):
         with pytest.raises(PrivacyError, match="bound"):
-            Gate(seeds()).channel(**facts, bound=bound)
+            Gate(seeds()).stream(event, 2, bound=bound, users=4)
 
 
 # --- budgets
@@ -315,7 +315,7 @@ def test_the_scale_of_a_plan_gives_its_events_back(mechanism):
 @pytest.mark.parametrize("loss", ["logistic", "l1_median", "multinomial"])
 def test_several_answers_compiled_and_plain(mechanism, loss):
     class Silent:
-        def channel(self, user, value, event, bound, drawn):
+        def hear(self, stream, value, drawn, public):
             return drawn
 
     problem = small_problem(loss, n=12, ridge=0.1)
@@ -366,15 +366,13 @@ def test_secure_answers_come_from_the_system_and_are_signs():
         secured_channels(plan)
     gate = Gate.secure_channels(1, (plan.events, "replace_one"))
     with pytest.raises(PrivacyError, match="no secure form"):
-        gate.channel(shape="l_2", dim=3, epsilon=plan.events[0].epsilon, bound=1.0, users=9)
+        gate.stream(plan.events[0], 3, bound=1.0, users=9)
 
 
 def gate_stream(plan, problem):
     (event,) = plan.events
     gate = Gate.secure_channels(500, (plan.events, "replace_one"))
-    return gate.channel(
-        shape=event.shape, dim=event.dim, epsilon=event.epsilon, bound=1.0, users=problem.data.n
-    )
+    return gate.stream(event, event.dim, bound=1.0, users=problem.data.n)
 
 
 def test_secure_words_make_the_same_law():
@@ -387,12 +385,15 @@ def test_secure_words_make_the_same_law():
     channel = channels.by_epsilon("l_inf", 2, 1.0)
     plan = ((Channel(channel.epsilon, 1, "l_inf", 2),), "replace_one")
     gate = Gate.secure_channels(20_000, plan, source=source)
-    stream = gate.channel(shape="l_inf", dim=2, epsilon=channel.epsilon, bound=1.0, users=1)
+    stream = gate.stream(plan[0][0], 2, bound=1.0, users=1)
     z = stream.send(0, np.tile([0.8, -0.1], (20_000, 1)))
     error = 5.0 * channel.multiplier / math.sqrt(20_000)
     assert np.mean(z, axis=0) == pytest.approx([0.8, -0.1], abs=error)
     assert not gate.compiled
     with pytest.raises(PrivacyError, match="secure"):
-        _ = stream.keys
-    with pytest.raises(PrivacyError):
-        gate.gaussian(dim=1, count=1, scale=1.0, sensitivity=1.0)
+        _ = stream.sealed
+    noise = Gaussian(1.0, 0.5)
+    with pytest.raises(PrivacyError, match="no event of the plan"):
+        gate.stream(noise, 1)
+    with pytest.raises(PrivacyError, match="only noise on the grid is secure"):
+        Gate.secure_channels(1, ((noise,), "replace_one")).stream(noise, 1)

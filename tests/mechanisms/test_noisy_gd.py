@@ -17,6 +17,7 @@ from dperm_cli.mechanisms._schedule import Facts, Pace
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.noisy_gd import NoisyGd, theory_bound, theory_step
 from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.optimum import solve
 from dperm_cli.problem.problem import Problem
@@ -166,7 +167,7 @@ def test_constant_steps_are_the_written_recursion():
     mechanism = NoisyGd(steps=25, step_size=0.01, momentum=0.5)
     plan = mechanism.plan(problem.spec(), BUDGET)
     seeds = [seed_sequence(3, "test", 0)]
-    noise = Gate(seeds).gaussian(dim=3, count=25, scale=plan.noise_scale, sensitivity=1.0)
+    noise = Gate(seeds).stream(Gaussian(plan.noise_scale, 0.5, 25), 3)
     project, theta = problem.constraint.project, np.zeros((1, 3))
     query, queries = theta, []
     for step in range(25):
@@ -220,7 +221,8 @@ def test_copies_of_the_records_and_as_much_more_noise_do_not_matter():
     problem = small_problem()
     mechanism, other = NoisyGd(), scaled(problem, n=4)
     plan = mechanism.plan(problem.spec(), BUDGET)
-    louder = dataclasses.replace(plan, noise_scale=4 * plan.noise_scale)
+    event = dataclasses.replace(plan.events[0], scale=4 * plan.noise_scale)
+    louder = dataclasses.replace(plan, events=(event,), noise_scale=event.scale)
     runs = []
     for p, chosen in ((problem, plan), (other, louder)):
         seeds = [seed_sequence(3, "test", trial) for trial in range(3)]

@@ -27,10 +27,7 @@ SLOW = pytest.mark.slow
 class Silent:
     """A tape that changes nothing, and so only closes the compiled path."""
 
-    def noise(self, value, scale, sensitivity, drawn):
-        return drawn
-
-    def choice(self, population, batch, sampling, drawn):
+    def hear(self, stream, value, drawn, public):
         return drawn
 
 

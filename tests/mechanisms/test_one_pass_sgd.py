@@ -16,7 +16,7 @@ from dperm_cli.mechanisms.one_pass_sgd import OnePassSgd
 from dperm_cli.privacy import calibrate, ledger
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import DisjointBatches, GammaNorm, Gaussian, alone, kind
+from dperm_cli.privacy.events import DisjointBatches, GammaNorm, Gaussian, kind
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.record_names import batch_of
 from tests.conftest import small_problem
@@ -52,10 +52,13 @@ def test_a_pass_costs_one_release_however_many_batches(batches):
 @pytest.mark.parametrize(("noise", "single"), [("gaussian", Gaussian), ("gamma_norm", GammaNorm)])
 def test_the_event_accounts_as_one_release(noise, single):
     event = DisjointBatches(3.0, 1.0, 17, noise, 2)
-    assert alone(event) == single(3.0, 1.0, 2)
-    for relation in ("replace_one", "add_remove"):
-        both = [account((e,), delta=1e-6, relation=relation) for e in (event, alone(event))]
-        assert both[0] == both[1]
+    by_content = dataclasses.replace(event, partition="content")
+    one = single(3.0, 1.0, 2)
+    for found, relation in ((event, "replace_one"), (by_content, "add_remove")):
+        same = (found, found.as_one_sum(relation), one)
+        levels = [account((e,), delta=1e-6, relation=relation) for e in same]
+        assert levels[0] == levels[1] == levels[2]
+        assert type(found.as_one_sum(relation)) is single
     assert kind([event]) == ("approx" if noise == "gaussian" else "pure")
     assert ledger.rebuilt(ledger.plain(event)) == event
     words = ledger.describe(event, "replace_one")
@@ -95,19 +98,34 @@ def test_the_place_would_not_do_under_add_remove():
 
 
 def test_the_gate_refuses_shared_records_and_second_draws():
-    event = DisjointBatches(1.0, 1.0, 2)
+    event = DisjointBatches(1.0, 1.0, 2, partition="content")
     plan = ((event,), "add_remove")
-    facts = {"dim": 1, "scale": 1.0, "sensitivity": 1.0}
     with pytest.raises(PrivacyError, match="more than one"):
-        Gate(seeds(), plan=plan).disjoint([np.array([0, 1]), np.array([1])], **facts)
+        Gate(seeds(), plan=plan).stream(event, 1, parts=[np.array([0, 1]), np.array([1])])
     with pytest.raises(PrivacyError, match="no event of the plan"):
-        Gate(seeds(), plan=plan).disjoint([np.array([0]), np.array([1]), np.array([2])], **facts)
-    stream = Gate(seeds(), plan=plan).disjoint([np.array([0]), np.array([1])], **facts)
+        Gate(seeds(), plan=plan).stream(event, 1, parts=[np.array([i]) for i in range(3)])
+    stream = Gate(seeds(), plan=plan).stream(event, 1, parts=[np.array([0]), np.array([1])])
     stream.release(lambda batch: np.zeros((1, 1)), 0)
     with pytest.raises(PrivacyError, match="second time"):
         stream.release(lambda batch: np.zeros((1, 1)), 0)
     with pytest.raises(PrivacyError, match="step 2"):
         stream.release(lambda batch: np.zeros((1, 1)), 2)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "gamma_norm"])
+def test_a_replaced_record_costs_both_batches_that_its_content_names(noise):
+    """By content it leaves one batch and enters another: no small gap of two records helps."""
+    event = DisjointBatches(3.0, 1.0, 17, noise, gap=1.2, partition="content")
+    apart = {"gaussian": np.sqrt(2.0), "gamma_norm": 2.0}[noise]
+    assert event.sensitivity("replace_one") == pytest.approx(apart)
+    assert event.sensitivity("add_remove") == 1.0
+    far = dataclasses.replace(event, gap=1.9)
+    assert far.sensitivity("replace_one") == {"gaussian": 1.9, "gamma_norm": 2.0}[noise]
+    by_place = dataclasses.replace(event, partition="place")
+    assert by_place.sensitivity("replace_one") == 1.2
+    for ask in (by_place.sensitivity, by_place.loss):
+        with pytest.raises(Unsupported, match="by place are not private under add_remove"):
+            ask("add_remove")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,14 +140,20 @@ class Greedy(OnePassSgd):
         return super().release(All(view._problem), plan, gate)
 
 
-def test_replay_counts_a_pass_as_a_whole():
-    problem = small_problem(n=6)
-    other = neighbour(problem, 1, -problem.data.x[1], float(problem.data.y[1]))
-    for mechanism, private in ((OnePassSgd(batches=3), True), (Greedy(batches=3), False)):
-        plan = mechanism.plan(problem.spec(), BUDGET)
-        verdict = replay(mechanism, plan, problem, other)
-        assert verdict.private is private
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_replay_counts_a_pass_as_a_whole(delta):
+    """Opposite rows as long as allowed move a linear loss's sum by 2 L, in one batch or in all;
+    three such moves are a vector sqrt(3) times as long, and three times as long a walk."""
+    problem = small_problem("linear", n=6)
+    first = neighbour(problem, 1, np.array([1.0, 0.0, 0.0]), 1.0)
+    other = neighbour(problem, 1, np.array([-1.0, 0.0, 0.0]), 1.0)
+    for mechanism, worst in ((OnePassSgd, 1.0), (Greedy, 3.0 if delta == 0.0 else np.sqrt(3.0))):
+        chosen = mechanism(batches=3)
+        plan = chosen.plan(problem.spec(), Budget(0.01, delta))
+        verdict = replay(chosen, plan, first, other)
+        assert verdict.private is (mechanism is OnePassSgd)
         assert verdict.calls == 3
+        assert verdict.worst == pytest.approx(worst)
 
 
 def test_a_record_that_changes_batches_moves_both_by_half():
@@ -150,9 +174,8 @@ def test_the_recursion(rate, ridge):
     problem = small_problem(ridge=ridge, n=11)
     mechanism = OnePassSgd(batches=3, learning_rate=rate, output="last")
     plan = mechanism.plan(problem.spec(), BUDGET)
-    facts = {"scale": plan.noise_scale, "sensitivity": 1.0}
     parts = [np.arange(start, 11, 3) for start in range(3)]
-    noise = Gate(seeds()).disjoint(parts, dim=3, **facts)
+    noise = Gate(seeds()).stream(plan.events[0], 3, parts=parts)
     theta, seen = np.zeros((1, 3)), []
     for step in range(3):
         seen.append(theta)

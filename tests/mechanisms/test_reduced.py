@@ -19,6 +19,7 @@ from scipy import stats
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.loops import reduced, sgd
 from dperm_cli.loops.projections import L2_BALL
+from dperm_cli.loops.sealed import SealedBatches, SealedNoise
 from dperm_cli.mechanisms import _reduced, noisy_gd, noisy_sgd
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget
@@ -65,10 +66,15 @@ def keys(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 2**63, (TRIALS, 2)).astype(np.uint64)
 
 
+def batches(seed: int) -> SealedBatches:
+    """Twelve steps of one record each, for all chains."""
+    return SealedBatches(keys(seed), keys(seed + 1), 8.0, 12, N)
+
+
 def walk(ridge: float, size: float):
     return {
-        "loss_code": Logistic().code, "set_code": L2_BALL, "size": size, "noise_scale": 8.0,
-        "steps": 12, "population": N, "eta_kind": sgd.INV_SQRT, "eta0": 0.03, "ridge": ridge,
+        "loss_code": Logistic().code, "set_code": L2_BALL, "size": size,
+        "eta_kind": sgd.INV_SQRT, "eta0": 0.03, "ridge": ridge,
     }  # fmt: skip
 
 
@@ -83,12 +89,12 @@ def differ(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> dict[
 def test_the_stochastic_loop_has_the_same_law(ridge, size):
     found, rule = problem().data, walk(ridge, size)
     start = np.zeros((TRIALS, P))
-    slow = parts(sgd.run(found.x, found.y, start, keys(1), keys(2), **rule), found.x)
+    slow = parts(sgd.run(found.x, found.y, start, batches(1), **rule), found.x)
     framed = reduced.frame(found.x)
-    fast = parts(reduced.run(framed, found.y, keys(3), keys(4), **rule), found.x)
+    fast = parts(reduced.run(framed, found.y, batches(3), **rule), found.x)
     assert min(differ(slow, fast).values()) > ALARM
     more = math.ceil(1.05 * (P - N - 1)) + 1
-    wrong = parts(reduced.run(framed, found.y, keys(3), keys(4), outer=more, **rule), found.x)
+    wrong = parts(reduced.run(framed, found.y, batches(3), outer=more, **rule), found.x)
     assert min(differ(slow, wrong).values()) < ALARM
 
 
@@ -203,4 +209,4 @@ def test_the_reduced_loop_refuses_what_it_cannot_do():
     framed, y = reduced.frame(problem().data.x), problem().data.y
     for wrong in ({"set_code": 1}, {"lasso": 0.1}, {"average": sgd.AVERAGE}, {"outer": 2}):
         with pytest.raises(ValueError, match=r"the reduced loop|rows leave"):
-            reduced.run(framed, y, keys(1)[:1], keys(2)[:1], **{**walk(0.0, 1.0), **wrong})
+            reduced.run(framed, y, batches(1), **{**walk(0.0, 1.0), **wrong})

@@ -39,12 +39,12 @@ def test_the_exponent_of_the_printed_vector():
     """Vector 15: c = .118352 at (1, 1e-6), kappa = 1, L = 1."""
     spec = bare_spec(1000, 1.0, ball(1.0, 10))
     plan = RegularizedExponential(kappa=1.0, sampler=Exact()).plan(spec, BUDGET)
-    assert plan.chosen.target.exponent == pytest.approx(0.118352, rel=5e-6)
-    assert plan.chosen.target.kappa == 1.0
+    assert plan.sampler.target.exponent == pytest.approx(0.118352, rel=5e-6)
+    assert plan.sampler.target.kappa == 1.0
     halved = RegularizedExponential(kappa=1.0, sampler=Exact()).plan(
         spec, Budget(1.0, 1e-6, "add_remove")
     )
-    assert halved.chosen.target.exponent == pytest.approx(2.0 * 0.118352, rel=5e-6)
+    assert halved.sampler.target.exponent == pytest.approx(2.0 * 0.118352, rel=5e-6)
 
 
 def test_strongly_convex_losses_need_no_kappa():
@@ -52,7 +52,7 @@ def test_strongly_convex_losses_need_no_kappa():
     n, ridge = 1000, 0.01
     spec = bare_spec(n, 1.0, ball(1.0, 10), regulariser=Regulariser(ridge))
     plan = RegularizedExponential(kappa=0.0, sampler=Exact()).plan(spec, BUDGET)
-    assert plan.chosen.target.exponent == pytest.approx(MU**2 * n * ridge / 4.0, rel=1e-5)
+    assert plan.sampler.target.exponent == pytest.approx(MU**2 * n * ridge / 4.0, rel=1e-5)
     with pytest.raises(Unsupported, match="needs curvature"):
         RegularizedExponential(kappa=0.0).plan(bare_spec(n, 1.0, ball(1.0, 10)), BUDGET)
 
@@ -63,7 +63,7 @@ def test_strongly_convex_losses_need_no_kappa():
 def test_scale_and_events_belong_to_the_law(ridge, kappa, distance):
     spec = small_problem(ridge=ridge).spec()
     plan = RegularizedExponential(kappa=kappa, sampler=Exact(distance)).plan(spec, BUDGET)
-    target = plan.chosen.target
+    target = plan.sampler.target
     curvature = target.kappa + target.exponent * spec.n * ridge
     assert plan.noise_scale == pytest.approx(math.sqrt(curvature) / target.exponent, rel=1e-12)
     assert plan.noise_scale == noise_scale(target)
@@ -90,12 +90,12 @@ def test_auto_kappa_is_the_best_of_the_bound():
 
     def bound(kappa):
         target = (
-            RegularizedExponential(kappa=kappa, sampler=Exact()).plan(spec, BUDGET).chosen.target
+            RegularizedExponential(kappa=kappa, sampler=Exact()).plan(spec, BUDGET).sampler.target
         )
         return 10.0 / target.exponent + target.kappa / target.exponent * 2.0**2 / 2.0
 
     best = bound("auto")
-    kappa = RegularizedExponential(sampler=Exact()).plan(spec, BUDGET).chosen.target.kappa
+    kappa = RegularizedExponential(sampler=Exact()).plan(spec, BUDGET).sampler.target.kappa
     assert all(bound(factor * kappa) > best for factor in (0.5, 0.9, 1.1, 2.0))
     assert best == pytest.approx(math.sqrt(20.0) * 2.0 * 2.0 / MU, rel=1e-5)
 
@@ -119,7 +119,7 @@ def test_the_profile_is_within_delta_by_quadrature(relation, records, half_width
 def profile(pair, plan, half_width, louder=1.0):
     theta, weight = exact.points([-half_width], [half_width])
     densities = []
-    target = dataclasses.replace(plan.chosen.target, exponent=louder * plan.chosen.target.exponent)
+    target = dataclasses.replace(plan.sampler.target, exponent=louder * plan.sampler.target.exponent)
     for problem in pair:
         energy = CentralView(problem).potential(target).value(theta)
         density = np.exp(np.min(energy) - energy)
@@ -139,9 +139,9 @@ def test_a_release_at_another_scale_has_that_scale(monkeypatch):
     event = dataclasses.replace(plan.events[0], scale=plan.noise_scale / 2.0)
     for one in (plan, dataclasses.replace(plan, events=(event,), noise_scale=event.scale)):
         mechanism.release(CentralView(problem), one, Gate([seed_sequence(0, "test")]))
-    assert seen[0] == plan.chosen.target
+    assert seen[0] == plan.sampler.target
     assert noise_scale(seen[1]) == pytest.approx(plan.noise_scale / 2.0, rel=1e-12)
-    assert seen[1].kappa == plan.chosen.target.kappa
+    assert seen[1].kappa == plan.sampler.target.kappa
 
 
 def test_what_it_cannot_do():
@@ -162,20 +162,23 @@ def test_the_gate_knows_the_law_by_its_scale_and_sensitivity():
     """A draw is spent once, at the planned scale and for the planned sensitivity alone."""
     plan = RegularizedExponential(sampler=Exact()).plan(small_problem().spec(), BUDGET)
     law = plan.events[0]
-    moves = law.sensitivity("replace_one")
 
     def gate():
         return Gate([seed_sequence(0, "test")], plan=(plan.events, "replace_one"))
 
     once = gate()
-    stream = once.strong_law(scale=law.scale, sensitivity=moves)
+    stream = once.stream(law, 3)
     theta = np.zeros((1, 3))
     assert stream.release(theta, 0) is theta
-    for scale, sensitivity in ((law.scale / 2.0, moves), (law.scale, moves / 2.0)):
-        with pytest.raises(PrivacyError):
-            gate().strong_law(scale=scale, sensitivity=sensitivity)
-    with pytest.raises(PrivacyError):
-        once.strong_law(scale=law.scale, sensitivity=moves)
+    louder = dataclasses.replace(law, scale=law.scale / 2.0)
+    nearer = dataclasses.replace(law, record_norm=law.record_norm / 2.0, gap=law.gap / 2.0)
+    moves = [event.sensitivity("replace_one") for event in (nearer, law)]
+    assert moves[0] == pytest.approx(moves[1] / 2.0)
+    for event in (louder, nearer):
+        with pytest.raises(PrivacyError, match="no event of the plan"):
+            gate().stream(event, 3)
+    with pytest.raises(PrivacyError, match="no event of the plan"):
+        once.stream(law, 3)
     with pytest.raises(PrivacyError):
         stream.release(theta, 0)
 
@@ -194,8 +197,9 @@ def test_the_event_costs_what_a_gaussian_release_does_and_is_none(relation):
     assert words.startswith("a draw from a density")
     assert f"{event.scale:.6g}" in words
     gate = Gate([seed_sequence(0, "test")], plan=((event,), relation))
-    with pytest.raises(PrivacyError):
-        gate.gaussian(dim=3, count=1, scale=event.scale, sensitivity=event.sensitivity(relation))
+    with pytest.raises(PrivacyError, match="no event of the plan"):
+        gate.stream(same, 3)
+    assert not hasattr(gate.stream(event, 3), "add")
 
 
 class Ends:
@@ -220,10 +224,10 @@ def test_what_a_neighbour_cannot_draw_is_counted(relation, epsilon, delta):
     plan = mechanism.plan(problems[0].spec(), budget)
     modes, ends = [], []
     for problem in problems:
-        target = dataclasses.replace(plan.chosen.target, spec=problem.spec())
+        target = dataclasses.replace(plan.sampler.target, spec=problem.spec())
         potential = CentralView(problem).potential(target)
         modes.append(-float(potential.gradient(np.zeros(1))[0]))
-        drawn = plan.chosen.sampler.draw(potential, target, plan.chosen.certificate, Ends(1))
+        drawn = plan.sampler.sampler.draw(potential, target, plan.sampler.certificate, Ends(1))
         ends.append(float(drawn[0]))
     unseen = float(ndtr(modes[0] - ends[1]))
     assert ends[1] - modes[1] == pytest.approx(8.29, abs=0.01)

@@ -138,12 +138,13 @@ def compiled_loop():
 def independence():
     """No two of steps, streams and trials share noise: 1e-6 for all correlations together."""
     from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.privacy.events import Gaussian
     from dperm_cli.privacy.noise import Gate
 
     trials = 400
     gate = Gate([seed_sequence(3, "mutants", trial) for trial in range(trials)])
     zero = np.zeros((trials, 8))
-    streams = [gate.gaussian(dim=8, count=2, scale=1.0, sensitivity=1.0) for _ in range(2)]
+    streams = [gate.stream(Gaussian(1.0, 0.5, 2), 8) for _ in range(2)]
     draws = [stream.add(zero, step) for stream in streams for step in range(2)]
     draws.append(np.roll(draws[0], 1, axis=0))  # against the trial before
     for one, two in combinations(draws, 2):
@@ -162,11 +163,12 @@ def batches():
     from scipy.stats import chi2
 
     from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.privacy.events import SampledGaussian
     from dperm_cli.privacy.noise import Gate
 
     trials, steps, n = 200, 4, 5
     gate = Gate([seed_sequence(4, "mutants", trial) for trial in range(trials)])
-    stream = gate.choice(population=n, batch=2, sampling="fixed", count=steps)
+    stream = gate.stream(SampledGaussian(1.0, 1.0, 2, n, "fixed", steps), 1)
     pairs = {pair: i for i, pair in enumerate(combinations(range(n), 2))}
     seen = np.array(
         [[pairs.get(tuple(sorted(stream.draw(k, t))), -1) for t in range(steps)]

@@ -18,9 +18,11 @@ class Patch(NamedTuple):
 
 
 GD, SGD = "mechanisms/noisy_gd.py", "mechanisms/noisy_sgd.py"
-STREAMS, NOISE, EVENTS = "privacy/_streams.py", "privacy/noise.py", "privacy/events.py"
+STREAMS, NOISE = "privacy/_streams.py", "privacy/noise.py"
+BASE, SUMS, LAWS = (f"privacy/events/{name}.py" for name in ("_base", "sums", "laws"))
 VIEWS = "mechanisms/_views.py"
 NORMALS = "gaussian.normals(self.keys, step, 1, dim)[:, 0, :]"
+STREAM = "noise = gate.stream(plan.events[0], spec.p)"
 NOISY = "noisy = noise.add(records.gradient_sum(query), step)"
 
 BROKEN = (
@@ -35,13 +37,8 @@ BROKEN = (
         "replay noisy_gd",
     ),
     Patch(
-        "the compiled loop has another scale than the plain one", SGD,
-        "        noise_scale=plan.noise_scale,\n        steps=plan.steps,\n"
-        "        population=choice.population,\n        batch=choice.batch,\n"
-        '        poisson=choice.sampling == "poisson",\n        average',
-        "        noise_scale=0.9 * plan.noise_scale,\n        steps=plan.steps,\n"
-        "        population=choice.population,\n        batch=choice.batch,\n"
-        '        poisson=choice.sampling == "poisson",\n        average',
+        "the compiled loop has another scale than the plain one", STREAMS,
+        "self._choice, noise.scale, noise.steps", "self._choice, 0.9 * noise.scale, noise.steps",
         "compiled loop",
     ),
     Patch(
@@ -64,11 +61,11 @@ BROKEN = (
         "Gaussian(scale, spec.lipschitz / spec.n, ", "replay noisy_gd",
     ),
     Patch(
-        "add_remove's sensitivity under replace_one", EVENTS,
+        "add_remove's sensitivity under replace_one", BASE,
         "return 2.0 * record if gap", "return record if gap", "replay noisy_gd",
     ),
     Patch(
-        "half the sensitivity under add_remove", EVENTS,
+        "half the sensitivity under add_remove", BASE,
         "        return record\n    return 2.0", "        return record / 2.0\n    return 2.0",
         "replay noisy_gd",
     ),
@@ -108,7 +105,7 @@ BROKEN = (
         "eta = pace.next(view.gradient_sum(query), query)", "replay noisy_gd",
     ),
     Patch(
-        "one draw for all coordinates", GD, "dim=spec.p", "dim=1", "replay noisy_gd",
+        "one draw for all coordinates", GD, STREAM, STREAM.replace("spec.p", "1"), "replay noisy_gd",
     ),
     Patch(
         "a last step without noise", GD, '"adaptive": pace.output if pace else theta',
@@ -123,13 +120,14 @@ BROKEN = (
     ),
     Patch(
         "an error that tells of private values", SGD,
-        "gradient, move, rule, spec = *_parts(view)",
+        "gradient, move = _parts(view)",
         "if np.all(view.y > 0):\n        raise ValueError(f'one class only: {view.y}')\n"
-        "    gradient, move, rule, spec = *_parts(view)", "replay noisy_sgd",
+        "    gradient, move = _parts(view)", "replay noisy_sgd",
     ),
     Patch(
-        "the noise scale follows the data", GD, "scale=plan.noise_scale,\n        sensitivity",
-        "scale=plan.noise_scale * min(1.0, abs(np.mean(view.y))),\n        sensitivity",
+        "the noise scale follows the data", GD, STREAM,
+        "few_labels = plan.noise_scale * min(1.0, abs(np.mean(view.y)))\n"
+        "    noise = gate.stream(replace(plan.events[0], scale=few_labels), spec.p)",
         "replay noisy_gd",
     ),
     # randomness
@@ -147,18 +145,18 @@ BROKEN = (
     ),
     Patch(
         "a shuffle for uniform batches", STREAMS,
-        'drawn = indices.batch(\n            self._keys[trial], step, self.population, self.batch,'
+        'drawn = indices.batch(\n            self._choice[trial], step, self.population, self.batch,'
         ' self.sampling == "poisson"\n        )',
         "drawn = (np.arange(self.batch) + step * self.batch) % self.population", "batches",
     ),
     Patch(
-        "the same batch at every step", STREAMS, "self._keys[trial], step, self.population",
-        "self._keys[trial], 0, self.population", "batches",
+        "the same batch at every step", STREAMS, "self._choice[trial], step, self.population",
+        "self._choice[trial], 0, self.population", "batches",
     ),
     Patch(
-        "Poisson batches are drawn with a fixed size", SGD,
-        'poisson=choice.sampling == "poisson",\n        average',
-        "poisson=False,\n        average", "compiled loop",
+        "Poisson batches are drawn with a fixed size", STREAMS,
+        'self.population, self.batch, self.sampling == "poisson",\n',
+        "self.population, self.batch, False,\n", "compiled loop",
     ),
     Patch(
         "batches of a fixed size are drawn with replacement", "loops/indices.py",
@@ -166,12 +164,12 @@ BROKEN = (
     ),
     # accounting
     Patch(
-        "the sampling rate is wrong", EVENTS, "return self.batch / self.population",
+        "the sampling rate is wrong", SUMS, "return self.batch / self.population",
         "return self.batch / (2.0 * self.population)", "attack noisy_sgd",
     ),
     Patch(
-        "composition is forgotten", "privacy/_dominating.py",
-        "mu2 += event.count * (event", "mu2 += (event", "attack noisy_gd",
+        "composition is forgotten", SUMS, "mu2=self.count * self.ratio(relation) ** 2",
+        "mu2=self.ratio(relation) ** 2", "attack noisy_gd",
     ),
     Patch(
         "delta is spent twice", "privacy/_gdp.py",
@@ -196,13 +194,14 @@ BROKEN = (
         "self._asked[user] += 0", "local channels",
     ),
     Patch(
-        "a user's answers cost as one", "privacy/_dominating.py",
-        "_bounded.pure(event.epsilon, event.messages)", "_bounded.pure(event.epsilon, 1)",
+        "a user's answers cost as one", "privacy/events/black_boxes.py",
+        "_bounded.pure(self.epsilon, self.messages)", "_bounded.pure(self.epsilon, 1)",
         "local channels",
     ),
     Patch(
-        "any channel passes for the plan's", NOISE, "return planned == event", "return True",
-        "local channels",
+        "any channel passes for the plan's", BASE,
+        "return type(self) is type(planned) and self == planned",
+        "return type(self) is type(planned)", "local channels",
     ),
     Patch(
         "information passes for any budget", "privacy/budget.py",
@@ -215,15 +214,15 @@ BROKEN = (
         "replay exponential",
     ),
     Patch(
-        "half the oscillation", EVENTS, "return _difference(self.record_oscillation",
-        "return 0.5 * _difference(self.record_oscillation", "attack exponential",
+        "half the oscillation", LAWS, "return largest_move(self.record_oscillation",
+        "return 0.5 * largest_move(self.record_oscillation", "attack exponential",
     ),
     Patch(
         "half the noise of a perturbed objective", STREAMS, "found = point(drawn)",
         "found = point(0.5 * drawn)", "attack objective_perturbation",
     ),
     Patch(
-        "the Jacobian is left out", "privacy/objective.py",
+        "the Jacobian is left out", "privacy/events/perturbed.py",
         "return self.rank * math.log1p(self.curvature / self.strength) * (1.0 + 1e-15)",
         "return 0.0", "objective loss",
     ),
@@ -256,8 +255,8 @@ BROKEN = (
     ),
     Patch(
         "the gate does not look at the plan", NOISE,
-        "    raise PrivacyError(f\"{words} are no event", "    return\n"
-        "    raise PrivacyError(f\"{words} are no event", "gate",
+        "        raise PrivacyError(f\"{event} is no event", "        return event\n"
+        "        raise PrivacyError(f\"{event} is no event", "gate",
     ),
     Patch(
         "a nan epsilon is within the budget", "privacy/budget.py",
@@ -277,7 +276,7 @@ HARMLESS = (
         "-(-(spec.n**2) // self.batch)", "",
     ),
     Patch(
-        "twice by adding", EVENTS, "return 2.0 * record if gap",
+        "twice by adding", BASE, "return 2.0 * record if gap",
         "return record + record if gap", "",
     ),
     Patch(
