@@ -30,6 +30,7 @@ GENERATORS = {
     "runner/describe.py",  # Gaussian widths
     "runner/geometry.py",  # Gaussian widths and public points to lift
     "runner/audit.py",  # a fresh seed for an audit
+    "runner/fuzz.py",  # a fresh seed for a search
     "runner/ask.py",  # a fresh seed for a session
     "runner/sessions.py",  # names of sessions
     "audit",  # attacks: neighbours and halves of runs
