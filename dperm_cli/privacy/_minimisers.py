@@ -70,6 +70,15 @@ def joint(events: Sequence[Event], relation: str) -> Joint | None:
     return Joint(first, math.sqrt(mu2), -math.expm1(failing) * (1.0 + 1e-15), relation)
 
 
+def groupings(events: Sequence[Event], relation: str) -> list[Sequence[Event]]:
+    """The ways in which the events may be composed: each alone, and with ``folded`` pairs.
+
+    Either bound holds; which one is smaller depends on the budget.
+    """
+    pairs = folded(events, relation)
+    return [pairs] if list(pairs) == list(events) else [pairs, events]
+
+
 def folded(events: Sequence[Event], relation: str) -> list[Event]:
     """The events with each pair of a perturbed objective and the release that pays for its solver
     made one black box.

@@ -58,10 +58,17 @@ def account(events: Sequence[Event], *, delta: float, relation: str) -> Accounte
     channels beside other events.
     """
     delta = checks.number("delta", delta, low=0.0, high=1.0, high_open=True)
+    found = [_account(way, delta, relation) for way in _minimisers.groupings(events, relation)]
     together = _minimisers.joint(events, relation)
     if together is not None:
-        return Accounted(together.epsilon(delta), delta, relation, _minimisers.NAME)
-    whole = release(_minimisers.folded(events, relation), relation)
+        level = Accounted(together.epsilon(delta), delta, relation, _minimisers.NAME)
+        found.insert(0, level)
+    return min(found, key=lambda level: level.epsilon)
+
+
+def _account(events: Sequence[Event], delta: float, relation: str) -> Accounted:
+    """The level of events that are composed one by one."""
+    whole = release(events, relation)
     if _local(events):
         return Accounted(whole.pure + whole.added, delta, relation, whole.name)
     left = delta * math.exp(-whole.ratio)
@@ -72,10 +79,14 @@ def account(events: Sequence[Event], *, delta: float, relation: str) -> Accounte
 def delta_of(events: Sequence[Event], *, epsilon: float, relation: str) -> float:
     """The smallest certified delta at epsilon >= 0 (at most 1); raises as ``account`` does."""
     epsilon = checks.nonnegative("epsilon", epsilon)
+    found = [_delta_of(way, epsilon, relation) for way in _minimisers.groupings(events, relation)]
     together = _minimisers.joint(events, relation)
-    if together is not None:
-        return together.delta(epsilon)
-    whole = release(_minimisers.folded(events, relation), relation)
+    return min(found if together is None else [together.delta(epsilon), *found])
+
+
+def _delta_of(events: Sequence[Event], epsilon: float, relation: str) -> float:
+    """The delta of events that are composed one by one."""
+    whole = release(events, relation)
     if _local(events):
         return 0.0 if epsilon >= whole.pure + whole.added else 1.0
     core = epsilon - 2.0 * whole.ratio - whole.added
