@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.problem import kernel_problem
 from dperm_cli.problem.kernel_problem import KernelProblem
@@ -212,7 +211,9 @@ def test_the_minimiser_of_a_declared_population_follows_no_private_count():
         part = replace(part, fingerprint=f"psi of {count}")
         filled = kernels.released(replace(item.problem, data=part), 900)
         assert filled.data.n == 900
-        found.append(view_of(item.cell.mechanism, filled, own).minimiser(gap))
+        other = replace(item, released=filled, kernel=own)
+        view, _, _ = cell._opened(other, plan_, budget, None)
+        found.append(view.minimiser(gap))
         objective = filled.objective(found[-1]) - CentralView(filled).objective(
             CentralView(filled).minimiser(gap))  # fmt: skip
         assert objective <= gap * (1.0 + 1e-6)
