@@ -178,7 +178,7 @@ def _compiled(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray
         view.y,
         _start(view.spec, noise.trials),
         noise.sealed,
-        **_loop_facts(view, plan),
+        **_loop_facts(view.spec, plan),
         average=OUTPUTS.index(plan.settings["output"]),
         lasso=view.spec.lasso,
     )
@@ -186,7 +186,7 @@ def _compiled(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray
 
 def _few_rows(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """All trials in the coordinates of the rows: the law of the other loops, other numbers."""
-    return reduced.run(reduced.frame(view.x), view.y, noise.sealed, **_loop_facts(view, plan))
+    return reduced.run(reduced.frame(view.x), view.y, noise.sealed, **_loop_facts(view.spec, plan))
 
 
 def _plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
@@ -236,15 +236,16 @@ def _start(spec: ProblemSpec, trials: int) -> np.ndarray:
     return np.tile(spec.constraint.centre(), (trials, 1))
 
 
-def _loop_facts(view: CentralView, plan: Plan) -> dict[str, Any]:
+def _loop_facts(spec: ProblemSpec, plan: Plan) -> dict[str, Any]:
     """What both compiled loops are told: the loss, the set, the learning rate and the ridge."""
+    loss: Any = spec.form
     return {
         **_rate(plan),
-        "loss_code": view.loss.code,
-        "loss_width": view.loss.width,
-        "set_code": view.spec.constraint.code,
-        "size": view.spec.constraint.size,
-        "ridge": view.spec.ridge,
+        "loss_code": loss.code,
+        "loss_width": loss.width,
+        "set_code": spec.constraint.code,
+        "size": spec.constraint.size,
+        "ridge": spec.ridge,
         "progress": lambda done, total: progress.report("noisy_sgd", done, total),
     }
 

@@ -10,6 +10,8 @@ import math
 
 from scipy.special import ndtr, ndtri
 
+# Of delta: what the range may add to it without an event of its own.
+LET_PASS = 1e-3
 # The chance of what one uniform leaves out, at most, with room for the tries of a rejection.
 _UNSEEN = 2.0**-50
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
-from dperm_cli.privacy import calibrate, chains, ledger
+from dperm_cli.privacy import _range, calibrate, chains, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import (
     Channel,
@@ -203,7 +203,7 @@ def _note(events: Sequence[Event], guarantee: Guarantee, spec: ProblemSpec) -> s
     noisy = [event for event in events if hasattr(event, "scale")]
     added = min(1.0, range_delta(noisy, guarantee.relation, spec.p))
     found = weak(guarantee, spec.n)
-    if added > 1e-3 * guarantee.delta:
+    if added > _range.LET_PASS * guarantee.delta:
         found.append(
             f"the bounded range of noise=research could add {added:.2g} to delta: see `dperm run`"
         )

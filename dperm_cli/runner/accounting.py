@@ -9,13 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 from dperm_cli.core.errors import DpermError, Unsupported
-from dperm_cli.privacy import ledger
+from dperm_cli.privacy import _range, ledger
 from dperm_cli.privacy.budget import KINDS, Budget, Guarantee
-from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.events import Approx, Disclosure, Event, replaced_level
 from dperm_cli.privacy.events import kind as kind_of_events
 
 # Relative room between an epsilon as written and as computed again elsewhere.
 CLOSE = 1e-6
+# Where a record does not say how many parameters there are.
+_MOST_PARAMETERS = 2**30
 _CLAIM = (
     "events", "guarantee", "relation", "epsilon", "delta", "epsilon_accounted", "delta_accounted",
 )  # fmt: skip
@@ -40,11 +42,13 @@ class Accounting:
     def total(self, releases: Sequence[tuple[Row, int]], relation: str) -> dict[str, Any]:
         """What the releases cost together, at the largest delta among them.
 
-        ``relation`` is that of every release, or replace_one.
+        ``relation`` is that of every release, or replace_one: ValueError otherwise. There an
+        add_remove release enters by its events, each under its own rule, or where that is less by
+        its claim, twice.
         """
         delta = max(row["delta_accounted"] or 0.0 for row, _ in releases)
         spent = [
-            ledger.Spent(_under(_claimed(row), relation), events_of(row), times)
+            ledger.Spent(_under(_claimed(row), relation), _events_under(row, relation), times)
             for row, times in releases
         ]
         found = ledger.compose(spent, delta)
@@ -109,11 +113,32 @@ def events_of(row: Row) -> tuple[Event, ...]:
 
 
 def _under(claim: Guarantee, relation: str) -> Guarantee:
-    """The claim under replace_one, add_remove twice: (2 epsilon, (1 + e^epsilon) delta)."""
+    """The claim under replace_one, which is to remove a record and to add one."""
     if claim.relation == relation:
         return claim
-    delta = min(1.0, (1.0 + math.exp(min(claim.epsilon, 700.0))) * claim.delta)
-    return replace(claim, epsilon=2.0 * claim.epsilon, delta=delta, relation=relation)
+    if relation != "replace_one":
+        raise ValueError(f"a claim under {claim.relation} promises nothing under {relation}")
+    epsilon, delta = replaced_level(claim.epsilon, claim.delta)
+    return replace(claim, epsilon=epsilon, delta=delta, relation=relation)
+
+
+def _events_under(row: Row, relation: str) -> tuple[Event, ...]:
+    """The events of a release as they enter a total under ``relation``.
+
+    What delta holds for the bounded range of seeded noise follows from how far values move, and
+    under replace_one they move further than the plan allowed for: that range is an event more.
+    """
+    events = events_of(row)
+    if row["relation"] == relation or row.get("noise") == "secure":
+        return events
+    dim = row.get("p") or _MOST_PARAMETERS
+    try:
+        added = math.fsum(event.range_delta(relation, int(dim)) for event in events)
+    except Unsupported:  # then nor do they add up, and the claim enters
+        return events
+    if not added > _range.LET_PASS * (row["delta_accounted"] or 0.0):
+        return events
+    return (*events, Approx(0.0, added, relation=relation) if added < 1.0 else Disclosure())
 
 
 def _asked(row: Row) -> Budget:

@@ -25,6 +25,7 @@ from dperm_cli.core.errors import (
     Unsupported,
 )
 from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.privacy import _range
 from dperm_cli.privacy.noise import Gate, range_delta
 from dperm_cli.results.remarks import remarks
 from dperm_cli.runner import app, cell, model, plan, sessions
@@ -85,7 +86,7 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     budget, kind = cell._budget(prepared)
     made = cell.planned(prepared.cell.mechanism, spec, budget)
     dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
-    if range_delta(made.events, budget.relation, dim) > 1e-3 * budget.delta:
+    if range_delta(made.events, budget.relation, dim) > _range.LET_PASS * budget.delta:
         raise Unsupported("so many queries at so large an epsilon: ask for fewer or take less")
     found, source = cell.check(made, budget, kind)
     assert prepared.kernel is not None

@@ -20,7 +20,7 @@ from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms._protocol import Mechanism, Plan
 from dperm_cli.mechanisms._secure import secured, secured_channels
 from dperm_cli.mechanisms._views import GridView
-from dperm_cli.privacy import ledger
+from dperm_cli.privacy import _range, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Approx
 from dperm_cli.privacy.events import kind as kind_of_events
@@ -206,7 +206,7 @@ def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
     """
     plan = mechanism.plan(spec, budget)
     added = range_delta(plan.events, budget.relation, spec.p)
-    if not added > 1e-3 * budget.delta:
+    if not added > _range.LET_PASS * budget.delta:
         return plan
     held = RANGE_ROOM * added
     if held <= budget.delta / 4.0:

@@ -141,7 +141,7 @@ def test_densities_of_neighbours_are_within_epsilon(loss, p):
     second = neighbour(plain, 0, -np.eye(p)[0], 1.0)
     budget = Budget(1.0, 0.0)
     plan = Exponential_().plan(first.spec(), budget)
-    energies = [CentralView(problem).potential(plan.chosen.target).value for problem in
+    energies = [CentralView(problem).potential(plan.sampler.target).value for problem in
                 (first, second)]  # fmt: skip
     half = [float(first.constraint.support(axis)) for axis in np.eye(p)]
     found = exact.log_ratio(*energies, [-h for h in half], half)

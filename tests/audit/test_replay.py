@@ -9,20 +9,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.audit._laws import Slope, Watched, moved
+from dperm_cli.audit._laws import Looks, Slope, Watched
 from dperm_cli.audit.neighbours import pairs, search
 from dperm_cli.audit.replay import Player, Recorder
 from dperm_cli.core import registry
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._drawing import interval_pair
+from dperm_cli.mechanisms._protocol import NO_BUDGET
 from dperm_cli.mechanisms.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import RELATIONS, Budget
-from dperm_cli.privacy.events import Gaussian
+from dperm_cli.privacy.events import Exponential, GammaNorm, Gaussian, Laplace, SampledGaussian
+from dperm_cli.privacy.meters import LawRange, LawSlope
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.samplers._target import Target
 
 BUDGET = Budget(1.0, 1e-5)
 ROOT = Path(__file__).resolve().parents[2]
+
+
+KINDS = {"gaussian": Gaussian, "gamma_norm": GammaNorm, "laplace": Laplace}
+
+
+def opened(tape, event, dim=2, **public):
+    """The stream of an event at a gate of one trial with this tape."""
+    return Gate([seed_sequence(0, "test")], tape).stream(event, dim, **public)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +46,7 @@ ROOT = Path(__file__).resolve().parents[2]
 )
 def test_moves_are_measured_in_the_norm_of_the_noise(kind, moved, size):
     def passes(tape, value, sensitivity):
-        gate = Gate([seed_sequence(0, "test")], tape)
-        stream = getattr(gate, kind)(dim=2, count=1, scale=1.0, sensitivity=sensitivity)
-        return stream.add(np.array([value]), 0)
+        return opened(tape, KINDS[kind](1.0, sensitivity / 2)).add(np.array([value]), 0)
 
     recorder = Recorder()
     first = passes(recorder, [0.0, 0.0], 10.0)
@@ -52,13 +60,86 @@ def test_moves_are_measured_in_the_norm_of_the_noise(kind, moved, size):
     assert "where the first run had" in other.faults[0]
 
 
-def test_a_law_and_its_facts_are_replayed():
+def test_each_step_of_a_stream_is_measured_by_itself():
+    """An adaptive sequence: what one step moves leaves the next one its own sensitivity."""
+
+    def passes(tape, values):
+        noise = opened(tape, Gaussian(1.0, 0.5, 3))
+        for step, value in enumerate(values):
+            noise.add(np.full((1, 2), value), step)
+
     recorder = Recorder()
-    drawn = recorder.law(0.5, 2.0, np.ones((1, 2)))
+    passes(recorder, (0.0, 0.0, 0.0))
     player = Player(recorder.calls)
-    assert np.array_equal(player.law(0.5, 2.0, np.zeros((1, 2))), drawn)
+    passes(player, (0.7, 0.7, 0.7))
+    assert player.worst == pytest.approx(0.7 * np.sqrt(2.0))
+    assert player.faults == []
+    player = Player(recorder.calls)
+    passes(player, (0.7, 0.8, 0.7))
+    assert len(player.faults) == 1
+    assert player.faults[0].startswith("call 2")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"scale": 1.1}, {"record_norm": 0.6}, {"count": 2}, {"gap": 0.9}, {"relation": "replace_one"}],
+)
+def test_another_event_than_on_the_first_run_is_a_fault(change):
+    """Also one that declares more, so that what moved would pass."""
+    recorder = Recorder()
+    event = Gaussian(1.0, 0.5)
+    opened(recorder, event).add(np.zeros((1, 2)), 0)
+    player = Player(recorder.calls)
+    opened(player, event.changed(**change)).add(np.zeros((1, 2)), 0)
+    assert "where the first run had" in player.faults[0]
+
+
+def test_another_step_stream_or_shape_than_on_the_first_run_is_a_fault():
+    event = Gaussian(1.0, 0.5, 2)
+
+    def passes(tape, order=(0, 1), step=0, dim=2):
+        gate = Gate([seed_sequence(0, "test")], tape)
+        streams = [gate.stream(event, dim) for _ in range(2)]
+        for number in order:
+            streams[number].add(np.zeros((1, dim)), step)
+
+    recorder = Recorder()
+    passes(recorder)
+    for changed in ({"order": (1, 0)}, {"order": (0, 0)}, {"step": 1}, {"dim": 3}):
+        player = Player(recorder.calls)
+        passes(player, **changed)
+        assert player.faults, changed
+    more = Player(recorder.calls)
+    passes(more, order=(0, 1, 1), step=0)
+    assert "one call more" in more.faults[0]
+    fewer = Player(recorder.calls)
+    passes(fewer, order=(0,))
+    assert (fewer.faults, fewer.position) == ([], 1)  # ``replay`` counts the calls
+
+
+def test_a_value_where_a_batch_was_drawn_is_a_fault():
+    """Of one stream, with equal facts: the one hides something and the other does not."""
+    recorder = Recorder()
+    stream = opened(recorder, SampledGaussian(1.0, 0.5, 1, 4, "fixed"))
+    stream._hear(None, np.zeros((1, 2)), 0)
+    player = Player(recorder.calls)
+    other = opened(player, SampledGaussian(1.0, 0.5, 1, 4, "fixed"))
+    other._hear(np.zeros(()), np.zeros((1, 2)), 0)
+    assert "where the first run had" in player.faults[0]
+
+
+def test_a_law_and_its_facts_are_replayed():
+    def passes(tape, point, exponent=0.5):
+        return opened(tape, Exponential(exponent, 1.0)).release(np.full((1, 2), point), 0)
+
+    recorder = Recorder()
+    drawn = passes(recorder, 1.0)
+    player = Player(recorder.calls)
+    assert np.array_equal(passes(player, 0.0), drawn)
     assert not player.faults
-    assert Player(recorder.calls).law(0.6, 2.0, np.zeros((1, 2))).sum() == 0.0
+    other = Player(recorder.calls)
+    assert passes(other, 0.0, 0.6).sum() == 0.0
+    assert other.faults
 
 
 def laws(plain, exponent, oscillation, factor=1.0):
@@ -68,8 +149,10 @@ def laws(plain, exponent, oscillation, factor=1.0):
         kappa = 0.0 if plain else 1.0
         seen: list = []
         Watched(problem, seen).potential(Target(problem.spec(), factor * exponent, kappa))
-        looks.append(seen)
-    return moved(*looks, exponent, oscillation, plain)
+        looks.append(Looks(seen))
+    if plain:
+        return LawRange(exponent, oscillation).move(*looks)
+    return LawSlope(exponent, oscillation).move(*looks)
 
 
 def test_the_move_of_a_law_is_seen():
@@ -80,16 +163,20 @@ def test_the_move_of_a_law_is_seen():
     # sqrt(m) / c = 1 / c: what is declared is 2 c
     assert laws(False, 0.5, 1.0) == pytest.approx(0.5)
     assert laws(False, 0.5, 1.0, factor=4.0) == pytest.approx(2.0)
+    assert laws(True, 0.5, 0.0) == laws(False, 0.5, 0.0) == np.inf
 
 
 def test_the_move_of_a_choice_is_seen():
+    def moved(first, second, exponent, oscillation):
+        return LawRange(exponent, oscillation).move(Looks(first), Looks(second))
+
     first = [np.array([1.0, 0.0]), np.array([2.0, 0.0])]  # two points, values of two trials
     second = [np.array([1.5, 0.0]), np.array([1.0, 0.0])]
-    assert moved(first, second, 3.0, 1.5, True) == pytest.approx(1.0)
-    assert moved(first, second[:1], 3.0, 1.5, True) == np.inf
+    assert moved(first, second, 3.0, 1.5) == pytest.approx(1.0)
+    assert moved(first, second[:1], 3.0, 1.5) == np.inf
     ball = registry.load("constraint", "l2_ball")(2.0, 2)
     slopes = [[Slope(np.array([g]), ball)] for g in ([0.0, 1.0], [3.0, 5.0])]
-    assert moved(*slopes, 0.1, 20.0, True) == pytest.approx(1.0)  # 2 * 2 * |(3, 4)|
+    assert moved(*slopes, 0.1, 20.0) == pytest.approx(1.0)  # 2 * 2 * |(3, 4)|
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -112,7 +199,7 @@ def _dense(x):
 class Timid(NoisyGd):
     """Declares 0.9 of its sensitivity."""
 
-    def events(self, spec, scale):
+    def events(self, spec, scale, budget=NO_BUDGET):
         return (Gaussian(scale, 0.9 * spec.lipschitz, self._steps()),)
 
 

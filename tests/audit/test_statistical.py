@@ -19,6 +19,7 @@ from dperm_cli.mechanisms._adversary import Adversary, linear_pair
 from dperm_cli.mechanisms._opening import view_of
 from dperm_cli.mechanisms.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import RELATIONS, Budget
+from dperm_cli.privacy.events import Gaussian
 
 DELTA = 1e-5
 
@@ -80,15 +81,9 @@ def test_floor_is_within_reach_at_epsilon_one():
 def test_threshold_kind_on_randomised_response():
     """Pure epsilon = ln 3 by construction: the bound is just below it."""
 
-    class Response:
-        def plan(self, spec, budget):
-            return dataclasses.replace(NoisyGd().plan(spec, budget))
-
+    class Response(NoisyGd):
         def release(self, view, plan, gate):
-            moved = plan.events[0].sensitivity("replace_one")
-            noise = gate.gaussian(
-                dim=1, count=plan.steps, scale=plan.noise_scale, sensitivity=moved
-            )
+            noise = gate.stream(plan.events[0], 1)
             flip = np.abs(noise.add(np.zeros((gate.trials, 1)), 0)) < 0.31863936 * plan.noise_scale
             sign = np.where(flip, -1.0, 1.0) * float(view.y[0])
             return type("Out", (), {"theta": sign})
@@ -133,11 +128,14 @@ def test_verdict_names_what_is_wrong():
 
 def test_draws_of_trials_streams_and_seeds_differ():
     gates = [Draws(seed_sequence(seed, "test"), 1000) for seed in (0, 0, 1)]
-    keys = [gate.gaussian(dim=1, count=1, scale=1.0, sensitivity=1.0).keys for gate in gates]
-    assert np.array_equal(keys[0], keys[1])
-    again = gates[0].gaussian(dim=1, count=1, scale=1.0, sensitivity=1.0).keys
-    every = np.concatenate([keys[0], keys[2], again])
-    assert len(np.unique(every, axis=0)) == 3000
+
+    def drawn(gate):
+        return gate.stream(Gaussian(1.0, 0.5), 1).add(np.zeros((1000, 1)), 0)
+
+    draws = [drawn(gate) for gate in gates]
+    assert np.array_equal(draws[0], draws[1])
+    every = np.concatenate([draws[0], draws[2], drawn(gates[0])])
+    assert len(np.unique(every)) == 3000
 
 
 def test_adversary_kind_is_checked():

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.accountant import account
@@ -31,11 +33,29 @@ def test_the_recipe_is_private_and_replays():
         budget = Budget(1.0, 1e-5, relation)
         plan = mechanism.plan(problem.spec(), budget)
         accounted = account(plan.events, delta=1e-5, relation=relation)
-        assert accounted.epsilon <= 1.0
-        gate = Gate([seed_sequence(0, "test", trial) for trial in range(3)])
+        assert 0.999 < accounted.epsilon <= 1.0
+        assert plan.guarantee.within(budget)
+        seeds = [seed_sequence(0, "test", trial) for trial in range(3)]
+        gate = Gate(seeds, plan=(plan.events, relation))
         theta = mechanism.release(CentralView(problem), plan, gate).theta
         assert theta.shape == (3, 3)
         other = np.zeros(3) if relation == "add_remove" else np.array([-1.0, 0.0, 0.0])
         verdict = replay(mechanism, plan, problem, neighbour(problem, 0, other, -1.0))
         assert verdict.private
         assert verdict.worst > 0
+
+
+def test_the_recipes_own_attack_reaches_what_is_claimed_and_no_more():
+    mechanism = one_step()
+    for relation in mechanism.relations:
+        budget = Budget(1.0, 1e-5, relation)
+        adversary = mechanism.adversary(budget)
+        plan = adversary.mechanism.plan(adversary.first.spec(), budget)
+        verdict = replay(adversary.mechanism, plan, adversary.first, adversary.second)
+        assert verdict.private
+        assert verdict.worst == pytest.approx(1.0)
+
+
+def test_the_recipe_has_no_pure_form():
+    with pytest.raises(Unsupported, match="delta > 0"):
+        one_step().plan(small_problem(n=8).spec(), Budget(1.0, 0.0))

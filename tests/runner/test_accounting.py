@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
 from dperm_cli.privacy import ledger
+from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.calibrate import gaussian_scale, mu
-from dperm_cli.privacy.events import Approx, Gaussian, Laplace
+from dperm_cli.privacy.events import (
+    Approx,
+    Disclosure,
+    DisjointBatches,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    Pure,
+)
+from dperm_cli.privacy.noise import range_delta
+from dperm_cli.runner import accounting
 from dperm_cli.runner.accounting import Accounting
 
 
@@ -25,9 +37,8 @@ LAPLACE = row(Laplace(4.0, 1.0), kind="pure", epsilon=0.5, delta=0.0)
 
 
 def test_true_claims_hold():
-    accounting = Accounting()
-    assert accounting.fault(GAUSSIAN) is None
-    assert accounting.fault(LAPLACE) is None
+    assert Accounting().fault(GAUSSIAN) is None
+    assert Accounting().fault(LAPLACE) is None
 
 
 @pytest.mark.parametrize("change", [0.99, 1.01, 1 + 1e-5])
@@ -78,3 +89,90 @@ def test_releases_under_both_relations_add_up_under_replace_one():
     found = Accounting().total([(GAUSSIAN, 2), (other, 2)], "replace_one")
     expected = (2 * mu(1.0, 1e-6) ** 2 + 2 * (2 * mu(1.0, 1e-6)) ** 2) ** 0.5
     assert mu(found["epsilon"], 1e-6) == pytest.approx(expected)
+
+
+# --- a replace_one total takes releases under add_remove too --------------------------------------
+
+REMOVED = "add_remove"
+
+
+def total_of(event, epsilon, delta=0.0, times=1, **values):
+    """(epsilon, delta) of one add_remove release of these events in a total under replace_one."""
+    kind = "approx" if delta else "pure"
+    events = event if isinstance(event, list) else [event]
+    one = row(events[0], kind, epsilon, delta, relation=REMOVED, **values)
+    one["events"] = json.dumps([ledger.plain(e) for e in events])
+    found = Accounting().total([(one, times)], "replace_one")
+    return found["epsilon"], found["delta"]
+
+
+def test_a_pass_over_batches_by_content_moves_two_of_them():
+    """Break 4: such a pass was added up as if a replaced record moved one gradient gap."""
+    gamma = DisjointBatches(1.0, 1.0, 4, "gamma_norm", gap=1.0, partition="content")
+    assert total_of(gamma, 1.0) == (pytest.approx(2.0), 0.0)
+    assert total_of(gamma, 1.0, times=3) == (pytest.approx(6.0), 0.0)
+    gaussian = DisjointBatches(5.0, 1.0, 4, gap=0.1, partition="content")
+    epsilon, _ = total_of(gaussian, 1.0, 1e-6)
+    assert mu(epsilon, 1e-6) == pytest.approx(2**0.5 / 5.0)
+    epsilon, _ = total_of(gaussian.changed(gap=1.7), 1.0, 1e-6)
+    assert mu(epsilon, 1e-6) == pytest.approx(1.7 / 5.0)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        DisjointBatches(1.0, 1.0, 4, "gamma_norm"),  # by place, as old records say
+        GammaNorm(1.0, 1.0, relation=REMOVED),
+    ],
+)
+def test_an_event_without_a_rule_enters_by_its_releases_claim(event):
+    assert total_of(event, 1.0) == (pytest.approx(2.0), 0.0)
+    event = event.changed(noise="gaussian") if hasattr(event, "noise") else event
+    epsilon, delta = total_of(event, 1.0, 1e-6)
+    assert (epsilon, delta) == (pytest.approx(2.0), pytest.approx((1.0 + math.e) * 1e-6))
+
+
+def test_a_black_box_enters_as_a_record_removed_and_one_added():
+    assert total_of(Pure(0.7, 2, REMOVED), 1.4) == (pytest.approx(2.8), 0.0)
+    box = Approx(0.5, 1e-7, 1, REMOVED)
+    epsilon, delta = total_of([box, Approx(0.0, 1e-8, 1, REMOVED)], 0.5, 1e-6)
+    # all of it is less than the delta of the claim: the epsilon is that of the accountant
+    spent = (1.0 + math.exp(0.5)) * 1e-7 + 2e-8
+    assert delta == 1e-6
+    left = account([Pure(1.0)], delta=(1e-6 - spent) / (1.0 - spent), relation="replace_one")
+    assert epsilon == pytest.approx(left.epsilon, rel=1e-6)
+
+
+def test_a_release_under_replace_one_never_enters_an_add_remove_total():
+    for releases in ([(GAUSSIAN, 1)], [(LAPLACE, 2)], [(GAUSSIAN, 1), (LAPLACE, 1)]):
+        with pytest.raises(ValueError, match="promises nothing under add_remove"):
+            Accounting().total(releases, REMOVED)
+    own = row(Gaussian(gaussian_scale(1.0, 1e-6, 1.0), 1.0), relation=REMOVED)
+    with pytest.raises(ValueError, match="promises nothing"):
+        Accounting().total([(own, 1), (GAUSSIAN, 1)], REMOVED)
+    assert Accounting().total([(own, 1)], REMOVED)["epsilon"] == pytest.approx(1.0)
+
+
+def test_the_bounded_range_is_that_of_the_total_and_not_of_the_release():
+    """1.7 standard deviations apart nothing is held of delta; 3.4 apart the range may show."""
+    event, delta = Gaussian(1.0, 1.7), 1e-6
+    own, both = (range_delta([event], relation, 2) for relation in (REMOVED, "replace_one"))
+    assert own < 1e-3 * delta < both < delta / 4
+
+    def entered(size, relation="replace_one", **values):
+        one = row(Gaussian(1.0, size), relation=REMOVED, **{"noise": "research", "p": 2, **values})
+        return accounting._events_under(one, relation)
+
+    assert entered(1.7) == (event, Approx(0.0, both, 1, "replace_one"))
+    # of an unknown number of parameters there may be many
+    assert entered(1.7, p=None)[1].delta > 1e3 * both
+    # noise on a grid has no bounded range, and a total of the releases' own relation is as planned
+    assert entered(1.7, noise="secure") == entered(1.7, REMOVED) == (event,)
+    assert entered(0.1) == (Gaussian(1.0, 0.1),)
+    # so little noise that a replaced record shows for certain
+    assert entered(9.0)[1] == Disclosure()
+    for size, finite in ((1.7, True), (9.0, False)):
+        found, _ = total_of(Gaussian(1.0, size), 30.0, delta, noise="research", p=2)
+        assert math.isfinite(found) is finite
+    epsilon, _ = total_of(Gaussian(1.0, 9.0), 30.0, delta, noise="secure", p=2)
+    assert math.isfinite(epsilon)
