@@ -19,7 +19,7 @@ from scipy import stats
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.loops import reduced, sgd
 from dperm_cli.loops.projections import L2_BALL
-from dperm_cli.loops.sealed import SealedBatches, SealedNoise
+from dperm_cli.loops.sealed import SealedBatches
 from dperm_cli.mechanisms import _reduced, noisy_gd, noisy_sgd
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.budget import Budget

@@ -119,7 +119,9 @@ def test_the_profile_is_within_delta_by_quadrature(relation, records, half_width
 def profile(pair, plan, half_width, louder=1.0):
     theta, weight = exact.points([-half_width], [half_width])
     densities = []
-    target = dataclasses.replace(plan.sampler.target, exponent=louder * plan.sampler.target.exponent)
+    target = dataclasses.replace(
+        plan.sampler.target, exponent=louder * plan.sampler.target.exponent
+    )
     for problem in pair:
         energy = CentralView(problem).potential(target).value(theta)
         density = np.exp(np.min(energy) - energy)
