@@ -146,8 +146,8 @@ BROKEN = (
     ),
     Patch(
         "a shuffle for uniform batches", STREAMS,
-        "drawn = indices.batch(\n            self._choice[trial], step, self.population, self.batch, "
-        'self.sampling == "poisson"\n        )',
+        "drawn = indices.batch(\n            self._choice[trial], step, self.population, "
+        'self.batch, self.sampling == "poisson"\n        )',
         "drawn = (np.arange(self.batch) + step * self.batch) % self.population", "batches",
     ),
     Patch(
