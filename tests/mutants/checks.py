@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tests.mutants import checks_paths
+
 BOTH = ("replace_one", "add_remove")
 
 
@@ -264,4 +266,4 @@ CHECKS = {
     "budget": budget,
     "inputs": inputs,
     "row rule": row_rule,
-}
+} | checks_paths.CHECKS

@@ -105,7 +105,8 @@ BROKEN = (
         "eta = pace.next(view.gradient_sum(query), query)", "replay noisy_gd",
     ),
     Patch(
-        "one draw for all coordinates", GD, STREAM, STREAM.replace("spec.p", "1"), "replay noisy_gd",
+        "one draw for all coordinates", GD, STREAM, STREAM.replace("spec.p", "1"),
+        "replay noisy_gd",
     ),
     Patch(
         "a last step without noise", GD, '"adaptive": pace.output if pace else theta',
@@ -145,8 +146,8 @@ BROKEN = (
     ),
     Patch(
         "a shuffle for uniform batches", STREAMS,
-        'drawn = indices.batch(\n            self._choice[trial], step, self.population, self.batch,'
-        ' self.sampling == "poisson"\n        )',
+        "drawn = indices.batch(\n            self._choice[trial], step, self.population, "
+        'self.batch, self.sampling == "poisson"\n        )',
         "drawn = (np.arange(self.batch) + step * self.batch) % self.population", "batches",
     ),
     Patch(

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants import patches
 from tests.mutants.checks import CHECKS
-from tests.mutants.patches import BROKEN, HARMLESS
+from tests.mutants.patches import HARMLESS
+from tests.mutants.patches_paths import PATHS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the driver fork
 
 # `make test` makes every fifth mutant and the checks of these, `make test-slow` all
 EVERY = 5
+BROKEN = (*patches.BROKEN, *PATHS)
 FEW = BROKEN[::EVERY]
 CHECKED = {"few": sorted({patch.check for patch in FEW}), "every": list(CHECKS)}
 
@@ -48,7 +51,7 @@ def faults(request, tmp_path_factory):
 
 
 def test_there_are_enough_of_them():
-    assert len(BROKEN) >= 20
+    assert len(BROKEN) >= 80
     assert len(HARMLESS) >= 5
     assert len({patch.name for patch in (*BROKEN, *HARMLESS)}) == len(BROKEN) + len(HARMLESS)
     assert {patch.check for patch in BROKEN} == set(CHECKS)

@@ -1,0 +1,462 @@
+"""The checks of ``patches_paths``: every loop, feature maps, data preparation, files and logs.
+
+Most are tests of this suite, called with the arguments that matter here.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@contextmanager
+def folder():
+    """An empty working folder with a cache of its own, for tests that ask for ``tmp_path``."""
+    before, cache = Path.cwd(), os.environ.get("DPERM_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)
+        os.environ["DPERM_CACHE_DIR"] = str(Path(name) / "cache")
+        try:
+            yield Path(name)
+        finally:
+            os.chdir(before)
+            os.environ.pop("DPERM_CACHE_DIR")
+            if cache is not None:
+                os.environ["DPERM_CACHE_DIR"] = cache
+
+
+# --- loops
+
+
+def loudness(*paths):
+    """The noise of these paths of noisy_sgd is that of the event."""
+    from tests.mechanisms import test_noise_of_paths as ours
+
+    for path in paths:
+        ours.test_stochastic_steps(path)
+
+
+def loud_full_gradients():
+    from tests.mechanisms import test_noise_of_paths as ours
+
+    for averaging in ("last", "uniform"):
+        ours.test_full_gradients("few rows", averaging)
+
+
+def loud_grid():
+    from tests.mechanisms import test_noise_of_paths as ours
+
+    ours.test_full_gradients("grid", "last")
+
+
+def loud_passes():
+    from tests.mechanisms import test_noise_of_paths as ours
+
+    for delta in (0.0, 1e-3):
+        ours.test_one_pass("replace_one", delta)
+
+
+def compiled_steps():
+    """The compiled loops have the bits of the plain one: wide rows, CSR, batches and a lasso."""
+    from dataclasses import replace
+
+    from scipy import sparse
+
+    from dperm_cli.mechanisms.noisy_sgd import NoisySgd
+    from tests.conftest import small_problem
+    from tests.mechanisms import test_noisy_sgd as ours
+
+    dense = small_problem(n=12, p=21, ridge=0.01)
+    csr = replace(dense, data=dense.data.with_rows(sparse.csr_array(dense.data.x)))
+    ways = ({}, {"batch": 4}, {"batch": 4, "sampling": "poisson"})
+    for problem in (dense, csr, replace(dense, lasso=0.3)):
+        for fields in ways:
+            mechanism = NoisySgd(steps=40, **fields)
+            fast = ours.released(mechanism, problem)
+            assert np.array_equal(fast, ours.released(mechanism, problem, ours.Silent()))
+
+
+def shapes_of_few_rows():
+    from tests.mechanisms import test_reduced as ours
+
+    ours.test_the_shapes_are_decided_by_public_facts()
+
+
+def local_loops():
+    from dperm_cli.mechanisms.local_sgd import LocalSgd
+    from tests.loops import test_local as loop
+    from tests.mechanisms import test_local_sgd as ours
+
+    for shape in ("l_inf", "l_1", "l_2"):
+        ours.test_several_answers_compiled_and_plain(LocalSgd(channel=shape), "logistic")
+    for csr in (False, True):
+        loop.test_rows_are_shortened_in_the_channels_norm("l_1", 1, csr)
+    ours.test_neither_a_second_view_of_the_stream_nor_a_second_stream()
+
+
+def too_long_for_a_channel():
+    from tests.privacy import test_channels as ours
+
+    ours.test_what_is_too_long_or_no_number_is_shortened()
+
+
+def spent_once():
+    """No step twice, by whatever way it is drawn, and no compiled loop past a tape."""
+    from dperm_cli.core.errors import PrivacyError
+    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.privacy.events import Gaussian, SampledGaussian
+    from dperm_cli.privacy.noise import Gate
+    from tests.mechanisms.test_noisy_sgd import Silent
+
+    sampled, sums = SampledGaussian(1.0, 1.0, 1, 4, "fixed", 2), Gaussian(1.0, 0.5, 2)
+    zero, turned = np.zeros((1, 3)), np.zeros((1, 6))
+
+    def stream(event, tape=None):
+        gate = Gate([seed_sequence(0, "mutants")], tape, ((event,), "replace_one"))
+        return gate.stream(event, 3)
+
+    def refused(call, *given):
+        with pytest.raises(PrivacyError):
+            call(*given)
+
+    sealed = stream(sampled)
+    assert sealed.sealed.steps == 2
+    refused(lambda: sealed.sealed)
+    refused(sealed.add, zero, 0)
+    added = stream(sums)
+    added.add(zero, 1)
+    refused(added.add, zero, 1)
+    framed = stream(sums)
+    framed.add_in_frame(turned, 1, 3, 5)
+    refused(framed.add_in_frame, turned, 1, 3, 5)
+    refused(lambda: stream(sampled, Silent()).sealed)
+    refused(stream(sums, Silent()).add_in_frame, turned, 0, 3, 5)
+
+
+def own_gates():
+    """The gates of single trials draw what the whole gate would, and each another number."""
+    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.privacy.events import Gaussian
+    from dperm_cli.privacy.noise import Gate
+
+    seeds = [seed_sequence(3, "mutants", trial) for trial in range(3)]
+    whole = Gate(seeds).stream(Gaussian(1.0, 0.5), 4).add(np.zeros((3, 4)), 0)
+    parts = [gate.stream(Gaussian(1.0, 0.5), 4).add(np.zeros((1, 4)), 0)
+             for gate in Gate(seeds).each()]  # fmt: skip
+    np.testing.assert_array_equal(np.vstack(parts), whole)
+    assert len(np.unique(whole)) == 12
+
+
+def laws():
+    """20,000 Laplace numbers and norms of Gamma vectors, Kolmogorov-Smirnov at level 1e-6."""
+    from scipy import stats
+
+    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.privacy.events import GammaNorm, Laplace
+    from dperm_cli.privacy.noise import Gate
+
+    gate = Gate([seed_sequence(4, "mutants", trial) for trial in range(5000)])
+    zero = np.zeros((5000, 4))
+    found = gate.stream(Laplace(2.0, 0.5), 4).add(zero, 0)
+    assert stats.kstest(found.ravel(), "laplace", (0.0, 2.0)).pvalue > 1e-6
+    found = gate.stream(GammaNorm(2.0, 0.5), 4).add(zero, 0)
+    assert stats.kstest(np.linalg.norm(found, axis=1), "gamma", (4.0, 0.0, 2.0)).pvalue > 1e-6
+
+
+def normals():
+    from tests.loops import test_gaussian as ours
+
+    ours.test_neighbours_are_uncorrelated()
+    ours.test_words_name_every_counter_once()
+    ours.test_marginal_law()
+
+
+def draws_of_records():
+    from tests.loops import test_indices as ours
+
+    ours.test_one_record_is_uniform()
+    ours.test_poisson_batches_are_independent_records(5, 2)
+    ours.test_poisson_edges()
+
+
+def empty_batches():
+    """Poisson batches of one record of 9 on average are empty a third of the time."""
+    from dperm_cli.mechanisms.noisy_sgd import NoisySgd
+    from dperm_cli.mechanisms.one_pass_sgd import OnePassSgd
+    from dperm_cli.privacy.budget import Budget
+    from tests.conftest import small_problem
+    from tests.mechanisms import test_noisy_sgd as ours
+
+    mechanism = NoisySgd(sampling="poisson", steps=30)
+    for loss in ("hinge", "multinomial"):
+        assert np.all(np.isfinite(ours.released(mechanism, small_problem(loss=loss, n=9))))
+    budget = Budget(1.0, 1e-4, "add_remove")
+    theta = ours.released(OnePassSgd(batches=9), small_problem(n=9), budget=budget)
+    assert np.all(np.isfinite(theta))
+
+
+# --- noise on a grid
+
+
+def grid():
+    """Whatever is added, what comes out is a multiple of the grid, and so is what a tape hears."""
+    from dperm_cli.privacy.events import Gaussian
+    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.secure import Grid
+    from tests.privacy import test_secure as ours
+
+    heard = []
+
+    class Tape:
+        def hear(self, stream, value, drawn, public):
+            heard.append(value)
+            return drawn
+
+    step = Grid(-20).step
+    gate = Gate.secure(50, Grid(-20), ((Gaussian(1.0, 0.5),), "replace_one"), Tape())
+    found = gate.stream(Gaussian(1.0, 0.5), 3).add(np.pi * np.ones((50, 3)), 0)
+    heard.append(found)
+    assert all(np.all(np.rint(x / step) == x / step) for x in heard)
+    for kind in ("gaussian", "laplace"):
+        ours.test_kernels_and_reference_make_the_same_draws_of_the_same_words(kind, 2.0**30)
+    for form in ("dense", "csr"):
+        ours.test_a_record_over_the_norm_is_shortened_and_no_number_is_dropped(form)
+        ours.test_sums_are_exact_whatever_the_order_of_the_records("logistic", form)
+
+
+def secure_plans():
+    """Rounding is paid for: the noise is more than that of the plan, and hides one cell more."""
+    from dperm_cli.core import registry
+    from dperm_cli.mechanisms._secure import secured
+    from dperm_cli.privacy.budget import Budget
+    from tests.conftest import small_problem
+
+    problem = small_problem()
+    for relation in ("replace_one", "add_remove"):
+        budget = Budget(1.0, 1e-5, relation)
+        mechanism = registry.load("mechanism", "noisy_gd")()
+        plan = mechanism.plan(problem.spec(), budget)
+        made, grid = secured(mechanism, plan, problem.spec(), problem.loss)
+        (before,), (after,) = plan.events, made.events
+        cell = np.sqrt(problem.p) * grid.step
+        assert after.record_norm >= before.record_norm + cell
+        ratio = after.sensitivity(relation) / after.scale
+        assert ratio <= before.sensitivity(relation) / before.scale
+        assert made.noise_scale == after.scale
+
+
+# --- mechanisms
+
+
+def replay_passes():
+    from tests.mutants.checks import replay
+
+    replay("one_pass_sgd")
+
+
+def contents():
+    """By content: what a replaced record costs, who is in a batch, and what a view passes on."""
+    from tests.mechanisms import test_content_batches as views
+    from tests.mechanisms import test_one_pass_sgd as ours
+
+    for noise in ("gaussian", "gamma_norm"):
+        ours.test_a_replaced_record_costs_both_batches_that_its_content_names(noise)
+    ours.test_a_removed_record_moves_no_other_one()
+    ours.test_every_record_is_in_one_batch()
+    ours.test_the_gate_refuses_shared_records_and_second_draws()
+    views.test_random_features_move_one_batch_by_one_gradient(4097, 20)
+    views.test_records_that_fill_up_are_in_no_batch()
+    with pytest.MonkeyPatch.context() as patched:
+        name = "standard_projection"
+        views.test_every_combinator_keeps_the_batches_of_common_records(name, 40, patched)
+
+
+def mechanism(name, attacked=False):
+    """The replay of a mechanism's own pair and of others, and an attack at epsilon 10."""
+    from tests.mutants import checks
+
+    checks.replay(name)
+    if attacked:
+        checks.attack(name)
+
+
+def kernel(name):
+    """The contract's replay of a mechanism on a kernel's minimiser."""
+    from tests.contract import test_kernel_mechanisms as ours
+
+    for loss in ours.LOSSES:
+        ours.test_replay_for_every_loss(name, loss)
+    ours.test_replay_on_random_neighbours(name)
+
+
+def kernel_sessions():
+    from tests.mechanisms import test_kernel_interactive as sparse
+    from tests.mechanisms import test_kernel_release as ours
+
+    ours.test_a_session_replays_on_neighbours()
+    ours.test_equal_queries_in_other_words_are_answered_alike()
+    ours.test_a_session_ends_and_says_so()
+    sparse.test_a_run_stops_at_its_updates()
+    sparse.test_answers_are_near_or_are_updates()
+    sparse.test_queries_beyond_the_bound_are_refused("linear")
+
+
+# --- feature maps
+
+
+def feature_maps():
+    from tests.contract import test_public_facts as ours
+    from tests.problem import test_kernels as maps
+
+    for kernel in ("rbf", "histogram_intersection"):
+        for name in ("random_features", "noisy_gd", "kernel_release"):
+            for population in (None, 64):
+                ours.test_maps_and_points_are_the_same_bytes_for_neighbours(
+                    kernel, name, population
+                )
+    maps.test_rows_are_held_to_the_bound()
+
+
+# --- data preparation
+
+
+def preparation():
+    from tests.problem import test_datasets_rows as ours
+
+    ours.test_each_row_is_scaled_without_the_others()
+    for make in (np.array, ours.sparse.csr_array):
+        ours.test_intercept_counts_in_the_norm(make)
+    ours.test_split_is_a_permutation_of_the_records()
+    ours.test_targets_are_mapped_and_clipped()
+    ours.test_the_euclidean_bound_that_follows_from_another_norm()
+    rows = np.array([[0.3, 0.4], [1.2, 0.9], [30.0, 40.0]])
+    for rule in ("clip", "none", "unit"):
+        found = ours._rows.bound_rows(ours.sparse.csr_array(rows), rule, 1.0)
+        assert np.all(ours._rows.row_norms(found) <= 1.0)
+
+
+def readers():
+    from tests.problem import test_datasets_files as files
+    from tests.problem import test_datasets_svmlight as svmlight
+    from tests.problem import test_record_names as ours
+
+    with folder() as path:
+        svmlight.test_svmlight_width_is_declared_never_measured(path)
+    for kind in ("csv", "svmlight"):
+        with folder() as path:
+            files.test_classes_are_declared_and_not_read_from_the_labels(kind, path)
+        for rule in (1, 3):
+            with folder() as path:
+                ours.test_readers_and_row_rules_give_the_same_names(kind, rule, path)
+    ours.test_a_split_keeps_names()
+
+
+# --- runs, files and logs
+
+
+def seeds():
+    """Trials, seeds and data sets have noise of their own."""
+    from dataclasses import replace
+
+    from dperm_cli.runner import cell, plan
+    from dperm_cli.runner.overrides import parse
+    from tests.conftest import small_problem
+
+    data = small_problem(n=30).data
+    found = []
+    for seed, rows in ((0, data), (1, data), (0, replace(data, fingerprint="another"))):
+        words = ["loss=logistic", "mechanism=noisy_gd", "mechanism.steps=3", "delta=1e-5",
+                 "dataset=synthetic_logistic", "trials=3", f"seed={seed}"]  # fmt: skip
+        item = cell.prepare(plan.plan(parse(words)).cells[0], rows)
+        made = cell.planned(item.cell.mechanism, item.spec, cell.budget_of(item, "approx"))
+        view, made, gate = cell._opened(item, made, cell.budget_of(item, "approx"), None)
+        found.append(item.cell.mechanism.release(view, made, gate).theta)
+    points = np.concatenate(found)
+    assert len(np.unique(points[:, 0])) == len(points) == 9
+
+
+def model_files():
+    from tests.runner import test_publishable as ours
+
+    for way in ("plain", "exact"):
+        with folder():
+            ours.write("h.csv", ours.HELD)
+            ours.test_a_replaced_record_changes_nothing_but_theta(way, next(iter(ours.REPLACED)))
+    with folder():
+        ours.write("h.csv", ours.HELD)
+        ours.test_a_record_more_changes_nothing_but_theta("plain")
+    for test in (ours.test_add_remove_needs_a_declared_population,
+                 ours.test_a_record_whose_claim_does_not_follow_is_not_saved,
+                 ours.test_held_out_landmarks_are_named_as_published_inputs,
+                 ours.test_the_guarantee_is_that_of_the_events):  # fmt: skip
+        with folder():
+            ours.write("h.csv", ours.HELD)
+            test()
+
+
+def logs():
+    from tests.results import test_releases as ours
+
+    for test in (ours.test_a_record_that_is_written_over_still_counts,
+                 ours.test_a_session_is_logged, ours.test_the_log_holds_no_point_and_no_risk,
+                 ours.test_lines_are_only_added,
+                 ours.test_a_torn_line_spoils_no_other_and_is_told):  # fmt: skip
+        with folder() as path:
+            test(path)
+    with folder() as path, pytest.MonkeyPatch.context() as patched:
+        ours.test_the_log_is_written_before_the_record(path, patched)
+
+
+def ledgers():
+    from dperm_cli.privacy import ledger
+    from dperm_cli.privacy.events import Gaussian
+    from tests.results import test_ledger as ours
+
+    ours.test_all_releases_about_one_data_set_are_added_up()
+    ours.test_relations_and_data_sets_are_kept_apart_and_versions_of_a_name_are_joined()
+    (entry,) = ours.made(ours.cell(population_source="declared", population=50))["releases"]
+    assert entry["data"]["n"] is None
+    assert ledger.repeated((Gaussian(1.0, 1.0, 3),), 4)[0].count == 12
+
+
+CHECKS = {
+    "few rows of noisy_sgd": lambda: loudness("few rows", "few rows, batches"),
+    "dense steps": lambda: loudness("dense", "dense batches"),
+    "full gradients of few rows": loud_full_gradients,
+    "noise on the grid": loud_grid,
+    "noise of passes": loud_passes,
+    "compiled steps": compiled_steps,
+    "shapes of few rows": shapes_of_few_rows,
+    "local loops": local_loops,
+    "too long for a channel": too_long_for_a_channel,
+    "spent once": spent_once,
+    "own gates": own_gates,
+    "laws": laws,
+    "normals": normals,
+    "draws of records": draws_of_records,
+    "empty batches": empty_batches,
+    "grid": grid,
+    "secure plans": secure_plans,
+    "replay one_pass_sgd": replay_passes,
+    "contents": contents,
+    "mirror_descent": lambda: mechanism("mirror_descent", attacked=True),
+    "newton": lambda: mechanism("newton", attacked=True),
+    "frank_wolfe": lambda: mechanism("frank_wolfe", attacked=True),
+    "high_probability": lambda: mechanism("high_probability"),
+    "regularized_exponential": lambda: mechanism("regularized_exponential"),
+    "kernel_release": lambda: kernel("kernel_release"),
+    "kernel_semi_interactive": lambda: kernel("kernel_semi_interactive"),
+    "kernel sessions": kernel_sessions,
+    "feature maps": feature_maps,
+    "preparation": preparation,
+    "readers": readers,
+    "seeds": seeds,
+    "model files": model_files,
+    "logs": logs,
+    "ledgers": ledgers,
+}
