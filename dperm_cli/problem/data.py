@@ -90,7 +90,7 @@ class Data:
         digest.update(np.ascontiguousarray(self.names, dtype="<u8").data)
         return digest.hexdigest()
 
-    def take(self, batch: np.ndarray) -> Data:
+    def take(self, batch: np.ndarray | slice) -> Data:
         """The training records with these indices [b]."""
         return replace(
             self, x=self.x[batch], y=self.y[batch], names=self.names[batch],

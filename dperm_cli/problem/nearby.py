@@ -28,7 +28,6 @@ import numpy as np
 from dperm_cli.core import progress
 from dperm_cli.problem import _first_order, _inner_minimum, _normals, _proved
 from dperm_cli.problem._proved import Rounding
-from dperm_cli.problem.data import Data
 from dperm_cli.problem.optimum import solve
 from dperm_cli.problem.problem import Problem, ProblemSpec
 
@@ -178,7 +177,7 @@ class _Sums:
         data, size = problem.data, _proved.BLOCK
         self._loss, self._parts = problem.loss, [data]
         if data.n > size:
-            self._parts = [_rows(data, at, at + size) for at in range(0, data.n, size)]
+            self._parts = [data.take(slice(at, at + size)) for at in range(0, data.n, size)]
 
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """At each row of [k, p]."""
@@ -186,10 +185,6 @@ class _Sums:
         for part in self._parts[1:]:
             found = found + self._loss.gradient(theta, part)
         return found
-
-
-def _rows(data: Data, start: int, end: int) -> Data:
-    return replace(data, x=data.x[start:end], y=data.y[start:end], x_test=None, y_test=None)
 
 
 class _Descent:

@@ -62,7 +62,7 @@ def test_output_is_the_first_stage_plus_second_noise():
     first = []
 
     class Tape:
-        def gamma_norm(self, value, scale, sensitivity, drawn):
+        def hear(self, stream, value, drawn, public):
             first.append(drawn)
             return drawn
 

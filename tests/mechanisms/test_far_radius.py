@@ -16,9 +16,9 @@ from dperm_cli.mechanisms.huberized import Huberized
 from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation
 from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import GammaNorm, Gaussian
+from dperm_cli.privacy._streams import NoiseStream
+from dperm_cli.privacy.events import GammaNorm, Gaussian, PerturbedObjective
 from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.objective import PerturbedObjective
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from tests.conftest import small_problem
@@ -36,7 +36,7 @@ def one_record(loss, p, row):
     """One record on the first axis, or with row = 0 none; ridge 1."""
     x = np.zeros((1, p))
     x[0, 0] = row
-    data = Data("one", "binary", x, np.ones(1), 1.0, 1.0, f"one {row}")
+    data = Data.of_records("one", "binary", x, np.ones(1), 1.0, 1.0, f"one {row}")
     ball = registry.load("constraint", "l2_ball")(RADIUS, p)
     return Problem(data, registry.load("loss", loss)(), ball, ridge=1.0)
 
@@ -97,15 +97,12 @@ def test_the_attack_finds_a_solver_that_nobody_paid_for(monkeypatch):
     mechanism, problems = ObjectivePerturbation(), [one_record("logistic", 100, r) for r in (1, 0)]
     plan = mechanism.plan(problems[0].spec(), Budget(0.3, 0.0))
     monkeypatch.setattr(nearby._Descent, "_proof", lambda self, theta, _: np.zeros(len(theta)))
-    real = Gate.gamma_norm
+    real = NoiseStream.add
 
-    def quiet(self, **facts):
-        stream = real(self, **facts)
-        if facts["scale"] == plan.events[1].scale:
-            stream.add = lambda value, step: value
-        return stream
+    def quiet(self, value, step):
+        return value if self.event is plan.events[1] else real(self, value, step)
 
-    monkeypatch.setattr(Gate, "gamma_norm", quiet)
+    monkeypatch.setattr(NoiseStream, "add", quiet)
     sides = [released(mechanism, one, plan, 2000, k) for k, one in enumerate(problems)]
     assert lower_bound(*(np.linalg.norm(theta, axis=1) for theta in sides)) > 1.0
 
@@ -119,17 +116,19 @@ def test_the_points_that_get_noise_are_as_near_as_is_paid_for(name):
     p, heard = 50, []
 
     class Tape:
-        def gamma_norm(self, value, scale, sensitivity, drawn):
-            heard.append((np.array(value), sensitivity, np.array(drawn)))
+        def hear(self, stream, value, drawn, public):
+            heard.append((np.array(value), stream.event))
             return drawn
 
     problem = one_record(loss, p, 1.0)
     plan = mechanism.plan(problem.spec(), Budget(1.0, 0.0))
     seeds = [seed_sequence(5, "far", k) for k in range(20)]
     mechanism.release(CentralView(problem), plan, Gate(seeds, Tape()))
-    b = Gate(seeds).gamma_norm(dim=p, count=1, scale=plan.noise_scale, sensitivity=1.0)
-    b = b.add(np.zeros((20, p)), 0)
-    found, paid, _ = heard[-1]
+    assert plan.events[0].scale == plan.noise_scale
+    b = Gate(seeds).stream(plan.events[0], p).add(np.zeros((20, p)), 0)
+    found, event = heard[-1]
+    assert event is plan.events[1]
+    paid = event.sensitivity("replace_one")
     exact = -b
     low, high = -b[:, 0], -b[:, 0] + 1.0
     for _ in range(200):

@@ -70,7 +70,7 @@ def test_released_points_are_near_the_first_stage(constraint):
     assert out.info == {"radius": reach}
     gap = plan.settings["minimiser_gap"]
     first = plan.events[0]
-    centres = _minimiser.release(CentralView(problem), first, "replace_one", gap, Gate(seeds))
+    centres = _minimiser.release(CentralView(problem), first, gap, Gate(seeds))
     distance = np.linalg.norm(out.theta - centres, axis=1)
     assert np.all(distance <= reach * (1.0 + 1e-9))
     assert np.all(problem.constraint.contains(out.theta))
@@ -87,7 +87,7 @@ def test_laws_are_drawn_on_the_set_that_was_released(inner, delta):
     seeds = [seed_sequence(0, "test", trial) for trial in range(4)]
     theta = mechanism.release(CentralView(problem), plan, Gate(seeds)).theta
     gap, first = plan.settings["minimiser_gap"], plan.events[0]
-    centres = _minimiser.release(CentralView(problem), first, "replace_one", gap, Gate(seeds))
+    centres = _minimiser.release(CentralView(problem), first, gap, Gate(seeds))
     reach = plan.settings["radius"]
     # far enough from the middle of C for the two sets to be told apart
     assert np.all(np.linalg.norm(centres, axis=1) > 3.0 * reach)
@@ -182,7 +182,7 @@ def test_the_paper_s_own_inner_mechanism(loss, p):
         gate = Gate(seeds, plan=(plan.events, "replace_one"))
         gap = plan.settings["minimiser_gap"]
         view = CentralView(problem)
-        return _minimiser.release(view, plan.events[0], "replace_one", gap, gate)
+        return _minimiser.release(view, plan.events[0], gap, gate)
 
     gate = Gate(seeds, plan=(plan.events, "replace_one"))
     theta = mechanism.release(CentralView(problem), plan, gate).theta

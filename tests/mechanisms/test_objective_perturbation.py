@@ -83,8 +83,8 @@ def test_what_is_released_has_the_second_noise_on_it():
     heard = []
 
     class Tape:
-        def gamma_norm(self, value, scale, sensitivity, drawn):
-            heard.append((value, scale))
+        def hear(self, stream, value, drawn, public):
+            heard.append((value, stream.scale))
             return drawn
 
     theta = ObjectivePerturbation().release(CentralView(problem), plan, Gate(seeds, Tape())).theta
@@ -137,14 +137,14 @@ def test_release_is_the_minimiser_for_the_noise_drawn():
     seen = []
 
     class Tape:
-        def gamma_norm(self, value, scale, sensitivity, drawn):
+        def hear(self, stream, value, drawn, public):
             seen.append((value, drawn))
             return drawn
 
     seeds = [seed_sequence(0, "objective", k) for k in range(3)]
     theta = ObjectivePerturbation().release(CentralView(problem), plan, Gate(seeds, Tape())).theta
-    stream = Gate(seeds).gamma_norm(dim=3, count=1, scale=plan.noise_scale, sensitivity=1.0)
-    b = stream.add(np.zeros((3, 3)), 0)
+    assert plan.events[0].scale == plan.noise_scale
+    b = Gate(seeds).stream(plan.events[0], 3).add(np.zeros((3, 3)), 0)
     strength = plan.events[0].strength
     residual = problem.data_gradient(theta) + strength * theta + b
     steep = strength + problem.spec().curvature_bound

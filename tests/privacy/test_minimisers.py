@@ -14,14 +14,15 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy._minimisers import NAME, folded, joint
 from dperm_cli.privacy.accountant import account, delta_of
-from dperm_cli.privacy.events import Approx, Disclosure, Exponential, GammaNorm, Gaussian
-from dperm_cli.privacy.objective import (
+from dperm_cli.privacy.events import (
+    Approx,
+    Disclosure,
+    Exponential,
+    GammaNorm,
+    Gaussian,
     PerturbedObjective,
-    joint_delta,
-    joint_epsilon,
-    noise_delta,
-    noise_ratio,
 )
+from dperm_cli.privacy.objective import joint_delta, joint_epsilon, noise_delta, noise_ratio
 
 RELATIONS = ("replace_one", "add_remove")
 

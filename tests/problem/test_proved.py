@@ -263,7 +263,8 @@ def test_sums_in_blocks_are_the_sums(n):
     rng = np.random.default_rng(4)
     x = rng.standard_normal((n, 3))
     x /= np.maximum(1.0, np.linalg.norm(x, axis=1))[:, None]
-    data = Data("blocks", "binary", x, rng.choice([-1.0, 1.0], n), 1.0, 1.0, "blocks")
+    y = rng.choice([-1.0, 1.0], n)
+    data = Data.of_records("blocks", "binary", x, y, 1.0, 1.0, "blocks")
     loss, ball = registry.load("loss", "logistic")(), registry.load("constraint", "l2_ball")(1.0, 3)
     problem = Problem(data, loss, ball)
     theta = rng.standard_normal((2, 3))
