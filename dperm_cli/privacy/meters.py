@@ -33,8 +33,8 @@ class _Norm(Meter):
         found = np.linalg.norm(moved, ord=self._order, axis=-1)
         if self._sensitivity > 0.0:
             return found / self._sensitivity
-        # nothing may move at all; a nan stays a nan
-        return np.where(found == 0.0, 0.0, np.inf + found)
+        # nothing may move at all, nor by so little that its square is 0; a nan stays a nan
+        return np.where(np.all(moved == 0.0, axis=-1), 0.0, np.inf + found)
 
 
 class Each(_Norm):
