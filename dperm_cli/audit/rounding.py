@@ -32,7 +32,7 @@ def by_place(rows: Any) -> Any:
 
 def mapped_by_place(problem: Any) -> Any:
     """A problem whose rows were made by a map, with its last bits by place."""
-    return replace(problem, data=replace(problem.data, x=by_place(problem.data.x)))
+    return replace(problem, data=problem.data.with_rows(by_place(problem.data.x)))
 
 
 @contextmanager

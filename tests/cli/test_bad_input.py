@@ -109,7 +109,7 @@ def test_strong_rate_without_ridge_is_a_row_not_an_error(dperm):
         "run", "mechanism=noisy_sgd", "mechanism.learning_rate=strongly_convex",
         "mechanism.steps=10", "format=json", "trials=1",
     )  # fmt: skip
-    assert done.code == 0
+    assert done.code == 1  # every cell is unsupported
     assert done.rows[0]["status"] == "unsupported"
     assert "ridge" in done.rows[0]["reason"]
 

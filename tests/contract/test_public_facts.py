@@ -44,7 +44,7 @@ VIEWS = ("_views", "_kernel_view", "_local_view", "_opening", "_adversary")
 # The steps of a release: they are given a view of the records, or a solution found on them.
 RELEASES = {
     "release", "session", "_compression.seen", "_drawing.draw", "_local.descend",
-    "_norm_bound.estimate", "_objective.minimise", "_reduced.Turned.__init__",
+    "_norm_bound.estimate", "_objective._noisy_minimiser", "_reduced.Turned.__init__",
     "frank_wolfe._choices", "frank_wolfe._noisy", "kernel_interactive.Session.__init__",
     "kernel_non_interactive._in_ball", "kernel_non_interactive._on_net",
     "kernel_release.Session.__init__", "newton.Hidden.__init__", "newton._model",
