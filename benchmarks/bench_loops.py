@@ -22,6 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dperm_cli.loops import gaussian, projections, sgd, slopes
+from dperm_cli.loops.sealed import SealedBatches
 
 CHAINS = 8
 NORMALS = 2048
@@ -59,8 +60,9 @@ def block_rate(p: int, repeats: int) -> float:
     offset, pair = gaussian.pattern(steps, pairs)
     size = offset.size
     left, right, no_records = np.empty((CHAINS, size)), np.empty((CHAINS, size)), np.empty((0, 0))
-    keys, rule = stream_keys()[0], one_record_rule(2, 1, 1.0, 1.0)
-    start = sgd.start(np.eye(2), np.ones(2), np.zeros((CHAINS, 2)), keys, keys, **rule).rule
+    keys = stream_keys()[0]
+    noise = SealedBatches(keys, keys, 1.0, 1, 2)
+    start = sgd.start(np.eye(2), np.ones(2), np.zeros((CHAINS, 2)), noise, **rule_at(1.0)).rule
 
     def work() -> None:
         for block in range(100):
@@ -76,10 +78,10 @@ def stream_keys() -> np.ndarray:
     return np.random.default_rng(2).integers(0, 2**64, (2, CHAINS, 2), dtype=np.uint64)
 
 
-def one_record_rule(n: int, steps: int, scale: float, eta0: float) -> dict:
+def rule_at(eta0: float) -> dict:
     return dict(
-        loss_code=slopes.LOGISTIC, set_code=projections.L2_BALL, size=1.0, noise_scale=scale,
-        steps=steps, population=n, eta_kind=sgd.INV_SQRT, eta0=eta0,
+        loss_code=slopes.LOGISTIC, set_code=projections.L2_BALL, size=1.0,
+        eta_kind=sgd.INV_SQRT, eta0=eta0,
     )  # fmt: skip
 
 
@@ -110,10 +112,10 @@ def step_seconds(x: np.ndarray, y: np.ndarray, steps: int, repeats: int) -> tupl
     """Seconds per step of the naive loop and per step and chain of the compiled one."""
     n, p = x.shape
     scale, eta0 = 10.0 * n, 1.0 / (n * np.sqrt(1 + 100.0 * p))
-    keys, rule = stream_keys(), one_record_rule(n, steps, scale, eta0)
+    noise = SealedBatches(*stream_keys(), scale, steps, n)
 
     def compiled() -> None:
-        state = sgd.start(x, y, np.zeros((CHAINS, p)), keys[0], keys[1], **rule)
+        state = sgd.start(x, y, np.zeros((CHAINS, p)), noise, **rule_at(eta0))
         sgd.advance(state, steps, threads=1)
 
     few = 3000

@@ -20,6 +20,7 @@ from typing import Any
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results.locks import locked
 from dperm_cli.results.schema import COLUMNS, normalise
+from dperm_cli.results.statement import session
 from dperm_cli.results.store import Store, content_digest, read_bytes, storage_errors
 
 LOG = "releases.log"
@@ -48,7 +49,7 @@ class Entry:
 def fresh(rows: Sequence[Row]) -> bool:
     """Whether these rows are a release whose noise nobody can draw again."""
     first = rows[0]
-    return first["status"] == "ok" and (first["noise"] == "secure" or _session(first))
+    return first["status"] == "ok" and (first["noise"] == "secure" or session(first))
 
 
 def append(out: Path, entries: Iterable[Entry]) -> None:
@@ -97,11 +98,6 @@ def earlier(store: Store) -> list[dict[str, Any]]:
         if now[entry.cell] != entry.content:
             found += entry.rows()
     return found
-
-
-def _session(row: Row) -> bool:
-    settings = row["settings"]
-    return isinstance(settings, str) and json.loads(settings).get("session") is True
 
 
 def _line(entry: Entry) -> bytes:

@@ -36,6 +36,7 @@ ARRAYS = {
 }
 NO_KERNEL = ("precomputed",)  # its matrix is a file: nothing of it is saved, and none is opened
 _MOST_FACTS = 1 << 26  # bytes
+_MOST_EVENTS = 1000  # of one release: equal ones are counted, not listed
 _MOST_HEADER = 1 << 10
 _STAMP = (1980, 1, 1, 0, 0, 0)
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
@@ -169,9 +170,11 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
         isinstance(event, dict) for event in facts["events"]
     ):
         raise ValueError("events must be a list of events")
+    if len(facts["events"]) > _MOST_EVENTS:
+        raise ValueError(f"it holds more than {_MOST_EVENTS} events")
     found = Publishable(
         mechanism=_one_of("mechanism", facts["mechanism"], registry.names("mechanism")),
-        events=tuple(ledger.rebuilt(event) for event in facts["events"][:1000]),
+        events=tuple(ledger.rebuilt(event) for event in facts["events"]),
         relation=_text("relation", facts["relation"]),
         delta=_number("delta", facts["delta"], 0.0, 1.0),
         steps=_whole("steps", facts["steps"], low=0),

@@ -17,20 +17,22 @@ from dperm_cli.audit._rates import lower, upper
 from dperm_cli.core import registry
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.mechanisms._protocol import Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.privacy import ledger
 from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem import nearby
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.kernels import _features
 from dperm_cli.problem.problem import Problem
+from dperm_cli.problem.record_names import name_records
 from dperm_cli.problem.transforms import random_projection
 from dperm_cli.runner import app, cell
 from dperm_cli.runner import plan as study_plan
 from dperm_cli.runner.overrides import parse
 
-__all__ = ["Budget", "Guarantee", "Plan", "Problem", "Release"]
+__all__ = ["NO_BUDGET", "Budget", "Mechanism", "Plan", "Problem", "Release"]
 
 
 # --- mechanisms and their releases -------------------------------------------------------------
@@ -76,7 +78,7 @@ def make_problem(
 ) -> Problem:
     """A problem whose rows are bounded by 1 in norm."""
     name = f"breaks {x.shape} {x.tobytes().hex()[:64]} {y.tobytes().hex()[:64]}"
-    data = Data(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
+    data = Data.of_records(name, "binary", x, y, 1.0, 1.0, name)
     body = registry.load("constraint", constraint)(radius, x.shape[1])
     return Problem(data, registry.load("loss", loss)(), body, ridge)
 
@@ -112,10 +114,8 @@ def batches_of_records(problem: Any, batches: int) -> list[np.ndarray]:
 
 
 def record_names(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The 64-bit name [n] that ingest gives to each record. Re-point when it exists."""
-    from dperm_cli.problem.datasets import _identity  # pyright: ignore[reportAttributeAccessIssue]
-
-    return _identity.record_names(x, y)
+    """The 64-bit name [n] that ingest gives to each record."""
+    return name_records(x, y)
 
 
 def disturb_products(monkeypatch) -> None:
@@ -150,27 +150,19 @@ def neighbour(problem: Any, index: int, row: np.ndarray, target: float) -> Any:
     return audit_replay.neighbour(problem, index, row, target)
 
 
-def open_batches(gate: Gate, event: Any, parts: Sequence[np.ndarray], dim: int, relation: str):
+def open_batches(gate: Gate, event: Any, parts: Sequence[np.ndarray], dim: int):
     """The stream of one event ``DisjointBatches``; it offers ``release(total, step)``."""
-    return gate.disjoint(
-        parts,
-        dim=dim,
-        scale=event.scale,
-        sensitivity=event.sensitivity(relation),
-        noise=event.noise,
-    )
+    return gate.stream(event, dim, parts=parts)
 
 
-def open_sums(gate: Gate, event: Any, dim: int, relation: str):
+def open_sums(gate: Gate, event: Any, dim: int):
     """The stream of one event ``Gaussian``; it offers ``add(value, step)``."""
-    return gate.gaussian(
-        dim=dim, count=event.count, scale=event.scale, sensitivity=event.sensitivity(relation)
-    )
+    return gate.stream(event, dim)
 
 
-def open_coordinates(gate: Gate, event: Any, dim: int, relation: str):
+def open_coordinates(gate: Gate, event: Any, dim: int):
     """The stream of one event ``Gaussian`` of count 1, asked for coordinate by coordinate."""
-    return gate.coordinates(dim=dim, scale=event.scale, sensitivity=event.sensitivity(relation))
+    return gate.stream(event, dim, one_by_one=True)
 
 
 # --- minimisers --------------------------------------------------------------------------------
@@ -232,8 +224,13 @@ def _rates(yes: np.ndarray, no: np.ndarray, delta: float) -> float:
 # --- accounting --------------------------------------------------------------------------------
 
 
+def rebuild_events(entries: Sequence[Any]) -> list[Any]:
+    """The events of a record or a model, from the plain values it holds."""
+    return [ledger.rebuilt(entry) for entry in entries]
+
+
 def recompute(events: Sequence[Any], delta: float, relation: str) -> float:
-    """The epsilon of these events at ``delta`` under a relation; DpermError without a proof."""
+    """The epsilon of these events at ``delta`` under a relation; Unsupported without a proof."""
     return float(account(events, delta=delta, relation=relation).epsilon)
 
 

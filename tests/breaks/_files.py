@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,13 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.results.store import Store
+
+NAMES = ["c0", "c1", "c2"]
+# How the models of the tests of break 7 are made.
+WAYS = {
+    "plain": ["mechanism=noisy_gd", "mechanism.steps=5"],
+    "fourier": ["mechanism=random_features", "kernel=rbf", "kernel.size=5", "loss=logistic"],
+}
 
 
 def make_rows(n: int, p: int = 3, seed: int = 0) -> np.ndarray:
@@ -19,11 +27,23 @@ def make_rows(n: int, p: int = 3, seed: int = 0) -> np.ndarray:
     return np.column_stack([x, y])
 
 
-def write_table(path: Path, rows: np.ndarray, names: bool = True) -> Path:
+def write_table(path: Path, rows: np.ndarray) -> Path:
     """A csv file of records [n, p + 1], the label last, under a line of column names."""
-    head = [",".join([*(f"c{k}" for k in range(rows.shape[1] - 1)), "label"])] if names else []
+    return _write(path, rows, [*_names(rows.shape[1] - 1), "label"])
+
+
+def write_new_rows(path: Path, rows: np.ndarray) -> Path:
+    """A csv file of rows [n, p] without labels, under the same names."""
+    return _write(path, rows, _names(rows.shape[1]))
+
+
+def _names(p: int) -> list[str]:
+    return [f"c{k}" for k in range(p)]
+
+
+def _write(path: Path, rows: np.ndarray, names: list[str]) -> Path:
     lines = [",".join(f"{value:.17g}" for value in row) for row in rows]
-    path.write_text("\n".join([*head, *lines]) + "\n")
+    path.write_text("\n".join([",".join(names), *lines]) + "\n")
     return path
 
 
@@ -76,3 +96,20 @@ def replaced(tree: Any, change: Any) -> Any:
         return change(key, value)
 
     return walk("", tree)
+
+
+def write_named(path, rows, names):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([names, *rows.tolist()])
+    return path
+
+
+def assert_refused(done):
+    """One line that names the trouble, and nothing else."""
+    assert done.code == 2, done.err or done.out
+    assert done.out == ""
+    assert done.err.startswith("dperm: ")
+    assert done.err.count("\n") == 1
+    assert done.err.isprintable() or done.err[:-1].isprintable()
+    assert len(done.err) < 500

@@ -7,14 +7,14 @@ through ``_doors.open_*`` alone, so that they follow the gate when its doors mov
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dperm_cli.privacy.events import DisjointBatches, Gaussian
 from tests.breaks._doors import (
-    Guarantee,
-    Plan,
+    NO_BUDGET,
+    Mechanism,
     Release,
     open_batches,
     open_coordinates,
@@ -25,19 +25,19 @@ from tests.breaks._doors import (
 SCALE = 50.0  # of all noise here: what the plans cost is not the matter of these tests
 
 
-class Bare:
-    """What the audit asks of a mechanism besides its plan and release."""
+class Bare(Mechanism):
+    """All noise has one scale, and nothing attacks these: the tests bring their own neighbours."""
 
-    guarantees: ClassVar = ("approx",)
     relations: ClassVar = ("replace_one",)
-    secure: ClassVar = False
 
-    def make_plan(self, events: tuple[Any, ...], budget: Any, steps: int) -> Plan:
-        claim = Guarantee("approx", budget.epsilon, budget.delta, budget.relation, "a test's word")
-        return Plan(events, claim, SCALE, steps)
+    def scale(self, spec, budget):
+        return SCALE
 
-    def batches(self, spec: Any, count: int) -> DisjointBatches:
-        return DisjointBatches(SCALE, spec.lipschitz, count, "gaussian", gap=spec.gradient_gap)
+    def adversary(self, budget):
+        raise NotImplementedError
+
+    def batches(self, spec, count: int, scale: float, noise: str = "gaussian") -> DisjointBatches:
+        return DisjointBatches(scale, spec.lipschitz, count, noise, gap=spec.gradient_gap)
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class TwoPasses(Bare):
     leak: float = 1.0
     count: int = 4
 
-    def plan(self, spec, budget):
-        return self.make_plan((self.batches(spec, self.count),) * 2, budget, 2 * self.count)
+    def events(self, spec, scale, budget=NO_BUDGET):
+        return (self.batches(spec, self.count, scale),) * 2
 
     def release(self, view, plan, gate):
-        relation, spec = plan.guarantee.relation, view.spec
+        spec = view.spec
         parts = parts_by_place(view, self.count)
-        passes = [open_batches(gate, event, parts, spec.p, relation) for event in plan.events]
+        passes = [open_batches(gate, event, parts, spec.p) for event in plan.events]
         theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
         for step in range(self.count):
             for factor, stream in zip((1.0, self.leak), passes, strict=True):
@@ -78,14 +78,15 @@ class LeakBetweenQuietPasses(Bare):
 
     count: int = 2
     honest: bool = False
+    noise: str = "gaussian"
 
-    def plan(self, spec, budget):
-        return self.make_plan((self.batches(spec, self.count),) * self.count, budget, self.count)
+    def events(self, spec, scale, budget=NO_BUDGET):
+        return (self.batches(spec, self.count, scale, self.noise),) * self.count
 
     def release(self, view, plan, gate):
-        relation, spec = plan.guarantee.relation, view.spec
+        spec = view.spec
         parts = parts_by_place(view, self.count)
-        streams = [open_batches(gate, event, parts, spec.p, relation) for event in plan.events]
+        streams = [open_batches(gate, event, parts, spec.p) for event in plan.events]
         theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
         for step in range(self.count):
 
@@ -115,13 +116,12 @@ class TreeAggregation(Bare):
     leaky_level: int | None = None
     factor: float = 2.0
 
-    def plan(self, spec, budget):
+    def events(self, spec, scale, budget=NO_BUDGET):
         counts = [2 ** (self.levels - level) for level in range(self.levels + 1)]
-        events = tuple(self.batches(spec, count) for count in counts)
-        return self.make_plan(events, budget, sum(counts))
+        return tuple(self.batches(spec, count, scale) for count in counts)
 
     def release(self, view, plan, gate):
-        relation, spec, leaves = plan.guarantee.relation, view.spec, 2**self.levels
+        spec, leaves = view.spec, 2**self.levels
         small = parts_by_place(view, leaves)
         streams = []
         for level, event in enumerate(plan.events):
@@ -129,7 +129,7 @@ class TreeAggregation(Bare):
             parts = [
                 np.concatenate(small[start : start + width]) for start in range(0, leaves, width)
             ]
-            streams.append(open_batches(gate, event, parts, spec.p, relation))
+            streams.append(open_batches(gate, event, parts, spec.p))
         centre = np.tile(spec.constraint.centre(), (gate.trials, 1))
         theta, points, noisy = centre, [], {}
         for time in range(leaves):
@@ -172,15 +172,14 @@ class TwoVectors(Bare):
 
     factor: float = 1.0
 
-    def plan(self, spec, budget):
-        event = Gaussian(SCALE, spec.lipschitz, gap=spec.gradient_gap)
-        return self.make_plan((event, event), budget, 2 * spec.p)
+    def events(self, spec, scale, budget=NO_BUDGET):
+        return (Gaussian(scale, spec.lipschitz, gap=spec.gradient_gap),) * 2
 
     def release(self, view, plan, gate):
-        relation, spec = plan.guarantee.relation, view.spec
+        spec = view.spec
         theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
         sums = view.gradient_sum(theta)
-        streams = [open_coordinates(gate, event, spec.p, relation) for event in plan.events]
+        streams = [open_coordinates(gate, event, spec.p) for event in plan.events]
         out = np.zeros_like(theta)
         for number in range(spec.p):
             for place, stream in enumerate(streams):
@@ -196,15 +195,15 @@ class SumsAndBatches(Bare):
     leak: float = 1.0
     count: int = 4
 
-    def plan(self, spec, budget):
-        whole = Gaussian(SCALE, spec.lipschitz, self.count, gap=spec.gradient_gap)
-        return self.make_plan((self.batches(spec, self.count), whole), budget, 2 * self.count)
+    def events(self, spec, scale, budget=NO_BUDGET):
+        whole = Gaussian(scale, spec.lipschitz, self.count, gap=spec.gradient_gap)
+        return self.batches(spec, self.count, scale), whole
 
     def release(self, view, plan, gate):
-        relation, spec = plan.guarantee.relation, view.spec
+        spec = view.spec
         parts = parts_by_place(view, self.count)
-        batches = open_batches(gate, plan.events[0], parts, spec.p, relation)
-        sums = open_sums(gate, plan.events[1], spec.p, relation)
+        batches = open_batches(gate, plan.events[0], parts, spec.p)
+        sums = open_sums(gate, plan.events[1], spec.p)
         theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
         for step in range(self.count):
             noisy = batches.release(

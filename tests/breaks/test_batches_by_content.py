@@ -25,7 +25,6 @@ N, DROPPED = 90, 40
 BUDGET = ["privacy.relation=add_remove", "privacy.population=100", "ridge=0.1", "delta=1e-6"]
 ONE_PASS = "mechanism.inner=one_pass_sgd"
 KERNEL = ["kernel=rbf", "kernel.size=8"]
-NAMED_BY_PSI = "issue: batches are named by a hash of psi(x)"
 VIEWS = {
     "plain": ["mechanism=one_pass_sgd"],
     "scaled columns": ["mechanism=one_pass_sgd", "dataset.scaling=bounds",
@@ -53,15 +52,6 @@ VIEWS = {
     "random_features of projected": ["mechanism=random_features", *KERNEL,
                                      "mechanism.inner={name: projected, inner: one_pass_sgd}"],
 }  # fmt: skip
-SAFE = (
-    "plain", "scaled columns", "clipped", "projected", "projected by cosines",
-    "standard_projection", "huberized", "high_probability",
-)  # fmt: skip
-
-
-def views(but=SAFE):
-    mark = pytest.mark.xfail(strict=True, reason=NAMED_BY_PSI)
-    return [pytest.param(name, marks=[] if name in but else [mark]) for name in VIEWS]
 
 
 def neighbours(folder, words, n=N, p=3, dropped=DROPPED, seed=0):
@@ -77,7 +67,7 @@ def neighbours(folder, words, n=N, p=3, dropped=DROPPED, seed=0):
     return both
 
 
-@pytest.mark.parametrize("view", views())
+@pytest.mark.parametrize("view", VIEWS)
 def test_common_records_keep_their_batches(view, tmp_path, monkeypatch):
     """The replay's verdict on the sums that pass the gate: one record's worth at most.
 
@@ -100,7 +90,7 @@ def members(problem, batches, n):
     return found[:n]
 
 
-@pytest.mark.parametrize("view", views())
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("batches", [2, 7, 50])
 def test_the_batches_themselves(view, batches, tmp_path, monkeypatch):
     """Of the rows as the mechanism's view has them before it makes views of its own."""
@@ -123,7 +113,6 @@ def test_the_order_of_the_file_does_not_matter(shift, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason=NAMED_BY_PSI)
 def test_the_sizes_of_the_issue(tmp_path, monkeypatch):
     """n = 32,770, p = 30, kernel.size = 250, and a library as it is allowed to be.
 
@@ -151,7 +140,6 @@ def test_the_vector_of_the_specification():
     assert (name * 10 >> 64, name * 7 >> 64) == (2, 1)
 
 
-@pytest.mark.xfail(strict=True, reason="issue: records have no name of their own at ingest")
 def test_records_are_named_by_the_vector():
     names = record_names(np.array([[1.0, -2.5], [0.0, -0.0]]), np.array([1.0, 1.0]))
     assert int(names[0]) == 3838912847338999071
@@ -159,7 +147,6 @@ def test_records_are_named_by_the_vector():
     assert names[1] == record_names(zero, one)[0]  # -0 is 0
 
 
-@pytest.mark.xfail(strict=True, reason="issue: batches are named after arithmetic on the rows")
 @pytest.mark.parametrize("rows", ["unit", "clip"])
 @pytest.mark.parametrize(("batches", "expected"), [(10, 2), (7, 1)])
 def test_a_record_of_a_file_is_in_the_batch_of_its_raw_bytes(rows, batches, expected, tmp_path):

@@ -47,9 +47,9 @@ def test_a_violation_is_an_exit_code_and_a_line(few, capsys, monkeypatch):
     from dperm_cli.mechanisms import noisy_gd
     from dperm_cli.privacy.events import Gaussian
 
-    half = lambda self, spec, scale, budget=None: (
-        Gaussian(scale, spec.lipschitz / 2, self._steps()),
-    )  # noqa: E731
+    def half(self, spec, scale, budget):
+        return (Gaussian(scale, spec.lipschitz / 2, self._steps()),)
+
     monkeypatch.setattr(noisy_gd.NoisyGd, "events", half)
     assert main(["audit", "mechanism=noisy_gd", "epsilon=20", "--quick"]) == 1
     out, err = capsys.readouterr()
