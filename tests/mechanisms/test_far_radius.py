@@ -15,8 +15,8 @@ from dperm_cli.mechanisms.approximate_minima_perturbation import ApproximateMini
 from dperm_cli.mechanisms.huberized import Huberized
 from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation
 from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
-from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy._streams import NoiseStream
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian, PerturbedObjective
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.problem.data import Data

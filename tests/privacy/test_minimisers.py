@@ -93,12 +93,12 @@ def test_the_accountant_takes_them_together(relation):
     assert found.accountant == NAME
     assert delta_of(events, epsilon=found.epsilon, relation=relation) <= 1e-6 * (1.0 + 1e-9)
     # less than black boxes one beside the other
-    boxes = Approx(first().epsilon(relation), 0.99e-6), second()
+    boxes = Approx(first().epsilon(relation), 0.99e-6, relation=relation), second()
     assert found.epsilon < account(boxes, delta=1e-6, relation=relation).epsilon
     # a first Gaussian stage counts as well, and so does what may fail altogether
     more = (Gaussian(10.0, 0.5), *events)
     assert account(more, delta=1e-6, relation=relation).epsilon > found.epsilon
-    held = (*events, Approx(0.0, 5e-7))
+    held = (*events, Approx(0.0, 5e-7, relation=relation))
     again = account(held, delta=1.5e-6, relation=relation).epsilon
     assert again == pytest.approx(found.epsilon, rel=1e-5)
     assert account(held, delta=5e-7, relation=relation).epsilon == math.inf
