@@ -172,7 +172,7 @@ class _Drawing:
         words += self._mechanism(target, n, delta)
         words += self._problem(target, task, kernel, delta)
         words += self._privacy(target.mode, n, delta)
-        words += self._noise(target.chain) + self._study(task)
+        words += self._noise(target.chain) + self._study(task, target.mode)
         return Draw(
             number, target, tuple(words), reader, first, second, index, dropped, held_out
         )  # fmt: skip
@@ -362,9 +362,10 @@ class _Drawing:
         can = getattr(cls, "secure", False) or cls.guarantees == ("local",)
         return ["noise=secure"] if can and self._chance(0.4) else []
 
-    def _study(self, task: str) -> list[str]:
+    def _study(self, task: str, mode: str) -> list[str]:
         words = ["trials=1", f"format={self._one(('table', 'json'))}"]
-        saved = task in ("binary", "regression") and self._chance(0.6)
+        # a model whose noise follows a private number of records is refused
+        saved = mode != "auto" and task in ("binary", "regression") and self._chance(0.6)
         return [*words, f"save={MODEL}"] if saved else words
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import Mechanism, Plan, Release
+from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -90,10 +90,11 @@ class Perturbing(Mechanism):
         """The strength asked for, None for auto."""
         return None if self.strength == "auto" else float(self.strength)
 
-    def at_scale(self, spec: ProblemSpec, scale: float, share: float = 1.0) -> PerturbedObjective:
-        """The first event at the strength that suits this noise, and the noise that suits delta
-        1/n^2, of which it has a ``share``."""
-        delta = usual_delta(spec)
+    def at_scale(
+        self, spec: ProblemSpec, scale: float, budget: Budget, share: float = 1.0
+    ) -> PerturbedObjective:
+        """The first event at the strength that suits this noise, with a ``share`` of delta."""
+        delta = delta_of(spec, budget)
         gamma = is_gamma(self.noise, delta, spec)
         strength = max(self.given or balanced(spec, scale, gamma), spec.penalty.ridge)
         strength = max(strength, nearby.least_modulus(spec))
@@ -126,9 +127,9 @@ class Perturbing(Mechanism):
         return Adversary(first, second, self, kind="gaussian", floor=0.75)
 
 
-def usual_delta(spec: ProblemSpec) -> float:
-    """1/n^2, below a half."""
-    return min(0.25, spec.n**-2.0)
+def delta_of(spec: ProblemSpec, budget: Budget) -> float:
+    """The budget's delta; without a budget 1/n^2, below a half."""
+    return min(0.25, spec.n**-2.0) if budget is NO_BUDGET else budget.delta
 
 
 def is_gamma(noise: str, delta: float, spec: ProblemSpec) -> bool:
@@ -174,10 +175,10 @@ def design(
     return planned if wanted <= usual else _shared(spec, budget, gamma, strength, wanted)
 
 
-def design_at(spec: ProblemSpec, first: PerturbedObjective) -> Perturbed:
+def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> Perturbed:
     """Both events at the first one's noise, as ``design`` has them."""
     gamma = first.noise == "gamma_norm"
-    epsilon = first.epsilon("replace_one")
+    epsilon = first.epsilon(relation)
 
     def paid(share: float) -> Perturbed:
         if not gamma:

@@ -59,13 +59,13 @@ class ApproximateMinimaPerturbation(Perturbing):
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
     ) -> tuple[Event, ...]:
-        """At the strength that suits this noise, and the noise that suits delta 1/n^2.
+        """At the strength that suits this noise; at delta 1/n^2 without a budget.
 
         The second noise is to the distance what the share asks for at the first one's epsilon.
         """
-        event = self.at_scale(spec, scale, 1.0 - self.share)
-        delta = 0.0 if event.noise == "gamma_norm" else _objective.usual_delta(spec)
-        whole = Budget(event.epsilon("replace_one") / (1.0 - self.share), delta)
+        event = self.at_scale(spec, scale, budget, 1.0 - self.share)
+        delta = 0.0 if event.noise == "gamma_norm" else _objective.delta_of(spec, budget)
+        whole = Budget(event.epsilon(budget.relation) / (1.0 - self.share), delta)
         return self._paid(spec, event, whole).events
 
     def _paid(self, spec: ProblemSpec, event: PerturbedObjective, budget: Budget) -> Perturbed:

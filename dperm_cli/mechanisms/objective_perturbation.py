@@ -70,8 +70,9 @@ class ObjectivePerturbation(Perturbing):
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
     ) -> tuple[Event, ...]:
-        """At the strength that suits this noise, and the noise that suits delta 1/n^2."""
-        return _objective.design_at(spec, self.at_scale(spec, scale)).events
+        """At the strength that suits this noise; at delta 1/n^2 without a budget."""
+        first = self.at_scale(spec, scale, budget)
+        return _objective.design_at(spec, first, budget.relation).events
 
     @property
     def centred(self) -> bool:
@@ -82,7 +83,8 @@ class ObjectivePerturbation(Perturbing):
         """The noise and strength of [BST14, App. E and Thm E.1], which are not private."""
         if not self.allow_not_private:
             raise Unsupported(NOT_PRIVATE)
-        planned = _objective.design_at(spec, printed(spec, budget, gamma, self.given))
+        first = printed(spec, budget, gamma, self.given)
+        planned = _objective.design_at(spec, first, budget.relation)
         events: tuple[Event, ...] = (*planned.events, Disclosure())
         reason = "constants that are not private (App. E)"
         return Design(events, planned.event.scale, 1, planned.settings(), reason=reason)

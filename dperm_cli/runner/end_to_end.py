@@ -5,9 +5,10 @@ the holder of the records alone, of what ``audit.holder_only`` lists. With equal
 else must be equal byte for byte: files, their names and sizes, messages, exit code, progress, the
 released point, the saved model.
 
-Records are compared column by column. What is rendered from them (tables, page, what is printed)
-holds risks among words; there it is checked that the same records give the same bytes again, and
-that the records of both runs do so without the listed columns.
+Records, and the lines of ``releases.log``, are compared column by column. What is rendered from
+them (tables, page, what is printed) holds risks among words; there it is checked that the same
+records give the same bytes again, and that the records of both runs do so without the listed
+columns.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import DpermError
 from dperm_cli.privacy.noise import listening
 from dperm_cli.problem.datasets._cache import CACHE_DIR
+from dperm_cli.results import releases
 from dperm_cli.results.ledger import LEDGER
 from dperm_cli.results.report import report
 from dperm_cli.results.schema import BY_NAME
@@ -54,9 +56,9 @@ class Made:
 
     ``code`` is the exit code, ``progress`` the public reports in order, ``files`` the mode and the
     bytes of every file by its path in the run's folder, less the records, ``records`` their rows,
-    ``masked`` what is rendered from the records without the holder's columns, and ``impure`` names
-    what was rendered and is not a function of the records. Hashes of records and the state of the
-    source tree are replaced by words throughout.
+    ``logged`` the releases of ``releases.log``, ``masked`` what is rendered from the records
+    without the holder's columns, and ``impure`` names what is not a function of the records. Hashes
+    of records and the state of the source tree are replaced by words throughout.
     """
 
     code: int
@@ -65,6 +67,7 @@ class Made:
     progress: list[tuple[str, float, float]]
     files: Mapping[str, tuple[int, bytes]]
     records: list[dict[str, Any]]
+    logged: list[dict[str, Any]]
     masked: Mapping[str, bytes]
     impure: str | None
 
@@ -123,6 +126,8 @@ def carried_out(
         store = Store(OUT)
         rows = store.read_all(store.cells()) if os.path.isdir(OUT) else []
         impure = _impure(words, stdout, files, figures) if rows else None
+        logged = releases.entries(store.out)
+        impure = impure or _log_impure(store, logged)
         names = _hashes(store, rows)
         masked = _masked(store, rows, names) if rows else {}
     kept = {
@@ -131,7 +136,8 @@ def carried_out(
     }
     return Made(
         code, _plain(stdout, names), _plain(holder_only.public_lines(stderr), names),
-        holder_only.public_progress(reports), kept, rows, masked, impure,
+        holder_only.public_progress(reports), kept, rows,
+        [{**entry.row, "trials": entry.trials} for entry in logged], masked, impure,
     )  # fmt: skip
 
 
@@ -157,7 +163,8 @@ def compared(one: Made, other: Made) -> str | None:
     return (
         line_difference(one.stderr, other.stderr, "stderr")
         or first_difference(one.progress, other.progress, "progress")
-        or _records(one.records, other.records)
+        or _records(one.records, other.records, "record")
+        or _records(one.logged, other.logged, releases.LOG)
         or _files(one.files, other.files)
         or next((f"{made.impure}: not made of the records" for made in (one, other)
                  if made.impure), None)
@@ -274,10 +281,22 @@ def _mask(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **fixed}
 
 
-def _records(one: Sequence[dict[str, Any]], other: Sequence[dict[str, Any]]) -> str | None:
+def _log_impure(store: Store, logged: Sequence[releases.Entry]) -> str | None:
+    """The log's name where a line says something else than the record that it is of."""
+    made = {cell: store.read_all([cell]) for cell in store.cells()}
+    whole = [releases.written(cell, rows) for cell, rows in made.items() if releases.fresh(rows)]
+    same = sorted(whole, key=lambda entry: entry.cell) == sorted(logged, key=lambda e: e.cell)
+    return None if same and not releases.damaged(store.out) else releases.LOG
+
+
+def _records(
+    one: Sequence[dict[str, Any]], other: Sequence[dict[str, Any]], where: str
+) -> str | None:
+    if len(one) != len(other):
+        return f"{where}: {len(one)} and {len(other)} entries"
     for number, (a, b) in enumerate(zip(one, other, strict=True)):
         for name in a:
-            found = first_difference(a[name], b[name], f"record {number}, column {name}")
+            found = first_difference(a[name], b[name], f"{where} {number}, column {name}")
             if found and name not in holder_only.COLUMNS:
                 return found
     return None
@@ -317,7 +336,8 @@ def _drawn(name: str) -> bool:
 
 def _from_records(name: str) -> bool:
     """Files made of all columns of the records: these are compared by column instead."""
-    return os.path.basename(name) in _RENDERED or name.endswith(".parquet")
+    known = (*_RENDERED, releases.LOG)
+    return os.path.basename(name) in known or name.endswith(".parquet")
 
 
 def _bytes_apart(one: bytes, other: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from dperm_cli.mechanisms import _objective
 from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.mechanisms.approximate_minima_perturbation import ApproximateMinimaPerturbation
 from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation, printed
+from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.noise import Gate
@@ -240,6 +242,25 @@ def test_events_follow_from_a_scale():
     for noise in ("gamma", "gaussian"):
         few, many = (ObjectivePerturbation(noise=noise).events(spec, s)[0] for s in (1.0, 10.0))
         assert few.epsilon("replace_one") > many.epsilon("replace_one")
+
+
+@pytest.mark.parametrize("cls", [ObjectivePerturbation, ApproximateMinimaPerturbation])
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-6, 1e-3])
+def test_events_at_a_scale_use_the_delta_of_the_budget(cls, relation, delta):
+    """At the scale and strength of a plan they are its events, whatever 1/n^2 is (6e-4 here)."""
+    spec, budget = small_problem().spec(), Budget(1.0, delta, relation)
+    plan = cls().plan(spec, budget)
+    mechanism = cls(strength=plan.settings["strength"])
+    open_end = Budget(math.inf, delta, relation)
+    first, second = mechanism.events(spec, plan.noise_scale, open_end)
+    assert first == plan.events[0]
+    assert second.scale == pytest.approx(plan.events[1].scale, rel=1e-3)
+    found = account((first, second), delta=delta, relation=relation).epsilon
+    assert found == pytest.approx(plan.guarantee.epsilon, rel=1e-5)
+    # without a budget it is 1/n^2
+    free = mechanism.events(spec, plan.noise_scale)[0].delta
+    assert free == pytest.approx(40.0**-2 * (1.0 if cls is ObjectivePerturbation else 0.99))
 
 
 def test_a9a(data_folder):

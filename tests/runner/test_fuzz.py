@@ -13,19 +13,13 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.mechanisms import _views
 from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.problem.kernels import _maps
 from dperm_cli.problem.kernels._features import Fourier
 from dperm_cli.problem.problem import Problem
-from dperm_cli.results import ledger
-from dperm_cli.runner import fuzz, kernels, model, reporting
+from dperm_cli.results import statement
+from dperm_cli.runner import fuzz, kernels, reporting
 
 SEED = 3
-
-
-@pytest.fixture(autouse=True)
-def mended(monkeypatch):
-    """Without the fault of saved models that ``test_end_to_end`` expects to find."""
-    kept = tuple(name for name in getattr(model, "_CLAIM", ()) if name != "n")
-    monkeypatch.setattr(model, "_CLAIM", kept, raising=False)
 
 
 def found_within(draws, mechanism="all", seed=SEED):
@@ -41,8 +35,18 @@ def test_no_finding_in_sound_code():
     assert found.ended["ok"] >= 8
 
 
+def tell_private_n(monkeypatch):
+    """A ledger that tells the number of records whatever was declared."""
+    public = statement.public
+
+    def told(row):
+        return public(row) | {"population": row["n"], "population_source": "from the data"}
+
+    monkeypatch.setattr(statement, "public", told)
+
+
 def test_a_private_n_in_a_file(monkeypatch):
-    monkeypatch.setattr(ledger, "_count_of", lambda row: f"{row['n']} training records")
+    tell_private_n(monkeypatch)
     finding = found_within(40)
     assert "ledger.json" in finding.fault
     assert "training records" in finding.fault
@@ -70,14 +74,14 @@ def test_a_map_made_of_the_records(monkeypatch):
         return Fourier(dataclasses.replace(kernel, gamma=spread[-1]), p, size, bound)
 
     spread = [1.0]
-    features = kernels._features
+    prepare = kernels._prepare
 
-    def noticed(cell, data, shuffled):
+    def noticed(cell, data):
         spread.append(1.0 + float(np.linalg.norm(np.asarray(data.x.sum(axis=0)))))
-        return features(cell, data, shuffled)
+        return prepare(cell, data)
 
-    monkeypatch.setattr(kernels, "Fourier", frequencies)
-    monkeypatch.setattr(kernels, "_features", noticed)
+    monkeypatch.setattr(_maps, "Fourier", frequencies)
+    monkeypatch.setattr(kernels, "_prepare", noticed)
     finding = found_within(40, "random_features")
     assert "feature map" in finding.fault or "model.npz" in finding.fault
 
@@ -87,7 +91,8 @@ def test_a_plan_that_follows_the_records(monkeypatch):
 
     def measured(self):
         # more than enough, so that nothing but the measuring is wrong
-        found, measure = spec(self), 2.0 + float(np.tanh(np.sum(self.data.x)))
+        x = self.data.x.rows if isinstance(self.data.x, kernels.Pending) else self.data.x
+        found, measure = spec(self), 2.0 + float(np.tanh(np.sum(x)))
         return dataclasses.replace(found, lipschitz=found.lipschitz * measure)
 
     monkeypatch.setattr(Problem, "spec", measured)
@@ -96,8 +101,15 @@ def test_a_plan_that_follows_the_records(monkeypatch):
 
 
 def test_batches_named_by_transformed_rows(monkeypatch):
-    monkeypatch.setattr(CentralView, "_like", lambda self, problem: self._of(problem))
-    finding = found_within(12, "projected", seed=29)
+    mapped = CentralView.mapped
+
+    def renamed(self, rows, row_bound, constraint):
+        problem = mapped(self, rows, row_bound, constraint)._problem
+        named = problem.data.with_records(problem.data.x, problem.data.y)
+        return self._of(dataclasses.replace(problem, data=named))
+
+    monkeypatch.setattr(CentralView, "mapped", renamed)
+    finding = found_within(12, "projected", seed=11)
     assert "one_pass_sgd" in finding.draw.target.chain
     assert finding.fault.startswith("replay: call")
 
@@ -129,7 +141,7 @@ def test_an_accounted_epsilon_above_the_one_asked_for():
 
 
 def test_a_finding_names_the_command_that_repeats_it(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(ledger, "_count_of", lambda row: f"{row['n']} training records")
+    tell_private_n(monkeypatch)
     finding = found_within(40)
     words = finding.line().rpartition("| ")[2].split()
     assert words[:2] == ["dperm", "audit"]
