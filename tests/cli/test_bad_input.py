@@ -107,7 +107,7 @@ def test_label_outside_the_map(dperm, tmp_path):
 def test_strong_rate_without_ridge_is_a_row_not_an_error(dperm):
     done = dperm(
         "run", "mechanism=noisy_sgd", "mechanism.learning_rate=strongly_convex",
-        "mechanism.steps=10", "format=json", "trials=1", "ridge=0,0.01",
+        "mechanism.steps=10", "format=json", "trials=1", "ridge=[0,0.01]",
     )  # fmt: skip
     assert done.code == 0
     assert [row["status"] for row in done.rows] == ["unsupported", "ok"]
