@@ -256,7 +256,10 @@ def pay(
     kind = GammaNorm if first.noise == "gamma_norm" else Gaussian
     if distance is None:
         wanted = _SECOND_SIZE * first.scale / first.strength / (2.0 * scale(1.0))
-        distance = nearby.reachable(spec, first.strength, first.largest_noise(spec.p), wanted)
+        # elsewhere a solver may fail in any case, and the largest draw is thousands of usual ones
+        certain = nearby.cannot_fail(spec)
+        tilt = first.largest_noise(spec.p) if certain else first.likely_noise(spec.p)
+        distance = nearby.reachable(spec, first.strength, tilt, wanted)
     move = 2.0 * distance
     second = kind(scale(move) * (1.0 + 1e-12), move, gap=move)
     return Perturbed(first, second, max(0.0, first.strength - spec.penalty.ridge), distance)

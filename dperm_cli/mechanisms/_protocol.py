@@ -10,6 +10,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms._adversary import Adversary
 from dperm_cli.privacy import calibrate, ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
@@ -18,6 +19,9 @@ from dperm_cli.privacy.noise import Gate
 
 # Where a noise scale is given in place of a budget: nothing follows from epsilon.
 NO_BUDGET = Budget(math.inf, 0.5, "replace_one")
+
+# Of one record's loss over the set: squares of less are lost in float64.
+LEAST_INFLUENCE = 1e-140
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,8 @@ class Mechanism(ABC):
             Unsupported: from public facts alone.
         """
         self.check(spec, budget)
+        if not self.unprotected:
+            _require_influence(spec)
         made = self.design(spec, budget)
         found = guarantee_of(made, budget)
         return Plan(
@@ -162,6 +168,19 @@ class Mechanism(ABC):
     def unprotected(self) -> bool:
         """Whether the user asked for a release without a guarantee."""
         return False
+
+
+def _require_influence(spec: Any) -> None:
+    """``Unsupported`` where no record moves the objective, or too little for float64 to tell."""
+    moves = float(spec.lipschitz)
+    if hasattr(spec, "constraint"):
+        moves = min(moves, moves * spec.constraint.diameter)
+    if not moves >= LEAST_INFLUENCE:
+        raise Unsupported(
+            f"one record moves the loss by at most {moves:.3g} on this set (from its gradient "
+            "bound and the set's diameter): there is nothing to protect or to learn; any point of "
+            "the set is as good. Check row_bound, the bounds of the targets and the set"
+        )
 
 
 def guarantee_of(made: Design, budget: Budget) -> Guarantee:

@@ -72,10 +72,11 @@ class OutputPerturbation(Mechanism):
     ) -> dict[str, Any]:
         """The kind of noise, and how well the minimiser is found."""
         stable = _minimiser.stability(spec, self._inflation)
+        exact = spec.gradient_gap / (spec.n * spec.strong_convexity)
         return {
             "noise": "gamma" if self._gamma(budget) else "gaussian",
             "minimiser_gap": stable.certificate,
-            "inflation": 2.0 * stable.error / (stable.gap - 2.0 * stable.error),
+            "inflation": 2.0 * stable.error / exact,
         }
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:

@@ -71,6 +71,11 @@ def reachable(
     return math.sqrt(2.0 * (least + 2.0 * _proved.of_values(spec, modulus, tilt)) / modulus)
 
 
+def cannot_fail(spec: ProblemSpec) -> bool:
+    """Whether a minimiser is found to its ``reachable`` distance on every data set."""
+    return _proved.exact(spec)
+
+
 def least_modulus(spec: ProblemSpec) -> float:
     """A strong convexity from which a minimiser is certain to be found; public facts only."""
     if spec.p == 1 or not _proved.exact(spec):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, laplace, norm
+from scipy.stats import chi, gamma, kstest, laplace, norm
 
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
@@ -18,6 +18,7 @@ from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation, p
 from dperm_cli.privacy.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
+from dperm_cli.privacy.events.perturbed import UNLIKELY
 from dperm_cli.privacy.noise import Gate
 from dperm_cli.privacy.objective import noise_ratio
 from dperm_cli.problem import nearby
@@ -213,6 +214,25 @@ def test_a_minimiser_that_is_missed_is_no_release(monkeypatch):
         2,
         3,
     )
+
+
+def test_distances_follow_the_noise_that_is_likely_where_a_solver_may_fail():
+    """The largest draw that the generator has is thousands of usual ones; where nothing can fail,
+    the distance holds for it too."""
+    for noise, law in (("gamma", gamma(5)), ("gaussian", chi(5))):
+        event = ObjectivePerturbation(noise=noise).events(small_problem(p=5).spec(), 3.0)[0]
+        chance = law.sf(event.likely_noise(5) / 3.0)
+        assert 0.9 * UNLIKELY < chance <= UNLIKELY
+        assert event.likely_noise(5) < event.largest_noise(5)
+    events = {}
+    for constraint in ("l2_ball", "ellipsoid"):
+        spec = small_problem(constraint=constraint).spec()
+        event, paid = ObjectivePerturbation().plan(spec, PURE).events
+        events[constraint] = event, paid, spec
+    event, paid, spec = events["l2_ball"]
+    assert paid.gap >= 2.0 * nearby.reachable(spec, event.strength, event.largest_noise(3), 0.0)
+    event, paid, spec = events["ellipsoid"]
+    assert paid.gap == 2.0 * nearby.reachable(spec, event.strength, event.likely_noise(3))
 
 
 def test_a_strength_that_no_solver_is_sure_of_is_refused_or_raised():

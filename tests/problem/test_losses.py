@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
 from dperm_cli.loops import slopes
+from dperm_cli.problem.constraints.l2_ball import L2Ball
+from dperm_cli.problem.data import Bounds
 
 CODES = {
     "logistic": 0, "hinge": 1, "squared": 2, "absolute": 3, "linear": 4,
@@ -139,6 +143,39 @@ def test_span_is_the_supremum_of_the_range(name, margin, target):
     reached = np.max(np.ptp(values, axis=0))
     assert one.span(margin, target) == pytest.approx(reached, rel=1e-3)
     assert one.span(margin, target) >= reached * (1 - 1e-12)
+
+
+def exact_huber(u, h):
+    """f(u) in fractions."""
+    return 0 if u < -h else u if u > h else (u + h) ** 2 / (4 * h)
+
+
+@pytest.mark.parametrize("margin", [1e-50, 1e-25, 3e-17, 1e-12, 1e-5, 0.3, 0.8, 1.0, 1.7, 1e20])
+@pytest.mark.parametrize("target", [1e-30, 0.2, 1.0])
+def test_spans_of_small_margins_are_not_lost_in_rounding(margin, target):
+    """Against fractions: a span that is too small is a sensitivity that is too small."""
+    m, t, one = Fraction(margin), Fraction(target), Fraction(1)
+    square = ((m + t) ** 2 - max(Fraction(0), t - m) ** 2) / 2
+    assert loss("squared").span(margin, target) == pytest.approx(float(square), rel=1e-14)
+    for width in (1e-3, 0.2, 0.5, 3.0):
+        h = Fraction(width)
+        for name, at in (("huberized_hinge", one), ("huberized_positive_part", t)):
+            exact = exact_huber(at + m, h) - exact_huber(at - m, h)
+            found = loss(name, width=width).span(margin, target)
+            assert found == pytest.approx(float(exact), rel=1e-14)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7, 1000])
+def test_the_multinomial_span_of_small_margins(classes):
+    """Its slope in the largest difference of scores is (2 K - 2) / K at 0."""
+    for row in (1e-50, 1e-20, 1e-9):
+        b = Bounds(row, 1.0, 1.0, columns=2, classes=classes)
+        ball = L2Ball(1.0, 2 * classes)
+        gap = math.sqrt(2.0) * row
+        span = (2.0 * classes - 2.0) / classes * gap
+        least = min(2.0 * span, 2.0 * loss("multinomial").lipschitz(b) * 2.0)
+        assert loss("multinomial").oscillation(b, ball) == pytest.approx(least, rel=1e-6)
+        assert loss("multinomial").oscillation(b, ball) > 0.0
 
 
 @pytest.mark.parametrize("name", sorted(ROUNDED))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dperm_cli.privacy.noise import Gate
 
 NOISES = ("gamma_norm", "gaussian")
+UNLIKELY = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,14 @@ class PerturbedObjective(Noisy):
     def largest_noise(self, dim: int) -> float:
         """The largest 2-norm that one draw of the linear term can have."""
         return _range.largest_norm(self.noise, self.scale, dim)
+
+    def likely_noise(self, dim: int) -> float:
+        """A 2-norm that one draw of the linear term exceeds with a chance of ``UNLIKELY``."""
+        from scipy.special import chdtri, gammainccinv
+
+        if self.noise == "gamma_norm":
+            return 1.001 * self.scale * float(gammainccinv(dim, UNLIKELY))
+        return 1.001 * self.scale * math.sqrt(float(chdtri(dim, UNLIKELY)))
 
     def kind(self) -> str:
         return "approx" if self.delta > 0.0 else "pure"

@@ -51,8 +51,7 @@ class HuberizedHinge(Glm):
 
     def span(self, margin: float, target: float) -> float:
         """f(1 + margin) - f(1 - margin)."""
-        high, low = _huber.value(1.0 + margin * np.array([1.0, -1.0]), self.width)
-        return float(high - low)
+        return _huber.span(1.0, margin, self.width)
 
     @property
     def smoothness(self) -> float:

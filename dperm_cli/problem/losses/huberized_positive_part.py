@@ -52,8 +52,7 @@ class HuberizedPositivePart(Glm):
 
     def span(self, margin: float, target: float) -> float:
         """f(target + margin) - f(target - margin), at y = target."""
-        high, low = _huber.value(target + margin * np.array([1.0, -1.0]), self.width)
-        return float(high - low)
+        return _huber.span(target, margin, self.width)
 
     @property
     def smoothness(self) -> float:

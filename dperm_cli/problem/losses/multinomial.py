@@ -155,5 +155,6 @@ def _most_missed(bounds: Bounds) -> float:
 def _span(bounds: Bounds, constraint: Any) -> float:
     """Largest less least loss on the set: no z_k - z_y is beyond +-sqrt(2) row radius."""
     gap, others = _ROOT2 * bounds.row * constraint.radius, bounds.classes - 1
-    high = gap + math.log(others + math.exp(-gap))
-    return high - math.log1p(others * math.exp(-gap))
+    # gap + ln(others + e^-gap) - ln(1 + others e^-gap), whose logs cancel where the gap is small
+    above = -(others - 1) * math.expm1(-gap) / (1.0 + others * math.exp(-gap))
+    return gap + math.log1p(above)

@@ -41,8 +41,11 @@ class Squared(Glm):
         return float(margin + target)
 
     def span(self, margin: float, target: float) -> float:
-        """((margin + target)^2 - max(0, target - margin)^2) / 2, at |y| = target."""
-        return 0.5 * ((margin + target) ** 2 - max(0.0, target - margin) ** 2)
+        """((margin + target)^2 - max(0, target - margin)^2) / 2, at |y| = target.
+
+        Without that difference, which is lost in rounding where the margin is small.
+        """
+        return 2.0 * margin * target if margin <= target else 0.5 * (margin + target) ** 2
 
     @property
     def smoothness(self) -> float:
