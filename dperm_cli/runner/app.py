@@ -19,14 +19,10 @@ from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store
 from dperm_cli.runner import cell as cells
-from dperm_cli.runner import kernels, model, plan, reporting, schema
+from dperm_cli.runner import kernels, limits, model, plan, reporting, schema
 from dperm_cli.runner.optima import optima
 from dperm_cli.runner.overrides import Request
 from dperm_cli.runner.sweep import run_cells
-
-# What the arithmetic of plans, certificates and bounds is good for.
-EPSILONS = (1e-9, 1e6)
-CONSTANTS = (1e-50, 1e50)
 
 
 def run(arguments: list[str], request: Request, study: plan.Study) -> int:
@@ -103,25 +99,14 @@ def prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
 
 
 def _check_constants(item: schema.Cell, problem: Problem) -> None:
-    """InputError where declared numbers, each in range, are together beyond what can be computed.
-
-    Squares and products of these constants and n have to stay within float64.
-    """
-    if item.information is None and not EPSILONS[0] <= item.epsilon <= EPSILONS[1]:
-        allowed = f"must be between {EPSILONS[0]:g} and {EPSILONS[1]:g}"
-        raise InputError("epsilon", item.epsilon, allowed)
-    low, high = CONSTANTS
+    """InputError where declared numbers, each in range, are together beyond what can be computed."""
+    if item.information is None:
+        limits.check_epsilon(item.epsilon)
     bound, size = problem.data.row_bound, item.constraint_config.get("radius")
-    for key, value in (
-        ("dataset.row_bound", bound),
-        ("constraint.radius", problem.constraint.radius),
-    ):
-        if not low <= value <= high:
-            given = size if key == "constraint.radius" else bound
-            raise InputError(key, given, f"must make a bound between {low:g} and {high:g}")
-    for key, value in (("ridge", item.ridge), ("lasso", item.lasso)):
-        if value > high:
-            raise InputError(key, value, f"must be a finite number >= 0 and <= {high:g}")
+    limits.check_bound("dataset.row_bound", bound, bound)
+    limits.check_bound("constraint.radius", size, problem.constraint.radius)
+    limits.check_constant("ridge", item.ridge)
+    limits.check_constant("lasso", item.lasso)
 
 
 def _check_scaling(item: schema.Cell, data: Data) -> None:

@@ -272,16 +272,10 @@ def _release(
     cell, problem = prepared.cell, prepared.problem
     spec: Any = prepared.spec
     start = time.perf_counter()
-    if cell.noise == "secure" and kind == "local":
-        plan, grid = secured_channels(cell.mechanism.plan(spec, budget)), None
-    elif cell.noise == "secure":
-        plan = cell.mechanism.plan(spec, budget)
-        plan, grid = secured(cell.mechanism, plan, spec, problem.loss)
-    else:
-        plan, grid = planned(cell.mechanism, spec, budget), None
+    plan, grid = plan_of(prepared, budget)
     unprotected = bool(getattr(cell.mechanism, "unprotected", False))
     guarantee, accountant = check(plan, budget, kind, unprotected)
-    released = cell.mechanism.release(*_opened(prepared, plan, budget, grid))
+    released = cell.mechanism.release(*open_release(prepared, plan, budget, grid))
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):
@@ -306,6 +300,17 @@ def _release(
     return rows
 
 
+def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
+    """The plan of a run, and the grid that its noise lies on, if any; Unsupported without one."""
+    cell, spec = prepared.cell, prepared.spec
+    if cell.noise != "secure":
+        return planned(cell.mechanism, spec, budget), None
+    plan = cell.mechanism.plan(spec, budget)
+    if budget.trust == "local":
+        return secured_channels(plan), None
+    return secured(cell.mechanism, plan, spec, prepared.problem.loss)
+
+
 def _found(row: dict[str, Any], released: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The plan's settings with those that the trial released on its way, [trials] each."""
     if not released:
@@ -321,7 +326,7 @@ def _arithmetic(cell: schema.Cell, kind: str, grid: Grid | None) -> str:
     return "signs" if cell.noise == "secure" and kind == "local" else "float64"
 
 
-def _opened(
+def open_release(
     prepared: Prepared, plan: Plan, budget: Budget, grid: Grid | None
 ) -> tuple[Any, Plan, Gate]:
     """What a release gets: a view of the records, the plan, and a gate for its noise."""
@@ -336,10 +341,10 @@ def _opened(
         return view, plan, Gate.secure_channels(cell.trials, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
-    return view, _as_made(plan), Gate(seeds, plan=allowed)
+    return view, without_reserve(plan), Gate(seeds, plan=allowed)
 
 
-def _as_made(plan: Plan) -> Plan:
+def without_reserve(plan: Plan) -> Plan:
     """The plan as its mechanism made it, without the room that ``planned`` held for the range."""
     *own, last = plan.events
     return replace(plan, events=tuple(own)) if isinstance(last, Approx) else plan
