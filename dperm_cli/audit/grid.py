@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-RECORDS = 6  # of each data set, and as many held-out rows
+RECORDS = 6  # of a data set, where the design says nothing else
 POPULATION = 9  # where a population is declared
 VERY_WIDE = 430  # above 2 (n + 200) + 3: a plan of 200 steps then works in the rows' coordinates
 CLASSES = 3
@@ -44,6 +44,7 @@ COMMON: dict[str, tuple[Any, ...]] = {
     "storage": ("dense", "sparse"),
     "noise": ("research", "secure"),
     "lasso": (0.0, 0.05),
+    "n": (RECORDS, 1),
 }  # fmt: skip
 
 KERNEL: dict[str, tuple[Any, ...]] = {
@@ -57,6 +58,7 @@ KERNEL: dict[str, tuple[Any, ...]] = {
     "epsilon": (1.0, 0.2, 6.0),
     "storage": ("dense", "sparse"),
     "features": ("auto", "landmarks"),
+    "n": (RECORDS, 1),
 }
 
 INNER = ("output_perturbation", "objective_perturbation", "noisy_gd", "noisy_sgd", "one_pass_sgd")
@@ -140,8 +142,9 @@ FIRST: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"p": 20, "mechanism.sampling": "poisson", "mechanism.batch": 2, "loss": "squared"},
     ),
     "objective_perturbation": (
+        {"p": VERY_WIDE, "radius": 1e12, "ridge": 0.1, "delta": 0.0},
         {"p": 20, "radius": 1e12, "ridge": 2.0, "delta": 0.0},
-        {"p": VERY_WIDE, "radius": 1e12, "ridge": 2.0, "delta": 0.0, "row_bound": 1.0},
+        {"p": VERY_WIDE, "radius": 1e12, "ridge": 0.1, "delta": 1e-5},
     ),
 }  # fmt: skip
 

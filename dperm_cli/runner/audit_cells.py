@@ -92,7 +92,7 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
     cell = schema.typed(config)
     classes = grid.CLASSES if grid.TASKS[row["loss"]] == "multiclass" else 2
     shape = Shape(
-        n=grid.RECORDS,
+        n=row.get("n", grid.RECORDS),
         p=row["p"],
         task=grid.TASKS[row["loss"]],
         row_bound=float(row["row_bound"]),

@@ -15,7 +15,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.runner import audit_cells
 from dperm_cli.runner.compose import Composer
 
-PER_CASE, QUICK_PER_CASE = 3, 2  # kinds of neighbours of one case
+PER_CASE, QUICK_PER_CASE = 4, 2  # kinds of neighbours of one case
 CHUNK = 6  # cases that one worker examines in a row
 
 
@@ -102,10 +102,10 @@ def assign_kinds(rows: Sequence[Mapping[str, Any]], count: int) -> list[tuple[st
                 (i - count * number) % len(pairs.KINDS),  # noqa: B023
             ),
         )
-        # the first pair is the one that is attacked
-        alone = pairs.ALONE[number % len(pairs.ALONE)]
+        # pairs where nothing hides the record come first: they are attacked as well
+        alone = (pairs.ALONE[number % 2],) if count < len(pairs.KINDS) // 3 else pairs.ALONE
         rest = [pairs.KINDS[i] for i in order if pairs.KINDS[i] not in pairs.ALONE]
-        chosen = (alone, *rest[: count - 1])
+        chosen = (*alone, *rest[: count - len(alone)])
         left -= {(k, f, v) for f, v in row.items() for k in chosen}
         found.append(chosen)
     return found
