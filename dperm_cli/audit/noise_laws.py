@@ -209,7 +209,7 @@ def _off_square(sample: np.ndarray, square: float, fourth: float) -> bool:
 
 def _independence(noise: np.ndarray) -> list[str]:
     """No two steps, neighbouring trials or coordinates are correlated, nor are their sizes."""
-    steps, trials, dim = noise.shape
+    steps, _, dim = noise.shape
     unit = noise / math.sqrt(float(np.mean(noise**2)))
     found = []
     looks = [("steps", unit[s], unit[t]) for s, t in itertools.combinations(range(steps), 2)]

@@ -16,7 +16,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.audit import examine as audits
-from dperm_cli.audit.cell_checks import Report
+from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.examine import Verdict, examine
 from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
@@ -70,7 +70,9 @@ class Findings:
     @property
     def faults(self) -> list[str]:
         """What is wrong, a line each."""
-        found = [f"{v.name}, {v.budget.relation}: {fault}" for v in self.verdicts for fault in v.faults]
+        found = [
+            f"{v.name}, {v.budget.relation}: {fault}" for v in self.verdicts for fault in v.faults
+        ]
         for report in self.reports:
             found += [f"{report.head}: {fault}" for fault in report.faults]
         return found
