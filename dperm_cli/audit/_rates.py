@@ -43,17 +43,17 @@ class Rates:
     true: float
 
 
-def upper(count: Any, runs: int) -> np.ndarray:
-    """Upper confidence bound on a rate at level ``ERROR`` / 2 [Clopper-Pearson 1934]."""
+def upper(count: Any, runs: int, error: float = ERROR) -> np.ndarray:
+    """Upper confidence bound on a rate at level ``error`` / 2 [Clopper-Pearson 1934]."""
     count = np.asarray(count, dtype=float)
-    bound = betaincinv(np.minimum(count + 1.0, runs), np.maximum(runs - count, 1.0), 1 - ERROR / 2)
+    bound = betaincinv(np.minimum(count + 1.0, runs), np.maximum(runs - count, 1.0), 1 - error / 2)
     return np.where(count >= runs, 1.0, bound)
 
 
-def lower(count: Any, runs: int) -> np.ndarray:
-    """Lower confidence bound on a rate at level ``ERROR`` / 2 [Clopper-Pearson 1934]."""
+def lower(count: Any, runs: int, error: float = ERROR) -> np.ndarray:
+    """Lower confidence bound on a rate at level ``error`` / 2 [Clopper-Pearson 1934]."""
     count = np.asarray(count, dtype=float)
-    bound = betaincinv(np.maximum(count, 1.0), np.minimum(runs - count + 1.0, runs), ERROR / 2)
+    bound = betaincinv(np.maximum(count, 1.0), np.minimum(runs - count + 1.0, runs), error / 2)
     return np.where(count <= 0, 0.0, bound)
 
 

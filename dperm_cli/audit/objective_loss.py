@@ -8,6 +8,7 @@ maximum over theta, the record, the one in its place, and the other records.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from dperm_cli.core.rng import generator, seed_sequence
 from dperm_cli.privacy.events import PerturbedObjective
+from dperm_cli.problem.problem import Problem
 
 _TRIED = 20_000
 _CLIMBED = 6  # of the best ones
@@ -37,6 +39,53 @@ class _Ramp:
     def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         rising = (self.bend * y * z > 0.0) & (self.bend * y * z < 2.0 * self.steep)
         return np.where(rising, self.bend, 0.0)
+
+
+def plan_faults(events: Sequence[Any], problem: Problem, relation: str) -> list[str]:
+    """What the perturbed objectives of a plan spend at its own loss, rows, radius and curvature.
+
+    Where the loss bends and rows have another norm than 1, a constant of the plan may be too small
+    though noise and claim agree with it. The set is cut to where the loss bends and the minimiser
+    lies: beyond, neither tells anything.
+    """
+    found = []
+    loss, spec = problem.loss, problem.spec()
+    known = hasattr(loss, "curvature") and hasattr(loss, "slope")
+    for event in events:
+        if not isinstance(event, PerturbedObjective) or not known or problem.data.task != "binary":
+            continue
+        claim, row = event.epsilon(relation), spec.row_bound
+        if event.noise == "gamma_norm":
+            most = worst(
+                loss, event, p=min(spec.p, 2), row=row, radius=min(spec.constraint.radius, 4 / row),
+                removed=relation == "add_remove", tries=_TRIED // 4,
+            )  # fmt: skip
+            if not event.count * most <= event.count * claim * (1.0 + 1e-9):
+                found.append(f"a perturbed objective spends {most:.6g}, and {claim:.6g} is claimed")
+            continue
+        far = (12.0 * event.scale + 20.0 * spec.lipschitz) / event.strength
+        spent = max(
+            delta_on_a_line(loss, event, claim, *pair, radius=min(spec.constraint.radius, far))
+            for pair in _on_a_line(row, relation)
+        )
+        if not spent <= event.delta * (1.0 + 1e-6):
+            found.append(f"a perturbed objective spends delta {spent:.4g} of {event.delta:.4g}")
+    return found
+
+
+Side = tuple[np.ndarray, np.ndarray]
+
+
+def _on_a_line(row: float, relation: str) -> list[tuple[Side, Side]]:
+    """Neighbours on a line: some records that agree, and one that turns or goes."""
+    found = []
+    for others, sign in ((2, 1.0), (8, 1.0), (8, -1.0)):
+        rows, labels = row * np.ones(others + 1), np.append(sign * np.ones(others), 1.0)
+        turned, gone = labels.copy(), rows.copy()
+        turned[-1], gone[-1] = -1.0, 0.0
+        other = (gone, labels) if relation == "add_remove" else (rows, turned)
+        found.append(((rows, labels), other))
+    return found
 
 
 def share(event: PerturbedObjective, epsilon: float, relation: str) -> float:
@@ -113,18 +162,28 @@ def worst(
     seed: int = 0,
     weights: np.ndarray | None = None,
     last_column: float | None = None,
+    removed: bool = False,
+    tries: int = _TRIED,
 ) -> float:
     """The largest log ratio found: random candidates, the best ones climbed by random steps.
 
-    ``last_column`` fixes the last coordinate of every row, as an intercept does.
+    ``last_column`` fixes the last coordinate of every row, as an intercept does. With ``removed``
+    nothing stands in the place of the record, and either data set may be the first one.
     """
     rng = generator(seed_sequence(seed, "objective loss", p, others))
 
     def legal(c: Candidates) -> Candidates:
-        return _legal(c, row, radius, last_column)
+        kept = _legal(c, row, radius, last_column)
+        if removed:
+            kept.x[:, 1] = 0.0
+        return kept
 
-    tried = legal(_random(rng, _TRIED, p, others, row, radius))
-    value = log_ratio(loss, event, tried, weights)
+    def ratio(c: Candidates) -> np.ndarray:
+        found = log_ratio(loss, event, c, weights)
+        return np.abs(found) if removed else found
+
+    tried = legal(_random(rng, tries, p, others, row, radius))
+    value = ratio(tried)
     order = np.argsort(value)[::-1][:_CLIMBED]
     best = -np.inf
     for start in order:
@@ -132,7 +191,7 @@ def worst(
         size = 0.5
         for _ in range(_ROUNDS):
             around = legal(_around(rng, here, size * radius, size * row))
-            found = log_ratio(loss, event, around, weights)
+            found = ratio(around)
             top = int(np.argmax(found))
             if found[top] > at:
                 here, at = around.take(np.array([top])), float(found[top])

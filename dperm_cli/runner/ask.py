@@ -93,7 +93,7 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     # fresh noise for every session: two that ask other questions must not share any
     seeds = [np.random.SeedSequence(secrets.randbits(128))]
     gate = Gate(seeds, plan=(made.events, budget.relation))
-    session = item.mechanism.session(KernelView(prepared.kernel), cell._as_made(made), gate)
+    session = item.mechanism.session(KernelView(prepared.kernel), cell.without_reserve(made), gate)
     row = sessions.row(prepared, made, budget, found, source)
     session = sessions.Recorded(session, out, row)
     told = Publishable.of(

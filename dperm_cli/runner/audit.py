@@ -1,4 +1,4 @@
-"""``dperm audit``: what can be shown about each mechanism's epsilon, from outside."""
+"""``dperm audit``: what can be shown about a run's epsilon, or every mechanism's, from outside."""
 
 from __future__ import annotations
 
@@ -8,62 +8,191 @@ import json
 import math
 import secrets
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.audit import examine as audits
+from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.examine import Verdict, examine
 from dperm_cli.core import checks, registry
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey, Unsupported
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import fuzz, schema
-from dperm_cli.runner.progress import meter
+from dperm_cli.runner import audit_grid, audit_one, audit_tables, fuzz, schema
+from dperm_cli.runner.audit_grid import Walk
+from dperm_cli.runner.audit_pool import Job, run_jobs
 
 DELTA = 1e-5
-KEYS = ("mechanism", "epsilon", "delta", "seed", "format", "out")
+# Keys of the audit itself; all others are those of a run, and make a configuration.
+OWN = ("seed", "format", "out", "pair", "case", "part", "workers")
+GRID = ("mechanism", "epsilon", "delta")  # alone, they choose among mechanisms and make none
 FORMATS = ("table", "json")
+PARTS = ("all", "adversary", "grid")
 QUICK_ROUNDS = 40
-HEAD = (
-    "mechanism", "relation", "epsilon", "delta", "bound", "tightness", "floor", "control",
-    "replay", "worst", "exact", "verdict",
-)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command line: the audit's own keys, and the words that a run would take."""
+
+    words: tuple[str, ...]
+    settings: dict[str, str]
+    quick: bool
+    seed: int
+    format: str
+    out: Path | None
+    workers: Any
+
+    @property
+    def configured(self) -> bool:
+        """Whether a run is described, and not mechanisms alone."""
+        keys = [word.partition("=")[0] for word in self.words]
+        return "pair" in self.settings or any(key not in GRID for key in keys)
+
+    def word(self, key: str, default: str) -> str:
+        """The last value typed for one of the keys in ``GRID``."""
+        found = [word.partition("=")[2] for word in self.words if word.partition("=")[0] == key]
+        return found[-1] if found else default
+
+
+@dataclass
+class Findings:
+    """All that an audit found, in the order of the mechanisms."""
+
+    verdicts: list[Verdict]
+    reports: list[Report]
+    walks: list[Walk]
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong, a line each."""
+        found = [
+            f"{v.name}, {v.budget.relation}: {fault}" for v in self.verdicts for fault in v.faults
+        ]
+        for report in self.reports:
+            found += [f"{report.head}: {fault}" for fault in report.faults]
+        return found
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing at all was attacked."""
+        return not self.verdicts and not any(report.attacked for report in self.reports)
 
 
 def audit(arguments: list[str]) -> int:
-    """Audit and print; 1 on a violation."""
+    """Audit and print; 1 on a violation, and where nothing could be audited."""
     if fuzz.is_asked(arguments):
         return fuzz.fuzz(arguments)
+    asked = parse(arguments)
     with threadpool_limits(1):
-        return _audit(arguments)
+        found = audit_one.audit(asked) if asked.configured else _walk(asked)
+    rows = [verdict.row() | {"kind": "adversary"} for verdict in found.verdicts]
+    rows += [report.row() | {"kind": "case"} for report in found.reports]
+    rows += audit_tables.missing_rows(found.walks)
+    rows = [row | {"seed": asked.seed} for row in rows]
+    print(_json(rows) if asked.format == "json" else audit_tables.text(found))
+    for fault in found.faults:
+        print(fault, file=sys.stderr)
+    if asked.out is not None:
+        _write(asked.out, rows)
+    return EXIT_FAILED if found.faults or found.nothing else EXIT_OK
 
 
-def _audit(arguments: list[str]) -> int:
-    quick = "--quick" in arguments
-    options = _options([word for word in arguments if word != "--quick"])
-    names = _names(options["mechanism"])
-    levels = [_epsilon(word) for word in options["epsilon"].split(",")]
-    delta = schema.delta_asked("delta", _number(options["delta"]))
-    format_ = checks.choice("format", options["format"], FORMATS)
-    seed, out = _seed(options["seed"]), _folder(options["out"])
-    jobs = [
-        (name, _budget(name, epsilon, delta, relation))
+def parse(arguments: list[str]) -> Asked:
+    """The command line; InputError for what the audit itself cannot read."""
+    own, words = {}, []
+    for word in arguments:
+        key, equals, value = word.partition("=")
+        if word == "--quick":
+            continue
+        if key not in OWN:
+            words.append(word)
+            continue
+        if not equals or (not value and key != "out"):
+            raise InputError(key, value, "needs a value: write KEY=VALUE")
+        own[key] = value
+    checks.choice("part", own.get("part", "all"), PARTS)
+    return Asked(
+        words=tuple(words),
+        settings=own,
+        quick="--quick" in arguments,
+        seed=_seed(own.get("seed", "0")),
+        format=checks.choice("format", own.get("format", "table"), FORMATS),
+        out=_folder(own.get("out", "")),
+        workers=_workers(own.get("workers", "auto")),
+    )
+
+
+def _walk(asked: Asked) -> Findings:
+    """Every mechanism's own adversary, and the declared grid."""
+    names = _names(asked.word("mechanism", "all"))
+    levels = [_epsilon(word) for word in asked.word("epsilon", "1").split(",")]
+    delta = _number(asked.word("delta", repr(DELTA)))
+    delta = schema.delta_asked("delta", delta)
+    part, case = asked.settings.get("part", "all"), _case(asked)
+    jobs: list[Job] = []
+    if part != "grid" and case is None:
+        jobs += _adversaries(names, levels, delta, asked)
+    if part != "adversary" or case is not None:
+        jobs += [Job((name,), audit_grid.walk, (name, asked.quick)) for name in names]
+    found = Findings([], [], [])
+
+    def more(job: Job, result: Any) -> list[Job]:
+        """The cases of a walk follow from its design."""
+        if not isinstance(result, Walk):
+            return []
+        chunks = result.chunks() if case is None else [result.only(case)]
+        return [
+            Job((result.name, f"cases from {stops[0].number}"), audit_grid.examine_stops,
+                (result.name, stops, asked.seed))
+            for stops in chunks
+        ]  # fmt: skip
+
+    for result in run_jobs(jobs, more, asked.workers):
+        if isinstance(result, Walk):
+            found.walks.append(result)
+        elif isinstance(result, list):
+            found.reports += result
+        elif result is not None:
+            found.verdicts.append(result)
+    found.reports.sort(key=lambda report: (names.index(report.name), report.number))
+    found.walks.sort(key=lambda walk: names.index(walk.name))
+    found.verdicts.sort(key=lambda v: (names.index(v.name), levels.index(v.budget.epsilon),
+                                       RELATIONS.index(v.budget.relation)))  # fmt: skip
+    return found
+
+
+def _adversaries(
+    names: Sequence[str], levels: Sequence[float], delta: float, asked: Asked
+) -> list[Job]:
+    return [
+        Job((name, f"epsilon={epsilon:g}", relation), attack_as_shipped,
+            (name, _budget(name, epsilon, delta, relation), asked.seed, asked.quick))
         for name in names
         for epsilon in levels
         for relation in RELATIONS
         if relation in registry.load("mechanism", name).relations
-    ]
-    verdicts = _examine(jobs, seed, quick)
-    rows = [verdict.row() | {"seed": seed} for verdict in verdicts]
-    print(_json(rows) if format_ == "json" else table(rows))
-    for verdict in verdicts:
-        for fault in verdict.faults:
-            print(f"{verdict.name}, {verdict.budget.relation}: {fault}", file=sys.stderr)
-    if out is not None:
-        _write(out, rows)
-    return EXIT_FAILED if any(verdict.faults for verdict in verdicts) else EXIT_OK
+    ]  # fmt: skip
+
+
+def attack_as_shipped(name: str, budget: Budget, seed: int, quick: bool) -> Verdict | None:
+    """A mechanism's own adversary against it; None where it has no plan."""
+    return attack_instance(name, registry.load("mechanism", name)(), budget, seed, quick)
+
+
+def attack_instance(
+    name: str, mechanism: Any, budget: Budget, seed: int, quick: bool
+) -> Verdict | None:
+    """The adversary of an instance; None where there is no plan to attack."""
+    rounds = (QUICK_ROUNDS if quick else audits.ROUNDS) // 2  # the two relations share them
+    try:
+        return examine(name, mechanism, budget, seed=seed, quick=quick, rounds=rounds)
+    except Unsupported:
+        return None
 
 
 def _budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:
@@ -71,69 +200,6 @@ def _budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:
     if registry.load("mechanism", name).guarantees == ("local",):
         return Budget(epsilon, 0.0, relation, "local")
     return Budget(epsilon, delta, relation)
-
-
-def _examine(jobs: list[tuple[str, Budget]], seed: int, quick: bool) -> list[Verdict]:
-    found = []
-    rounds = (QUICK_ROUNDS if quick else audits.ROUNDS) // 2  # the two relations share them
-    with meter(len(jobs)) as shown:
-        for done, (name, budget) in enumerate(jobs):
-            shown.cell(done, f"{name} epsilon={budget.epsilon:g} {budget.relation}")
-            mechanism = registry.load("mechanism", name)()
-            try:
-                found.append(
-                    examine(name, mechanism, budget, seed=seed, quick=quick, rounds=rounds)
-                )
-            except Unsupported as reason:
-                shown.note(f"{name}, {budget.relation}: not audited: {reason}")
-            except OverflowError:
-                words = f"e^epsilon is beyond float64 at epsilon {budget.epsilon:g}"
-                shown.note(f"{name}, {budget.relation}: not audited: {words}")
-    return found
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """The rows in columns."""
-    lines = [HEAD, *(_cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
-    return "\n".join(
-        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
-
-
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    caught = "missed" if row["control_asked"] else "no room"
-    caught = "caught" if row["control_caught"] else caught
-    return (
-        row["mechanism"],
-        row["relation"],
-        f"{row['claim']:.4g}",
-        f"{row['delta']:.3g}",
-        f"{row['bound']:.4g}",
-        f"{row['tightness']:.3f}",
-        "-" if row["floor"] is None else f"{row['floor']:.2f}",
-        caught,
-        f"{row['replay_calls']} calls",
-        f"{row['replay_worst']:.4f}",
-        "-" if row["exact"] is None else f"{row['exact']:.6f}",
-        row["verdict"],
-    )
-
-
-def _options(words: list[str]) -> dict[str, str]:
-    found = {
-        "mechanism": "all", "epsilon": "1", "delta": repr(DELTA), "seed": "0", "format": "table",
-        "out": "",
-    }  # fmt: skip
-    for word in words:
-        key, equals, value = word.partition("=")
-        if key not in KEYS:
-            raise UnknownKey(key, [*KEYS, "--quick"])
-        if not equals or (not value and key != "out"):
-            raise InputError(key, value, "needs a value: write KEY=VALUE")
-        found[key] = value
-    return found
 
 
 def _names(given: str) -> list[str]:
@@ -147,11 +213,20 @@ def _epsilon(word: str) -> float:
     return schema.epsilon_asked(_number(word))
 
 
-def _number(word: str) -> object:
+def _number(word: str) -> Any:
     try:
         return float(word)
     except ValueError:
         return word
+
+
+def _case(asked: Asked) -> int | None:
+    word = asked.settings.get("case")
+    return None if word is None else checks.integer("case", _number(word), low=0)
+
+
+def _workers(word: str) -> Any:
+    return word if word == "auto" else checks.integer("workers", _number(word), low=1, high=256)
 
 
 def _seed(word: str) -> int:
@@ -173,14 +248,23 @@ def _folder(word: str) -> Path | None:
 
 
 def _write(out: Path, rows: list[dict[str, Any]]) -> None:
+    written = []
+    for kind, name in (("adversary", "audit.csv"), ("case", "cases.csv")):
+        chosen = [row for row in rows if row["kind"] == kind]
+        if chosen:
+            atomic_write(out / name, _csv(chosen).encode())
+            written.append(name)
+    atomic_write(out / "audit.json", (_json(rows) + "\n").encode())
+    print(f"wrote {out}: {', '.join([*written, 'audit.json'])}", file=sys.stderr)
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(list(rows[0]) if rows else HEAD)
+    writer.writerow(list(rows[0]))
     for row in rows:
         writer.writerow(["; ".join(v) if isinstance(v, list) else v for v in row.values()])
-    atomic_write(out / "audit.csv", text.getvalue().encode())
-    atomic_write(out / "audit.json", (_json(rows) + "\n").encode())
-    print(f"wrote {out}: audit.csv, audit.json", file=sys.stderr)
+    return text.getvalue()
 
 
 def _json(rows: list[dict[str, Any]]) -> str:

@@ -13,18 +13,15 @@ import numpy as np
 from dperm_cli import __version__
 from dperm_cli.bounds import _registry as bounds
 from dperm_cli.bounds._bound import Setting
-from dperm_cli.core.errors import DpermError, InputError, PrivacyError, Unsupported
+from dperm_cli.core.errors import DpermError, InputError, Unsupported
 from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _inner
 from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.mechanisms._protocol import Mechanism, Plan
+from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.mechanisms._secure import secured, secured_channels
 from dperm_cli.mechanisms._views import GridView
-from dperm_cli.privacy import _range, ledger
+from dperm_cli.privacy import ledger
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import Approx
-from dperm_cli.privacy.events import kind as kind_of_events
-from dperm_cli.privacy.noise import Gate, range_delta
+from dperm_cli.privacy.noise import Gate
 from dperm_cli.privacy.secure import Grid
 from dperm_cli.problem import population
 from dperm_cli.problem.data import Data
@@ -34,15 +31,7 @@ from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.runner import kernels, metrics, schema
 from dperm_cli.runner.code import code_digest
-
-# What is held of delta for the bounded range, over what it adds: noise moves a little with delta.
-RANGE_ROOM = 1.25
-# What to put inside a combinator for a guarantee of this kind.
-INSTEAD = {
-    "pure": ("output_perturbation", "exponential"),
-    "approx": ("noisy_gd", "noisy_sgd"),
-    "local": ("local_sgd", "local_mirror_descent"),
-}
+from dperm_cli.runner.spending import check, delta_of, kind_of, planned, without_reserve
 
 
 @dataclass(frozen=True)
@@ -168,99 +157,12 @@ def failed(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
     return [_common(prepared) | {"status": "failed", "reason": reason}]
 
 
-def check(
-    plan: Plan, budget: Budget, kind: str, unprotected: bool = False
-) -> tuple[Guarantee, str]:
-    """Recompute the guarantee from the plan's events; PrivacyError unless it fits the budget.
-
-    A plan that says it protects nothing passes, labelled so, where the user asked for that
-    (``unprotected``).
-    """
-    if plan.guarantee.kind == "none":
-        return _labelled(plan, unprotected)
-    guarantee = ledger.recompute(
-        plan.events,
-        kind=kind,
-        delta=budget.delta,
-        relation=budget.relation,
-        certificate=plan.guarantee.certificate,
-    )
-    ledger.require(budget, guarantee, plan.guarantee)
-    return guarantee, guarantee.source
-
-
-def _labelled(plan: Plan, unprotected: bool) -> tuple[Guarantee, str]:
-    """No guarantee, and events that say so too."""
-    if not unprotected:
-        raise PrivacyError(f"refused to release: {plan.guarantee.source} gives no guarantee")
-    if kind_of_events(plan.events) != "none":
-        raise PrivacyError("a plan without a guarantee needs an event that says so")
-    return plan.guarantee, plan.guarantee.source
-
-
-def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
-    """The plan under seeded noise, whose bounded range may show: what that adds to delta.
-
-    Up to delta / 1000 it is let pass; beyond, delta holds it, as an event of its own, and the
-    mechanism gets the rest. ``Unsupported`` where it would take a quarter.
-    """
-    plan = mechanism.plan(spec, budget)
-    added = range_delta(plan.events, budget.relation, spec.p)
-    if not added > _range.LET_PASS * budget.delta:
-        return plan
-    held = RANGE_ROOM * added
-    if held <= budget.delta / 4.0:
-        plan = mechanism.plan(spec, replace(budget, delta=budget.delta - held))
-        if range_delta(plan.events, budget.relation, spec.p) <= held:
-            return replace(plan, events=(*plan.events, Approx(0.0, held, relation=budget.relation)))
-    raise Unsupported(
-        f"epsilon {budget.epsilon:g} allows so little noise that the generator's bounded range "
-        f"could add {added:.2g} to delta {budget.delta:.3g}; take less epsilon or more delta"
-    )
-
-
 def _budget(prepared: Prepared) -> tuple[Budget, str]:
     """The budget in force and its kind; Unsupported when the mechanism has no such guarantee."""
     cell = prepared.cell
     name, mechanism = cell.mechanism_name, cell.mechanism
     kind = kind_of(name, mechanism, cell.privacy, cell.delta, cell.relation)
     return budget_of(prepared, kind), kind
-
-
-def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relation: str) -> str:
-    """The kind of guarantee in question; Unsupported when the mechanism has no such."""
-    can, kind = mechanism.guarantees, privacy
-    if kind == "auto" and can == ("local",):
-        kind = "local"
-    elif kind == "auto":
-        # a combinator may have no guarantee in common with what is inside
-        kind = "pure" if delta == 0 else ("approx" if "approx" in can or not can else can[0])
-    if kind not in can:
-        raise Unsupported(_not_given(name, mechanism, kind))
-    if relation not in mechanism.relations:
-        known = " or ".join(mechanism.relations)
-        raise Unsupported(f"{name} is proved for {known}, not {relation}")
-    return kind
-
-
-def _not_given(name: str, mechanism: Any, kind: str) -> str:
-    """Why there is no guarantee of this kind, and which part of a combinator is at fault."""
-    key, inner = "mechanism", mechanism
-    while kind in type(inner).guarantees and hasattr(inner, "inner"):
-        key, inner = f"{key}.inner", inner.inner
-    fault, can = _inner.name_of(inner), " or ".join(inner.guarantees) or "no"
-    if key == "mechanism":
-        # delta would be unused: better said than done behind the user's back
-        pure = "pure" in inner.guarantees and kind == "approx"
-        other = "; a pure guarantee is a stronger one: set privacy=pure" if pure else ""
-        if kind == "local":
-            other = f"; take mechanism={' or '.join(INSTEAD['local'])}"
-        return f"{name} gives {can} guarantees, not {kind}{other}"
-    instead = [word for word in INSTEAD[kind] if word != fault]
-    return (
-        f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} gives {can} "
-        f"only; set {key}={' or '.join(instead)}"
-    )
 
 
 def budget_of(prepared: Prepared, kind: str) -> Budget:
@@ -273,26 +175,15 @@ def budget_of(prepared: Prepared, kind: str) -> Budget:
     return Budget(cell.epsilon, delta_of(cell.delta, n), cell.relation)
 
 
-def delta_of(delta: float | None, n: int) -> float:
-    """``delta=auto`` (None) is 1/n^2; for one record that would be 1, which promises nothing."""
-    return min(0.25, 1.0 / n**2) if delta is None else delta
-
-
 def _release(
     prepared: Prepared, budget: Budget, kind: str, common: dict[str, Any], optimum: Optimum
 ) -> list[dict[str, Any]]:
     cell, problem = prepared.cell, prepared.problem
     spec: Any = prepared.spec
     start = time.perf_counter()
-    if cell.noise == "secure" and kind == "local":
-        plan, grid = secured_channels(cell.mechanism.plan(spec, budget)), None
-    elif cell.noise == "secure":
-        plan = cell.mechanism.plan(spec, budget)
-        plan, grid = secured(cell.mechanism, plan, spec, problem.loss)
-    else:
-        plan, grid = planned(cell.mechanism, spec, budget), None
+    plan, grid = plan_of(prepared, budget)
     guarantee, accountant = check(plan, budget, kind, cell.mechanism.unprotected)
-    released = cell.mechanism.release(*_opened(prepared, plan, budget, grid))
+    released = cell.mechanism.release(*open_release(prepared, plan, budget, grid))
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):
@@ -317,6 +208,18 @@ def _release(
     return rows
 
 
+def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
+    """The plan of a run, and the grid that its noise lies on, if any; Unsupported without one."""
+    cell = prepared.cell
+    spec: Any = prepared.spec
+    if cell.noise != "secure":
+        return planned(cell.mechanism, spec, budget), None
+    plan = cell.mechanism.plan(spec, budget)
+    if budget.trust == "local":
+        return secured_channels(plan), None
+    return secured(cell.mechanism, plan, spec, prepared.problem.loss)
+
+
 def _found(row: dict[str, Any], released: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The plan's settings with those that the trial released on its way, [trials] each."""
     if not released:
@@ -332,7 +235,7 @@ def _arithmetic(cell: schema.Cell, kind: str, grid: Grid | None) -> str:
     return "signs" if cell.noise == "secure" and kind == "local" else "float64"
 
 
-def _opened(
+def open_release(
     prepared: Prepared, plan: Plan, budget: Budget, grid: Grid | None
 ) -> tuple[Any, Plan, Gate]:
     """What a release gets: a view of the records, the plan, and a gate for its noise."""
@@ -349,13 +252,7 @@ def _opened(
         return view, plan, Gate.secure_channels(cell.trials, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
-    return view, _as_made(plan), Gate(seeds, plan=allowed)
-
-
-def _as_made(plan: Plan) -> Plan:
-    """The plan as its mechanism made it, without the room that ``planned`` held for the range."""
-    *own, last = plan.events
-    return replace(plan, events=tuple(own)) if isinstance(last, Approx) else plan
+    return view, without_reserve(plan), Gate(seeds, plan=allowed)
 
 
 def _population_source(cell: schema.Cell) -> str:

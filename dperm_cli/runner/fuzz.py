@@ -239,7 +239,7 @@ def _replayed_at_gate(
         problems = [mapped_by_place(problem) for problem in problems]
     try:
         with maps_by_place():
-            found = replay(mechanism, cell._as_made(made), *problems, seed=drawn.number)
+            found = replay(mechanism, cell.without_reserve(made), *problems, seed=drawn.number)
     except Exception as error:
         # a minimiser that is not had in time is told on both runs
         late = isinstance(error, DpermError) and "not proved" in str(error)

@@ -374,7 +374,7 @@ def seeds():
                  "dataset=synthetic_logistic", "trials=3", f"seed={seed}"]  # fmt: skip
         item = cell.prepare(plan.plan(parse(words)).cells[0], rows)
         made = cell.planned(item.cell.mechanism, item.spec, cell.budget_of(item, "approx"))
-        view, made, gate = cell._opened(item, made, cell.budget_of(item, "approx"), None)
+        view, made, gate = cell.open_release(item, made, cell.budget_of(item, "approx"), None)
         found.append(item.cell.mechanism.release(view, made, gate).theta)
     points = np.concatenate(found)
     assert len(np.unique(points[:, 0])) == len(points) == 9

@@ -212,7 +212,7 @@ def test_the_minimiser_of_a_declared_population_follows_no_private_count():
         filled = kernels.released(replace(item.problem, data=part), 900)
         assert filled.data.n == 900
         made = replace(item, released=filled, kernel=own)
-        found.append(cell._opened(made, plan_, budget, None)[0].minimiser(gap))
+        found.append(cell.open_release(made, plan_, budget, None)[0].minimiser(gap))
         objective = filled.objective(found[-1]) - CentralView(filled).objective(
             CentralView(filled).minimiser(gap))  # fmt: skip
         assert objective <= gap * (1.0 + 1e-6)

@@ -1,0 +1,311 @@
+"""All checks of one configuration: what a run of it would do, on neighbouring data sets.
+
+``examine`` takes neighbours that the runner opened as a run does (``case.Opened``) and returns what
+it found. Every check is on its own: one that cannot be made is left out and named, and none of them
+trusts what another part of the package says of itself where it can be computed.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.audit import (
+    cell_attack,
+    composition,
+    constants,
+    exact,
+    noise_laws,
+    objective_loss,
+    sampler_laws,
+)
+from dperm_cli.audit.case import OK, Opened, differences
+from dperm_cli.audit.case_report import Case, Neighbours, Report
+from dperm_cli.audit.cell_paths import (
+    MOST_HEARD,
+    SLOW,
+    affordable,
+    attack_trials,
+    check_paths,
+    check_seeds,
+    measure,
+    numbers,
+)
+from dperm_cli.audit.pairs import ALONE
+from dperm_cli.audit.replay import replay
+from dperm_cli.core.errors import DpermError, Unsupported
+from dperm_cli.mechanisms._opening import is_local
+from dperm_cli.privacy.events import SampledGaussian
+from dperm_cli.problem.problem import Problem
+
+_ROUNDING = 1e-9
+_QUADRATURE = 1e-5  # relative error granted to the exact loss, whose kinks are narrow
+
+
+def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
+    """Every check of a case. ``known`` are laws of noise that were looked at already."""
+    known = set() if known is None else known
+    report = Report(case.name, case.words, relation=case.asked[2])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for each in case.neighbours:
+            _check_alike(report, each)
+        one = case.neighbours[0].first
+        report.status, report.reason = one.status, one.reason
+        if one.status != OK:
+            return report
+        report.claim, report.delta = one.guarantee.epsilon, one.guarantee.delta
+        _check_claim(report, case, one)
+        _guarded(report, "release", lambda: measure(report, one, seed))
+        steps: list[tuple[str, Callable[[], None]]] = [
+            ("exact loss", lambda: _check_exact(report, one)),
+            ("constants", lambda: _check_constants(report, one)),
+            ("noise", lambda: _check_noise(report, one, seed, known)),
+            ("replay", lambda: _check_replays(report, case, seed)),
+            ("seeds", lambda: check_seeds(report, one, seed)),
+            ("paths", lambda: check_paths(report, case, seed)),
+            ("attack", lambda: _check_attack(report, case, seed)),
+            ("sampler", lambda: _check_sampler(report, one, seed)),
+        ]
+        for name, step in steps:
+            _guarded(report, name, step)
+    report.faults = list(dict.fromkeys(report.faults))
+    return report
+
+
+def _guarded(report: Report, name: str, step: Callable[[], None]) -> None:
+    """Run one check. A refusal of the package leaves it out; any other error is a fault."""
+    try:
+        step()
+    except (DpermError, Unsupported) as reason:
+        report.left_out.append(f"{name}: {reason}")
+    except MemoryError:
+        report.left_out.append(f"{name}: it needs more memory than there is")
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        report.faults.append(f"{name}: a release raised {text}")
+
+
+def _check_alike(report: Report, each: Neighbours) -> None:
+    """Status, plan, public facts and the records that both have are the same on neighbours."""
+    one, other, kind = each.first, each.second, each.pair.kind
+    report.pairs.append(kind)
+    if (one.status, one.reason) != (other.status, other.reason):
+        words = [f"{side.status} {side.reason}".strip() for side in (one, other)]
+        report.faults.append(f"{kind}: {words[0]!r} and {words[1]!r} on neighbours")
+        return
+    if one.status != OK:
+        return
+    for what in ("plan", "spec", "public", "guarantee"):
+        found = differences(getattr(one, what), getattr(other, what), what)
+        if found:
+            report.faults.append(f"{kind}: {', '.join(found[:3])} differ on neighbours")
+    _check_kept(report, each)
+
+
+def _check_kept(report: Report, each: Neighbours) -> None:
+    """The records that neighbours share come out as the same rows, in the same batches."""
+    mine, theirs = each.pair.kept()
+    rows = [_dense(side.data.x) for side in (each.first, each.second)]
+    if rows[0].shape[1] != rows[1].shape[1]:
+        report.faults.append(f"{each.pair.kind}: rows have another number of columns")
+        return
+    one, other = rows[0][mine], rows[1][theirs]
+    size = max(float(np.max(np.abs(one), initial=0.0)), 1e-300)
+    if not np.all(np.abs(one - other) <= _ROUNDING * size):
+        report.faults.append(f"{each.pair.kind}: the rows of other records follow the record")
+    labels = (each.first.data.y[mine], each.second.data.y[theirs])
+    if not np.array_equal(*labels):
+        report.faults.append(f"{each.pair.kind}: the labels of other records follow the record")
+    if each.first.view is None or each.second.view is None or len(mine) < 2:
+        return
+    for batches in (2, 5):
+        try:
+            named = [
+                _batch_of(side.view().parts(batches, by_content=True))  # type: ignore[misc]
+                for side in (each.first, each.second)
+            ]
+        except (DpermError, AttributeError, TypeError):
+            return
+        if not np.array_equal(named[0][mine], named[1][theirs]):
+            report.faults.append(f"{each.pair.kind}: another record changes its batch")
+
+
+def _batch_of(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The number of each record's batch; a population that is filled up has more records."""
+    found = np.full(sum(len(part) for part in parts), -1)
+    for number, part in enumerate(parts):
+        found[np.asarray(part, dtype=int)] = number
+    return found
+
+
+def _dense(x: Any) -> np.ndarray:
+    if isinstance(x, np.ndarray):
+        return x
+    return np.asarray(x.toarray() if hasattr(x, "toarray") else x[:])
+
+
+def _check_claim(report: Report, case: Case, one: Opened) -> None:
+    """What the events certify is within what was asked for; nan is never within anything."""
+    epsilon, delta, relation = case.asked
+    claim = one.guarantee
+    kind = "none" if claim.kind == "none" else ""
+    allowed = one.budget.delta if delta is None else delta
+    if delta is None and claim.delta > 0.0:
+        n = one.spec.n
+        if not claim.delta <= max(1.0 / n**2, 1e-300) * (1.0 + _ROUNDING) and n > 1:
+            report.faults.append(f"delta=auto is {claim.delta:.4g}, more than 1/n^2 with n = {n}")
+    if kind or not claim.epsilon <= epsilon * (1.0 + 1e-12):
+        report.faults.append(f"epsilon {claim.epsilon:.6g} is claimed and {epsilon:.6g} was asked")
+    if not claim.delta <= allowed:
+        report.faults.append(f"delta {claim.delta:.4g} is claimed and {allowed:.4g} was asked")
+    if claim.relation != relation:
+        report.faults.append(f"the claim is for {claim.relation} and {relation} was asked")
+    if claim.kind == "pure" and claim.delta != 0.0:
+        report.faults.append(f"a pure claim has delta {claim.delta:.4g}")
+
+
+def _check_exact(report: Report, one: Opened) -> None:
+    """The exact loss of the plan's noise, and of its perturbed objective at its own curvature."""
+    claim, relation = one.guarantee, one.guarantee.relation
+    loss = exact.plan_loss(one.plan.events, claim.epsilon, claim.delta, relation)
+    if loss is not None:
+        report.exact = loss[0]
+        if not loss[0] <= 1.0 + _QUADRATURE:
+            report.faults.append(f"the exact loss is {loss[0]:.6g} times the claim")
+    report.faults += composition.faults(one.plan.events, claim.epsilon, claim.delta, relation)
+    if isinstance(one.problem, Problem):
+        for words in objective_loss.plan_faults(one.plan.events, one.problem, relation):
+            report.faults.append(words)
+
+
+def _check_constants(report: Report, one: Opened) -> None:
+    if isinstance(one.problem, Problem):
+        report.faults += [f"constants: {words}" for words in constants.faults(one.problem)]
+
+
+def _check_noise(report: Report, one: Opened, seed: int, known: set[Any]) -> None:
+    """The law of every event's noise, unless noise like it was looked at already."""
+    if one.secure:
+        return  # its law is compared with that of seeded noise
+    dim = int(getattr(one.spec, "p", 0) or 0)
+    for event in one.plan.events:
+        scale = getattr(event, "scale", None)
+        if scale is None or not dim:
+            continue
+        key = (type(event).__name__, getattr(event, "noise", ""), round(math.log10(scale) / 3), dim)
+        if key not in known:
+            known.add(key)
+            report.faults += noise_laws.faults(event, dim, report.relation, seed)
+        facts = tuple(getattr(event, name, None) for name in ("population", "batch", "sampling"))
+        if facts not in known:
+            known.add(facts)
+            report.faults += noise_laws.batch_faults(event, report.relation, seed)
+
+
+def _check_replays(report: Report, case: Case, seed: int) -> None:
+    for each in case.neighbours:
+        one, other = each.first, each.second
+        if one.status != OK or other.status != OK or _moved_up(each):
+            continue
+        if numbers(one) * 2 > MOST_HEARD:
+            steps = one.plan.steps
+            report.left_out.append(f"replay: {steps} steps are too many for the plain loop")
+            return
+        if report.calls and report.seconds > SLOW:
+            report.left_out.append("more pairs: a release takes too long")
+            return
+        try:
+            found = replay(one.mechanism, one.plan, one.problem, other.problem, seed)
+        except DpermError as error:
+            _check_both_refuse(report, each, seed, str(error))
+            continue
+        report.calls += found.calls
+        report.worst = max(report.worst, found.worst)
+        report.faults += [f"{each.pair.kind}: {words}" for words in found.faults[:3]]
+        if one.secure and one.step is not None:
+            _check_grid(report, each, seed)
+
+
+def _moved_up(each: Neighbours) -> bool:
+    """Whether batches are drawn by place and another record has taken a place: no neighbour's batch
+    is then the same with the same draws."""
+    sampled = any(isinstance(event, SampledGaussian) for event in each.first.plan.events)
+    return sampled and each.pair.removed and each.pair.index != each.pair.first.n - 1
+
+
+def _check_both_refuse(report: Report, each: Neighbours, seed: int, reason: str) -> None:
+    """A release that the package refuses on one data set must be refused on its neighbour."""
+    said = []
+    for side in (each.first, each.second):
+        try:
+            side.draw(1, seed, None)
+            said.append("")
+        except DpermError as error:
+            said.append(str(error))
+    if said[0] != said[1]:
+        report.faults.append(f"{each.pair.kind}: {said[0]!r} and {said[1]!r} on neighbours")
+    else:
+        report.left_out.append(f"replay on {each.pair.kind}: {reason}")
+
+
+def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
+    """Sums on a grid are multiples of it and move by no more than their event says."""
+    views = [side.view() for side in (each.first, each.second)]  # type: ignore[misc]
+    if not all(hasattr(view, "gradient_sum") for view in views) or is_local(each.first.mechanism):
+        return
+    theta = each.first.draw(3, seed)
+    sums = [np.asarray(view.gradient_sum(theta)) for view in views]
+    moved = float(np.max(np.linalg.norm(sums[0] - sums[1], axis=-1)))
+    allowed = min(event.sensitivity(report.relation) for event in each.first.plan.events)
+    if not moved <= allowed * (1.0 + _ROUNDING):
+        report.faults.append(f"{each.pair.kind}: a sum on the grid moved by {moved / allowed:.4g} "
+                             "sensitivities")  # fmt: skip
+    step = each.first.step
+    if step and not all(np.array_equal(np.rint(total / step) * step, total) for total in sums):
+        report.faults.append("a sum is no multiple of the grid")
+
+
+def _check_attack(report: Report, case: Case, seed: int) -> None:
+    """The first pair, and others in which nothing hides the record."""
+    trials = attack_trials(report, case.neighbours[0].first)
+    if trials < cell_attack.LEAST:
+        report.left_out.append("attack: a release takes too long to be made often")
+        return
+    for number, each in enumerate(case.neighbours):
+        if (number and each.pair.kind not in ALONE) or each.first.status != each.second.status:
+            continue
+        sides = [
+            side.draw(trials, seed + place) for place, side in enumerate((each.first, each.second))
+        ]
+        problems = (_perturbed(each.first), _perturbed(each.second))
+        found = cell_attack.attack(sides[0], sides[1], problems, report.delta)
+        if found.bound >= report.bound:
+            report.bound, report.by, report.trials = found.bound, found.by, found.trials
+        if not found.bound <= report.claim * (1.0 + _ROUNDING):
+            report.faults.append(
+                f"{each.pair.kind}: epsilon is at least {found.bound:.4g} by {found.by}, "
+                f"above the claim {report.claim:.4g}"
+            )
+
+
+def _perturbed(one: Opened) -> Any:
+    """The problem with the regulariser that the plan adds: its gradient is then the noise."""
+    added = one.plan.settings.get("added")
+    if not isinstance(one.problem, Problem) or not isinstance(added, (int, float)):
+        return one.problem
+    return replace(one.problem, ridge=one.problem.ridge + added / one.spec.n)
+
+
+def _check_sampler(report: Report, one: Opened, seed: int) -> None:
+    if sampler_laws.applies(one):
+        trials = 3 * affordable(report, sampler_laws.TRIALS / 3)
+        if trials:
+            report.faults += sampler_laws.faults(one, trials, seed)
+        else:
+            report.left_out.append("sampler: a draw takes too long to be made often")

@@ -1,0 +1,225 @@
+"""Whether the gate draws what an event says: the law of its noise, and its independence.
+
+A stream of the event is opened and noise is drawn on values of zero. What comes out is compared
+with the density that the event names: its distribution function, its mean square, and that no two
+of steps, trials and coordinates are alike. Batches of records are counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import gammainc, kolmogorov, log_ndtr, ndtr
+from scipy.stats import chi2
+
+from dperm_cli.audit.statistical import Draws
+from dperm_cli.core.errors import DpermError, Unsupported
+from dperm_cli.core.rng import seed_sequence
+from dperm_cli.privacy.events import (
+    DisjointBatches,
+    Event,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    PerturbedObjective,
+    SampledGaussian,
+)
+from dperm_cli.privacy.noise import Gate
+
+LEVEL = 1e-9  # chance of a false alarm of one event
+NUMBERS = 60_000  # that are drawn of one event, about
+_STEPS = 4
+_SEEDED, _WIDEST = 400, 64  # trials and coordinates of the gate with a seed a trial
+_RECORDS = 200  # batches of up to this many records are counted
+_EACH = 12  # and of up to this many record by record
+
+
+def faults(event: Event, dim: int, relation: str, seed: int = 0) -> list[str]:
+    """What is wrong with the noise of an event, in words; nothing for events without noise.
+
+    The law is that of many trials with one key each out of a common leaf; a run's own gate, with a
+    seed for every trial, shows whether steps, trials and coordinates are independent.
+    """
+    kind = _kind(event)
+    if kind is None:
+        return []
+    steps = min(_STEPS, _count(event))
+    plan = ((event,), relation)
+    leaf = seed_sequence(seed, "audit", "noise law")
+    many = Draws(leaf, max(min(NUMBERS // (dim * steps), 20_000), 60), plan)
+    seeds = [seed_sequence(seed, "audit", "noise law", trial) for trial in range(_SEEDED)]
+    noise = _drawn(many, event, dim, steps)
+    few = _drawn(Gate(seeds, plan=plan), event, min(dim, _WIDEST), steps)
+    if noise is None or few is None:
+        return []
+    scale = float(getattr(event, "scale"))  # noqa: B009
+    found = [*_law(noise / scale, kind), *_independence(noise), *_independence(few)]
+    words = f"{type(event).__name__} noise of {dim} coordinates"
+    return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
+
+
+def _drawn(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray | None:
+    """Noise [steps, trials, dim], or None where a stream takes more than values."""
+    try:
+        draw = _drawer(gate, event, dim)
+    except (DpermError, Unsupported, TypeError):
+        return None  # the replay hears it
+    if draw is None:
+        return None
+    return np.stack([draw(np.zeros((gate.trials, dim)), step) for step in range(steps)])
+
+
+def batch_faults(event: Event, relation: str, seed: int = 0) -> list[str]:
+    """What is wrong with the batches of an event that samples records, in words."""
+    if not isinstance(event, SampledGaussian) or event.population > _RECORDS:
+        return []
+    n, m, steps = event.population, event.batch, min(_STEPS, event.count)
+    trials = 400
+    leaves = [seed_sequence(seed, "audit", "batches", trial) for trial in range(trials)]
+    stream = Gate(leaves, plan=((event,), relation)).stream(event, 1)
+    member = np.zeros((steps, trials, n))
+    for step, trial in itertools.product(range(steps), range(trials)):
+        drawn = np.asarray(stream.draw(trial, step), dtype=np.int64)
+        if len(np.unique(drawn)) != len(drawn) or np.any((drawn < 0) | (drawn >= n)):
+            return ["a batch holds a record twice, or one that there is not"]
+        if event.sampling == "fixed" and len(drawn) != m:
+            return [f"a batch of {m} holds {len(drawn)} records"]
+        member[step, trial, drawn] = 1.0
+    return _counts(member, m / n, event.sampling == "poisson")
+
+
+def _counts(member: np.ndarray, rate: float, poisson: bool) -> list[str]:
+    """Every record is as frequent as it should be, and no two steps or records go together."""
+    steps, trials, n = member.shape
+    if rate >= 1.0:
+        return []
+    variance = rate * (1.0 - rate)
+    rest = 1.0 if poisson or n == 1 else n / (n - 1.0)
+    total = np.sum(member, axis=(0, 1)) - steps * trials * rate
+    freedom = n if poisson else n - 1
+    square = float(np.sum(total**2) / (steps * trials * variance * rest))
+    found = []
+    if freedom and chi2.sf(square, freedom) < LEVEL:
+        found.append("some records are drawn more often than others")
+    sizes = np.sum(member, axis=2)
+    if poisson:
+        spread = float(np.sum((sizes - n * rate) ** 2) / (n * variance))
+        if min(chi2.sf(spread, sizes.size), chi2.cdf(spread, sizes.size)) < LEVEL:
+            found.append("the sizes of batches do not spread as they should")
+    centred = (member - rate) / math.sqrt(variance)
+    pairs = [centred[s] * centred[t] for s, t in itertools.combinations(range(steps), 2)]
+    pairs.append(centred[:, 1:] * centred[:, :-1])  # a trial and the next one
+    for product in pairs:
+        z = float(np.sum(product)) / math.sqrt(product.size * rest)
+        per = np.sum(product.reshape(-1, n), axis=0)
+        far = float(np.max(np.abs(per))) / math.sqrt(product.size / n)
+        if _tail(z) < LEVEL or (n <= _EACH and n * _tail(far / 1.5) < LEVEL):
+            found.append("batches of different steps or trials go together")
+            break
+    return found
+
+
+def _kind(event: Event) -> str | None:
+    if isinstance(event, DisjointBatches | PerturbedObjective):
+        return event.noise
+    if isinstance(event, Gaussian | SampledGaussian):
+        return "gaussian"
+    if isinstance(event, Laplace):
+        return "laplace"
+    return "gamma_norm" if isinstance(event, GammaNorm) else None
+
+
+def _count(event: Any) -> int:
+    if isinstance(event, DisjointBatches):
+        return event.batches
+    return 1 if isinstance(event, PerturbedObjective) else int(event.count)
+
+
+Draw = Callable[[np.ndarray, int], np.ndarray]
+
+
+def _drawer(gate: Gate, event: Event, dim: int) -> Draw | None:
+    """value [trials, dim], step -> the value with its noise; None where nothing is added."""
+    public = {}
+    if isinstance(event, DisjointBatches):
+        public["parts"] = [np.array([number]) for number in range(event.batches)]
+    stream = gate.stream(event, dim, **public)
+    if isinstance(event, DisjointBatches):
+        return lambda value, step: stream.release(lambda batch: value, step)
+    return getattr(stream, "add", None)
+
+
+def _law(noise: np.ndarray, kind: str) -> list[str]:
+    """Of noise [steps, trials, dim] in units of its scale."""
+    dim = noise.shape[-1]
+    if kind == "gamma_norm":
+        radius = np.linalg.norm(noise, axis=-1).ravel()
+        found = _one_law(radius, lambda x: gammainc(dim, x), dim * (dim + 1.0), _fourth(dim))
+        direction = noise / np.maximum(np.linalg.norm(noise, axis=-1, keepdims=True), 1e-300)
+        total = np.sum(direction.reshape(-1, dim), axis=0)
+        square = float(total @ total) * dim / (noise.size / dim)
+        if chi2.sf(square, dim) < LEVEL:
+            found.append("its direction is not uniform")
+        return found
+    if kind == "laplace":
+        return _one_law(
+            noise.ravel(), lambda x: 0.5 + 0.5 * np.sign(x) * -np.expm1(-np.abs(x)), 2.0, 24.0
+        )
+    found = _one_law(noise.ravel(), ndtr, 1.0, 3.0)
+    for step, part in enumerate(noise):
+        if _off_square(part.ravel(), 1.0, 3.0):
+            found.append(f"the size of step {step + 1} is not that of its scale")
+    return found
+
+
+def _fourth(dim: int) -> float:
+    """E |b|^4 of a norm Gamma(dim)."""
+    return dim * (dim + 1.0) * (dim + 2.0) * (dim + 3.0)
+
+
+def _one_law(
+    sample: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], square: float, fourth: float
+) -> list[str]:
+    if not np.all(np.isfinite(sample)):
+        return ["not every number is finite"]
+    found = []
+    if _off_square(sample, square, fourth):
+        size = math.sqrt(float(np.mean(sample**2)) / square)
+        found.append(f"it is {size:.4g} times as large as its event says")
+    ranks = np.arange(1, len(sample) + 1) / len(sample)
+    at = cdf(np.sort(sample))
+    far = float(np.max(np.maximum(ranks - at, at - ranks + 1.0 / len(sample))))
+    if float(kolmogorov(math.sqrt(len(sample)) * far)) < LEVEL:
+        found.append("its distribution is not that of its event")
+    return found
+
+
+def _off_square(sample: np.ndarray, square: float, fourth: float) -> bool:
+    spread = math.sqrt((fourth - square**2) / len(sample))
+    return _tail(abs(float(np.mean(sample**2)) - square) / (1.1 * spread)) < LEVEL
+
+
+def _independence(noise: np.ndarray) -> list[str]:
+    """No two steps, neighbouring trials or coordinates are correlated, nor are their sizes."""
+    steps, _, dim = noise.shape
+    unit = noise / math.sqrt(float(np.mean(noise**2)))
+    found = []
+    looks = [("steps", unit[s], unit[t]) for s, t in itertools.combinations(range(steps), 2)]
+    looks.append(("trials", unit[:, 1:], unit[:, :-1]))
+    if dim > 1:
+        looks.append(("coordinates", unit[..., 1:], unit[..., :-1]))
+    for name, one, other in looks:
+        product = one * other
+        size = math.sqrt(float(np.sum(product**2))) or 1.0
+        if _tail(abs(float(np.sum(product))) / (1.1 * size)) < LEVEL:
+            found.append(f"draws of different {name} go together")
+    return list(dict.fromkeys(found))
+
+
+def _tail(z: float) -> float:
+    """The chance that a normal number is as far out on either side; nan is certain to be wrong."""
+    return float(2.0 * np.exp(log_ndtr(-abs(z)))) if math.isfinite(z) else 0.0

@@ -1,0 +1,87 @@
+"""Two records of the user's own, from a file: the neighbours that an audit should try."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from dperm_cli.audit.pairs import Record, Shape
+from dperm_cli.core.errors import InputError
+
+_MOST_BYTES = 1 << 26
+
+
+def read(name: str, shape: Shape) -> tuple[Record, Record]:
+    """The two records of a file: (row [p], label or target) each.
+
+    A csv file has two lines, the columns of the data set and then the label (none for location
+    data), after a line of names if there is one. An npz file has arrays x [2, p] and y [2].
+    InputError names what is wrong in one line.
+    """
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise InputError("pair", name, "no such file")
+    if path.stat().st_size > _MOST_BYTES:
+        raise InputError("pair", name, f"is larger than {_MOST_BYTES >> 20} MiB, for two records")
+    try:
+        x, y = _npz(name, path) if zipfile.is_zipfile(path) else _csv(name, path, shape)
+    except (OSError, UnicodeDecodeError) as error:
+        words = getattr(error, "strerror", None) or "is not text"
+        raise InputError("pair", name, f"cannot be read ({words})") from None
+    _check(name, shape, x, y)
+    return (x[0], float(y[0])), (x[1], float(y[1]))
+
+
+def _npz(name: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            x = np.asarray(archive["x"], dtype=float)
+            y = np.asarray(archive["y"], dtype=float) if "y" in archive.files else np.zeros(len(x))
+    except (KeyError, ValueError, TypeError, zipfile.BadZipFile):
+        allowed = "must be an npz archive with numbers x [2, p] and y [2]"
+        raise InputError("pair", name, allowed) from None
+    return x, y
+
+
+def _csv(name: str, path: Path, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    lines = [line for line in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if line]
+    if len(lines) == 3 and not _numbers(lines[0]):
+        lines = lines[1:]
+    if len(lines) != 2:
+        allowed = f"must hold two records, and holds {len(lines)}"
+        raise InputError("pair", name, allowed)
+    for number, line in enumerate(lines):
+        if not _numbers(line):
+            raise InputError("pair", name, f"record {number + 1} holds something that is no number")
+    if len(lines[0]) != len(lines[1]):
+        raise InputError("pair", name, "the two records have different numbers of columns")
+    table = np.array([[float(cell) for cell in line] for line in lines])
+    if shape.task == "location":
+        return table, np.zeros(2)
+    return table[:, :-1], table[:, -1]
+
+
+def _numbers(cells: list[str]) -> bool:
+    try:
+        return all(np.isfinite(float(cell)) for cell in cells)
+    except ValueError:
+        return False
+
+
+def _check(name: str, shape: Shape, x: np.ndarray, y: np.ndarray) -> None:
+    if x.ndim != 2 or len(x) != 2 or np.shape(y) != (2,):
+        raise InputError("pair", name, f"must hold two records, x [2, p] and y [2], not {x.shape}")
+    if x.shape[1] != shape.p:
+        beside = "" if shape.task == "location" else " and a label"
+        allowed = f"a record has {shape.p} columns{beside}, and one here has {x.shape[1]}"
+        raise InputError("pair", name, allowed)
+    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
+        raise InputError("pair", name, "every number must be finite")
+    allowed_labels = {"binary": [-1.0, 1.0], "multiclass": list(map(float, range(shape.classes)))}
+    known = allowed_labels.get(shape.task)
+    if known is not None and not np.all(np.isin(y, known)):
+        words = ", ".join(f"{label:g}" for label in known)
+        raise InputError("pair", name, f"labels must be among {words}")

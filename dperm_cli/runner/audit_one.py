@@ -1,0 +1,123 @@
+"""An audit of the run that a command line describes: its own plan, on made-up neighbours."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dperm_cli.audit import pair_file, pairs
+from dperm_cli.audit.case import OK
+from dperm_cli.audit.case_report import Report
+from dperm_cli.audit.cell_checks import examine
+from dperm_cli.core import registry
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.runner import app, audit_cells, plan, schema
+from dperm_cli.runner import cell as cells
+from dperm_cli.runner.audit_pool import Job, run_jobs
+from dperm_cli.runner.compose import Composer
+
+if TYPE_CHECKING:
+    from dperm_cli.runner.audit import Asked, Findings
+
+_MOST_ENTRIES = 5e7  # of the rows of a made-up data set
+
+
+def audit(asked: Asked) -> Findings:
+    """Attack every cell of the study that these words describe."""
+    from dperm_cli.runner.audit import Findings
+
+    _, study = plan.asked_for(["-m", *map(_every, asked.words)])
+    _check_study(asked)
+    prepared = app.prepare(study.cells)
+    found = Findings([], [], [])
+    records = None
+    if "pair" in asked.settings:
+        records = [pair_file.read(asked.settings["pair"], _shape(item)) for item in prepared]
+    jobs = []
+    for number, item in enumerate(prepared):
+        given = None if records is None else records[number]
+        label = (item.cell.mechanism_name, f"on {item.data.name}")
+        jobs.append(Job(label, audit_cell, (item, number, given, asked.seed, asked.quick)))
+    for report, verdict in run_jobs(jobs, lambda *_: [], asked.workers if len(jobs) > 1 else 1):
+        found.reports.append(report)
+        found.verdicts += [] if verdict is None else [verdict]
+    found.reports.sort(key=lambda report: report.number)
+    if found.nothing:
+        for report, item in zip(found.reports, prepared, strict=True):
+            report.reason += _instead(item)
+    return found
+
+
+def _every(word: str) -> str:
+    """``mechanism=all`` as a list of names."""
+    if word.replace(" ", "") != "mechanism=all":
+        return word
+    return f"mechanism={','.join(registry.protective())}"
+
+
+def _check_study(asked: Asked) -> None:
+    """InputError for keys that are about a study's files."""
+    for word in asked.words:
+        key, _, value = word.partition("=")
+        if key in schema.STUDY_KEYS:
+            raise InputError(key, value, "is a key of `dperm run`: an audit keeps no records")
+
+
+def audit_cell(
+    item: cells.Prepared, number: int, given: Any, seed: int, quick: bool
+) -> tuple[Report, Any]:
+    """The report of one cell, and the verdict on its mechanism's own adversary."""
+    from dperm_cli.runner.audit import attack_instance
+
+    subject = audit_cells.of_cell(item)
+    entries = float(subject.shape.n) * subject.shape.p
+    if entries > _MOST_ENTRIES:
+        name, shape = item.cell.mechanism_name, subject.shape
+        reason = f"{shape.n} records of {shape.p} columns are too many to make up"
+        return Report(name, subject.words, number, "unsupported", reason), None
+    kinds = pairs.KINDS[: 2 if quick else len(pairs.KINDS)]
+    with audit_cells.Folder() as folder:
+        case = audit_cells.case(subject, kinds, folder, seed, given=given)
+        report = examine(case, seed)
+    report.number = number
+    if report.status != OK:
+        return report, None
+    kind = "local" if case.neighbours[0].first.guarantee.kind == "local" else ""
+    budget = case.neighbours[0].first.budget
+    verdict = None
+    if math.isfinite(budget.epsilon) and (kind or item.cell.noise == "research"):
+        verdict = attack_instance(
+            item.cell.mechanism_name, item.cell.mechanism, budget, seed, quick
+        )
+    return report, verdict
+
+
+def _shape(item: cells.Prepared) -> pairs.Shape:
+    return audit_cells.of_cell(item).shape
+
+
+def _instead(item: cells.Prepared) -> str:
+    """The mechanisms that would have a plan for the same problem, in words."""
+    fitting = mechanisms_that_fit(item)
+    if not fitting:
+        return "; no mechanism has a plan for this problem and budget"
+    return f"; set mechanism={' or '.join(fitting)}"
+
+
+def mechanisms_that_fit(item: cells.Prepared, most: int = 3) -> list[str]:
+    """The first mechanisms, as they are shipped, that have a plan for the problem of a cell."""
+    composer, found = Composer(), []
+    for name in registry.protective():
+        config = composer.compose({"mechanism": name})["mechanism"]
+        made = schema.build_mechanism(config, item.cell.calibration, item.cell.sampler)
+        changed = cells.replace(item.cell, mechanism=made, mechanism_name=name)
+        other = cells.replace(item, cell=changed)
+        try:
+            kind = cells.kind_of(name, made, changed.privacy, changed.delta, changed.relation)
+            cells.plan_of(other, cells.budget_of(other, kind))
+        except (Unsupported, ArithmeticError):
+            continue
+        found.append(name)
+        if len(found) == most:
+            break
+    return found
