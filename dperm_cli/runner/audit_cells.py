@@ -107,10 +107,13 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
 
 
 def _check_stand_in(row: Mapping[str, Any]) -> None:
-    """InputError where no row stands for a record that is not there."""
+    """InputError where no row stands for a record that is not there, or records are too few."""
+    n = row.get("n", grid.RECORDS)
+    if row.get("mechanism.batch", 1) > n:
+        raise InputError("mechanism.batch", row.get("mechanism.batch"), f"is more than {n} records")
     if row["relation"] == "replace_one":
         return
-    if row.get("n", grid.RECORDS) == 1 and row["relation"] != "add_remove":
+    if n == 1 and row["relation"] != "add_remove":
         allowed = "is attacked with two records and more: a file without a record is refused"
         raise InputError("privacy.population", grid.POPULATION, allowed)
     if grid.TASKS[row["loss"]] == "location":
@@ -273,6 +276,7 @@ def open_on(
         release=release,
         view=view,
         planned=(made, step),
+        recheck=lambda other: cells.check(made, other, kind),
         noise_name=prepared.noise_name,
         secure=cell.noise == "secure",
         step=None if step is None else step.step,

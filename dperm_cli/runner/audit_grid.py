@@ -69,9 +69,10 @@ def walk(name: str, quick: bool = False) -> Walk:
         def reason_against(row: Mapping[str, Any]) -> str | None:
             try:
                 subject = audit_cells.of_grid(name, row, composer)
+                audit_cells.check_kind(subject)
                 records = pairs.make("zero row", subject.shape, subject.cell.relation).first
                 found = audit_cells.open_records(subject, records, folder)
-            except InputError as error:
+            except (InputError, Unsupported) as error:
                 return str(error)
             planned[tuple(row.items())] = found.kept()
             return None if found.status == OK else found.reason
