@@ -22,6 +22,7 @@ from dperm_cli.audit import (
     exact,
     noise_laws,
     objective_loss,
+    refusals,
     sampler_laws,
 )
 from dperm_cli.audit.case import OK, Opened, differences
@@ -66,6 +67,7 @@ def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
             ("exact loss", lambda: _check_exact(report, one)),
             ("constants", lambda: _check_constants(report, one)),
             ("noise", lambda: _check_noise(report, one, seed, known)),
+            ("refusals", lambda: _check_refusals(report, one)),
             ("replay", lambda: _check_replays(report, case, seed)),
             ("seeds", lambda: check_seeds(report, one, seed)),
             ("paths", lambda: check_paths(report, case, seed)),
@@ -206,6 +208,11 @@ def _check_noise(report: Report, one: Opened, seed: int, known: set[Any]) -> Non
         if facts not in known:
             known.add(facts)
             report.faults += noise_laws.batch_faults(event, report.relation, seed)
+
+
+def _check_refusals(report: Report, one: Opened) -> None:
+    if report.seconds <= SLOW:
+        report.faults += refusals.faults(one)
 
 
 def _check_replays(report: Report, case: Case, seed: int) -> None:

@@ -65,7 +65,7 @@ def faults(event: Event, dim: int, relation: str, seed: int = 0) -> list[str]:
 def _drawn(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray | None:
     """Noise [steps, trials, dim], or None where a stream takes more than values."""
     try:
-        draw = _drawer(gate, event, dim)
+        draw = drawer(gate, event, dim)
     except (DpermError, Unsupported, TypeError):
         return None  # the replay hears it
     if draw is None:
@@ -142,7 +142,7 @@ def _count(event: Any) -> int:
 Draw = Callable[[np.ndarray, int], np.ndarray]
 
 
-def _drawer(gate: Gate, event: Event, dim: int) -> Draw | None:
+def drawer(gate: Gate, event: Event, dim: int) -> Draw | None:
     """value [trials, dim], step -> the value with its noise; None where nothing is added."""
     public = {}
     if isinstance(event, DisjointBatches):

@@ -22,7 +22,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import audit_grid, audit_one, audit_tables, fuzz, schema
+from dperm_cli.runner import audit_grid, audit_inputs, audit_one, audit_tables, fuzz, schema
 from dperm_cli.runner.audit_grid import Walk
 from dperm_cli.runner.audit_pool import Job, run_jobs
 
@@ -33,6 +33,7 @@ GRID = ("mechanism", "epsilon", "delta")  # alone, they choose among mechanisms 
 FORMATS = ("table", "json")
 PARTS = ("all", "adversary", "grid")
 QUICK_ROUNDS = 40
+LONG = ("noisy_sgd", "high_probability", "localization", "frank_wolfe")  # walks that take longest
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,12 @@ def _walk(asked: Asked) -> Findings:
     if part != "grid" and case is None:
         jobs += _adversaries(names, levels, delta, asked)
     if part != "adversary" or case is not None:
-        jobs += [Job((name,), audit_grid.walk, (name, asked.quick)) for name in names]
+        walks = [Job((name,), audit_grid.walk, (name, asked.quick)) for name in names]
+        # what takes longest comes first
+        walks.sort(key=lambda job: job.arguments[0] not in LONG)
+        jobs = [*walks, *jobs]
+        if case is None:
+            jobs.append(Job((audit_inputs.NAME,), audit_inputs.examine_inputs, ()))
     found = Findings([], [], [])
 
     def more(job: Job, result: Any) -> list[Job]:
@@ -155,11 +161,14 @@ def _walk(asked: Asked) -> Findings:
     for result in run_jobs(jobs, more, asked.workers):
         if isinstance(result, Walk):
             found.walks.append(result)
+        elif isinstance(result, Report):
+            found.reports.append(result)
         elif isinstance(result, list):
             found.reports += result
         elif result is not None:
             found.verdicts.append(result)
-    found.reports.sort(key=lambda report: (names.index(report.name), report.number))
+    order = [*names, audit_inputs.NAME]
+    found.reports.sort(key=lambda report: (order.index(report.name), report.number))
     found.walks.sort(key=lambda walk: names.index(walk.name))
     found.verdicts.sort(key=lambda v: (names.index(v.name), levels.index(v.budget.epsilon),
                                        RELATIONS.index(v.budget.relation)))  # fmt: skip

@@ -61,8 +61,8 @@ def walk(name: str, quick: bool = False) -> Walk:
     ``quick`` has every value once and not every pair of values.
     """
     made = registry.load("mechanism", name)
-    kernel = getattr(made, "space", "") == "kernel"
-    factors = grid.factors(name, kernel, hasattr(made, "features"))
+    kernel = made.space == "kernel"
+    factors = grid.factors(name, kernel, made.features is not None)
     composer, planned = Composer(), {}
     with audit_cells.Folder() as folder:
 
