@@ -29,7 +29,8 @@ def span(middle: float, margin: float, h: float) -> float:
     if low >= h:
         return 2.0 * margin
     if high <= h:
-        return margin * max(middle + h, 0.0) / h if low >= -h else float(value(np.asarray(high), h))
+        bent = max(high + h, 0.0)
+        return margin * (middle + h) / h if low >= -h else bent * bent / (4.0 * h)
     # high is above h: what is subtracted is less than half of the rest
     return high if low <= -h else 2.0 * margin - (h - low) ** 2 / (4.0 * h)
 
