@@ -1,0 +1,41 @@
+"""The planted faults and the harmless edits are as many as stated, and each can be planted."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.planted import FAULTS, HARMLESS
+
+PACKAGE = Path(__file__).resolve().parents[2] / "dperm_cli"
+# what measures, and what only prints
+OUT_OF_BOUNDS = ("audit/", "runner/audit", "runner/fuzz", "results/")
+
+EDITS = [pytest.param(edit, id=edit.name.replace(" ", "_")) for edit in (*FAULTS, *HARMLESS)]
+
+
+def test_there_are_thirty_faults_and_ten_harmless_edits():
+    assert len(FAULTS) == 30
+    assert len(HARMLESS) == 10
+    assert len({edit.name for edit in (*FAULTS, *HARMLESS)}) == 40
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_applies_once_and_leaves_a_program(edit):
+    text = (PACKAGE / edit.file).read_text()
+    assert text.count(edit.old) == 1
+    changed = text.replace(edit.old, edit.new)
+    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
+    assert not edit.file.startswith(OUT_OF_BOUNDS)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_says_why_and_where_it_runs(edit):
+    assert edit.why.endswith(".")
+    assert edit.run[0] in ("run", "ask")
+
+
+def test_no_two_faults_are_one_edit():
+    assert len({(edit.file, edit.old) for edit in FAULTS}) == 30
