@@ -78,10 +78,10 @@ slurm: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slurm -rs tests/runner
 
 audit: $(VENV)/.run
-	$(BIN)/dperm audit mechanism=all seed=fresh
+	$(BIN)/dperm audit part=adversary mechanism=all seed=fresh
 
 audit-quick: $(VENV)/.run
-	$(BIN)/dperm audit --quick mechanism=all
+	$(BIN)/dperm audit --quick part=adversary mechanism=all
 
 fuzz: $(VENV)/.run
 	$(BIN)/dperm audit fuzz=$(FUZZ)

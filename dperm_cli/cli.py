@@ -56,7 +56,9 @@ it and what the bounds promise, and draws a picture. Nothing is released."""
 
 AUDIT_HELP = """\
 usage: dperm audit [mechanism=NAME[,..]|all] [epsilon=1[,..]] [delta=1e-5] [--quick]
-                   [seed=N|fresh] [format=table|json] [out=FOLDER]
+                   [part=all|adversary|grid] [case=N] [workers=N] [seed=N|fresh]
+                   [format=table|json] [out=FOLDER]
+       dperm audit OVERRIDES [pair=FILE] ...   the words of a run: its own plan is attacked
        dperm audit fuzz=30s|10m|1h [seed=N|fresh] [mechanism=NAME] [draw=N] [out=FOLDER]
 
 Runs every mechanism many times on the neighbouring data sets it finds hardest to hide, and prints

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,8 +107,8 @@ def _extreme(problem: Problem, seed: int) -> Data:
         labels = [float(k) for k in range(data.classes)]
     x = np.tile(rows, (len(labels), 1))
     y = np.repeat(labels, len(rows))
-    return replace(
-        data, x=x, y=y, x_test=None, y_test=None, fingerprint="extreme records", minimiser=None
+    return data.with_records(
+        x, y, x_test=None, y_test=None, fingerprint="extreme records", minimiser=None
     )
 
 

@@ -80,7 +80,7 @@ def _steps(one: Opened) -> list[str]:
         found = []
         if not _refused(draw, value, 0):
             found.append("the noise of one step is drawn twice")
-        if not _refused(draw, value, int(event.count)):
+        if not _refused(draw, value, event.draws):
             found.append("noise is drawn for a step that was not accounted for")
         return found
     return []
