@@ -86,10 +86,10 @@ def _steps(one: Opened) -> list[str]:
     return []
 
 
-def _refused(call: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether a call ends with a refusal."""
+def _refused(action: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether an action ends with a refusal."""
     try:
-        call(*arguments)
+        action(*arguments)
     except (PrivacyError, Unsupported):
         return True
     except Exception:

@@ -25,7 +25,6 @@ from tests.breaks._doors import (
     use_stub_solver,
 )
 
-UNPAID = pytest.mark.xfail(strict=True, reason="issue: no event pays for the solver's distance")
 RELATIONS = ("replace_one", "add_remove")
 CASES = {"pure": (1.0, 0.0), "approx": (1.0, 1e-6)}
 # every mechanism that releases what a solver of perturbed objectives found, and its loss
@@ -38,11 +37,6 @@ USERS = {
     "high_probability": ("high_probability", {"inner": "objective_perturbation"}, "logistic"),
     "amp": ("approximate_minima_perturbation", {}, "logistic"),
 }
-PAID = ("amp",)
-
-
-def users(but=PAID):
-    return [pytest.param(name, marks=[] if name in but else [UNPAID]) for name in USERS]
 
 
 def made(name):
@@ -84,7 +78,6 @@ def shown_by_length(name, p, epsilon, relation, trials):
     return epsilon_shown(*sides), plan.guarantee.epsilon
 
 
-@UNPAID
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(("p", "epsilon"), [(100, 0.3), (400, 1.0)])
 def test_the_length_of_the_point_does_not_show_more_than_is_claimed(p, epsilon, relation):
@@ -95,7 +88,6 @@ def test_the_length_of_the_point_does_not_show_more_than_is_claimed(p, epsilon, 
 
 
 @pytest.mark.slow
-@UNPAID
 @pytest.mark.parametrize(("p", "epsilon", "trials"), [(1000, 1.0, 20_000), (100, 0.3, 20_000)])
 def test_the_length_of_the_point_in_full(p, epsilon, trials):
     """The figures of the issue: 7.96 of 1 at p = 1000, 4.57 of 0.3 at p = 100."""
@@ -134,7 +126,7 @@ def shown_by_stub(monkeypatch, name, budget, trials):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", users())
+@pytest.mark.parametrize("name", USERS)
 def test_a_solver_that_stops_on_the_record_s_side_is_covered(name, case, relation, monkeypatch):
     budget = Budget(*CASES[case], relation)
     shown, claimed = shown_by_stub(monkeypatch, name, budget, 2_000)
@@ -158,7 +150,7 @@ def pays(events, move, relation):
 @pytest.mark.parametrize("radius", [1.5, 1e12])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", users())
+@pytest.mark.parametrize("name", USERS)
 def test_the_plan_holds_an_event_for_twice_the_distance(name, case, relation, radius):
     mechanism, loss = made(name)
     problem, _ = pair(2, loss, radius=radius)
@@ -166,7 +158,7 @@ def test_the_plan_holds_an_event_for_twice_the_distance(name, case, relation, ra
     assert pays(plan.events, 2.0 * distance_of(plan), relation)
 
 
-@pytest.mark.parametrize("name", users())
+@pytest.mark.parametrize("name", USERS)
 def test_the_event_that_pays_is_part_of_the_claim(name):
     """Without it, the same events cost less: it was accounted for."""
     mechanism, loss = made(name)

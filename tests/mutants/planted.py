@@ -226,8 +226,8 @@ FAULTS = (
     ),
     Planted(
         "a square is least at an end of its range", "problem/losses/squared.py",
-        "return 0.5 * ((margin + target) ** 2 - max(0.0, target - margin) ** 2)",
-        "return 0.5 * ((margin + target) ** 2 - (target - margin) ** 2)",
+        "return 2.0 * margin * target if margin <= target else 0.5 * (margin + target) ** 2",
+        "return 2.0 * margin * target",
         "Where margins pass the target the least loss is 0 and not that at the end, so that the"
         " exponent is too large; exponential and high_probability on the squared loss with row"
         " bound times radius above 1.",
