@@ -10,7 +10,7 @@ SIZE ?= small
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-full faults slurm audit audit-quick lint bench wheel clean help figures \
+.PHONY: run test test-full faults slurm audit audit-quick audit-power lint bench wheel clean help figures \
 	verdicts claims $(PAPERS) $(EXPERIMENTS)
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo 'make test-full  the slow and full-size statistical tests as well'
 	@echo 'make faults     kill sweeps at random and compare (make slurm: those of a SLURM cluster)'
 	@echo 'make audit      attack every mechanism with fresh seeds (make audit-quick: fewer runs, fixed seeds)'
+	@echo 'make audit-power  how many planted faults the audit finds by itself (hours)'
 	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name;'
 	@echo '                the same for kj16, jt13 and djw12'
 	@echo 'make figures    every experiment, all figures and one table of verdicts (SIZE=small or full)'
@@ -60,6 +61,10 @@ audit: $(VENV)/.run
 
 audit-quick: $(VENV)/.run
 	$(BIN)/dperm audit --quick mechanism=all
+
+# planted faults, one at a time, that the audit has to find by itself: takes hours
+audit-power: $(VENV)/.dev
+	$(BIN)/python -m tests.mutants.power --out docs/audit_power.md
 
 $(EXPERIMENTS): $(VENV)/.run
 	$(BIN)/dperm reproduce $@ size=$(SIZE)

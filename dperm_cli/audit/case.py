@@ -81,6 +81,7 @@ class Opened:
     release : (trials, seed, tape=None) -> Release, through the view and gate of a run.
     secure : whether the noise comes from the operating system, on a grid or as signs.
     step : of the grid, or None.
+    recheck : holds the plan to a budget, as a run does before it releases.
     planned, noise_name : what the runner planned, and what names the noise, for data sets that are
         opened after this one.
     """
@@ -101,6 +102,7 @@ class Opened:
     step: float | None = None
     planned: Any = None
     noise_name: str = ""
+    recheck: Callable[[Any], Any] | None = None
 
     def kept(self) -> Opened:
         """Facts and plan alone, without the records: what another process may be given."""

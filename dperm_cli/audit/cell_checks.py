@@ -8,129 +8,49 @@ trusts what another part of the package says of itself where it can be computed.
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dperm_cli.audit import cell_attack, constants, exact, noise_laws, objective_loss, paths
-from dperm_cli.audit import sampler_laws
-from dperm_cli.audit.case import OK, Listener, Opened, differences
-from dperm_cli.audit.pairs import ALONE, Pair
+from dperm_cli.audit import (
+    cell_attack,
+    composition,
+    constants,
+    exact,
+    noise_laws,
+    objective_loss,
+    refusals,
+    sampler_laws,
+)
+from dperm_cli.audit.case import OK, Opened, differences
+from dperm_cli.audit.case_report import Case, Neighbours, Report
+from dperm_cli.audit.cell_paths import (
+    MOST_HEARD,
+    SLOW,
+    affordable,
+    attack_trials,
+    check_paths,
+    check_seeds,
+    measure,
+    numbers,
+)
+from dperm_cli.audit.pairs import ALONE
 from dperm_cli.audit.replay import replay
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.mechanisms._opening import is_local
 from dperm_cli.privacy.events import SampledGaussian
 from dperm_cli.problem.problem import Problem
 
-MOST_HEARD = 300_000  # draws of all trials and coordinates of one replay, beyond which it is left out
-_NUMBERS = 2e6  # that the releases of one attack are made of, about
-_SIZES = (100, 250, 500, 1000)  # releases of one attack, on each side
-_SECONDS = 1.5  # that these may take
-_SLOW = 0.5  # seconds of a release that is made as seldom as can be
-_SAME_TRIALS, _HEARD_TRIALS = 3, 8
 _ROUNDING = 1e-9
-_QUADRATURE = 1e-5  # relative error granted to the exact loss: some plans have very narrow kinks
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Two data sets that a run opened, and the raw records they come from."""
-
-    pair: Pair
-    first: Opened
-    second: Opened
-
-
-@dataclass(frozen=True)
-class Case:
-    """A configuration under audit.
-
-    Attributes
-    ----------
-    name : of the mechanism.
-    words : the configuration, as it would be typed.
-    neighbours : pairs of data sets, the first of them for the attack.
-    silent : rows of zeros, where a release is a function of the noise; None for location data.
-    twins : the first data set opened another way that must give the same law, by name: stored
-        sparse or dense, or with seeded noise where the case has secure noise.
-    asked : (epsilon, delta, relation) that was asked for; delta None where that is 1 / n^2.
-    """
-
-    name: str
-    words: str
-    neighbours: Sequence[Neighbours]
-    silent: Opened | None
-    twins: dict[str, tuple[Opened, Opened]]
-    asked: tuple[float, float | None, str]
-
-
-@dataclass
-class Report:
-    """What was attacked and what was found, in words and numbers."""
-
-    name: str
-    words: str
-    number: int = 0
-    status: str = OK
-    reason: str = ""
-    relation: str = ""
-    claim: float = math.nan
-    delta: float = math.nan
-    bound: float = 0.0
-    by: str = ""
-    trials: int = 0
-    calls: int = 0
-    heard: int = 0
-    seconds: float = 0.0
-    worst: float = 0.0
-    exact: float | None = None
-    law: float | None = None
-    paths: list[str] = field(default_factory=list)
-    pairs: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
-
-    @property
-    def attacked(self) -> bool:
-        return self.calls > 0 or self.trials > 0
-
-    @property
-    def head(self) -> str:
-        """What a line about the case begins with."""
-        return f"{self.name}, case {self.number} ({self.words})"
-
-    def row(self) -> dict[str, Any]:
-        """One flat record, JSON-able."""
-        return {
-            "mechanism": self.name,
-            "case": self.number,
-            "settings": self.words,
-            "relation": self.relation,
-            "status": self.status,
-            "reason": self.reason,
-            "claim": self.claim,
-            "delta": self.delta,
-            "bound": self.bound,
-            "statistic": self.by,
-            "trials": self.trials,
-            "replay_calls": self.calls,
-            "replay_worst": self.worst,
-            "exact": self.exact,
-            "law": self.law,
-            "paths": list(self.paths),
-            "pairs": list(self.pairs),
-            "not_attacked": list(self.left_out),
-            "verdict": "violation" if self.faults else ("ok" if self.attacked else "not attacked"),
-            "faults": list(self.faults),
-        }
+_QUADRATURE = 1e-5  # relative error granted to the exact loss, whose kinks are narrow
 
 
 def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
     """Every check of a case. ``known`` are laws of noise that were looked at already."""
+    known = set() if known is None else known
     report = Report(case.name, case.words, relation=case.asked[2])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -142,14 +62,15 @@ def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
             return report
         report.claim, report.delta = one.guarantee.epsilon, one.guarantee.delta
         _check_claim(report, case, one)
-        _guarded(report, "release", lambda: _measure(report, one, seed))
+        _guarded(report, "release", lambda: measure(report, one, seed))
         steps: list[tuple[str, Callable[[], None]]] = [
             ("exact loss", lambda: _check_exact(report, one)),
             ("constants", lambda: _check_constants(report, one)),
-            ("noise", lambda: _check_noise(report, one, seed, known if known is not None else set())),
+            ("noise", lambda: _check_noise(report, one, seed, known)),
+            ("refusals", lambda: _check_refusals(report, one)),
             ("replay", lambda: _check_replays(report, case, seed)),
-            ("seeds", lambda: _check_seeds(report, one, seed)),
-            ("paths", lambda: _check_paths(report, case, seed)),
+            ("seeds", lambda: check_seeds(report, one, seed)),
+            ("paths", lambda: check_paths(report, case, seed)),
             ("attack", lambda: _check_attack(report, case, seed)),
             ("sampler", lambda: _check_sampler(report, one, seed)),
         ]
@@ -157,14 +78,6 @@ def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
             _guarded(report, name, step)
     report.faults = list(dict.fromkeys(report.faults))
     return report
-
-
-def _measure(report: Report, one: Opened, seed: int) -> None:
-    """About how long a release takes: it decides how often it can be made."""
-    one.draw(1, seed)  # what is compiled or fitted once is not counted
-    started = time.process_time()
-    one.draw(_SAME_TRIALS, seed)
-    report.seconds = (time.process_time() - started) / _SAME_TRIALS
 
 
 def _guarded(report: Report, name: str, step: Callable[[], None]) -> None:
@@ -267,6 +180,7 @@ def _check_exact(report: Report, one: Opened) -> None:
         report.exact = loss[0]
         if not loss[0] <= 1.0 + _QUADRATURE:
             report.faults.append(f"the exact loss is {loss[0]:.6g} times the claim")
+    report.faults += composition.faults(one.plan.events, claim.epsilon, claim.delta, relation)
     if isinstance(one.problem, Problem):
         for words in objective_loss.plan_faults(one.plan.events, one.problem, relation):
             report.faults.append(words)
@@ -296,15 +210,21 @@ def _check_noise(report: Report, one: Opened, seed: int, known: set[Any]) -> Non
             report.faults += noise_laws.batch_faults(event, report.relation, seed)
 
 
+def _check_refusals(report: Report, one: Opened) -> None:
+    if report.seconds <= SLOW:
+        report.faults += refusals.faults(one)
+
+
 def _check_replays(report: Report, case: Case, seed: int) -> None:
     for each in case.neighbours:
         one, other = each.first, each.second
         if one.status != OK or other.status != OK or _moved_up(each):
             continue
-        if _numbers(one) * 2 > MOST_HEARD:
-            report.left_out.append(f"replay: {one.plan.steps} steps are too many for the plain loop")
+        if numbers(one) * 2 > MOST_HEARD:
+            steps = one.plan.steps
+            report.left_out.append(f"replay: {steps} steps are too many for the plain loop")
             return
-        if report.calls and report.seconds > _SLOW:
+        if report.calls and report.seconds > SLOW:
             report.left_out.append("more pairs: a release takes too long")
             return
         try:
@@ -358,103 +278,9 @@ def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
         report.faults.append("a sum is no multiple of the grid")
 
 
-def _check_seeds(report: Report, one: Opened, seed: int) -> None:
-    """One seed is repeated, another one is not, and no two trials are alike.
-
-    What is released may be the same for any noise, as a corner of the set is: then this shows at
-    the gate alone.
-    """
-    quick = report.seconds <= _SLOW
-    if quick and not one.secure and _numbers(one) * _HEARD_TRIALS <= 4 * MOST_HEARD:
-        _check_heard_seeds(report, one, seed)
-    trials = 64 if _affordable(report, 100.0) else 1
-    drawn = [one.draw(trials, number) for number in (seed, seed, seed + 1)]
-    if not one.secure and not np.array_equal(drawn[0], drawn[1], equal_nan=True):
-        report.faults.append("one seed gave two different releases")
-    distinct = [len(np.unique(side, axis=0)) for side in drawn]
-    alike = np.array_equal(drawn[0], drawn[1 if one.secure else 2], equal_nan=True)
-    if distinct[0] > 1 and alike:
-        words = "two runs with secure noise" if one.secure else "two seeds"
-        report.faults.append(f"{words} gave the same releases")
-    if trials > 1 and distinct[0] == distinct[2] == 1 and not np.array_equal(drawn[0], drawn[2]):
-        report.faults.append("all trials gave the same release")
-
-
-def _check_heard_seeds(report: Report, one: Opened, seed: int) -> None:
-    """What the gate draws differs from seed to seed and from trial to trial."""
-    tapes = [Listener(keep=True) for _ in range(2)]
-    for place, tape in enumerate(tapes):
-        one.draw(_HEARD_TRIALS, seed + place, tape)
-    report.heard = tapes[0].calls
-    if not tapes[0].calls:
-        report.faults.append("a release drew nothing through the gate")
-        return
-    if tapes[0].kept and tapes[0].kept == tapes[1].kept:
-        report.faults.append("two seeds drew the same noise")
-    if tapes[0].trials_alike:
-        report.faults.append("all trials drew the same noise")
-
-
-def _check_paths(report: Report, case: Case, seed: int) -> None:
-    """What a run draws past the tape, against the plain loop that the tape hears."""
-    one = case.neighbours[0].first
-    if one.secure:
-        report.paths.append("secure")
-    elif report.seconds > _SLOW:
-        report.left_out.append("plain loop: a release takes too long")
-    elif _numbers(one) * _SAME_TRIALS <= MOST_HEARD * 4:
-        _compare_heard(report, case, one, seed)
-    else:
-        report.left_out.append(f"plain loop: {one.plan.steps} steps are too many for it")
-        report.paths.append("compiled")
-    for name, (mine, twin) in case.twins.items():
-        if mine.status != OK or twin.status != mine.status:
-            if (mine.status, mine.reason) != (twin.status, twin.reason) and name != "seeded":
-                report.faults.append(f"{name}: {mine.status} and {twin.status} for the same records")
-            continue
-        report.paths.append(name)
-        if name == "seeded":
-            _compare_laws(report, "secure and seeded noise", mine, twin, seed)
-        elif not paths.same_numbers(mine.draw(_SAME_TRIALS, seed), twin.draw(_SAME_TRIALS, seed)):
-            # a minimiser is found to a certain distance only, on another way for another storage
-            _compare_laws(report, f"{name} and dense rows", mine, twin, seed)
-
-
-def _compare_heard(report: Report, case: Case, one: Opened, seed: int) -> None:
-    plain, drawn = one.draw(_SAME_TRIALS, seed, Listener()), one.draw(_SAME_TRIALS, seed)
-    report.paths.append("plain")
-    if np.array_equal(plain, drawn, equal_nan=True):
-        return
-    silent = case.silent
-    report.paths.append("few rows" if _few_rows(one) else "compiled")
-    if paths.same_numbers(plain, drawn):
-        return
-    if not _few_rows(one):
-        report.faults.append("a compiled loop gives another release than the plain one")
-    for name, opened in (("rows of zeros", silent), ("the records", one)):
-        if opened is not None and opened.status == OK:
-            _compare_laws(report, f"loops on {name}", opened, opened, seed, Listener())
-
-
-def _few_rows(one: Opened) -> bool:
-    """Whether public facts let a plan work in the coordinates of the rows alone."""
-    return bool(getattr(one.spec, "p", 0) > 2 * getattr(one.spec, "n", 0))
-
-
-def _compare_laws(
-    report: Report, name: str, mine: Opened, other: Opened, seed: int, tape: Any = None
-) -> None:
-    trials = _law_trials(mine)
-    first, second = mine.draw(trials, seed), other.draw(trials, seed + 1, tape)
-    law = paths.compare(first, second, seed)
-    report.law = law.worst if report.law is None else min(law.worst, report.law)
-    if not law.alike:
-        report.faults.append(f"{name} do not have one law: {law.said}, chance {law.worst:.1g}")
-
-
 def _check_attack(report: Report, case: Case, seed: int) -> None:
     """The first pair, and others in which nothing hides the record."""
-    trials = _attack_trials(report, case.neighbours[0].first)
+    trials = attack_trials(report, case.neighbours[0].first)
     if trials < cell_attack.LEAST:
         report.left_out.append("attack: a release takes too long to be made often")
         return
@@ -485,31 +311,8 @@ def _perturbed(one: Opened) -> Any:
 
 def _check_sampler(report: Report, one: Opened, seed: int) -> None:
     if sampler_laws.applies(one):
-        trials = 3 * _affordable(report, sampler_laws.TRIALS / 3)
+        trials = 3 * affordable(report, sampler_laws.TRIALS / 3)
         if trials:
             report.faults += sampler_laws.faults(one, trials, seed)
         else:
             report.left_out.append("sampler: a draw takes too long to be made often")
-
-
-def _numbers(one: Opened) -> float:
-    """Numbers that one release is made of, about."""
-    draws = sum(int(getattr(event, "count", 1) or 1) for event in one.plan.events)
-    users = one.spec.n if is_local(one.mechanism) else 1
-    return float(max(draws, int(one.plan.steps or 1)) * max(int(getattr(one.spec, "p", 1)), 1) * users)
-
-
-def _attack_trials(report: Report, one: Opened) -> int:
-    return _affordable(report, _NUMBERS / (_numbers(one) + 200.0))
-
-
-def _affordable(report: Report, wanted: float) -> int:
-    """The largest of ``_SIZES`` up to what is wanted that takes about ``_SECONDS``, or 0."""
-    most = min(wanted, _SECONDS / max(report.seconds, 1e-9))
-    return max((size for size in _SIZES if size <= most), default=0)
-
-
-def _law_trials(one: Opened) -> int:
-    """More of few coordinates: every coordinate says something of the noise."""
-    most = 8.0 * _NUMBERS / (_numbers(one) + 200.0)
-    return int(max(min(most, 600.0), 250.0))

@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Completions that hit many targets, tried before those near the first values.
-_GREEDY = 6
+# Completions that hit many targets, tried before those near the first values, and how many of
+# these are tried for a pair of values; all of them for a single one.
+_GREEDY, _NEAR = 3, 6
+
+FULL = "the design has as many rows as it may"  # why a target is missing that could be had
 
 Row = dict[str, Any]
 Target = tuple[tuple[str, Any], ...]
@@ -22,7 +25,7 @@ Target = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Design:
-    """The rows, and the targets (one or two settings) that no row could have, each with a reason."""
+    """The rows, and the targets (one or two settings) that none of them has, with the reason."""
 
     rows: tuple[Row, ...]
     missing: tuple[tuple[Target, str], ...]
@@ -33,6 +36,8 @@ def cover(
     reason_against: Callable[[Row], str | None],
     strength: int = 2,
     first: Sequence[Mapping[str, Any]] = (),
+    most: int | None = None,
+    soon: Callable[[Row], str | None] | None = None,
 ) -> Design:
     """A covering design.
 
@@ -41,12 +46,15 @@ def cover(
         reason_against: why a row cannot be run, or None where it can.
         strength: 2 for all pairs of values, 1 for every value once.
         first: settings that must stand in a row of their own, completed from the first values.
+        soon: a cheaper question that finds most reasons; None stands for ``reason_against``.
+        most: rows beyond which no more are added; what they would be for is then missing.
 
     Returns:
         Design: rows, and what is left out. A value that no row can have is left out alone, not in
         each of its pairs.
     """
-    search = _Search(factors, reason_against)
+    soon = reason_against if soon is None else soon
+    search = _Search(factors, reason_against, soon)
     rows: list[Row] = []
     missing: list[tuple[Target, str]] = []
     for settings in first:
@@ -64,13 +72,16 @@ def cover(
             missing.append((target, reason))
         else:
             alive[target[0][0]].append(target[0][1])
-    search = _Search(alive, reason_against, search.known)
+    search = _Search(alive, reason_against, soon, search.known)
     left = _targets(alive, strength)
     for row in rows:
         left -= _hits(row, left)
     # in the order of the factors, so that a design does not depend on the order of a set
     for target in _ordered(alive, strength):
         if target not in left:
+            continue
+        if most is not None and len(rows) >= most:
+            missing.append((target, FULL))
             continue
         found, reason = search.complete(target, left)
         if found is None:
@@ -106,20 +117,35 @@ class _Search:
         self,
         factors: Mapping[str, Sequence[Any]],
         reason_against: Callable[[Row], str | None],
+        soon: Callable[[Row], str | None],
         known: dict[tuple[Any, ...], str | None] | None = None,
     ) -> None:
-        self._factors, self._ask = factors, reason_against
+        self._factors, self._ask, self._soon = factors, reason_against, soon
         self.known: dict[tuple[Any, ...], str | None] = {} if known is None else known
 
     def complete(self, target: Target, left: set[Target]) -> tuple[Row | None, str]:
         """A row with the target that hits many others, or None and why there is none."""
         reason = ""
-        for row in self._attempts(target, left):
+        for attempt, row in enumerate(self._attempts(target, left)):
             found = self._reason(row)
             if found is None:
-                return row, ""
+                hit = not left or attempt < _GREEDY
+                return (row if hit else self._climbed(row, target, left)), ""
             reason = reason or found
         return None, reason
+
+    def _climbed(self, row: Row, target: Target, left: set[Target]) -> Row:
+        """A possible row moved towards one that hits many targets, a factor at a time."""
+        aim = self._greedy(target, left, 0)
+        for ask in (self._soon, self._reason):
+            found = row
+            for name in reversed(list(self._factors)):
+                if aim[name] != found[name]:
+                    moved = found | {name: aim[name]}
+                    found = moved if ask(moved) is None else found
+            if self._reason(found) is None:
+                return found
+        return row
 
     def _reason(self, row: Row) -> str | None:
         key = tuple(row.items())
@@ -135,10 +161,14 @@ class _Search:
         first = {name: values[0] for name, values in self._factors.items() if values}
         yield self._row(first, target)
         # a mechanism's own keys come last, and are what a setting most often asks for
-        for name, values in reversed(list(self._factors.items())):
-            for value in values[1:]:
-                if name not in dict(target):
-                    yield self._row(first | {name: value}, target)
+        near = [
+            {name: value}
+            for name, values in reversed(list(self._factors.items()))
+            for value in values[1:]
+            if name not in dict(target)
+        ]
+        for other in near[:_NEAR] if left and len(target) > 1 else near:
+            yield self._row(first | other, target)
 
     def _row(self, values: Row, target: Target) -> Row:
         """The values in the order of the factors, with those of the target."""

@@ -191,7 +191,7 @@ def _sampled(event: SampledGaussian, epsilon: float, delta: float, relation: str
     both = relation == "replace_one" and event.sampling == "poisson"
     shift = event.record_norm / event.scale if both else event.sensitivity(relation) / event.scale
     x, weight = _pieces(-shift - _REACH, shift + _REACH, 4 * _PIECES[1])
-    rate, without = event.rate, _normal(x)
+    rate, without = event.batch / event.population, _normal(x)
     first = (1.0 - rate) * without + rate * _normal(x - shift)
     second = (1.0 - rate) * without + rate * _normal(x + shift) if both else without
     return delta_at(at, first, second, weight) / claimed

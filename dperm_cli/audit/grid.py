@@ -126,8 +126,8 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
 
 _LAWFUL = {"radius": 1e12, "ridge": 0.0, "loss": "logistic"}
 
-# Rows that must be in the design: the paths that a plan chooses from several settings at once, where
-# no boundary and no adaptive step hides the size of the noise; and ordinary mechanisms on kernels.
+# Rows that must be in the design: the paths that a plan chooses from several settings at once,
+# where no boundary and no adaptive step hides the size of the noise.
 FIRST: dict[str, tuple[Mapping[str, Any], ...]] = {
     "noisy_gd": (
         {"p": VERY_WIDE, "mechanism.step_size": 1e-3, "mechanism.averaging": "last", **_LAWFUL},

@@ -65,7 +65,7 @@ def faults(event: Event, dim: int, relation: str, seed: int = 0) -> list[str]:
 def _drawn(gate: Gate, event: Event, dim: int, relation: str, steps: int) -> np.ndarray | None:
     """Noise [steps, trials, dim], or None where a stream takes more than values."""
     try:
-        draw = _drawer(gate, event, dim, relation)
+        draw = drawer(gate, event, dim, relation)
     except (DpermError, Unsupported, TypeError):
         return None  # the replay hears it
     if draw is None:
@@ -143,8 +143,10 @@ def _count(event: Any) -> int:
 Draw = Callable[[np.ndarray, int], np.ndarray]
 
 
-def _drawer(gate: Gate, event: Any, dim: int, relation: str) -> Draw | None:
+def drawer(gate: Gate, event: Any, dim: int, relation: str) -> Draw | None:
     """value [trials, dim], step -> the value with its noise; None where nothing is added."""
+    if _kind(event) is None:
+        return None
     if hasattr(gate, "stream"):
         stream = gate.stream(event, dim)  # type: ignore[attr-defined]
     elif isinstance(event, DisjointBatches):
@@ -209,7 +211,7 @@ def _off_square(sample: np.ndarray, square: float, fourth: float) -> bool:
 
 def _independence(noise: np.ndarray) -> list[str]:
     """No two steps, neighbouring trials or coordinates are correlated, nor are their sizes."""
-    steps, trials, dim = noise.shape
+    steps, _, dim = noise.shape
     unit = noise / math.sqrt(float(np.mean(noise**2)))
     found = []
     looks = [("steps", unit[s], unit[t]) for s, t in itertools.combinations(range(steps), 2)]

@@ -99,7 +99,7 @@ def prepare(study_cells: tuple[schema.Cell, ...]) -> list[cells.Prepared]:
 
 
 def _check_constants(item: schema.Cell, problem: Problem) -> None:
-    """InputError where declared numbers, each in range, are together beyond what can be computed."""
+    """InputError where declared numbers are together beyond what can be computed."""
     if item.information is None:
         limits.check_epsilon(item.epsilon)
     bound, size = problem.data.row_bound, item.constraint_config.get("radius")

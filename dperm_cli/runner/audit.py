@@ -16,23 +16,25 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.audit import examine as audits
-from dperm_cli.audit.cell_checks import Report
+from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.examine import Verdict, examine
 from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import audit_grid, audit_one, audit_tables, limits
+from dperm_cli.runner import audit_grid, audit_inputs, audit_one, audit_tables, limits
 from dperm_cli.runner.audit_grid import Walk
 from dperm_cli.runner.audit_pool import Job, run_jobs
 
 DELTA = 1e-5
 # Keys of the audit itself; all others are those of a run, and make a configuration.
-OWN = ("seed", "format", "out", "pair", "case", "part", "workers")
+OWN = ("seed", "format", "out", "pair", "case", "part", "workers", "stop")
 GRID = ("mechanism", "epsilon", "delta")  # alone, they choose among mechanisms and make none
 FORMATS = ("table", "json")
 PARTS = ("all", "adversary", "grid")
+STOPS = ("never", "first")
 QUICK_ROUNDS = 40
+LONG = ("noisy_sgd", "high_probability", "localization", "frank_wolfe")  # walks that take longest
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,9 @@ class Findings:
     @property
     def faults(self) -> list[str]:
         """What is wrong, a line each."""
-        found = [f"{v.name}, {v.budget.relation}: {fault}" for v in self.verdicts for fault in v.faults]
+        found = [
+            f"{v.name}, {v.budget.relation}: {fault}" for v in self.verdicts for fault in v.faults
+        ]
         for report in self.reports:
             found += [f"{report.head}: {fault}" for fault in report.faults]
         return found
@@ -112,6 +116,7 @@ def parse(arguments: list[str]) -> Asked:
             raise InputError(key, value, "needs a value: write KEY=VALUE")
         own[key] = value
     checks.choice("part", own.get("part", "all"), PARTS)
+    checks.choice("stop", own.get("stop", "never"), STOPS)
     return Asked(
         words=tuple(words),
         settings=own,
@@ -134,7 +139,12 @@ def _walk(asked: Asked) -> Findings:
     if part != "grid" and case is None:
         jobs += _adversaries(names, levels, delta, asked)
     if part != "adversary" or case is not None:
-        jobs += [Job((name,), audit_grid.walk, (name, asked.quick)) for name in names]
+        walks = [Job((name,), audit_grid.walk, (name, asked.quick)) for name in names]
+        # what takes longest comes first
+        walks.sort(key=lambda job: job.arguments[0] not in LONG)
+        jobs = [*walks, *jobs]
+        if case is None:
+            jobs.append(Job((audit_inputs.NAME,), audit_inputs.examine_inputs, ()))
     found = Findings([], [], [])
 
     def more(job: Job, result: Any) -> list[Job]:
@@ -148,14 +158,21 @@ def _walk(asked: Asked) -> Findings:
             for stops in chunks
         ]  # fmt: skip
 
-    for result in run_jobs(jobs, more, asked.workers):
+    results = run_jobs(jobs, more, asked.workers)
+    for result in results:
         if isinstance(result, Walk):
             found.walks.append(result)
+        elif isinstance(result, Report):
+            found.reports.append(result)
         elif isinstance(result, list):
             found.reports += result
         elif result is not None:
             found.verdicts.append(result)
-    found.reports.sort(key=lambda report: (names.index(report.name), report.number))
+        if asked.settings.get("stop") == "first" and found.faults:
+            results.close()
+            break
+    order = [*names, audit_inputs.NAME]
+    found.reports.sort(key=lambda report: (order.index(report.name), report.number))
     found.walks.sort(key=lambda walk: names.index(walk.name))
     found.verdicts.sort(key=lambda v: (names.index(v.name), levels.index(v.budget.epsilon),
                                        RELATIONS.index(v.budget.relation)))  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 
 from dperm_cli.audit import grid, pairs
 from dperm_cli.audit.case import FAILED, OK, UNSUPPORTED, Opened, differences
-from dperm_cli.audit.cell_checks import Case, Neighbours
+from dperm_cli.audit.case_report import Case, Neighbours
 from dperm_cli.audit.pairs import Pair, Records, Shape
 from dperm_cli.core import registry
 from dperm_cli.core.errors import DpermError, InputError, Unsupported
@@ -61,7 +61,9 @@ class Folder:
     def write(self, records: Records, sparse: bool, task: str) -> str:
         """A file with these records; its name."""
         self._count += 1
-        path = Path(self._held.name) / f"{self._count}.{'svm' if sparse else 'npz'}"
+        # all files have one name, so that messages about them are equal on neighbours
+        path = Path(self._held.name) / str(self._count) / f"records.{'svm' if sparse else 'npz'}"
+        path.parent.mkdir()
         if sparse:
             path.write_text(_svmlight(records, task))
         else:
@@ -105,9 +107,15 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
 
 
 def _check_stand_in(row: Mapping[str, Any]) -> None:
-    """InputError where no row stands for a record that is not there."""
+    """InputError where no row stands for a record that is not there, or records are too few."""
+    n = row.get("n", grid.RECORDS)
+    if row.get("mechanism.batch", 1) > n:
+        raise InputError("mechanism.batch", row.get("mechanism.batch"), f"is more than {n} records")
     if row["relation"] == "replace_one":
         return
+    if n == 1 and row["relation"] != "add_remove":
+        allowed = "is attacked with two records and more: a file without a record is refused"
+        raise InputError("privacy.population", grid.POPULATION, allowed)
     if grid.TASKS[row["loss"]] == "location":
         allowed = "is not attacked on location data: a row of zeros is a record there"
         raise InputError("privacy.relation", "add_remove", allowed)
@@ -180,6 +188,28 @@ def _held_out(shape: Shape) -> Records:
     return pairs.make("zero row", other, "replace_one", seed=977).first
 
 
+def check_kind(subject: Subject) -> None:
+    """Unsupported where the mechanism has no such guarantee, or needs what the cell has not."""
+    cell = subject.cell
+    cells.kind_of(cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation)
+    inner = getattr(cell.mechanism, "inner", cell.mechanism)
+    if getattr(inner, "sampling", "") == "fixed" and cell.relation == "add_remove":
+        raise Unsupported("fixed-size batches need relation replace_one")
+    if cell.noise == "secure" and not getattr(cell.mechanism, "secure", False):
+        raise Unsupported("no secure form")
+
+
+def open_records(
+    subject: Subject, records: Records, folder: Folder, like: Opened | None = None
+) -> Opened:
+    """The same from raw records; a reader that refuses them is a cell that failed."""
+    try:
+        data = load(subject, records, folder)
+    except DpermError as error:
+        return Opened(FAILED, str(error))
+    return open_on(subject, data, like)
+
+
 def open_on(
     subject: Subject, data: Data, like: Opened | None = None, noise_name: str | None = None
 ) -> Opened:
@@ -229,7 +259,9 @@ def open_on(
         return cell.mechanism.release(own if view is None else view, planned, gate)
 
     def view() -> Any:
-        return cells.open_release(replace(prepared, cell=replace(cell, trials=1)), made, budget, step)[0]
+        return cells.open_release(
+            replace(prepared, cell=replace(cell, trials=1)), made, budget, step
+        )[0]
 
     return Opened(
         status=OK,
@@ -244,6 +276,7 @@ def open_on(
         release=release,
         view=view,
         planned=(made, step),
+        recheck=lambda other: cells.check(made, other, kind),
         noise_name=prepared.noise_name,
         secure=cell.noise == "secure",
         step=None if step is None else step.step,
@@ -289,7 +322,7 @@ def case(
         neighbours.insert(0, _open_pair(subject, yours, folder, neighbours, planned))
     first, silent = neighbours[0], None
     if shape.task != "location":
-        silent = open_on(subject, load(subject, pairs.zeros(shape), folder), first.first)
+        silent = open_records(subject, pairs.zeros(shape), folder, first.first)
     asked = (cell.epsilon, _asked_delta(cell), cell.relation)
     twins = _twins(subject, first, silent, folder)
     return Case(cell.mechanism_name, subject.words, neighbours, silent, twins, asked)
@@ -304,13 +337,14 @@ def _open_pair(
 ) -> Neighbours:
     """Both sides of a pair; the second one of the first pair is planned for by itself."""
     like = others[0].first if others else None
-    first, second = (load(subject, one, folder) for one in (made.first, made.second))
-    return Neighbours(made, open_on(subject, first, like or planned), open_on(subject, second, like))
+    return Neighbours(
+        made,
+        open_records(subject, made.first, folder, like or planned),
+        open_records(subject, made.second, folder, like),
+    )
 
 
-def _given(
-    shape: Shape, cell: schema.Cell, given: tuple[Any, Any], seed: int, drop: bool
-) -> Pair:
+def _given(shape: Shape, cell: schema.Cell, given: tuple[Any, Any], seed: int, drop: bool) -> Pair:
     """The user's two records among made-up ones; under add_remove the second is no record."""
     base = pairs.make("zero row", shape, "replace_one", seed).first
     index = seed % shape.n
@@ -339,7 +373,7 @@ def _twins(
         base = first.first if silent is None else silent
         seeded = replace(subject, cell=replace(subject.cell, noise="research", seed=0))
         records = first.pair.first if silent is None else pairs.zeros(subject.shape)
-        found["seeded"] = (base, open_on(seeded, load(subject, records, folder)))
+        found["seeded"] = (base, open_records(seeded, records, folder))
     elif subject.sparse and subject.like is None:
         dense = load(subject, first.pair.first, folder, sparse=False)
         one = first.first

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.audit import grid, pairs
-from dperm_cli.audit.case import OK, Opened
-from dperm_cli.audit.cell_checks import Report, examine
-from dperm_cli.audit.covering import Design, cover
+from dperm_cli.audit.case import FAILED, OK, Opened
+from dperm_cli.audit.case_report import Report
+from dperm_cli.audit.cell_checks import examine
+from dperm_cli.audit.covering import FULL, Design, cover
 from dperm_cli.core import registry
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.runner import audit_cells
 from dperm_cli.runner.compose import Composer
 
 PER_CASE, QUICK_PER_CASE = 4, 2  # kinds of neighbours of one case
+MOST = 32  # cases of one mechanism
 CHUNK = 6  # cases that one worker examines in a row
 
 
@@ -67,14 +69,22 @@ def walk(name: str, quick: bool = False) -> Walk:
         def reason_against(row: Mapping[str, Any]) -> str | None:
             try:
                 subject = audit_cells.of_grid(name, row, composer)
+                audit_cells.check_kind(subject)
                 records = pairs.make("zero row", subject.shape, subject.cell.relation).first
-                found = audit_cells.open_on(subject, audit_cells.load(subject, records, folder))
-            except InputError as error:
+                found = audit_cells.open_records(subject, records, folder)
+            except (InputError, Unsupported) as error:
                 return str(error)
             planned[tuple(row.items())] = found.kept()
             return None if found.status == OK else found.reason
 
-        design = cover(factors, reason_against, 1 if quick else 2, grid.first(name))
+        def soon(row: Mapping[str, Any]) -> str | None:
+            try:
+                audit_cells.check_kind(audit_cells.of_grid(name, row, composer))
+            except (InputError, Unsupported) as reason:
+                return str(reason)
+            return None
+
+        design = cover(factors, reason_against, 1 if quick else 2, grid.first(name), MOST, soon)
     kinds = assign_kinds(design.rows, QUICK_PER_CASE if quick else PER_CASE)
     stops = tuple(
         Stop(number, row, kinds[number], planned[tuple(row.items())])
@@ -84,10 +94,14 @@ def walk(name: str, quick: bool = False) -> Walk:
 
 
 def _in_words(design: Design) -> tuple[tuple[str, str], ...]:
-    return tuple(
+    """What is missing, a line each; pairs of values for which there was no room, as a number."""
+    full = [target for target, reason in design.missing if reason == FULL]
+    found = [
         (" with ".join(f"{name}={value}" for name, value in target), reason)
         for target, reason in design.missing
-    )
+        if reason != FULL
+    ]
+    return tuple(found + ([(f"{len(full)} pairs of values", FULL)] if full else []))
 
 
 def assign_kinds(rows: Sequence[Mapping[str, Any]], count: int) -> list[tuple[str, ...]]:
@@ -98,8 +112,8 @@ def assign_kinds(rows: Sequence[Mapping[str, Any]], count: int) -> list[tuple[st
         order = sorted(
             range(len(pairs.KINDS)),
             key=lambda i: (
-                -sum((pairs.KINDS[i], f, v) in left for f, v in row.items()),  # noqa: B023
-                (i - count * number) % len(pairs.KINDS),  # noqa: B023
+                -sum((pairs.KINDS[i], f, v) in left for f, v in row.items()),
+                (i - count * number) % len(pairs.KINDS),
             ),
         )
         # pairs where nothing hides the record come first: they are attacked as well
@@ -118,8 +132,14 @@ def examine_stops(name: str, stops: Sequence[Stop], seed: int) -> list[Report]:
     with audit_cells.Folder() as folder:
         for stop in stops:
             subject = audit_cells.of_grid(name, stop.row, composer)
-            made = audit_cells.case(subject, stop.kinds, folder, seed + stop.number, stop.planned)
-            report = examine(made, seed, known)
+            try:
+                made = audit_cells.case(
+                    subject, stop.kinds, folder, seed + stop.number, stop.planned
+                )
+                report = examine(made, seed, known)
+            except Exception as error:
+                text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+                report = Report(name, subject.words, status=FAILED, faults=[f"raised {text}"])
             report.number = stop.number
             found.append(report)
     return found

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dperm_cli.audit import pair_file, pairs
 from dperm_cli.audit.case import OK
-from dperm_cli.audit.cell_checks import Report, examine
+from dperm_cli.audit.case_report import Report
+from dperm_cli.audit.cell_checks import examine
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.runner import app, audit_cells, plan, schema
@@ -85,7 +86,9 @@ def audit_cell(
     budget = case.neighbours[0].first.budget
     verdict = None
     if math.isfinite(budget.epsilon) and (kind or item.cell.noise == "research"):
-        verdict = attack_instance(item.cell.mechanism_name, item.cell.mechanism, budget, seed, quick)
+        verdict = attack_instance(
+            item.cell.mechanism_name, item.cell.mechanism, budget, seed, quick
+        )
     return report, verdict
 
 

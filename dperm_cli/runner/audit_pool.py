@@ -6,7 +6,7 @@ import concurrent.futures as futures
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,10 +31,26 @@ class Job:
         return self.call(*self.arguments)
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """An error of a worker, which may not survive being handed over as it is."""
+
+    text: str
+    exit_code: int
+
+
+def _carry_out(job: Job) -> Any:
+    """In a worker: the result, or what was refused."""
+    try:
+        return job.run()
+    except DpermError as error:
+        return Refusal(str(error), error.exit_code)
+
+
 More = Callable[[Job, Any], Sequence[Job]]
 
 
-def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Iterator[Any]:
+def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Generator[Any, None, None]:
     """The results, in the order in which they come; those of ``more`` jobs too.
 
     Args:
@@ -80,11 +96,15 @@ def _elsewhere(waiting: list[Job], more: More, count: int, shown: Meter) -> Iter
             while waiting or running:
                 while waiting and len(running) < count + 1:
                     job = waiting.pop(0)
-                    running[pool.submit(job.run)] = job
+                    running[pool.submit(_carry_out, job)] = job
                 ended, _ = futures.wait(running, return_when=futures.FIRST_COMPLETED)
                 for future in ended:
                     job = running.pop(future)
                     result = future.result()
+                    if isinstance(result, Refusal):
+                        error = DpermError(result.text)
+                        error.exit_code = result.exit_code
+                        raise error
                     new = more(job, result)
                     waiting[:0] = new
                     shown.cells += len(new)

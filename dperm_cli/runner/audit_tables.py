@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dperm_cli.audit.cell_checks import Report
+from dperm_cli.audit.case_report import Report
 from dperm_cli.runner.audit_grid import Walk
 
 HEAD = (
@@ -62,7 +62,9 @@ def not_attacked(reports: Sequence[Report], walks: Sequence[Walk]) -> list[str]:
             found.setdefault((report.name, reason or what), []).append(
                 f"{what} in case {report.number}"
             )
-    return [f"{name}: {_listed(whats)} ({_short(reason)})" for (name, reason), whats in found.items()]
+    return [
+        f"{name}: {_listed(whats)} ({_short(reason)})" for (name, reason), whats in found.items()
+    ]
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the arithmetic of plans, certificates and bounds is good for: one set of limits for all verbs.
+"""What the arithmetic of plans, certificates and bounds is good for: the same for all verbs.
 
 Squares and products of these constants and n have to stay within float64.
 """
