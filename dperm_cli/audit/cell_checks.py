@@ -51,7 +51,7 @@ _QUADRATURE = 1e-5  # relative error granted to the exact loss, whose kinks are 
 def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
     """Every check of a case. ``known`` are laws of noise that were looked at already."""
     known = set() if known is None else known
-    report = Report(case.name, case.words, relation=case.asked[2])
+    report = Report(case.name, case.words, relation=case.asked[2], effort=case.effort)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for each in case.neighbours:

@@ -67,7 +67,7 @@ def examine(
         loss = exact.plan_loss(plan.events, claim, budget.delta, budget.relation)
     except DpermError as error:
         # the gate or the accountant refused what the mechanism does
-        return _refused(name, budget, str(error))
+        return refused(name, budget, str(error))
     return Verdict(
         name, budget, finding, replayed, None if loss is None else loss[0],
         (*finding.faults, *replayed.faults[:3], *_exact_faults(loss)),
@@ -91,7 +91,8 @@ def _exact_faults(loss: tuple[float, float] | None) -> tuple[str, ...]:
     return ()
 
 
-def _refused(name: str, budget: Budget, reason: str) -> Verdict:
+def refused(name: str, budget: Budget, reason: str) -> Verdict:
+    """A verdict on what could not be attacked because of a fault."""
     nan = float("nan")
     finding = Finding(budget.epsilon, budget.delta, nan, nan, None)
     return Verdict(name, budget, finding, Replay(0, nan, ()), None, (reason,))

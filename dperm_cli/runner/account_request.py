@@ -14,7 +14,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner import nested, schema
+from dperm_cli.runner import limits, nested, schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import Request, Setting, parse
 
@@ -175,18 +175,37 @@ def _asks(
             spec=spec,
             relation=privacy[1],
             privacy=privacy[0],
-            epsilon=None if noise else checks.positive("epsilon", one["epsilon"]),
+            epsilon=None if noise else _epsilon(one["epsilon"]),
             delta=schema.delta_or_auto(one["delta"], privacy[0]),
-            noise_scale=checks.positive("noise_scale", one["noise_scale"]) if noise else None,
+            noise_scale=_constant("noise_scale", one["noise_scale"]) if noise else None,
         )
+
+
+def _epsilon(value: Any) -> float:
+    return limits.check_epsilon(checks.positive("epsilon", value))
+
+
+def _constant(key: str, value: Any) -> float:
+    """A positive number within the limits of a run's constants."""
+    found = checks.positive(key, value)
+    limits.check_bound(key, value, found)
+    return found
 
 
 def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
     given = one["smoothness"]
     smoothness = None if given == "none" else checks.nonnegative("smoothness", given)
+    for key, value in (
+        ("smoothness", smoothness),
+        ("ridge", one["ridge"]),
+        ("lasso", one["lasso"]),
+    ):
+        if value is not None:
+            limits.check_constant(key, checks.nonnegative(key, value))
+    limits.check_bound("constraint.radius", constraint.size, constraint.radius)
     return bare_spec(
         checks.integer("n", one["n"], low=1, high=10**9),
-        checks.positive("L", one["L"]),
+        _constant("L", one["L"]),
         constraint,
         regulariser=Regulariser(one["ridge"], one["lasso"]),
         smoothness=smoothness,

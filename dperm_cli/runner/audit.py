@@ -162,6 +162,8 @@ def _walk(asked: Asked) -> Findings:
     for result in results:
         if isinstance(result, Walk):
             found.walks.append(result)
+            if not result.stops:
+                found.reports.append(_no_case(result))
         elif isinstance(result, Report):
             found.reports.append(result)
         elif isinstance(result, list):
@@ -177,6 +179,12 @@ def _walk(asked: Asked) -> Findings:
     found.verdicts.sort(key=lambda v: (names.index(v.name), levels.index(v.budget.epsilon),
                                        RELATIONS.index(v.budget.relation)))  # fmt: skip
     return found
+
+
+def _no_case(walk: Walk) -> Report:
+    """The report on a mechanism of which nothing on the grid can be run."""
+    reason = walk.missing[0][1] if walk.missing else "it has no settings"
+    return Report(walk.name, "no settings", faults=[f"no case of the grid can be run: {reason}"])
 
 
 def _adversaries(
@@ -206,6 +214,9 @@ def attack_instance(
         return examine(name, mechanism, budget, seed=seed, quick=quick, rounds=rounds)
     except Unsupported:
         return None
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return audits.refused(name, budget, f"raised {text}")
 
 
 def _budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:

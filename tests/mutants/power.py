@@ -134,8 +134,8 @@ def table(outcomes: Sequence[Outcome], limit: float) -> str:
     """The page with a line for every copy, and the totals as its last line."""
     head = [
         "# What `dperm audit mechanism=all` finds", "",
-        f"Made by `make audit-power`: every fault is planted into a copy of the package, alone; the "
-        f"audit has {limit:g} seconds and two workers and is told nothing.", "",
+        "Made by `make audit-power`: every fault is planted into a copy of the package, alone; the "
+        f"audit has {limit:g} seconds and two workers, and is told nothing.", "",
         "| planted | harmless | found | seconds | what the audit says first |",
         "|---|---|---|---|---|",
     ]  # fmt: skip
