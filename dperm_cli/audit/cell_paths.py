@@ -17,7 +17,7 @@ MOST_HEARD = 300_000
 NUMBERS = 2e6  # that the releases of one comparison of laws are made of, about
 SLOW = 0.5  # seconds of a release that is made as seldom as can be
 _SIZES = (100, 250, 500, 1000)  # releases of one attack, on each side
-_SECONDS = 1.5  # that these may take
+_SECONDS = 0.8  # that these may take
 _SAME_TRIALS, _HEARD_TRIALS = 3, 8
 
 
@@ -87,7 +87,7 @@ def check_paths(report: Report, case: Case, seed: int) -> None:
         report.paths.append(name)
         if name == "seeded":
             _compare_laws(report, "secure and seeded noise", mine, twin, seed)
-        elif not paths.samenumbers(mine.draw(_SAME_TRIALS, seed), twin.draw(_SAME_TRIALS, seed)):
+        elif not paths.same_numbers(mine.draw(_SAME_TRIALS, seed), twin.draw(_SAME_TRIALS, seed)):
             # a minimiser is found to a certain distance only, on another way for another storage
             _compare_laws(report, f"{name} and dense rows", mine, twin, seed)
 
@@ -99,7 +99,7 @@ def _compare_heard(report: Report, case: Case, one: Opened, seed: int) -> None:
         return
     silent = case.silent
     report.paths.append("few rows" if _few_rows(one) else "compiled")
-    if paths.samenumbers(plain, drawn):
+    if paths.same_numbers(plain, drawn):
         return
     if not _few_rows(one):
         report.faults.append("a compiled loop gives another release than the plain one")

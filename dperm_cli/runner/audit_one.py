@@ -21,7 +21,7 @@ from dperm_cli.runner.compose import Composer
 if TYPE_CHECKING:
     from dperm_cli.runner.audit import Asked, Findings
 
-EFFORT, QUICK_EFFORT = 10.0, 1.0  # how many times longer than a case of the grid one may take
+EFFORT, QUICK_EFFORT = 20.0, 2.0  # how many times longer than a case of the grid one may take
 _MOST_ENTRIES = 5e7  # of the rows of a made-up data set
 
 
