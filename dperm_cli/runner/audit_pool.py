@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures as futures
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -119,8 +120,9 @@ def _elsewhere(waiting: list[Job], more: More, count: int, shown: Meter) -> Iter
 
 
 def _quiet() -> None:
-    """In a worker: one thread, and no progress of its own."""
+    """In a worker: one thread, no progress of its own, and signals as they were."""
     from dperm_cli.core import progress
 
     progress._listeners.clear()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threadpool_limits(1)

@@ -1,4 +1,4 @@
-"""The audit opens cells as a run does: what is right passes on every path, what is planted is found.
+"""The audit opens cells as a run does: what is right passes on every path, a fault is found.
 
 Every planted fault here is one that leaves the plain loop, the plan and the claim as they are.
 """
