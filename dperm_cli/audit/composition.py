@@ -40,10 +40,9 @@ def faults(events: Sequence[Event], epsilon: float, delta: float, relation: str)
 def least_delta(events: Sequence[Event], epsilon: float, relation: str) -> float:
     """A delta that the steps spend at least, at this epsilon."""
     worst = 0.0
+    known: list[Any] = [event for event in events if _known(event)]
     for swap in (False, True):
-        steps = [
-            (_cells(event, relation, swap), int(event.count)) for event in events if _known(event)
-        ]
+        steps = [(_cells(event, relation, swap), int(event.count)) for event in known]
         if steps:
             worst = max(worst, _composed(steps, epsilon))
     return worst

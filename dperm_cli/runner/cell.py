@@ -302,7 +302,8 @@ def _release(
 
 def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
     """The plan of a run, and the grid that its noise lies on, if any; Unsupported without one."""
-    cell, spec = prepared.cell, prepared.spec
+    cell = prepared.cell
+    spec: Any = prepared.spec
     if cell.noise != "secure":
         return planned(cell.mechanism, spec, budget), None
     plan = cell.mechanism.plan(spec, budget)
