@@ -77,6 +77,12 @@ class Findings:
         ]
         for report in self.reports:
             found += [f"{report.head}: {fault}" for fault in report.faults]
+        for walk in self.walks:
+            found += [
+                f"{walk.name}, {what}: a plan is above its budget: {reason}"
+                for what, reason in walk.missing
+                if reason.startswith("refused to release")
+            ]
         return found
 
     @property

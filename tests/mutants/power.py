@@ -52,7 +52,7 @@ class Outcome:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a line a copy and write the table; 1 where one outcome is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="planted faults that the audit finds")
     parser.add_argument("--faults", default=None)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", default=None)

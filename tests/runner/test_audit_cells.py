@@ -215,6 +215,50 @@ def test_a_row_rule_that_lets_long_rows_pass_is_found(monkeypatch):
     assert said(report, "moved by")
 
 
+def test_noise_for_an_exact_minimiser_is_found(monkeypatch):
+    from dperm_cli.audit.examine import examine as examine_own
+    from dperm_cli.mechanisms import _minimiser
+    from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
+    from dperm_cli.privacy.budget import Budget
+
+    def change(stability):
+        def exact(*a):
+            found = stability(*a)
+            left = 2.0 * found.error
+            return dataclasses.replace(found, record=found.record - left, gap=found.gap - left)
+
+        return exact
+
+    budget = Budget(1.0, 1e-5)
+    asked = {"seed": 0, "quick": True, "rounds": 4}
+    monkeypatch.setattr("dperm_cli.audit.statistical.RUNS", {"gaussian": 8000})
+    right = examine_own("output_perturbation", OutputPerturbation(), budget, **asked)
+    assert 0.999 < right.replay.worst <= 1.0
+    assert right.replay.faults == ()
+    plant(monkeypatch, _minimiser, "stability", change)
+    wrong = examine_own("output_perturbation", OutputPerturbation(), budget, **asked)
+    assert any("sensitivities" in fault for fault in wrong.replay.faults)
+
+
+def test_a_minimiser_without_a_certificate_is_found(monkeypatch):
+    from dperm_cli.mechanisms import _views
+
+    monkeypatch.setattr(
+        _views, "certified_minimiser",
+        lambda problem, gap: _views.optimum.solve(problem, relative_gap=1e-6).theta,
+    )  # fmt: skip
+    assert said(report_on("output_perturbation"), "released without a certificate")
+
+
+def test_a_user_who_answers_too_often_is_found(monkeypatch):
+    from dperm_cli.privacy import _streams
+
+    monkeypatch.setattr(
+        _streams.ChannelStream, "messages", property(lambda self: self._event.messages + 1)
+    )
+    assert said(report_on("local_sgd"), "answers once more")
+
+
 def test_designs_and_kinds():
     walk = audit_grid.walk("newton", quick=True)
     assert {stop.row["p"] for stop in walk.stops} == {1, 3, 8, 20}
