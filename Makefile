@@ -12,7 +12,7 @@ FUZZ ?= 1m
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick fuzz lint bench wheel clean help figures \
+.PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures \
 	verdicts claims $(PAPERS) $(EXPERIMENTS)
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-portable  where rounding matters, as on an old processor (make nightly: full sizes, kills)'
 	@echo 'make faults     kill sweeps at random and compare (make slurm: those of a SLURM cluster)'
 	@echo 'make audit      attack every mechanism with fresh seeds (make audit-quick: fewer runs, fixed seeds)'
+	@echo 'make audit-power  how many planted faults the audit finds by itself (hours)'
 	@echo 'make fuzz       whole runs on random neighbours for FUZZ=1m, from a fresh seed that it prints'
 	@echo 'make bst14      every experiment of BST14 (SIZE=small or full), or one by its name;'
 	@echo '                the same for kj16, jt13 and djw12'
@@ -78,13 +79,17 @@ slurm: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slurm -rs tests/runner
 
 audit: $(VENV)/.run
-	$(BIN)/dperm audit part=adversary mechanism=all seed=fresh
+	$(BIN)/dperm audit mechanism=all seed=fresh
 
 audit-quick: $(VENV)/.run
-	$(BIN)/dperm audit --quick part=adversary mechanism=all
+	$(BIN)/dperm audit --quick mechanism=all
 
 fuzz: $(VENV)/.run
 	$(BIN)/dperm audit fuzz=$(FUZZ)
+
+# planted faults, one at a time, that the audit has to find by itself: takes hours
+audit-power: $(VENV)/.dev
+	$(BIN)/python -m tests.mutants.power --out docs/audit_power.md
 
 $(EXPERIMENTS): $(VENV)/.run
 	$(BIN)/dperm reproduce $@ size=$(SIZE)

@@ -55,17 +55,19 @@ privacy) and prints its constants, certified optimum and floor, what each mechan
 it and what the bounds promise, and draws a picture. Nothing is released."""
 
 AUDIT_HELP = """\
-usage: dperm audit [mechanism=NAME[,..]|all] [epsilon=1[,..]] [delta=1e-5] [--quick]
-                   [part=all|adversary|grid] [case=N] [workers=N] [seed=N|fresh]
-                   [format=table|json] [out=FOLDER]
-       dperm audit OVERRIDES [pair=FILE] ...   the words of a run: its own plan is attacked
+usage: dperm audit [KEY=VALUE of a dperm run ...] [pair=FILE] [--quick]
+       dperm audit [mechanism=NAME[,..]|all] [epsilon=1[,..]] [delta=1e-5] [--quick]
+                   [part=all|adversary|grid] [case=N] [stop=never|first]
+       (both: [seed=N|fresh] [workers=auto|N] [format=table|json] [out=FOLDER])
        dperm audit fuzz=30s|10m|1h [seed=N|fresh] [mechanism=NAME] [draw=N] [out=FOLDER]
 
-Runs every mechanism many times on the neighbouring data sets it finds hardest to hide, and prints
-a lower bound on its epsilon (wrong once in 10,000 times), the same with half the noise as a
-control, a replay on random neighbours and the exact loss of its noise. Exit code 1 on a violation.
---quick takes fewer runs and asks for no tightness. Nothing is written but to out=. The columns
-are explained in docs/audit.md.
+With the keys of a run it attacks the plan that the run would use: on made-up neighbouring data sets
+with the public facts of its own, and on two records of yours (pair=, csv or npz). The records of
+the data set are not looked at. Without them it walks a declared grid of problems for every
+mechanism, and runs each mechanism many times on the pair it finds hardest to hide: a lower bound on
+epsilon, with half the noise as a control. Prints what was and what was not attacked. Exit code 1 on
+a violation, and where nothing could be attacked. --quick takes a few cases and fewer runs. Nothing
+is written but to out=. docs/audit.md explains the checks and the columns.
 
 fuzz= draws configurations and pairs of data files one record apart for that long, carries out a
 whole run on both with the same noise, and says what differs that should not. draw= repeats one."""

@@ -149,7 +149,8 @@ def _parts(thing: Any) -> dict[str, Any] | None:
     if isinstance(thing, (list, tuple)):
         return {str(place): value for place, value in enumerate(thing)}
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)}
+        fields = (f.name for f in dataclasses.fields(thing) if not f.name.startswith(_CACHES))
+        return {name: getattr(thing, name) for name in fields}
     if callable(thing) or isinstance(thing, (str, bytes, int, float, complex, bool, type(None))):
         return None
     if not hasattr(thing, "__dict__"):

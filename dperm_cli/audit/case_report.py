@@ -33,6 +33,7 @@ class Case:
     twins : the first data set opened another way that must give the same law, by name: stored
         sparse or dense, or with seeded noise where the case has secure noise.
     asked : (epsilon, delta, relation) that was asked for; delta None where that is 1 / n^2.
+    effort : how many times longer than a case of the grid the releases may take.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Case:
     silent: Opened | None
     twins: dict[str, tuple[Opened, Opened]]
     asked: tuple[float, float | None, str]
+    effort: float = 1.0
 
 
 @dataclass
@@ -61,6 +63,7 @@ class Report:
     calls: int = 0
     heard: int = 0
     seconds: float = 0.0
+    effort: float = 1.0
     worst: float = 0.0
     exact: float | None = None
     law: float | None = None

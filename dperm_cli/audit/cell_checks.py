@@ -24,6 +24,7 @@ from dperm_cli.audit import (
     objective_loss,
     refusals,
     sampler_laws,
+    solver_errors,
 )
 from dperm_cli.audit.case import OK, Opened, differences
 from dperm_cli.audit.case_report import Case, Neighbours, Report
@@ -38,12 +39,13 @@ from dperm_cli.audit.cell_paths import (
     numbers,
 )
 from dperm_cli.audit.pairs import ALONE
-from dperm_cli.audit.replay import replay
+from dperm_cli.audit.replay import Replay, replay
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.mechanisms._opening import is_local
 from dperm_cli.privacy.events import SampledGaussian
 from dperm_cli.problem.problem import Problem
 
+OUTCOME = "nothing is released"  # in the words of a solver or a sampler that fails
 _ROUNDING = 1e-9
 _QUADRATURE = 1e-5  # relative error granted to the exact loss, whose kinks are narrow
 
@@ -51,7 +53,7 @@ _QUADRATURE = 1e-5  # relative error granted to the exact loss, whose kinks are 
 def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
     """Every check of a case. ``known`` are laws of noise that were looked at already."""
     known = set() if known is None else known
-    report = Report(case.name, case.words, relation=case.asked[2])
+    report = Report(case.name, case.words, relation=case.asked[2], effort=case.effort)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for each in case.neighbours:
@@ -85,12 +87,21 @@ def _guarded(report: Report, name: str, step: Callable[[], None]) -> None:
     try:
         step()
     except (DpermError, Unsupported) as reason:
-        report.left_out.append(f"{name}: {reason}")
+        _note_refusal(report, name, str(reason))
     except MemoryError:
         report.left_out.append(f"{name}: it needs more memory than there is")
     except Exception as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         report.faults.append(f"{name}: a release raised {text}")
+
+
+def _note_refusal(report: Report, name: str, reason: str) -> None:
+    """A solver or a sampler may fail, and says that nothing is released; any other refusal of a
+    release that was planned is a fault."""
+    if OUTCOME in reason:
+        report.left_out.append(f"{name}: {reason}")
+    else:
+        report.faults.append(f"{name}: a planned release is refused: {reason}")
 
 
 def _check_alike(report: Report, each: Neighbours) -> None:
@@ -232,11 +243,30 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
         except DpermError as error:
             _check_both_refuse(report, each, seed, str(error))
             continue
+        if each is case.neighbours[0]:
+            found = _joined(found, _with_far_points(one, other, seed))
         report.calls += found.calls
         report.worst = max(report.worst, found.worst)
         report.faults += [f"{each.pair.kind}: {words}" for words in found.faults[:3]]
         if one.secure and one.step is not None:
             _check_grid(report, each, seed)
+
+
+def _with_far_points(one: Opened, other: Opened, seed: int) -> Replay | None:
+    """The same replay with minimisers as far apart as their certificates allow."""
+    if not isinstance(one.problem, Problem):
+        return None
+    with solver_errors.far_points(one.problem, seed) as calls:
+        found = replay(one.mechanism, one.plan, one.problem, other.problem, seed)
+    return found if calls.count else None
+
+
+def _joined(found: Replay, more: Replay | None) -> Replay:
+    if more is None:
+        return found
+    faults = (f"with minimisers as far apart as may be: {words}" for words in more.faults)
+    worst = max(found.worst, more.worst)
+    return Replay(found.calls + more.calls, worst, (*found.faults, *faults))
 
 
 def _moved_up(each: Neighbours) -> bool:
@@ -258,7 +288,7 @@ def _check_both_refuse(report: Report, each: Neighbours, seed: int, reason: str)
     if said[0] != said[1]:
         report.faults.append(f"{each.pair.kind}: {said[0]!r} and {said[1]!r} on neighbours")
     else:
-        report.left_out.append(f"replay on {each.pair.kind}: {reason}")
+        _note_refusal(report, f"replay on {each.pair.kind}", reason)
 
 
 def _check_grid(report: Report, each: Neighbours, seed: int) -> None:

@@ -14,10 +14,10 @@ from dperm_cli.mechanisms._opening import is_local
 
 # draws of all trials and coordinates of one replay, beyond which it is left out
 MOST_HEARD = 300_000
-NUMBERS = 2e6  # that the releases of one attack are made of, about
+NUMBERS = 2e6  # that the releases of one comparison of laws are made of, about
 SLOW = 0.5  # seconds of a release that is made as seldom as can be
 _SIZES = (100, 250, 500, 1000)  # releases of one attack, on each side
-_SECONDS = 1.5  # that these may take
+_SECONDS = 0.8  # that these may take
 _SAME_TRIALS, _HEARD_TRIALS = 3, 8
 
 
@@ -136,16 +136,17 @@ def numbers(one: Opened) -> float:
 
 
 def attack_trials(report: Report, one: Opened) -> int:
-    return affordable(report, NUMBERS / (numbers(one) + 200.0))
+    return affordable(report, _SIZES[-1])
 
 
 def affordable(report: Report, wanted: float) -> int:
     """The largest of ``_SIZES`` up to what is wanted that takes about ``_SECONDS``, or 0."""
-    most = min(wanted, _SECONDS / max(report.seconds, 1e-9))
+    most = min(wanted, report.effort * _SECONDS / max(report.seconds, 1e-9))
     return max((size for size in _SIZES if size <= most), default=0)
 
 
 def _law_trials(report: Report, one: Opened) -> int:
     """How many releases of each side tell two laws apart; 0 where these would take too long."""
-    most = min(8.0 * NUMBERS / (numbers(one) + 200.0), 8.0 * _SECONDS / max(report.seconds, 1e-9))
+    seconds = 8.0 * report.effort * _SECONDS
+    most = min(8.0 * NUMBERS / (numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))
     return 0 if most < _SIZES[0] else int(min(max(most, 250.0), 600.0))

@@ -40,10 +40,9 @@ def faults(events: Sequence[Event], epsilon: float, delta: float, relation: str)
 def least_delta(events: Sequence[Event], epsilon: float, relation: str) -> float:
     """A delta that the steps spend at least, at this epsilon."""
     worst = 0.0
+    known: list[Any] = [event for event in events if _known(event)]
     for swap in (False, True):
-        steps = [
-            (_cells(event, relation, swap), int(event.count)) for event in events if _known(event)
-        ]
+        steps = [(_cells(event, relation, swap), int(event.count)) for event in known]
         if steps:
             worst = max(worst, _composed(steps, epsilon))
     return worst
@@ -97,7 +96,10 @@ def _composed(steps: Sequence[tuple[Cells, int]], epsilon: float) -> float:
     # what lies beyond wraps around: nearly nothing, and what is lost lowers delta
     reach = abs(mean) + 12.0 * math.sqrt(spread) + 2.0 * largest + abs(epsilon) + 1.0
     points = _MOST if total > 50 else _MOST >> 2
-    h = 2.0 * reach / points
+    if 8 * total > points:
+        return 0.0  # rounding down would move the sum by more than the grid holds
+    # each rounding down is by h at most, and the sum must not leave the grid
+    h = 2.0 * reach / (points - 2 * total)
     power = np.ones(points // 2 + 1, complex)
     for (mass, loss), count in steps:
         place = np.floor(loss / h).astype(np.int64)

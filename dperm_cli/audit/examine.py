@@ -8,6 +8,7 @@ from typing import Any
 from dperm_cli.audit import exact, statistical
 from dperm_cli.audit.neighbours import search
 from dperm_cli.audit.replay import Replay, replay
+from dperm_cli.audit.solver_errors import far_points
 from dperm_cli.audit.statistical import Finding
 from dperm_cli.core.errors import DpermError
 from dperm_cli.privacy.budget import Budget
@@ -62,16 +63,25 @@ def examine(
     try:
         finding = statistical.attack(adversary, budget, seed=seed, quick=quick)
         pair = replay(adversary.mechanism, plan, adversary.first, adversary.second, seed)
+        for way in (0, 1):
+            pair = _joined(pair, _far(adversary, plan, seed, way))
         replayed = _joined(pair, search((mechanism, adversary.mechanism), budget, rounds, seed))
         claim = plan.guarantee.epsilon
         loss = exact.plan_loss(plan.events, claim, budget.delta, budget.relation)
     except DpermError as error:
         # the gate or the accountant refused what the mechanism does
-        return _refused(name, budget, str(error))
+        return refused(name, budget, str(error))
     return Verdict(
         name, budget, finding, replayed, None if loss is None else loss[0],
         (*finding.faults, *replayed.faults[:3], *_exact_faults(loss)),
     )  # fmt: skip
+
+
+def _far(adversary: Any, plan: Any, seed: int, way: int) -> Replay:
+    """The adversary's pair, with certified minimisers as far apart as their gaps allow."""
+    with far_points(adversary.first, way) as calls:
+        found = replay(adversary.mechanism, plan, adversary.first, adversary.second, seed)
+    return found if calls.count else Replay(0, 0.0, ())
 
 
 def _joined(pair: Replay, others: Replay) -> Replay:
@@ -91,7 +101,8 @@ def _exact_faults(loss: tuple[float, float] | None) -> tuple[str, ...]:
     return ()
 
 
-def _refused(name: str, budget: Budget, reason: str) -> Verdict:
+def refused(name: str, budget: Budget, reason: str) -> Verdict:
+    """A verdict on what could not be attacked because of a fault."""
     nan = float("nan")
     finding = Finding(budget.epsilon, budget.delta, nan, nan, None)
     return Verdict(name, budget, finding, Replay(0, nan, ()), None, (reason,))

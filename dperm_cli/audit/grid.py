@@ -14,6 +14,7 @@ RECORDS = 6  # of a data set, where the design says nothing else
 POPULATION = 9  # where a population is declared
 VERY_WIDE = 430  # above 2 (n + 200) + 3: a plan of 200 steps then works in the rows' coordinates
 CLASSES = 3
+LONGEST_DRAW = 2.0  # seconds that a sampler may plan for: an audit draws many times
 
 TASKS = {
     "logistic": "binary",
@@ -204,6 +205,8 @@ def settings(name: str, row: Mapping[str, Any], local: bool = False) -> dict[str
     for key in ("noise", "lasso", "sampler"):
         if key in row:
             found[key] = row[key]
+    if row.get("sampler") in ("auto", "proximal"):
+        found["sampler.most_seconds"] = LONGEST_DRAW
     found |= {key: value for key, value in row.items() if "." in key}
     if found.get("kernel.size") and "features" not in row:
         found.pop("kernel.features", None)

@@ -53,11 +53,16 @@ def faults(event: Event, dim: int, relation: str, seed: int = 0) -> list[str]:
     many = Draws(leaf, max(min(NUMBERS // (dim * steps), 20_000), 60), plan)
     seeds = [seed_sequence(seed, "audit", "noise law", trial) for trial in range(_SEEDED)]
     noise = _drawn(many, event, dim, steps)
-    few = _drawn(Gate(seeds, plan=plan), event, min(dim, _WIDEST), steps)
+    # a second stream of the same event is drawn beside the first
+    both = Gate(seeds, plan=((event, event), relation))
+    few = _drawn(both, event, min(dim, _WIDEST), steps)
+    beside = _drawn(both, event, min(dim, _WIDEST), steps)
     if noise is None or few is None:
         return []
     scale = float(getattr(event, "scale"))  # noqa: B009
     found = [*_law(noise / scale, kind), *_independence(noise), *_independence(few)]
+    if beside is not None and _correlated(few, beside):
+        found.append("draws of different streams go together")
     words = f"{type(event).__name__} noise of {dim} coordinates"
     return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
 
@@ -213,11 +218,16 @@ def _independence(noise: np.ndarray) -> list[str]:
     if dim > 1:
         looks.append(("coordinates", unit[..., 1:], unit[..., :-1]))
     for name, one, other in looks:
-        product = one * other
-        size = math.sqrt(float(np.sum(product**2))) or 1.0
-        if _tail(abs(float(np.sum(product))) / (1.1 * size)) < LEVEL:
+        if _correlated(one, other):
             found.append(f"draws of different {name} go together")
     return list(dict.fromkeys(found))
+
+
+def _correlated(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether products of numbers that stand in the same place are not 0 in the mean."""
+    product = one * other
+    size = math.sqrt(float(np.sum(product**2))) or 1.0
+    return _tail(abs(float(np.sum(product))) / (1.1 * size)) < LEVEL
 
 
 def _tail(z: float) -> float:

@@ -95,6 +95,8 @@ def _orthogonal_rows(shape: Shape, at: Record, rng: np.random.Generator) -> Reco
 
 
 def _far_label(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+    if shape.task == "location":
+        return _opposite_rows(shape, at, rng)
     row, y = _label_flip(shape, at, rng)
     return (np.roll(row, 1) if shape.nonnegative else -row), y
 

@@ -13,18 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.audit import solver_errors
 from dperm_cli.audit._rates import scaled
 from dperm_cli.audit.case import Opened
 from dperm_cli.audit.noise_laws import drawer
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.privacy.budget import RELATIONS
+from dperm_cli.privacy.events import Channel
 from dperm_cli.privacy.noise import Gate
 
 
 def faults(one: Opened) -> list[str]:
     """What passes though it is wrong, in words."""
-    return [*_ledger(one), *_gate(one), *_steps(one)]
+    return [*_ledger(one), *_gate(one), *_steps(one), *_answers(one), *_certificates(one)]
 
 
 def _ledger(one: Opened) -> list[str]:
@@ -41,6 +43,9 @@ def _ledger(one: Opened) -> list[str]:
     if claim.delta > 0.0:
         wrong["a claim above its delta"] = replace(budget, delta=0.5 * claim.delta)
         wrong["an approximate claim for a pure one"] = replace(budget, delta=0.0)
+    if claim.information is not None:
+        told = 0.5 * claim.information
+        wrong["a claim that tells more than was asked"] = replace(budget, information=told)
     return [f"{words} is not refused" for words, b in wrong.items() if not _refused(one.recheck, b)]
 
 
@@ -86,10 +91,49 @@ def _steps(one: Opened) -> list[str]:
     return []
 
 
-def _refused(action: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether an action ends with a refusal."""
+def _answers(one: Opened) -> list[str]:
+    """No user's device answers more often than was accounted for."""
+    for event in one.plan.events:
+        if not isinstance(event, Channel) or not event.shape:
+            continue
+        gate = Gate(
+            [seed_sequence(0, "audit", "refusals")], plan=((event,), one.guarantee.relation)
+        )
+        try:
+            stream = _channel(gate, event)
+        except (PrivacyError, Unsupported, TypeError, AttributeError):
+            return []
+        value = np.zeros((1, event.dim))
+        for _ in range(event.messages):
+            stream.send(0, value)
+        if not _refused(stream.send, 0, value):
+            return ["a user answers once more than was accounted for"]
+    return []
+
+
+def _channel(gate: Any, event: Channel) -> Any:
+    """The stream of two users' answers."""
+    if hasattr(gate, "channel"):
+        return gate.channel(
+            shape=event.shape, dim=event.dim, epsilon=event.epsilon, bound=1.0, users=2,
+            messages=event.messages,
+        )  # fmt: skip
+    return gate.stream(event, event.dim, bound=1.0, users=2)
+
+
+def _certificates(one: Opened) -> list[str]:
+    """A minimiser that nothing is proved of is not released."""
+    if one.secure or one.release is None:
+        return []
+    with solver_errors.no_certificates() as calls:
+        refused = _refused(one.release, 1, 0)
+    return [] if refused or not calls.count else ["a minimiser is released without a certificate"]
+
+
+def _refused(call: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a call ends with a refusal."""
     try:
-        action(*arguments)
+        call(*arguments)
     except (PrivacyError, Unsupported):
         return True
     except Exception:

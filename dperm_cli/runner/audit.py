@@ -28,10 +28,11 @@ from dperm_cli.runner.audit_pool import Job, run_jobs
 
 DELTA = 1e-5
 # Keys of the audit itself; all others are those of a run, and make a configuration.
-OWN = ("seed", "format", "out", "pair", "case", "part", "workers")
+OWN = ("seed", "format", "out", "pair", "case", "part", "workers", "stop")
 GRID = ("mechanism", "epsilon", "delta")  # alone, they choose among mechanisms and make none
 FORMATS = ("table", "json")
 PARTS = ("all", "adversary", "grid")
+STOPS = ("never", "first")
 QUICK_ROUNDS = 40
 LONG = ("noisy_sgd", "high_probability", "localization", "frank_wolfe")  # walks that take longest
 
@@ -76,6 +77,12 @@ class Findings:
         ]
         for report in self.reports:
             found += [f"{report.head}: {fault}" for fault in report.faults]
+        for walk in self.walks:
+            found += [
+                f"{walk.name}, {what}: a plan is above its budget: {reason}"
+                for what, reason in walk.missing
+                if reason.startswith("refused to release")
+            ]
         return found
 
     @property
@@ -117,6 +124,7 @@ def parse(arguments: list[str]) -> Asked:
             raise InputError(key, value, "needs a value: write KEY=VALUE")
         own[key] = value
     checks.choice("part", own.get("part", "all"), PARTS)
+    checks.choice("stop", own.get("stop", "never"), STOPS)
     return Asked(
         words=tuple(words),
         settings=own,
@@ -158,21 +166,33 @@ def _walk(asked: Asked) -> Findings:
             for stops in chunks
         ]  # fmt: skip
 
-    for result in run_jobs(jobs, more, asked.workers):
+    results = run_jobs(jobs, more, asked.workers)
+    for result in results:
         if isinstance(result, Walk):
             found.walks.append(result)
+            if not result.stops:
+                found.reports.append(_no_case(result))
         elif isinstance(result, Report):
             found.reports.append(result)
         elif isinstance(result, list):
             found.reports += result
         elif result is not None:
             found.verdicts.append(result)
+        if asked.settings.get("stop") == "first" and found.faults:
+            results.close()
+            break
     order = [*names, audit_inputs.NAME]
     found.reports.sort(key=lambda report: (order.index(report.name), report.number))
     found.walks.sort(key=lambda walk: names.index(walk.name))
     found.verdicts.sort(key=lambda v: (names.index(v.name), levels.index(v.budget.epsilon),
                                        RELATIONS.index(v.budget.relation)))  # fmt: skip
     return found
+
+
+def _no_case(walk: Walk) -> Report:
+    """The report on a mechanism of which nothing on the grid can be run."""
+    reason = walk.missing[0][1] if walk.missing else "it has no settings"
+    return Report(walk.name, "no settings", faults=[f"no case of the grid can be run: {reason}"])
 
 
 def _adversaries(
@@ -202,6 +222,9 @@ def attack_instance(
         return examine(name, mechanism, budget, seed=seed, quick=quick, rounds=rounds)
     except Unsupported:
         return None
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return audits.refused(name, budget, f"raised {text}")
 
 
 def _budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:

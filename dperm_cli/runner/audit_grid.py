@@ -17,7 +17,7 @@ from dperm_cli.runner import audit_cells
 from dperm_cli.runner.compose import Composer
 
 PER_CASE, QUICK_PER_CASE = 4, 2  # kinds of neighbours of one case
-MOST = 32  # cases of one mechanism
+MOST = 28  # cases of one mechanism
 CHUNK = 6  # cases that one worker examines in a row
 
 
@@ -74,14 +74,16 @@ def walk(name: str, quick: bool = False) -> Walk:
                 found = audit_cells.open_records(subject, records, folder)
             except (InputError, Unsupported) as error:
                 return str(error)
+            except Exception as error:
+                return " ".join(f"{type(error).__name__}: {error}".split())[:200]
             planned[tuple(row.items())] = found.kept()
             return None if found.status == OK else found.reason
 
         def soon(row: Mapping[str, Any]) -> str | None:
             try:
                 audit_cells.check_kind(audit_cells.of_grid(name, row, composer))
-            except (InputError, Unsupported) as reason:
-                return str(reason)
+            except Exception as reason:  # whatever it is, the full question tells
+                return str(reason) or "refused"
             return None
 
         design = cover(factors, reason_against, 1 if quick else 2, grid.first(name), MOST, soon)

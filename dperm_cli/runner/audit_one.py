@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dperm_cli.audit import pair_file, pairs
@@ -19,6 +21,7 @@ from dperm_cli.runner.compose import Composer
 if TYPE_CHECKING:
     from dperm_cli.runner.audit import Asked, Findings
 
+EFFORT, QUICK_EFFORT = 20.0, 2.0  # how many times longer than a case of the grid one may take
 _MOST_ENTRIES = 5e7  # of the rows of a made-up data set
 
 
@@ -44,7 +47,8 @@ def audit(asked: Asked) -> Findings:
     found.reports.sort(key=lambda report: report.number)
     if found.nothing:
         for report, item in zip(found.reports, prepared, strict=True):
-            report.reason += _instead(item)
+            reason = f"{report.reason or 'no check applies'}{_instead(item)}"
+            print(f"nothing was audited: {report.name}: {reason}", file=sys.stderr)
     return found
 
 
@@ -78,7 +82,7 @@ def audit_cell(
     kinds = pairs.KINDS[: 2 if quick else len(pairs.KINDS)]
     with audit_cells.Folder() as folder:
         case = audit_cells.case(subject, kinds, folder, seed, given=given)
-        report = examine(case, seed)
+        report = examine(replace(case, effort=QUICK_EFFORT if quick else EFFORT), seed)
     report.number = number
     if report.status != OK:
         return report, None
@@ -110,8 +114,8 @@ def mechanisms_that_fit(item: cells.Prepared, most: int = 3) -> list[str]:
     for name in registry.protective():
         config = composer.compose({"mechanism": name})["mechanism"]
         made = schema.build_mechanism(config, item.cell.calibration, item.cell.sampler)
-        changed = cells.replace(item.cell, mechanism=made, mechanism_name=name)
-        other = cells.replace(item, cell=changed)
+        changed = replace(item.cell, mechanism=made, mechanism_name=name)
+        other = replace(item, cell=changed)
         try:
             kind = cells.kind_of(name, made, changed.privacy, changed.delta, changed.relation)
             cells.plan_of(other, cells.budget_of(other, kind))

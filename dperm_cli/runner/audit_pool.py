@@ -5,8 +5,9 @@ from __future__ import annotations
 import concurrent.futures as futures
 import multiprocessing
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,7 @@ def _carry_out(job: Job) -> Any:
 More = Callable[[Job, Any], Sequence[Job]]
 
 
-def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Iterator[Any]:
+def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Generator[Any, None, None]:
     """The results, in the order in which they come; those of ``more`` jobs too.
 
     Args:
@@ -119,8 +120,9 @@ def _elsewhere(waiting: list[Job], more: More, count: int, shown: Meter) -> Iter
 
 
 def _quiet() -> None:
-    """In a worker: one thread, and no progress of its own."""
+    """In a worker: one thread, no progress of its own, and signals as they were."""
     from dperm_cli.core import progress
 
     progress._listeners.clear()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threadpool_limits(1)

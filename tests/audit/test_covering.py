@@ -1,64 +1,95 @@
-"""Covering designs: every pair of values meets in some row, and what cannot be is told."""
+"""A covering design has every pair of values that can stand together, and says which cannot."""
 
 from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from dperm_cli.audit.covering import FULL, cover
 
-FACTORS = {"a": (0, 1, 2, 3), "b": ("x", "y", "z"), "c": (False, True), "d": (1, 2, 3)}
+FACTORS = {
+    "p": (3, 1, 8, 20),
+    "loss": ("logistic", "hinge", "squared", "absolute"),
+    "radius": (10.0, 1.0, 1e12),
+    "relation": ("replace_one", "add_remove"),
+    "delta": (1e-5, 0.0),
+}
 
 
 def pairs_of(rows):
     return {
-        ((one, row[one]), (other, row[other]))
-        for row in rows
-        for one, other in itertools.combinations(FACTORS, 2)
+        ((a, row[a]), (b, row[b])) for row in rows for a, b in itertools.combinations(FACTORS, 2)
     }
 
 
 def all_pairs():
     return {
-        ((one, v), (other, w))
-        for one, other in itertools.combinations(FACTORS, 2)
-        for v in FACTORS[one]
-        for w in FACTORS[other]
+        ((a, v), (b, w))
+        for a, b in itertools.combinations(FACTORS, 2)
+        for v in FACTORS[a]
+        for w in FACTORS[b]
     }
 
 
-def test_every_pair_of_values_meets_in_far_fewer_rows_than_there_are():
-    design = cover(FACTORS, lambda row: None)
-    assert pairs_of(design.rows) == all_pairs()
-    assert not design.missing
-    assert len(design.rows) <= 20 < 4 * 3 * 2 * 3
+def test_every_two_values_meet_in_few_rows():
+    found = cover(FACTORS, lambda row: None)
+    assert pairs_of(found.rows) == all_pairs()
+    assert not found.missing
+    assert 16 <= len(found.rows) <= 24  # 192 in the full grid
+    assert found == cover(FACTORS, lambda row: None)
 
 
-def test_it_is_the_same_every_time():
-    assert cover(FACTORS, lambda row: None) == cover(FACTORS, lambda row: None)
+def test_strength_one_has_every_value():
+    found = cover(FACTORS, lambda row: None, strength=1)
+    assert len(found.rows) == 4
+    for name, values in FACTORS.items():
+        assert {row[name] for row in found.rows} == set(values)
 
 
-def test_what_no_row_can_have_is_missing_with_the_reason():
-    def against(row):
-        return "three is too much" if row["a"] == 3 else None
+def test_what_cannot_be_is_missing_and_nothing_else():
+    def reason_against(row):
+        if row["loss"] == "hinge":
+            return "no kinks"
+        if row["relation"] == "add_remove" and row["delta"] == 0.0:
+            return "not both"
+        return None
 
-    design = cover(FACTORS, against)
-    assert all(row["a"] != 3 for row in design.rows)
-    assert ((("a", 3),), "three is too much") in design.missing
-    wanted = {pair for pair in all_pairs() if ("a", 3) not in pair}
-    assert pairs_of(design.rows) == wanted
+    found = cover(FACTORS, reason_against)
+    assert all(reason_against(row) is None for row in found.rows)
+    assert set(found.missing) == {
+        ((("loss", "hinge"),), "no kinks"),
+        ((("relation", "add_remove"), ("delta", 0.0)), "not both"),
+    }
+    possible = {
+        pair
+        for pair in all_pairs()
+        if ("loss", "hinge") not in pair
+        and set(pair) != {("relation", "add_remove"), ("delta", 0.0)}
+    }
+    assert pairs_of(found.rows) == possible
 
 
-def test_a_pair_that_cannot_meet_is_missing_and_its_values_are_not():
-    def against(row):
-        return "not together" if row["a"] == 1 and row["b"] == "y" else None
+def test_a_cheaper_question_gives_no_impossible_row():
+    def reason_against(row):
+        return "too much" if row["p"] == 20 and row["radius"] == 1e12 else None
 
-    design = cover(FACTORS, against)
-    assert [target for target, _ in design.missing] == [(("a", 1), ("b", "y"))]
-    assert any(row["a"] == 1 for row in design.rows)
-    assert any(row["b"] == "y" for row in design.rows)
+    found = cover(FACTORS, reason_against, soon=lambda row: None)
+    assert all(reason_against(row) is None for row in found.rows)
+    assert [target for target, _ in found.missing] == [(("p", 20), ("radius", 1e12))]
 
 
-def test_a_design_of_few_rows_says_what_it_left_out():
-    design = cover(FACTORS, lambda row: None, most=5)
-    assert len(design.rows) == 5
-    assert {reason for _, reason in design.missing} == {FULL}
+def test_given_settings_come_first():
+    given = {"p": 430, "loss": "hinge"}
+    found = cover(FACTORS, lambda row: None, first=(given,))
+    assert found.rows[0]["p"] == 430
+    assert found.rows[0]["loss"] == "hinge"
+    assert pairs_of(found.rows[1:]) | pairs_of(found.rows[:1]) >= all_pairs()
+
+
+@pytest.mark.parametrize("most", [1, 6])
+def test_a_full_design_says_what_it_leaves_out(most):
+    found = cover(FACTORS, lambda row: None, most=most)
+    assert len(found.rows) == most
+    left = {target for target, reason in found.missing if reason == FULL}
+    assert left == all_pairs() - pairs_of(found.rows)

@@ -1,0 +1,104 @@
+"""What a release does with a solver that is as wrong as it may be, or says that it is worse.
+
+A minimiser is only known to lie within a gap of the least objective. Noise has to hide whatever
+point a solver finds within that gap: ``far_points`` puts the two minimisers of neighbouring data
+sets as far apart as the gap allows, and a replay then measures how far the released value moved.
+A solver whose certificate is not good enough must end a release: ``no_certificates`` makes one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.mechanisms import _views
+
+_SHARE = 0.999  # of the distance that a gap leaves, so that rounding does not decide
+
+
+class Calls:
+    """How often a solver was asked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@contextmanager
+def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
+    """Certified minimisers of the problem ``first`` and of others are pushed apart.
+
+    The distance is sqrt(2 gap / m), m the strong convexity of the sum: what a gap leaves open.
+    """
+    real, calls = getattr(_views, "certified_minimiser", None), Calls()
+    if real is None:
+        yield calls
+        return
+    known: dict[bool, np.ndarray] = {}
+
+    def pushed(problem: Any, gap: float) -> np.ndarray:
+        found = real(problem, gap)
+        modulus = float(problem.penalty.ridge)
+        mine = hasattr(first, "data") and _same_records(problem, first)
+        known[mine] = found
+        if not modulus > 0.0:
+            return found
+        calls.count += 1
+        way = found - known[not mine] if len(known) == 2 else _along(problem, len(found), seed)
+        length = float(np.linalg.norm(way))
+        way = way / length if length > 0.0 else _along(problem, len(found), seed)
+        # the first one is not known yet when it is asked for: its own push is a fixed direction
+        return found + _SHARE * math.sqrt(2.0 * gap / modulus) * way
+
+    setattr(_views, "certified_minimiser", pushed)  # noqa: B010
+    try:
+        yield calls
+    finally:
+        setattr(_views, "certified_minimiser", real)  # noqa: B010
+
+
+def _same_records(problem: Any, first: Any) -> bool:
+    one, other = problem.data, first.data
+    return one.n == other.n and np.array_equal(_dense(one.x), _dense(other.x)) and np.array_equal(
+        one.y, other.y
+    )  # fmt: skip
+
+
+def _dense(x: Any) -> np.ndarray:
+    return x if isinstance(x, np.ndarray) else np.asarray(x.toarray())
+
+
+def _along(problem: Any, p: int, seed: int) -> np.ndarray:
+    """A direction that follows from the sizes alone."""
+    found = np.ones(p) / math.sqrt(p)
+    return found if seed % 2 == 0 else -found
+
+
+@contextmanager
+def no_certificates() -> Iterator[Calls]:
+    """Solvers find the centre of the set and prove nothing of it; those of samplers are let be."""
+    calls = Calls()
+    kept = {name: getattr(_views, name) for name in ("optimum", "nearby") if hasattr(_views, name)}
+
+    def solve(problem: Any, **_: Any) -> Any:
+        calls.count += 1
+        theta = np.asarray(problem.constraint.centre(), dtype=float)
+        value = float(problem.objective(theta))
+        return SimpleNamespace(theta=theta, gap=math.inf, lower=-math.inf, value=value, seconds=0.0)
+
+    def locate(problem: Any, tilts: np.ndarray, *_: Any) -> tuple[np.ndarray, np.ndarray]:
+        calls.count += 1
+        centre = np.asarray(problem.constraint.centre(), dtype=float)
+        return np.tile(centre, (len(tilts), 1)), np.full(len(tilts), math.inf)
+
+    for name in kept:
+        setattr(_views, name, SimpleNamespace(solve=solve, locate=locate))
+    try:
+        yield calls
+    finally:
+        for name, module in kept.items():
+            setattr(_views, name, module)

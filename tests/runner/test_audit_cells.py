@@ -1,0 +1,271 @@
+"""The audit opens cells as a run does: what is right passes on every path, a fault is found.
+
+Every planted fault here is one that leaves the plain loop, the plan and the claim as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from dperm_cli.audit import grid
+from dperm_cli.audit.cell_checks import examine
+from dperm_cli.audit.pairs import ALONE, KINDS
+from dperm_cli.core import registry
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.loops import reduced
+from dperm_cli.mechanisms import noisy_sgd
+from dperm_cli.mechanisms.noisy_gd import NoisyGd
+from dperm_cli.privacy.budget import Guarantee
+from dperm_cli.runner import audit_cells, audit_grid, cell, kernels
+from dperm_cli.runner.compose import Composer
+
+COMPOSER = Composer()
+FEW = {"p": 20, "radius": 1e12, "ridge": 0.0}  # noisy_sgd works in the coordinates of the rows
+WIDE = {"p": grid.VERY_WIDE, "radius": 1e12, "mechanism.step_size": 1e-3}  # and noisy_gd
+
+
+def report_on(name, kinds=("alone", "label flip"), **settings):
+    """The report on one row of the grid: the first value of every factor, but for ``settings``."""
+    made = registry.load("mechanism", name)
+    kernel, features = getattr(made, "space", "") == "kernel", hasattr(made, "features")
+    factors = grid.factors(name, kernel, features)
+    row = {factor: values[0] for factor, values in factors.items()} | settings
+    subject = audit_cells.of_grid(name, row, COMPOSER)
+    with audit_cells.Folder() as folder:
+        return examine(audit_cells.case(subject, kinds, folder, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "paths"),
+    [
+        ("noisy_gd", {}, ["plain"]),
+        ("noisy_gd", WIDE, ["plain", "few rows"]),
+        ("noisy_gd", {"storage": "sparse", "loss": "hinge"}, ["plain", "sparse"]),
+        ("noisy_gd", {"noise": "secure", "radius": 1e12}, ["secure", "seeded"]),
+        ("noisy_sgd", FEW, ["plain", "few rows"]),
+        ("noisy_sgd", {"mechanism.sampling": "poisson", "relation": "declared population"},
+         ["plain"]),
+        ("one_pass_sgd", {"relation": "declared population", "rows": "intercept"}, ["plain"]),
+        ("random_features", {"relation": "declared population", "storage": "sparse"},
+         ["plain", "sparse"]),
+        ("local_sgd", {"mechanism.channel": "l_inf"}, ["plain"]),
+        ("exponential", {"p": 1, "delta": 0.0}, ["plain"]),
+        ("kernel_release", {"kernel": "polynomial", "features": "landmarks"}, ["plain"]),
+    ],
+)  # fmt: skip
+def test_what_is_right_passes(name, settings, paths):
+    found = report_on(name, KINDS[:4], **settings)
+    assert found.faults == []
+    assert found.paths == paths
+    assert found.calls > 0 or name == "noisy_gd"
+    assert found.bound <= found.claim
+
+
+def test_every_kind_of_neighbours_passes():
+    assert report_on("noisy_gd", KINDS, row_bound=12.0, radius=1e6).faults == []
+
+
+def plant(monkeypatch, place, name, change):
+    """Put ``change(original)`` in the place of a function."""
+    monkeypatch.setattr(place, name, change(getattr(place, name)))
+
+
+def said(report, *words):
+    return any(all(word in fault for word in words) for fault in report.faults)
+
+
+def test_noise_over_n_in_the_few_rows_loop_is_found(monkeypatch):
+    def change(run):
+        return lambda *a, noise_scale, **k: run(*a, noise_scale=noise_scale / 6, **k)
+
+    plant(monkeypatch, reduced, "run", change)
+    assert said(report_on("noisy_sgd", **FEW), "loops on", "one law")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda column: lambda keys, step, *a: 0.85 * column(keys, step, *a),
+        lambda column: lambda keys, step, *a: column(keys, 0, *a),
+    ],
+    ids=["smaller", "the same at every step"],
+)
+def test_wrong_noise_in_the_frame_of_few_rows_is_found(change, monkeypatch):
+    plant(monkeypatch, reduced, "column", change)
+    assert said(report_on("noisy_gd", **WIDE), "loops on", "one law")
+
+
+def test_a_compiled_loop_of_its_own_is_found(monkeypatch):
+    def change(compiled):
+        def louder(view, plan, noise, choice):
+            return compiled(
+                view, dataclasses.replace(plan, noise_scale=0.97 * plan.noise_scale), noise, choice
+            )
+
+        return louder
+
+    plant(monkeypatch, noisy_sgd, "_compiled", change)
+    assert said(report_on("noisy_sgd"), "compiled loop")
+
+
+def test_a_seed_that_is_ignored_is_found(monkeypatch):
+    plant(
+        monkeypatch, cell, "seed_sequence", lambda make: lambda seed, *path: make(0, *path)
+    )  # fmt: skip
+    report = report_on("noisy_gd")
+    assert said(report, "two seeds drew the same noise")
+    assert said(report, "two seeds gave the same releases")
+
+
+def test_an_error_on_an_empty_batch_is_found(monkeypatch):
+    def change(batch_gradient):
+        def raises(rows, theta, batch, *rest):
+            if not len(batch):
+                raise ValueError("empty")
+            return batch_gradient(rows, theta, batch, *rest)
+
+        return raises
+
+    plant(monkeypatch, noisy_sgd.sgd, "batch_gradient", change)
+    report = report_on("noisy_sgd", **{"mechanism.sampling": "poisson"})
+    assert said(report, "raised ValueError: empty")
+
+
+def test_a_map_that_follows_the_records_is_found(monkeypatch):
+    def change(prepare):
+        def fitted(subject_cell, data):
+            gamma = 1.0 + float(np.mean(np.abs(data.x)))
+            own = dataclasses.replace(subject_cell.kernel, gamma=gamma)
+            return prepare(dataclasses.replace(subject_cell, kernel=own), data)
+
+        return fitted
+
+    plant(monkeypatch, kernels, "_prepare", change)
+    report = report_on("random_features")
+    assert said(report, "gamma", "differ on neighbours")
+
+
+def test_a_plan_that_follows_the_records_is_found(monkeypatch):
+    def change(plan_of):
+        def fitted(prepared, budget):
+            plan, step = plan_of(prepared, budget)
+            longer = {"step_size": 1.0 + float(np.sum(np.abs(prepared.data.x)))}
+            return dataclasses.replace(plan, settings={**plan.settings, **longer}), step
+
+        return fitted
+
+    plant(monkeypatch, cell, "plan_of", change)
+    assert said(report_on("noisy_gd"), "plan.settings.step_size differ on neighbours")
+
+
+def test_an_error_for_one_class_is_found(monkeypatch):
+    def change(release):
+        def picky(self, view, plan, gate):
+            if len(np.unique(view.y)) < 2:
+                raise PrivacyError("one class only")
+            return release(self, view, plan, gate)
+
+        return picky
+
+    plant(monkeypatch, NoisyGd, "release", change)
+    assert said(report_on("noisy_gd", ("label flip", "one class")), "on neighbours")
+
+
+def test_a_claim_above_what_was_asked_is_found(monkeypatch):
+    monkeypatch.setattr(Guarantee, "within", lambda self, budget: True)
+    report = report_on("noisy_gd")
+    assert said(report, "a claim above its epsilon is not refused")
+    plant(
+        monkeypatch, cell, "budget_of",
+        lambda of: lambda *a: dataclasses.replace(of(*a), epsilon=2.0),
+    )  # fmt: skip
+    assert said(report_on("noisy_gd"), "is claimed and 1 was asked")
+
+
+def test_noise_that_is_in_no_plan_is_found(monkeypatch):
+    from dperm_cli.privacy import noise
+
+    monkeypatch.setattr(noise, "_spend", lambda *_: None)
+    assert said(report_on("noisy_gd"), "passes the gate")
+
+
+def test_a_record_that_moves_others_is_found(monkeypatch):
+    from dperm_cli.mechanisms import _views
+
+    def change(batch_of_records):
+        def shifted(data, batches):
+            return (batch_of_records(data, batches) + int(np.count_nonzero(data.x))) % batches
+
+        return shifted
+
+    plant(monkeypatch, _views, "batch_of_records", change)
+    report = report_on("one_pass_sgd", ("label flip",), relation="declared population")
+    assert said(report, "another record changes its batch")
+
+
+def test_a_row_rule_that_lets_long_rows_pass_is_found(monkeypatch):
+    from dperm_cli.problem.datasets import _prepare
+
+    monkeypatch.setattr(_prepare._rows, "bound_rows", lambda x, *_: x)
+    report = report_on("noisy_gd", ("huge row",), loss="hinge")
+    assert said(report, "above the bound")
+    assert said(report, "moved by")
+
+
+def test_noise_for_an_exact_minimiser_is_found(monkeypatch):
+    from dperm_cli.audit.examine import examine as examine_own
+    from dperm_cli.mechanisms import _minimiser
+    from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
+    from dperm_cli.privacy.budget import Budget
+
+    def change(stability):
+        def exact(*a):
+            found = stability(*a)
+            left = 2.0 * found.error
+            return dataclasses.replace(found, record=found.record - left, gap=found.gap - left)
+
+        return exact
+
+    budget = Budget(1.0, 1e-5)
+    asked = {"seed": 0, "quick": True, "rounds": 4}
+    monkeypatch.setattr("dperm_cli.audit.statistical.RUNS", {"gaussian": 8000})
+    right = examine_own("output_perturbation", OutputPerturbation(), budget, **asked)
+    assert 0.999 < right.replay.worst <= 1.0
+    assert right.replay.faults == ()
+    plant(monkeypatch, _minimiser, "stability", change)
+    wrong = examine_own("output_perturbation", OutputPerturbation(), budget, **asked)
+    assert any("sensitivities" in fault for fault in wrong.replay.faults)
+
+
+def test_a_minimiser_without_a_certificate_is_found(monkeypatch):
+    from dperm_cli.mechanisms import _views
+
+    monkeypatch.setattr(
+        _views, "certified_minimiser",
+        lambda problem, gap: _views.optimum.solve(problem, relative_gap=1e-6).theta,
+    )  # fmt: skip
+    assert said(report_on("output_perturbation"), "released without a certificate")
+
+
+def test_a_user_who_answers_too_often_is_found(monkeypatch):
+    from dperm_cli.privacy import _streams
+
+    monkeypatch.setattr(
+        _streams.ChannelStream, "messages", property(lambda self: self._event.messages + 1)
+    )
+    assert said(report_on("local_sgd"), "answers once more")
+
+
+def test_designs_and_kinds():
+    walk = audit_grid.walk("newton", quick=True)
+    assert {stop.row["p"] for stop in walk.stops} == {1, 3, 8, 20}
+    assert {stop.row["radius"] for stop in walk.stops} == {1.0, 10.0, 1e6, 1e12}
+    assert ("loss=hinge", dict(walk.missing)["loss=hinge"]) in walk.missing
+    assert all(stop.kinds[0] in ALONE and len(stop.kinds) == 2 for stop in walk.stops)
+    rows = [{"a": k % 3, "b": k % 5} for k in range(30)]
+    kinds = audit_grid.assign_kinds(rows, 4)
+    assert {kind for chosen in kinds for kind in chosen} == set(KINDS)
+    assert all(len(set(chosen)) == 4 for chosen in kinds)
