@@ -19,14 +19,21 @@ SLOW = 0.5  # seconds of a release that is made as seldom as can be
 _SIZES = (100, 250, 500, 1000)  # releases of one attack, on each side
 _SECONDS = 0.8  # that these may take
 _SAME_TRIALS, _HEARD_TRIALS = 3, 8
+_TIMED = 64  # releases that are timed together, where they are quick
 
 
 def measure(report: Report, one: Opened, seed: int) -> None:
     """About how long a release takes: it decides how often it can be made."""
     one.draw(1, seed)  # what is compiled or fitted once is not counted
-    started = time.process_time()
-    one.draw(_SAME_TRIALS, seed)
-    report.seconds = (time.process_time() - started) / _SAME_TRIALS
+    trials = _SAME_TRIALS
+    while True:
+        started = time.process_time()
+        one.draw(trials, seed)
+        spent = time.process_time() - started
+        report.seconds = spent / trials
+        if trials >= _TIMED or spent > _SECONDS / 8.0:
+            return
+        trials *= 8  # what is done once for all trials counts less
 
 
 def check_seeds(report: Report, one: Opened, seed: int) -> None:

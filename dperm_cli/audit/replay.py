@@ -147,7 +147,7 @@ def replay(
     player = Player(recorder.calls)
     view = _watched(mechanism, second, player.seen)
     again = mechanism.release(view, plan, Gate(seeds, player, allowed))
-    faults = list(player.faults)
+    faults = [*_never_drawn(plan, recorder.calls), *player.faults]
     if player.position != len(recorder.calls):
         faults.append(f"{player.position} calls where the first run had {len(recorder.calls)}")
     # equal passages must give equal outputs: nothing else may reach the data
@@ -156,6 +156,16 @@ def replay(
     if not faults and repr(dict(out.info)) != repr(dict(again.info)):
         faults.append("the by-products differ although every noisy value was the same")
     return Replay(len(recorder.calls), player.worst, tuple(faults))
+
+
+def _never_drawn(plan: Plan, calls: list[Call]) -> list[str]:
+    """Events of the plan with which nothing was released: a value then leaves without its noise."""
+    heard = {call.number: call.event for call in calls}
+    unheard = list(plan.events)
+    for event in heard.values():
+        if event in unheard:
+            unheard.remove(event)
+    return [f"nothing was released with {type(event).__name__} of the plan" for event in unheard]
 
 
 def _watched(mechanism: Mechanism, problem: Any, seen: list[Any]) -> Any:

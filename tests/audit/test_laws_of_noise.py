@@ -89,8 +89,8 @@ def test_noise_that_is_drawn_again_is_found(monkeypatch):
 
 
 def test_one_key_for_all_trials_is_found(monkeypatch):
-    keys = Gate._keys
-    monkeypatch.setattr(Gate, "_keys", lambda self: np.tile(keys(self)[:1], (self.trials, 1)))
+    keys = Gate.keys
+    monkeypatch.setattr(Gate, "keys", lambda self: np.tile(keys(self)[:1], (self.trials, 1)))
     assert any("trials" in words for words in noise_laws.faults(EVENTS[0], 3, "replace_one"))
 
 

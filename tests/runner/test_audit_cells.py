@@ -30,7 +30,7 @@ WIDE = {"p": grid.VERY_WIDE, "radius": 1e12, "mechanism.step_size": 1e-3}  # and
 def report_on(name, kinds=("alone", "label flip"), **settings):
     """The report on one row of the grid: the first value of every factor, but for ``settings``."""
     made = registry.load("mechanism", name)
-    kernel, features = getattr(made, "space", "") == "kernel", hasattr(made, "features")
+    kernel, features = getattr(made, "space", "") == "kernel", made.features is not None
     factors = grid.factors(name, kernel, features)
     row = {factor: values[0] for factor, values in factors.items()} | settings
     subject = audit_cells.of_grid(name, row, COMPOSER)
@@ -79,7 +79,9 @@ def said(report, *words):
 
 def test_noise_over_n_in_the_few_rows_loop_is_found(monkeypatch):
     def change(run):
-        return lambda *a, noise_scale, **k: run(*a, noise_scale=noise_scale / 6, **k)
+        return lambda frame, y, noise, **k: run(
+            frame, y, noise._replace(scale=noise.scale / 6), **k
+        )
 
     plant(monkeypatch, reduced, "run", change)
     assert said(report_on("noisy_sgd", **FEW), "loops on", "one law")
@@ -88,26 +90,25 @@ def test_noise_over_n_in_the_few_rows_loop_is_found(monkeypatch):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda column: lambda keys, step, *a: 0.85 * column(keys, step, *a),
-        lambda column: lambda keys, step, *a: column(keys, 0, *a),
+        lambda add: (
+            lambda value, noise, *a: add(value, noise._replace(scale=0.85 * noise.scale), *a)
+        ),
+        lambda add: lambda value, noise, step, *a: add(value, noise, 0, *a),
     ],
     ids=["smaller", "the same at every step"],
 )
 def test_wrong_noise_in_the_frame_of_few_rows_is_found(change, monkeypatch):
-    plant(monkeypatch, reduced, "column", change)
+    plant(monkeypatch, reduced, "add_noise", change)
     assert said(report_on("noisy_gd", **WIDE), "loops on", "one law")
 
 
 def test_a_compiled_loop_of_its_own_is_found(monkeypatch):
-    def change(compiled):
-        def louder(view, plan, noise, choice):
-            return compiled(
-                view, dataclasses.replace(plan, noise_scale=0.97 * plan.noise_scale), noise, choice
-            )
+    def change(run):
+        return lambda x, y, start, noise, **k: run(
+            x, y, start, noise._replace(scale=0.97 * noise.scale), **k
+        )
 
-        return louder
-
-    plant(monkeypatch, noisy_sgd, "_compiled", change)
+    plant(monkeypatch, noisy_sgd.sgd, "run", change)
     assert said(report_on("noisy_sgd"), "compiled loop")
 
 
@@ -186,22 +187,22 @@ def test_a_claim_above_what_was_asked_is_found(monkeypatch):
 
 
 def test_noise_that_is_in_no_plan_is_found(monkeypatch):
-    from dperm_cli.privacy import noise
+    from dperm_cli.privacy.noise import Gate
 
-    monkeypatch.setattr(noise, "_spend", lambda *_: None)
+    monkeypatch.setattr(Gate, "_spend", lambda self, event: event)
     assert said(report_on("noisy_gd"), "passes the gate")
 
 
 def test_a_record_that_moves_others_is_found(monkeypatch):
     from dperm_cli.mechanisms import _views
 
-    def change(batch_of_records):
-        def shifted(data, batches):
-            return (batch_of_records(data, batches) + int(np.count_nonzero(data.x))) % batches
+    def change(batch_of):
+        def shifted(names, batches):
+            return (batch_of(names, batches) + int(np.bitwise_xor.reduce(names)) % 7) % batches
 
         return shifted
 
-    plant(monkeypatch, _views, "batch_of_records", change)
+    plant(monkeypatch, _views, "batch_of", change)
     report = report_on("one_pass_sgd", ("label flip",), relation="declared population")
     assert said(report, "another record changes its batch")
 
@@ -254,7 +255,7 @@ def test_a_user_who_answers_too_often_is_found(monkeypatch):
     from dperm_cli.privacy import _streams
 
     monkeypatch.setattr(
-        _streams.ChannelStream, "messages", property(lambda self: self._event.messages + 1)
+        _streams.ChannelStream, "messages", property(lambda self: self.event.messages + 1)
     )
     assert said(report_on("local_sgd"), "answers once more")
 
