@@ -21,6 +21,7 @@ from dperm_cli.samplers._potential import Records
 from dperm_cli.samplers._target import Target
 
 _POINTS = 200
+_LAST_BITS = 32.0 * float(np.finfo(float).eps)  # of a sum of few records, twice and more
 _FAR = 1e3  # radii: such points are projected to the ends of the set
 
 
@@ -128,15 +129,28 @@ class Looks:
 def _oscillation(f: Records, g: Records) -> float:
     """max - min over points of the set of the difference of two potentials."""
     theta = _points(f.target)
-    return float(np.ptp(g.value(theta) - f.value(theta)))
+    mine, theirs = f.value(theta), g.value(theta)
+    return max(float(np.ptp(theirs - mine)) - _rounding(mine, theirs), 0.0)
 
 
 def _gradients(f: Records, g: Records) -> float:
     """sup |grad f - grad g| / sqrt(m): what tells two m-strongly log-concave laws apart."""
     theta = _points(f.target)
-    apart = np.max(np.linalg.norm(g.gradient(theta) - f.gradient(theta), axis=-1))
+    mine, theirs = f.gradient(theta), g.gradient(theta)
+    # the regulariser is in both, and at far points larger than what tells them apart
+    sizes = (np.linalg.norm(mine, axis=-1), np.linalg.norm(theirs, axis=-1))
+    apart = np.linalg.norm(theirs - mine, axis=-1) - _rounding(*sizes, axis=-1)
     curved = f.target.strong_convexity
-    return float(apart) / math.sqrt(curved) if curved > 0.0 else math.inf
+    return max(float(np.max(apart)), 0.0) / math.sqrt(curved) if curved > 0.0 else math.inf
+
+
+def _rounding(first: np.ndarray, second: np.ndarray, axis: int | None = None) -> Any:
+    """What the last bits of two sums may do to their difference, at most about.
+
+    One number for all points; with ``axis`` one for each point.
+    """
+    size = np.maximum(np.abs(first), np.abs(second))
+    return _LAST_BITS * (np.max(size, initial=0.0) if axis is None else size)
 
 
 def _points(target: Target) -> np.ndarray:

@@ -17,8 +17,8 @@ MOST_HEARD = 300_000
 NUMBERS = 2e6  # that the releases of one comparison of laws are made of, about
 SLOW = 0.5  # seconds of a release that is made as seldom as can be
 _SIZES = (100, 250, 500, 1000)  # releases of one attack, on each side
-_SECONDS = 0.8  # that these may take
-_SAME_TRIALS, _HEARD_TRIALS = 3, 8
+_SECONDS = 0.3  # that these may take
+_SAME_TRIALS, _HEARD_TRIALS, _SEEN_TRIALS = 3, 8, 16
 _TIMED = 64  # releases that are timed together, where they are quick
 
 
@@ -45,7 +45,7 @@ def check_seeds(report: Report, one: Opened, seed: int) -> None:
     quick = report.seconds <= SLOW
     if quick and not one.secure and numbers(one) * _HEARD_TRIALS <= 4 * MOST_HEARD:
         _check_heard_seeds(report, one, seed)
-    trials = 64 if affordable(report, 100.0) else 1
+    trials = _SEEN_TRIALS if report.seconds * _SEEN_TRIALS <= _SECONDS else 1
     drawn = [one.draw(trials, number) for number in (seed, seed, seed + 1)]
     if not one.secure and not np.array_equal(drawn[0], drawn[1], equal_nan=True):
         report.faults.append("one seed gave two different releases")
@@ -154,6 +154,6 @@ def affordable(report: Report, wanted: float) -> int:
 
 def _law_trials(report: Report, one: Opened) -> int:
     """How many releases of each side tell two laws apart; 0 where these would take too long."""
-    seconds = 8.0 * report.effort * _SECONDS
+    seconds = 20.0 * report.effort * _SECONDS
     most = min(8.0 * NUMBERS / (numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))
     return 0 if most < _SIZES[0] else int(min(max(most, 250.0), 600.0))
