@@ -21,6 +21,7 @@ from dperm_cli.samplers._potential import Records
 from dperm_cli.samplers._target import Target
 
 _POINTS = 200
+_OUTSIDE = 1e-6  # of the set's size, that iterative projections may leave
 _LAST_BITS = 32.0 * float(np.finfo(float).eps)  # of a sum of few records, twice and more
 _FAR = 1e3  # radii: such points are projected to the ends of the set
 
@@ -62,18 +63,22 @@ class WatchedKernel(KernelView):
         return values
 
 
-def watched(problem: Problem | KernelProblem, seen: list[Any]) -> CentralView | KernelView:
-    """The view of a problem that notes what is looked at."""
-    kernel = isinstance(problem, KernelProblem)
-    return WatchedKernel(problem, seen) if kernel else Watched(problem, seen)
+def watched(
+    problem: Problem | KernelProblem, seen: list[Any], outside: list[str]
+) -> CentralView | KernelView:
+    """The view of a problem that notes what is looked at, and in ``outside`` from where it may not
+    be."""
+    if isinstance(problem, KernelProblem):
+        return WatchedKernel(problem, seen)
+    return Watched(problem, seen, outside)
 
 
 class Watched(CentralView):
     """A view that notes in ``seen`` what samplers and selections look at."""
 
-    def __init__(self, problem: Problem, seen: list[Any]) -> None:
+    def __init__(self, problem: Problem, seen: list[Any], outside: list[str] | None = None) -> None:
         super().__init__(problem)
-        self._seen = seen
+        self._seen, self._outside = seen, [] if outside is None else outside
 
     def potential(self, target: Target) -> Records:
         found = super().potential(target)
@@ -81,17 +86,32 @@ class Watched(CentralView):
         return found
 
     def objective(self, theta: np.ndarray) -> np.ndarray:
+        self._look(theta)
         values = super().objective(theta)
         self._seen.append(values)
         return values
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
+        self._look(theta)
         found = super().gradient_sum(theta)
         self._seen.append(Slope(found, self._problem.constraint))
         return found
 
+    def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        self._look(theta)
+        return super().batch_gradient(theta, batch)
+
+    def curvature_sum(self, theta: np.ndarray) -> np.ndarray:
+        self._look(theta)
+        return super().curvature_sum(theta)
+
+    def _look(self, theta: np.ndarray) -> None:
+        """The constants of the records hold on the set, and nowhere else."""
+        if not np.all(self._problem.constraint.contains(theta, tolerance=_OUTSIDE)):
+            self._outside.append("the records are looked at from points outside of the set")
+
     def _of(self, problem: Problem) -> Watched:
-        return Watched(problem, self._seen)
+        return Watched(problem, self._seen, self._outside)
 
 
 class Looks:

@@ -11,6 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.privacy.events import PerturbedObjective
+
+# numbers of two draws that are compared, to how many digits, and what rounding may take of those
+_COMPARED, _DIGITS, _LOST = 8, 9, 1e-12
+
 OK, UNSUPPORTED, FAILED = "ok", "unsupported", "failed"
 
 _CACHES = ("_kept", "_cache", "_memo")  # attributes that hold what an object has computed
@@ -26,12 +31,14 @@ class Listener:
     """A tape that hears everything and changes nothing: compiled loops are closed to it.
 
     With ``keep`` it remembers what was drawn: ``kept`` as a digest, ``trials_alike`` whether all
-    trials drew the same all the way. Points that were sampled from a law are left out: they may be
-    few, and one of them nearly certain.
+    trials drew the same all the way, ``shared`` whether two draws had the same random numbers.
+    Points that were sampled from a law are left out: they may be few, and one nearly certain.
     """
 
     def __init__(self, keep: bool = False) -> None:
         self.calls, self._keep = 0, keep
+        self._seen: set[tuple[float, ...]] = set()
+        self.shared = False
         self._digest = hashlib.blake2b(digest_size=16)
         self._alike: np.ndarray | None = None
 
@@ -50,7 +57,28 @@ class Listener:
         sampled = (stream if isinstance(stream, str) else type(stream).__name__) in _SAMPLED
         if self._keep and isinstance(drawn, np.ndarray) and not sampled:
             self._note(drawn)
+            self._note_noise(stream, value, drawn)
         return drawn
+
+    def _note_noise(self, stream: Any, value: Any, drawn: np.ndarray) -> None:
+        """Whether noise like this, in units of its scale, was heard before."""
+        scale = getattr(stream, "scale", None)
+        # of a perturbed objective the point is heard, and not its noise
+        perturbed = isinstance(getattr(stream, "event", None), PerturbedObjective)
+        if (
+            scale is None
+            or perturbed
+            or not isinstance(value, np.ndarray)
+            or value.shape != drawn.shape
+        ):
+            return
+        noise = (drawn - value).ravel() / scale
+        lost = np.finfo(float).eps * float(np.max(np.abs(drawn), initial=0.0)) / scale
+        if noise.size < 2 or not lost < _LOST or not np.any(noise):
+            return
+        key = tuple(np.round(noise[:_COMPARED], _DIGITS))
+        self.shared = self.shared or key in self._seen
+        self._seen.add(key)
 
     def _note(self, drawn: np.ndarray) -> None:
         self._digest.update(np.ascontiguousarray(drawn).tobytes())

@@ -17,6 +17,7 @@ import numpy as np
 
 from dperm_cli.audit import (
     cell_attack,
+    channel_answers,
     composition,
     constants,
     exact,
@@ -39,14 +40,15 @@ from dperm_cli.audit.cell_paths import (
     numbers,
 )
 from dperm_cli.audit.pairs import ALONE
-from dperm_cli.audit.replay import Replay, replay
+from dperm_cli.audit.replay import Replay, replay, replay_session
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.mechanisms._opening import is_local
-from dperm_cli.privacy.events import SampledGaussian
+from dperm_cli.privacy.events import Channel, SampledGaussian
 from dperm_cli.problem.problem import Problem
 
 OUTCOME = "nothing is released"  # in the words of a solver or a sampler that fails
 _ROUNDING = 1e-9
+_QUERIES = 3  # of a session, and as many next to them
 _QUADRATURE = 1e-5  # relative error granted to the exact loss, whose kinks are narrow
 
 
@@ -199,22 +201,26 @@ def _check_exact(report: Report, one: Opened) -> None:
 
 def _check_constants(report: Report, one: Opened) -> None:
     if isinstance(one.problem, Problem):
-        report.faults += [f"constants: {words}" for words in constants.faults(one.problem)]
+        found = constants.faults(one.problem, one.plan.events)
+        report.faults += [f"constants: {words}" for words in found]
 
 
 def _check_noise(report: Report, one: Opened, seed: int, known: set[Any]) -> None:
     """The law of every event's noise, unless noise like it was looked at already."""
-    if one.secure:
-        return  # its law is compared with that of seeded noise
     dim = int(getattr(one.spec, "p", 0) or 0)
     for event in one.plan.events:
+        if isinstance(event, Channel) and event not in known:
+            known.add(event)
+            report.faults += channel_answers.faults(event, report.relation, seed)
         scale = getattr(event, "scale", None)
         if scale is None or not dim:
             continue
         key = (type(event).__name__, getattr(event, "noise", ""), round(math.log10(scale) / 3), dim)
+        key = (*key, one.secure)
         if key not in known:
             known.add(key)
-            report.faults += noise_laws.faults(event, dim, report.relation, seed)
+            grid = one.planned[1] if one.secure else None
+            report.faults += noise_laws.faults(event, dim, report.relation, seed, grid)
         facts = tuple(getattr(event, name, None) for name in ("population", "batch", "sampling"))
         if facts not in known:
             known.add(facts)
@@ -245,11 +251,24 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
             continue
         if each is case.neighbours[0]:
             found = _joined(found, _with_far_points(one, other, seed))
+        report.faults += _session_faults(each, seed)
         report.calls += found.calls
         report.worst = max(report.worst, found.worst)
         report.faults += [f"{each.pair.kind}: {words}" for words in found.faults[:3]]
         if one.secure and one.step is not None:
             _check_grid(report, each, seed)
+
+
+def _session_faults(each: Neighbours, seed: int) -> list[str]:
+    """A session that answers queries one by one, some of them nearly equal, on both sides."""
+    one, other = each.first, each.second
+    held = None if one.data is None else one.data.x_test
+    if held is None or not hasattr(one.mechanism, "session"):
+        return []
+    rows = _dense(held)[:_QUERIES]
+    rows = np.concatenate([rows, rows * (1.0 - 1e-6), rows[:1]])
+    found = replay_session(one.mechanism, one.plan, one.problem, other.problem, rows, seed)
+    return [f"a session, {each.pair.kind}: {words}" for words in found.faults[:3]]
 
 
 def _with_far_points(one: Opened, other: Opened, seed: int) -> Replay | None:

@@ -69,6 +69,8 @@ def _check_heard_seeds(report: Report, one: Opened, seed: int) -> None:
         return
     if tapes[0].kept and tapes[0].kept == tapes[1].kept:
         report.faults.append("two seeds drew the same noise")
+    if tapes[0].shared:
+        report.faults.append("two draws of a release share their random numbers")
     if tapes[0].trials_alike:
         report.faults.append("all trials drew the same noise")
 

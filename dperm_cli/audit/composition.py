@@ -28,7 +28,8 @@ _REACH = 9.0  # standard deviations, or units of a Laplace law
 
 def faults(events: Sequence[Event], epsilon: float, delta: float, relation: str) -> list[str]:
     """What is wrong with a claim, in words: nothing for pure claims and unknown steps."""
-    if not delta > 0.0 or not any(isinstance(event, SampledGaussian) for event in events):
+    composed = any(isinstance(event, SampledGaussian | Laplace) for event in events)
+    if not delta > 0.0 or not composed:
         return []
     spent = least_delta(events, epsilon, relation)
     if spent <= delta * (1.0 + WITHIN) + ROUNDING:

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.rng import generator, seed_sequence
+from dperm_cli.privacy.events import PerturbedObjective
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
 WITHIN = 1e-9  # relative, for rounding
 _POINTS = 24
+_MOST_HESSIAN = 24  # coordinates up to which a Hessian is looked at
 
 
-def faults(problem: Problem, seed: int = 0) -> list[str]:
-    """What does not hold, in words."""
+def faults(problem: Problem, events: Sequence[Any] = (), seed: int = 0) -> list[str]:
+    """What does not hold, in words, of the problem's constants and of those that events name."""
     spec = problem.spec()
     found = [*_of_records(problem.data), *_of_set(problem.constraint, seed)]
     theta = _points(problem.constraint, seed)
@@ -46,7 +49,28 @@ def faults(problem: Problem, seed: int = 0) -> list[str]:
         found += _above("variation", float(np.max(np.ptp(losses, axis=1))), spec.variation)
     if spec.smoothness is not None:
         found += _above("smoothness", _turn(problem, one, theta), spec.smoothness)
+        found += _of_hessians(problem, one, events)
     return found
+
+
+def _of_hessians(problem: Problem, records: list[Data], events: Sequence[Any]) -> list[str]:
+    """One record's Hessian has no more rank and no larger eigenvalues than an event says."""
+    named = [event for event in events if isinstance(event, PerturbedObjective)]
+    p = problem.p
+    if not named or p > _MOST_HESSIAN:
+        return []
+    step = 1e-4 / max(problem.data.row_bound, 1e-300)
+    near = problem.constraint.project(np.full((1, p), 3.0 * step))
+    moved = near + step * np.concatenate([np.eye(p), -np.eye(p)])
+    rank, largest = 0, 0.0
+    for record in records:
+        slopes = problem.loss.gradient(moved, record)
+        sizes = np.linalg.svd((slopes[:p] - slopes[p:]) / (2.0 * step), compute_uv=False)
+        largest = max(largest, float(sizes[0]))
+        if sizes[0] > 1e-6 * (problem.spec().smoothness or 0.0):
+            rank = max(rank, int(np.sum(sizes > 1e-3 * sizes[0])))
+    found = _above("curvature", largest * (1.0 - 1e-5), min(event.curvature for event in named))
+    return found + _above("the rank of a Hessian", rank, min(event.rank for event in named))
 
 
 def _above(name: str, seen: float, declared: float) -> list[str]:

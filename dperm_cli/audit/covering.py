@@ -16,6 +16,7 @@ from typing import Any
 # Completions that hit many targets, tried before those near the first values, and how many of
 # these are tried for a pair of values; all of them for a single one.
 _GREEDY, _NEAR = 3, 6
+_ROUNDS = 2  # with the question that finds nearly all reasons
 
 FULL = "the design has as many rows as it may"  # why a target is missing that could be had
 
@@ -38,6 +39,7 @@ def cover(
     first: Sequence[Mapping[str, Any]] = (),
     most: int | None = None,
     soon: Callable[[Row], str | None] | None = None,
+    likely: Callable[[Row], str | None] | None = None,
 ) -> Design:
     """A covering design.
 
@@ -47,6 +49,8 @@ def cover(
         strength: 2 for all pairs of values, 1 for every value once.
         first: settings that must stand in a row of their own, completed from the first values.
         soon: a cheaper question that finds most reasons; None stands for ``reason_against``.
+        likely: one that finds nearly all of them; ``reason_against`` is then asked of every value
+            and of the rows of the design alone.
         most: rows beyond which no more are added; what they would be for is then missing.
 
     Returns:
@@ -55,15 +59,15 @@ def cover(
     """
     soon = reason_against if soon is None else soon
     search = _Search(factors, reason_against, soon)
-    rows: list[Row] = []
+    given: list[Row] = []
     missing: list[tuple[Target, str]] = []
     for settings in first:
         target = tuple(settings.items())
         found, reason = search.complete(target, set())
         if found is None:
             missing.append((target, reason))
-        elif found not in rows:
-            rows.append(found)
+        elif found not in given:
+            given.append(found)
     singles = [((name, value),) for name, values in factors.items() for value in values]
     alive: dict[str, list[Any]] = {name: [] for name in factors}
     for target in singles:
@@ -72,7 +76,27 @@ def cover(
             missing.append((target, reason))
         else:
             alive[target[0][0]].append(target[0][1])
-    search = _Search(alive, reason_against, soon, search.known)
+    known = search.known
+    guessed: dict[tuple[Any, ...], str | None] = {}
+    for attempt in itertools.count():
+        asked = reason_against if likely is None or attempt > _ROUNDS else likely
+        search = _Search(alive, asked, soon, (guessed if asked is likely else {}) | known)
+        rows, without = _filled(alive, strength, given, search, most)
+        guessed |= search.known
+        unsure = [row for row in rows if tuple(row.items()) not in known]
+        known |= {tuple(row.items()): reason_against(row) for row in unsure}
+        # a row that cannot be run after all is known from now on, and another one is looked for
+        if all(known[tuple(row.items())] is None for row in rows):
+            return Design(tuple(rows), (*missing, *without))
+    raise AssertionError("reason_against contradicts itself")
+
+
+def _filled(
+    alive: dict[str, list[Any]], strength: int, given: Sequence[Row], search: _Search,
+    most: int | None,
+) -> tuple[list[Row], list[tuple[Target, str]]]:  # fmt: skip
+    """Rows that have every target that some row can have, and those that none has."""
+    rows, missing = list(given), []
     left = _targets(alive, strength)
     for row in rows:
         left -= _hits(row, left)
@@ -90,7 +114,7 @@ def cover(
             continue
         rows.append(found)
         left -= _hits(found, left)
-    return Design(tuple(rows), tuple(missing))
+    return rows, missing
 
 
 def _ordered(factors: Mapping[str, Sequence[Any]], strength: int) -> list[Target]:

@@ -46,6 +46,8 @@ COMMON: dict[str, tuple[Any, ...]] = {
     "noise": ("research", "secure"),
     "lasso": (0.0, 0.05),
     "n": (RECORDS, 1),
+    "norm": (2, "inf"),
+    "map": ("none", "fourier"),
 }  # fmt: skip
 
 KERNEL: dict[str, tuple[Any, ...]] = {
@@ -103,7 +105,9 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
         "mechanism.output": ("last", "average", "suffix_average"),
         "mechanism.learning_rate": ("auto", "convex"),
     },
-    "objective_perturbation": {"mechanism.noise": ("auto", "gamma")},
+    "objective_perturbation": {
+        "mechanism.noise": ("auto", "gamma"), "mechanism.strength": ("auto", 0.1),
+    },
     "one_pass_sgd": {
         "mechanism.noise": ("auto", "gamma"), "mechanism.batches": (3, "auto"),
         "mechanism.output": ("average", "last"),
@@ -141,6 +145,7 @@ FIRST: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"p": 20, "mechanism.output": "last", **_LAWFUL},
         {"p": 20, "mechanism.output": "last", "loss": "hinge", "storage": "sparse", "ridge": 0.1},
         {"p": 20, "mechanism.sampling": "poisson", "mechanism.batch": 2, "loss": "squared"},
+        {"p": 20, "mechanism.sampling": "poisson", "mechanism.output": "last", **_LAWFUL},
     ),
     "objective_perturbation": (
         {"p": VERY_WIDE, "radius": 1e12, "ridge": 0.1, "delta": 0.0},
@@ -202,6 +207,9 @@ def settings(name: str, row: Mapping[str, Any], local: bool = False) -> dict[str
         found["kernel"] = row["kernel"]
         if row.get("features", "auto") != "auto":
             found |= {"kernel.features": row["features"], "kernel.size": 3}
+    if row.get("map", "none") != "none":
+        found |= {"kernel": "rbf", "kernel.features": row["map"], "kernel.size": 4}
+        found = {key: v for key, v in found.items() if not key.startswith("constraint")}
     for key in ("noise", "lasso", "sampler"):
         if key in row:
             found[key] = row[key]
@@ -222,6 +230,8 @@ def _dataset(row: Mapping[str, Any], task: str) -> dict[str, Any]:
                                                                  row["row_bound"]]}  # fmt: skip
     if rule == "intercept":
         found["dataset.intercept"] = True
+    if row.get("norm", 2) != 2:
+        found["dataset.norm"] = row["norm"]
     if row["storage"] == "sparse":
         found["dataset.n_features"] = row["p"]
     if task == "regression":

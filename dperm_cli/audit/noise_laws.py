@@ -29,17 +29,23 @@ from dperm_cli.privacy.events import (
     SampledGaussian,
 )
 from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.secure import Grid
 
 LEVEL = 1e-9  # chance of a false alarm of one event
 NUMBERS = 60_000  # that are drawn of one event, about
+_SECURE = 40_000  # the same of secure noise
 _STEPS = 4
 _SEEDED, _WIDEST = 400, 64  # trials and coordinates of the gate with a seed a trial
 _RECORDS = 200  # batches of up to this many records are counted
 _EACH = 12  # and of up to this many record by record
 
 
-def faults(event: Event, dim: int, relation: str, seed: int = 0) -> list[str]:
+def faults(
+    event: Event, dim: int, relation: str, seed: int = 0, grid: Grid | None = None
+) -> list[str]:
     """What is wrong with the noise of an event, in words; nothing for events without noise.
+
+    ``grid``: that of secure noise; its law is the same, rounded to steps that are too small to see.
 
     The law is that of many trials with one key each out of a common leaf; a run's own gate, with a
     seed for every trial, shows whether steps, trials and coordinates are independent.
@@ -49,6 +55,8 @@ def faults(event: Event, dim: int, relation: str, seed: int = 0) -> list[str]:
         return []
     steps = min(_STEPS, _count(event))
     plan = ((event,), relation)
+    if grid is not None:
+        return _secure_faults(event, dim, steps, grid, plan)
     leaf = seed_sequence(seed, "audit", "noise law")
     many = Draws(leaf, max(min(NUMBERS // (dim * steps), 20_000), 60), plan)
     seeds = [seed_sequence(seed, "audit", "noise law", trial) for trial in range(_SEEDED)]
@@ -64,6 +72,17 @@ def faults(event: Event, dim: int, relation: str, seed: int = 0) -> list[str]:
     if beside is not None and _correlated(few, beside):
         found.append("draws of different streams go together")
     words = f"{type(event).__name__} noise of {dim} coordinates"
+    return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
+
+
+def _secure_faults(event: Event, dim: int, steps: int, grid: Grid, plan: Any) -> list[str]:
+    """The same of noise from the operating system's generator: the law alone, and steps apart."""
+    gate = Gate.secure(max(_SECURE // (dim * steps), 60), grid, plan)
+    noise = _drawn(gate, event, dim, steps)
+    if noise is None:
+        return []
+    found = [*_law(noise / event.scale, str(_kind(event))), *_independence(noise)]  # type: ignore[attr-defined]
+    words = f"secure {type(event).__name__} noise of {dim} coordinates"
     return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
 
 

@@ -36,10 +36,11 @@ def _ledger(one: Opened) -> list[str]:
     budget, claim = one.budget, one.guarantee
     other = next(relation for relation in RELATIONS if relation != budget.relation)
     wrong = {
-        "a claim above its epsilon": replace(budget, epsilon=0.5 * claim.epsilon),
         "a claim under another relation": replace(budget, relation=other),
         "a claim against epsilon = nan": replace(budget, epsilon=float("nan")),
     }
+    if claim.epsilon > 0.0:
+        wrong["a claim above its epsilon"] = replace(budget, epsilon=0.5 * claim.epsilon)
     if claim.delta > 0.0:
         wrong["a claim above its delta"] = replace(budget, delta=0.5 * claim.delta)
         wrong["an approximate claim for a pure one"] = replace(budget, delta=0.0)

@@ -56,6 +56,7 @@ class _Ear:
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
+        self.outside: list[str] = []
 
     def _call(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple[Any, ...]) -> Call:
         if value is LAW:
@@ -140,21 +141,47 @@ def replay(
     seed: int = 0,
 ) -> Replay:
     """Run on ``first``, freeze, run on the neighbouring ``second`` and compare."""
-    recorder = Recorder()
     seeds = [seed_sequence(seed, "replay", trial) for trial in range(TRIALS)]
     allowed = (plan.events, plan.guarantee.relation)
-    view: Any = _watched(mechanism, first, recorder.seen)
-    out = mechanism.release(view, plan, Gate(seeds, recorder, allowed))
+
+    def release(problem: Any, ear: Any) -> tuple[np.ndarray, str]:
+        view: Any = _watched(mechanism, problem, ear)
+        out = mechanism.release(view, plan, Gate(seeds, ear, allowed))
+        return np.asarray(out.theta), repr(dict(out.info))
+
+    return _compared(plan, first, second, release)
+
+
+def replay_session(
+    mechanism: Any, plan: Plan, first: KernelProblem, second: KernelProblem, rows: np.ndarray,
+    seed: int = 0,
+) -> Replay:  # fmt: skip
+    """The same of a session that is asked the queries ``rows`` [k, columns], one after another."""
+    seeds = [seed_sequence(seed, "replay session")]
+    allowed = (plan.events, plan.guarantee.relation)
+
+    def answer(problem: Any, ear: Any) -> tuple[np.ndarray, str]:
+        view: Any = _watched(mechanism, problem, ear)
+        session = mechanism.session(view, plan, Gate(seeds, ear, allowed))
+        answers = [session.ask(row[None, :]) for row in rows if not session.over]
+        return np.array([value for value, _ in answers]), repr([made for _, made in answers])
+
+    return _compared(plan, first, second, answer)
+
+
+def _compared(plan: Plan, first: Any, second: Any, run: Any) -> Replay:
+    """``run(problem, tape)`` gives outputs and by-products, on one data set and on the other."""
+    recorder = Recorder()
+    out, info = run(first, recorder)
     player = Player(recorder.calls)
-    view = _watched(mechanism, second, player.seen)
-    again = mechanism.release(view, plan, Gate(seeds, player, allowed))
-    faults = [*_never_drawn(plan, recorder.calls), *player.faults]
+    again, info_again = run(second, player)
+    faults = [*_never_drawn(plan, recorder.calls), *player.faults, *recorder.outside[:1]]
     if player.position != len(recorder.calls):
         faults.append(f"{player.position} calls where the first run had {len(recorder.calls)}")
     # equal passages must give equal outputs: nothing else may reach the data
-    if not faults and not np.array_equal(out.theta, again.theta):
+    if not faults and not np.array_equal(out, again):
         faults.append("the outputs differ although every noisy value was the same")
-    if not faults and repr(dict(out.info)) != repr(dict(again.info)):
+    if not faults and info != info_again:
         faults.append("the by-products differ although every noisy value was the same")
     return Replay(len(recorder.calls), player.worst, tuple(faults))
 
@@ -170,9 +197,11 @@ def _never_drawn(plan: Plan, calls: list[Call]) -> list[str]:
     return [f"nothing was released with {type(event).__name__} of the plan" for event in unheard]
 
 
-def _watched(mechanism: Mechanism, problem: Any, seen: list[Any]) -> Any:
+def _watched(mechanism: Mechanism, problem: Any, ear: _Ear) -> Any:
     """The mechanism's view; what passes channels is seen there."""
-    return view_of(mechanism, problem) if is_local(mechanism) else watched(problem, seen)
+    if is_local(mechanism):
+        return view_of(mechanism, problem)
+    return watched(problem, ear.seen, ear.outside)
 
 
 def neighbour(problem: Any, index: int, row: np.ndarray, target: float) -> Any:

@@ -27,6 +27,7 @@ from dperm_cli.runner import cell as cells
 from dperm_cli.runner import kernels, plan, schema
 from dperm_cli.runner.compose import Composer
 
+_OF_A_MAP = {"constraint": "l2_ball", "radius": 10.0, "lasso": 0.0}  # in a row of the grid
 _HELD_OUT = 8  # rows that come with every data set: queries and landmarks are taken from them
 
 
@@ -87,6 +88,8 @@ def _svmlight(records: Records, task: str) -> str:
 def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
     """The subject of a row of the grid's design; InputError where no run has such keys."""
     _check_stand_in(row)
+    if row.get("map", "none") != "none" and any(row[key] != v for key, v in _OF_A_MAP.items()):
+        raise InputError("map", row["map"], "is attacked on the ball of its own kernel")
     local = registry.load("mechanism", name).guarantees == ("local",)
     values = grid.settings(name, row, local)
     values |= {"dataset.path": "records", "dataset.test_path": "held out"}
@@ -120,6 +123,7 @@ def _check_stand_in(row: Mapping[str, Any]) -> None:
         allowed = "is not attacked on location data: a row of zeros is a record there"
         raise InputError("privacy.relation", "add_remove", allowed)
     mapped = row.get("rows") == "intercept" or row.get("kernel", "linear") != "linear"
+    mapped = mapped or row.get("map", "none") != "none"
     if mapped and row["relation"] == "add_remove":
         allowed = "is attacked with a declared population: here a row of zeros is a record"
         raise InputError("privacy.relation", "add_remove", allowed)
@@ -200,14 +204,35 @@ def check_kind(subject: Subject) -> None:
 
 
 def open_records(
-    subject: Subject, records: Records, folder: Folder, like: Opened | None = None
+    subject: Subject,
+    records: Records,
+    folder: Folder,
+    like: Opened | None = None,
+    plan: bool = True,
 ) -> Opened:
-    """The same from raw records; a reader that refuses them is a cell that failed."""
+    """The same from raw records; a reader that refuses them is a cell that failed.
+
+    Without ``plan`` only the checks before planning are made, which take next to no time.
+    """
     try:
         data = load(subject, records, folder)
+        if not plan:
+            return _checked(subject, data)
+    except Unsupported as reason:
+        return Opened(UNSUPPORTED, str(reason))
     except DpermError as error:
         return Opened(FAILED, str(error))
     return open_on(subject, data, like)
+
+
+def _checked(subject: Subject, data: Data) -> Opened:
+    cell = subject.cell
+    prepared = cells.prepare(cell, data)
+    kind = cells.kind_of(
+        cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation
+    )
+    cell.mechanism.check(prepared.spec, cells.budget_of(prepared, kind))
+    return Opened(OK)
 
 
 def open_on(

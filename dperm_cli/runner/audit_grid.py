@@ -63,20 +63,28 @@ def walk(name: str, quick: bool = False) -> Walk:
     made = registry.load("mechanism", name)
     kernel = made.space == "kernel"
     factors = grid.factors(name, kernel, made.features is not None)
-    composer, planned = Composer(), {}
+    composer = Composer()
+    planned: dict[Any, Opened] = {}
     with audit_cells.Folder() as folder:
 
-        def reason_against(row: Mapping[str, Any]) -> str | None:
+        def open_row(row: Mapping[str, Any], plan: bool) -> Opened:
             try:
                 subject = audit_cells.of_grid(name, row, composer)
                 audit_cells.check_kind(subject)
                 records = pairs.make("zero row", subject.shape, subject.cell.relation).first
-                found = audit_cells.open_records(subject, records, folder)
+                return audit_cells.open_records(subject, records, folder, plan=plan)
             except (InputError, Unsupported) as error:
-                return str(error)
+                return Opened(FAILED, str(error))
             except Exception as error:
-                return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+                return Opened(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200])
+
+        def reason_against(row: Mapping[str, Any]) -> str | None:
+            found = open_row(row, plan=True)
             planned[tuple(row.items())] = found.kept()
+            return None if found.status == OK else found.reason
+
+        def likely(row: Mapping[str, Any]) -> str | None:
+            found = open_row(row, plan=False)
             return None if found.status == OK else found.reason
 
         def soon(row: Mapping[str, Any]) -> str | None:
@@ -86,7 +94,8 @@ def walk(name: str, quick: bool = False) -> Walk:
                 return str(reason) or "refused"
             return None
 
-        design = cover(factors, reason_against, 1 if quick else 2, grid.first(name), MOST, soon)
+        strength = 1 if quick else 2
+        design = cover(factors, reason_against, strength, grid.first(name), MOST, soon, likely)
     kinds = assign_kinds(design.rows, QUICK_PER_CASE if quick else PER_CASE)
     stops = tuple(
         Stop(number, row, kinds[number], planned[tuple(row.items())])

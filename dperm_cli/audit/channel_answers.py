@@ -1,0 +1,74 @@
+"""Whether a channel's answers, as they are drawn, keep the ratio of chances that is claimed.
+
+``channel_loss`` reads the chances off the integers that a channel compares its random words with.
+Here answers are drawn through the gate for two opposite inputs and counted: none may be more than
+e^epsilon times as frequent for one of them as for the other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.audit._rates import lower, upper
+from dperm_cli.audit.statistical import Draws
+from dperm_cli.core.rng import seed_sequence
+from dperm_cli.privacy.events import Channel
+
+LEVEL = 1e-10  # chance of a false alarm of one answer
+ANSWERS = 20_000  # that are drawn for each input
+_MOST_COUNTED = 3  # coordinates whose signs are counted one by one
+
+
+def faults(event: Any, relation: str, seed: int = 0) -> list[str]:
+    """What is wrong with an event's answers, in words; nothing for events without a channel."""
+    if not isinstance(event, Channel) or not event.shape:
+        return []
+    axis, diagonal = np.eye(event.dim)[0], np.ones(event.dim) / event.dim
+    for value in (axis, diagonal) if event.dim > 1 else (axis,):
+        if event.shape == "l_inf":
+            value = np.sign(value + 1e-300)
+        one, other = (_answers(event, way * value, relation, seed) for way in (1.0, -1.0))
+        ratio = _largest_ratio(*_counted(one, other, value))
+        if not ratio <= event.epsilon * (1.0 + 1e-9):
+            return [
+                f"an answer of the {event.shape} channel is at least e^{ratio:.4g} times as "
+                f"frequent for one record as for another, and e^{event.epsilon:.4g} is claimed"
+            ]
+    return []
+
+
+def _answers(event: Channel, value: np.ndarray, relation: str, seed: int) -> np.ndarray:
+    """Answers [ANSWERS, dim] to one input."""
+    leaf = seed_sequence(seed, "audit", "channel answers", event.shape, repr(value.tolist()))
+    gate = Draws(leaf, ANSWERS, ((event,), relation))
+    stream = gate.stream(event, event.dim, bound=1.0, users=1)
+    return np.asarray(stream.send(0, np.tile(value, (ANSWERS, 1))))
+
+
+def _counted(
+    one: np.ndarray, other: np.ndarray, along: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How often each answer was given to either input: its direction, or the side it is on."""
+    corners = np.count_nonzero(one[0]) == 1
+    if corners or one.shape[1] <= _MOST_COUNTED:
+        kinds, place = np.unique(np.sign(np.concatenate([one, other])), axis=0, return_inverse=True)
+        if len(kinds) <= len(one) // 100:
+            place = place.ravel()
+            counts = [np.bincount(part, minlength=len(kinds)) for part in np.split(place, 2)]
+            return counts[0], counts[1]
+    sides = [np.count_nonzero(answers @ along > 0.0) for answers in (one, other)]
+    return np.array([sides[0], len(one) - sides[0]]), np.array([sides[1], len(one) - sides[1]])
+
+
+def _largest_ratio(one: np.ndarray, other: np.ndarray) -> float:
+    """A lower bound on the largest log ratio of chances, from two counts of answers."""
+    worst = 0.0
+    for first, second in ((one, other), (other, one)):
+        for a, b in zip(first, second, strict=True):
+            likely = lower(int(a), ANSWERS, LEVEL)
+            if likely > 0.0:
+                worst = max(worst, math.log(likely / upper(int(b), ANSWERS, LEVEL)))
+    return worst
