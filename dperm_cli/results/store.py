@@ -22,6 +22,7 @@ from typing import Any
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results.schema import (
     COLUMNS,
+    OPTIONAL,
     SCHEMA_VERSION,
     STABLE,
     STATUSES,
@@ -86,15 +87,16 @@ class Store:
         path = self.path(cell)
         full = [normalise({"cell": cell, **row}) for row in rows]
         _check_rows(cell, full)
+        _check_release(cell, full)
         self._log(cell, full)
         atomic_write(path, encode(full), sync)
 
     def _log(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         from dperm_cli.results import releases  # which is made of this module
 
-        versions = [self.read(cell) or (), rows]
-        known = [found for found in versions if found and releases.fresh(found)]
-        releases.append(self.out, [releases.written(cell, found) for found in known])
+        new = releases.written(cell, rows) if releases.fresh(rows) else None
+        versions = [releases.recorded(self, cell), new]
+        releases.append(self.out, [entry for entry in versions if entry is not None])
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
         """The cell's rows in trial order, or None when it is absent or broken."""
@@ -158,7 +160,8 @@ class Store:
         data = read_bytes(self.out / MANIFEST)
         try:
             manifest = json.loads(data) if data is not None else None
-            cells = [_CELL.fullmatch(cell) for cell in manifest["cells"]] if manifest else []
+            listed = manifest["cells"] if isinstance(manifest, dict) else None
+            cells = [_CELL.fullmatch(cell) for cell in listed] if isinstance(listed, list) else []
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
         return manifest if cells and all(cells) else None
@@ -194,7 +197,8 @@ def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=_schema())
+    without = tuple(name for name in OPTIONAL if all(row.get(name) is None for row in rows))
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=_schema(without))
     sink = pa.BufferOutputStream()
     few = len(rows) <= _FEW_ROWS
     options = {"compression": "none" if few else "zstd", "use_dictionary": not few}
@@ -238,13 +242,15 @@ def content_digest(rows: Iterable[Mapping[str, Any]]) -> str:
     """
     digest = hashlib.sha256()
     for row in rows:
-        digest.update(repr([(name, row.get(name)) for name in STABLE]).encode())
+        values = [(name, row.get(name)) for name in STABLE]
+        kept = [pair for pair in values if pair[0] not in OPTIONAL or pair[1] is not None]
+        digest.update(repr(kept).encode())
     return digest.hexdigest()
 
 
 @functools.cache
-def _schema():
-    return arrow_schema()
+def _schema(without: tuple[str, ...]):
+    return arrow_schema(without)
 
 
 def atomic_write(path: Path, data: bytes, sync: bool = True) -> None:
@@ -323,3 +329,16 @@ def _check_rows(cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         raise ValueError(f"a row of cell {cell} lacks its status or its neighbouring relation")
     if [row["trial"] for row in rows] not in ([None], list(range(len(rows)))):
         raise ValueError(f"trials of cell {cell} are not 0, 1, 2, ...")
+
+
+def _check_release(cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """ValueError unless a release with fresh noise has a name of its own, and no other row one."""
+    from dperm_cli.results import releases
+
+    names = [row["release"] for row in rows]
+    if releases.fresh(rows):
+        right = releases.is_name(names[0]) and len(set(names)) == 1
+    else:
+        right = not any(names)
+    if not right:
+        raise ValueError(f"cell {cell}: fresh noise, and no other, needs the name of its release")
