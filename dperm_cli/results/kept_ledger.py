@@ -139,6 +139,8 @@ def ledger_faults(old: bytes | None, new: Mapping[str, Any], unread: Sequence[st
                 found.append(f"{LEDGER}: cell {_plain(entry)} has no record of a release")
             continue
         place = f"cell {_plain(entry)}"
+        odd = [mark for mark in _MARKS[1:] if entry.get(mark) not in (None, False)]
+        found += [f"{LEDGER}: {place} {mark} can only be false" for mark in odd]
         if any(entry.get(mark) != now.get(mark) for mark in _MARKS[1:]):
             entry, now = _unmarked(entry), _unmarked(now)
         different = _difference(entry, now, place)

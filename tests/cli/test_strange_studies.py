@@ -21,6 +21,20 @@ FILES = {
     "a ledger of deep lists": ("ledger.json", "[" * 100_000),
     "a ledger of releases that are none": ("ledger.json", '{"releases": [5]}'),
     "totals that are no list": ("ledger.json", '{"form": 1, "releases": [], "totals": 5}'),
+    "a manifest of a text of cells": ("manifest.json", '{"cells": "abc"}'),
+    "a manifest of a mapping of cells": ("manifest.json", '{"cells": {"abc": 1}}'),
+    "a manifest of a list": ("manifest.json", "[1]"),
+    "a manifest that is no text": ("manifest.json", "\udcff"),
+    "a ledger of a list": ("ledger.json", "[1]"),
+    "a ledger whose release is a name": ("ledger.json", '{"form": 1, "releases": [{"cell": "a"}]}'),
+    "a ledger of releases by number": ("ledger.json", '{"form": 1, "releases": [{"cell": 5}]}'),
+    "a ledger of a secure release without facts": (
+        "ledger.json", '{"form": 1, "releases": [{"cell": "a", "noise": "secure"}], "totals": []}',
+    ),
+    "a ledger of a session without facts": (
+        "ledger.json",
+        '{"form": 1, "releases": [{"cell": "a", "settings": {"session": true}}], "totals": []}',
+    ),
     "verdicts of deep lists": ("claims.json", "[" * 100_000),
 }
 RECORDS = {
@@ -67,7 +81,7 @@ def test_a_strange_file_is_no_traceback(study, tmp_path, monkeypatch, capsys, na
     for folder in ("s", "f"):
         shutil.copytree(study, folder)
     file, text = FILES[name]
-    (tmp_path / "f" / file).write_text(text)
+    (tmp_path / "f" / file).write_bytes(text.encode(errors="surrogateescape"))
     check(name, capsys)
 
 
