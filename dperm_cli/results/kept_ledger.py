@@ -2,7 +2,7 @@
 
 It is written anew again and again, and forgets nothing: a release with fresh noise that only the
 ledger before knows, since the log was lost or damaged, stays in it, marked ``"logged": false``.
-Whoever can write files can write this one: an entry is believed as far as its own events bear it out.
+Whoever can write files can write this one: an entry is believed as far as its events bear it out.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def state(
         lost = [] if entries is None else _lost(entries, [*found["releases"], *map(_entry, kept)])
         try:
             kept += [_released(entry, accountant) for entry in lost]
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, ArithmeticError) as error:
             words = f"{LEDGER}: a release that no log has cannot be read: {_printable(error)}"
             faults += [] if trust else [words]
             gaps += [words] if trust else []
@@ -115,7 +115,9 @@ def entries_of(data: bytes | None) -> list[dict[str, Any]] | None:
         return None
 
 
-def ledger_faults(old: bytes | None, new: Mapping[str, Any], unread: Sequence[str] = ()) -> list[str]:
+def ledger_faults(
+    old: bytes | None, new: Mapping[str, Any], unread: Sequence[str] = ()
+) -> list[str]:
     """Where a written ledger contradicts what the records yield, one line each.
 
     ``old`` are its bytes (None when there is none), ``new`` is the statement of the records.
@@ -195,9 +197,7 @@ def _paired(
     return list(zip(before, found, strict=True))
 
 
-def _lost(
-    before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _lost(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Entries of fresh releases that nothing else than the ledger before knows."""
     return [entry for entry, same in _paired(before, now) if same is None and _fresh(entry)]
 

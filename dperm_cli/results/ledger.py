@@ -137,9 +137,7 @@ def statement(
         "warnings": [*_incomplete(gaps), *_warnings(released)],
         "notes": [SIMULATION, EVALUATION, FOLDER],
         "releases": [_release(item, accountant) for item in released],
-        "totals": [
-            _at_least(total) if gaps else total for total in _totals(released, accountant)
-        ],
+        "totals": [_at_least(total) if gaps else total for total in _totals(released, accountant)],
         "choices": _choices(recorded, accountant),
         "not_released": [
             {name: row[name] for name in ("cell", "status", "reason", "mechanism", "epsilon")}

@@ -163,7 +163,7 @@ def _parsed(line: bytes) -> tuple[str | None, Entry | Gap]:
     if not isinstance(facts, dict):
         raise ValueError("it is no mapping")
     chained = facts.pop("before", None)
-    if chained is not None and (not isinstance(chained, str) or chained and not _is_digest(chained)):
+    if chained not in (None, "") and not _is_digest(chained):
         raise ValueError("before is no digest")
     if set(facts) == {"gap"} and chained is not None:
         return chained, Gap(_words(facts["gap"]))

@@ -260,8 +260,8 @@ COLUMNS: tuple[Column, ...] = (
             "release",
             "text",
             "",
-            "Name of a release with fresh noise: 128 bits of the system's generator, drawn with it; "
-            "null, and not in the file, where noise is seeded.",
+            "Name of a release with fresh noise: 128 bits of the system's generator, drawn with "
+            "it; null, and not in the file, where noise is seeded.",
         ),
     ),
     *_columns(

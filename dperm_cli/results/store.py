@@ -74,7 +74,7 @@ class Store:
             return "absent" if data is None else "broken"
         # the last one: a reason or a configuration in the rows may spell the words as well
         found = _STATUS.findall(data, max(0, len(data) - _TAIL))
-        return found[-1].decode() if found else decode(data)[0]["status"]
+        return found[-1].decode() if found else _rows(self.path(cell), data)[0]["status"]
 
     def write(self, cell: str, rows: Iterable[Mapping[str, Any]], sync: bool = True) -> None:
         """Write the cell's rows (at least one) in one atomic step, replacing what was there.
@@ -101,7 +101,7 @@ class Store:
     def read(self, cell: str) -> list[dict[str, Any]] | None:
         """The cell's rows in trial order, or None when it is absent or broken."""
         data = read_bytes(self.path(cell))
-        return decode(data) if data is not None and intact(data) else None
+        return _rows(self.path(cell), data) if data is not None and intact(data) else None
 
     def digest(self, cell: str) -> str | None:
         """The content digest that the cell's file carries; None when it is absent or broken."""
@@ -111,8 +111,9 @@ class Store:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
-        return found[b"dperm.content"].decode()
+        with _stranger(self.path(cell)):
+            found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
+            return found[b"dperm.content"].decode()
 
     def sync(self, cells: Iterable[str]) -> None:
         """Bring records written without ``sync`` to the disk."""
@@ -188,7 +189,8 @@ class Snapshot(Store):
             data = read_bytes(self.path(cell))
             whole = data is not None and intact(data)
             state = "absent" if data is None else "whole" if whole else "broken"
-            self._read[cell] = state, decode(data) if data is not None and whole else None
+            rows = _rows(self.path(cell), data) if data is not None and whole else None
+            self._read[cell] = state, rows
         return self._read[cell]
 
 
@@ -217,13 +219,42 @@ def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def decode(data: bytes) -> list[dict[str, Any]]:
-    """The rows in the bytes of a Parquet file; columns this version lacks are left out."""
+    """The rows in the bytes of a Parquet file; columns this version lacks are left out.
+
+    ValueError where a column is not of its kind.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     # one thread: a record is small, and workers must not fight over cores
-    found = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
+    table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    kinds = _schema(())
+    for field in table.schema:
+        if field.name in kinds.names and field.type != kinds.field(field.name).type:
+            raise ValueError(f"column {field.name} is of another kind")
+    found = table.to_pylist()
     return [{column.name: row.get(column.name) for column in COLUMNS} for row in found]
+
+
+def _rows(path: Path, data: bytes) -> list[dict[str, Any]]:
+    """The rows of a file with a true checksum, which anybody can make: StorageError for others."""
+    with _stranger(path):
+        found = decode(data)
+        if not found:
+            raise ValueError("it has no rows")
+        return found
+
+
+@contextlib.contextmanager
+def _stranger(path: Path) -> Iterator[None]:
+    """Turn whatever a file that dperm did not write does to its reader into a StorageError."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        words = " ".join(str(error).split())[:100]
+        raise StorageError(f"{path}: is no record that dperm wrote ({words})") from None
 
 
 def intact(data: bytes) -> bool:

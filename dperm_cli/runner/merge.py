@@ -9,7 +9,7 @@ from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, StorageError
-from dperm_cli.results import releases
+from dperm_cli.results import experiment, releases
 from dperm_cli.results.store import Store, atomic_write, read_bytes
 from dperm_cli.runner import app, reporting, study
 
@@ -107,7 +107,7 @@ def manifest(sources: Sequence[Store]) -> dict[str, Any]:
         "cells": list(dict.fromkeys(cells)),
         "merged": [_origin(source, found) for source, found in known],
     }
-    together = _experiment([found.get("experiment") for _, found in known])
+    together = _experiment([experiment.known(found) for _, found in known])
     merged.pop("experiment", None)
     return merged | ({"experiment": together} if together else {})
 
@@ -120,7 +120,7 @@ def _origin(source: Store, found: dict[str, Any]) -> dict[str, Any]:
 
 def _experiment(abouts: Sequence[Any]) -> dict[str, Any] | None:
     """The experiment whose parts these are, each part with the cells of all; None for several."""
-    if not abouts or not all(isinstance(about, dict) for about in abouts):
+    if not abouts or None in abouts:
         return None
     kept = [{k: v for k, v in about.items() if k != "parts"} for about in abouts]
     if any(other != kept[0] for other in kept):

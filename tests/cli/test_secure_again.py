@@ -102,7 +102,7 @@ def test_a_lost_log_shrinks_nothing(dperm, forced):
     done = dperm("verify", "v")
     assert done.code == 3
     assert "releases.log: has no line of 5 releases in ledger.json" in done.out
-    for verb in (("report", "v"), ("report", "v"), EQUAL + ("out=v",)):
+    for verb in (("report", "v"), ("report", "v"), (*EQUAL, "out=v")):
         done = dperm(*verb)
         assert done.code == 3
         assert "lower bound" in done.err

@@ -188,3 +188,51 @@ def test_a_ledger_that_was_written_between_log_and_record_is_no_contradiction(tm
     between = ledger.text(stated(store))
     store.path("abc").write_bytes(record)
     assert kept_ledger.ledger_faults(between, stated(store)) == []
+
+
+def test_equal_points_are_two_releases(tmp_path):
+    """Two draws of a coarse law are often equal; each was made, and each is paid for."""
+    store = Store(tmp_path)
+    for _ in range(3):
+        store.write("abc", rows())
+    assert len(releases.entries(tmp_path)) == 3
+    assert totals(store) == [6]
+
+
+def test_a_lost_log_takes_nothing_from_the_ledger(tmp_path):
+    store = Store(tmp_path)
+    store.write("abc", rows())
+    store.write("abc", rows())
+    (tmp_path / ledger.LEDGER).write_bytes(ledger.text(stated(store)))
+    (tmp_path / releases.LOG).unlink()
+    found = kept_ledger.state(store, store.cells(), Adding())
+    assert [entry["trials"] for entry in found.found["releases"]] == [2, 2]
+    assert found.gaps
+
+
+@pytest.mark.parametrize("release", [None, "", "x", 32 * "g", 31 * "a"])
+def test_fresh_noise_without_a_name_is_not_written(tmp_path, release):
+    with pytest.raises(ValueError, match="needs the name of its release"):
+        Store(tmp_path).write("abc", rows(release=release))
+    assert not any(tmp_path.iterdir())
+
+
+def test_seeded_noise_has_no_name(tmp_path):
+    with pytest.raises(ValueError, match="and no other"):
+        Store(tmp_path).write("abc", rows(noise="research", seed=0))
+    seeded = [normalise(row) for row in rows(noise="research", seed=0, release=None)]
+    assert b"release" not in encode(seeded)
+
+
+def test_a_record_of_an_earlier_dperm_is_read_by_the_old_rule(tmp_path):
+    """Cell and content: the same content is the same release, and another one is another."""
+    store = Store(tmp_path)
+    unnamed(store)
+    assert releases.earlier(store) == []
+    assert (releases.damaged(tmp_path), releases.unlogged(store)) == ([], [])
+    unnamed(store, risks=(7.0,))
+    assert totals(store) == [3]
+    store.write("abc", rows(risks=(7.0,)))  # the same point, drawn again
+    assert totals(store) == [4]
+    assert len(releases.entries(tmp_path)) == 3
+    assert releases.damaged(tmp_path) == []
