@@ -436,7 +436,8 @@ DATA_AND_FILES = (
     ),
     Patch(
         "trials count as one release", "results/ledger.py",
-        "[(cell.row, cell.trials) for cell in cells]", "[(cell.row, 1) for cell in cells]", "ledgers",
+        "[(cell.row, cell.trials) for cell in cells]", "[(cell.row, 1) for cell in cells]",
+        "ledgers",
     ),
     Patch(
         "a total leaves add_remove out", "results/ledger.py",
