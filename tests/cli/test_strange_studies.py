@@ -111,6 +111,7 @@ def test_a_manifest_of_a_strange_experiment_is_no_traceback(
     path = tmp_path / "f" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"experiment": ABOUTS[name]}))
     check(f"a manifest: {name}", capsys)
+    assert cli.main(["merge", "f", "f", "out=h"]) == 0
 
 
 def planted(rows, **kinds):
