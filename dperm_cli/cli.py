@@ -99,14 +99,15 @@ usage: dperm merge STUDY STUDY [...] out=FOLDER [format=table|json]
 
 Writes the records of all studies to one folder, with table, figures and ledger. A cell that
 several studies have is taken from the first; a result is taken before a failure. Results of one
-cell that differ are refused with their names. The studies are left as they are."""
+cell that differ are refused with their names, unless their noise was fresh: then the first one is
+shown, and the ledger counts every release. The studies are left as they are."""
 
 VERIFY_HELP = """\
 usage: dperm verify STUDY
 
 Checks every record against its checksum, its rows against their digest, every epsilon against its
-events, ledger.json against the records, and the table of a finished study. Exit code 3 when a
-file is damaged, 1 when one contradicts the records."""
+events, ledger.json against records and releases.log, and the table of a finished study. Exit code 3
+when a file is damaged or lines of releases.log are missing, 1 when one contradicts the records."""
 
 COMPARE_HELP = """\
 usage: dperm compare RUN_A RUN_B [format=table|json]

@@ -43,7 +43,7 @@ def known(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
         rows_of([], about)  # type: ignore[arg-type]
         for part in about["parts"]:  # type: ignore[index]
-            " ".join((part["text"], part["absent"] or "", *part["cells"]))
+            " ".join((part["name"], part["text"], part["absent"] or "", *part["cells"]))
         for panel in about["plot"]:  # type: ignore[index]
             title(about, panel)  # type: ignore[arg-type]
             points([], select(panel))

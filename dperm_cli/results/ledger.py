@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dperm_cli.results import statement as statement_of
 from dperm_cli.results.facts import Row, as_json, constraint, distinct, grouped, number
+from dperm_cli.results.log_lines import Logged
 from dperm_cli.results.remarks import remarks, told
 from dperm_cli.results.statement import session
 
 LEDGER = "ledger.json"
 FORM = 1
-# Relative difference of two numbers that are the same up to the last bits of a computation.
-_CLOSE = 1e-9
+_LISTED = 5  # gaps named in a warning
 RELATIONS = {
     "replace_one": "Changing any one training record into any other admissible record changes the "
     "probability of every outcome by a factor of at most e^epsilon, up to delta. The number of "
@@ -61,6 +62,11 @@ SAME_NOISE = (
     "These cells drew the same noise for different releases (one configuration, several versions "
     "of the code); no total holds for them: {cells}."
 )
+AT_LEAST = (
+    "AT LEAST: lines of releases.log are damaged or missing, so that releases may be unknown here. "
+    "Every total is a lower bound of what was spent: {gaps}."
+)
+TOTAL_AT_LEAST = "AT LEAST what follows was released and spent. "
 REAL_NUMBERS = "The guarantee is a statement about real numbers; the computation is in {}."
 
 
@@ -69,6 +75,10 @@ class Accountant(Protocol):
 
     def events(self, row: Row) -> list[dict[str, Any]]:
         """The row's events with sensitivity, count and words."""
+        ...
+
+    def recorded(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Of events as ``events`` wrote them, what a record says; ValueError for no events."""
         ...
 
     def total(self, releases: Sequence[tuple[Row, int]], relation: str) -> dict[str, Any]:
@@ -80,36 +90,76 @@ class Accountant(Protocol):
         ...
 
 
-def statement(
-    rows: Sequence[Row], accountant: Accountant, earlier: Sequence[Row] = ()
-) -> dict[str, Any]:
-    """The ledger of these records, JSON-able; equal rows give an equal statement.
+@dataclass(frozen=True)
+class Released:
+    """A release as it enters the ledger, ``trials`` times.
 
-    ``earlier`` are releases that have no record any more (``results.releases``): they count, and
-    nobody can choose them.
+    ``row`` says what its accountant needs, ``points`` are the released points of a seeded one.
+    ``entry`` is what an earlier ledger says of a release that only that ledger knows.
+    """
+
+    row: Row
+    trials: int
+    recorded: bool = True
+    points: Sequence[Any] = ()
+    entry: Mapping[str, Any] | None = None
+
+
+def statement(
+    rows: Sequence[Row],
+    accountant: Accountant,
+    earlier: Sequence[Logged] = (),
+    kept: Sequence[Released] = (),
+    gaps: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The ledger of these records, JSON-able; equal arguments give an equal statement.
+
+    Args:
+        rows: the records.
+        accountant: adds events up.
+        earlier: releases that have no record any more (``results.releases``): they count, and
+            nobody can choose them.
+        kept: releases that only the ledger before this one knows (``results.kept_ledger``).
+        gaps: what is known to be missing, in words: with any, all totals are lower bounds.
     """
     cells = grouped(rows, lambda row: row["cell"])
-    recorded = {cell: group for cell, group in cells.items() if group[0]["status"] == "ok"}
-    unrecorded = grouped(earlier, lambda row: row["cell"])
-    released = recorded | unrecorded
+    recorded = [
+        Released(group[0], len(group), points=[row["theta"] for row in group])
+        for group in cells.values()
+        if group[0]["status"] == "ok"
+    ]
+    unrecorded = [Released(item.row, item.trials, recorded=False) for item in earlier]
+    released = [*recorded, *unrecorded, *kept]
     others = [group[0] for group in cells.values() if group[0]["status"] != "ok"]
     found = {
         "form": FORM,
         "title": "What was released about which data set, and what it costs in privacy.",
-        "warnings": _warnings(list(released.values())),
+        "warnings": [*_incomplete(gaps), *_warnings(released)],
         "notes": [SIMULATION, EVALUATION, FOLDER],
-        "releases": [
-            _release(group, accountant) | ({"record": False} if cell in unrecorded else {})
-            for cell, group in released.items()
-        ],
-        "totals": _totals(list(released.values()), accountant),
-        "choices": _choices(list(recorded.values()), accountant),
+        "releases": [_release(item, accountant) for item in released],
+        "totals": [_at_least(total) if gaps else total for total in _totals(released, accountant)],
+        "choices": _choices(recorded, accountant),
         "not_released": [
             {name: row[name] for name in ("cell", "status", "reason", "mechanism", "epsilon")}
             for row in others
         ],
     }
     return _speakable(found)
+
+
+def _incomplete(gaps: Sequence[str]) -> list[str]:
+    if not gaps:
+        return []
+    more = f" (and {len(gaps) - _LISTED} more)" if len(gaps) > _LISTED else ""
+    return [AT_LEAST.format(gaps="; ".join(gaps[:_LISTED]) + more)]
+
+
+def _at_least(total: dict[str, Any]) -> dict[str, Any]:
+    """The total of what is known, where releases may be unknown."""
+    return total | {
+        "statement": TOTAL_AT_LEAST + total["statement"],
+        "at_least": True,
+    }
 
 
 def text(found: Mapping[str, Any]) -> bytes:
@@ -126,86 +176,12 @@ def record_faults(rows: Sequence[Row], accountant: Accountant) -> list[str]:
     return found
 
 
-def ledger_faults(
-    old: bytes | None, new: Mapping[str, Any], unread: Sequence[str] = ()
-) -> list[str]:
-    """Where a written ledger contradicts what the records yield, one line each.
-
-    ``old`` are its bytes (None when there is none), ``new`` is the statement of the records.
-    Records may have come since it was written; ``unread`` names the cells whose records are
-    damaged: nothing is held against those.
-    """
-    if old is None:
-        return []
-    try:
-        written = json.loads(old)
-        before = {entry["cell"]: entry for entry in written["releases"]}
-    except (ValueError, KeyError, TypeError, RecursionError, AttributeError):
-        return [f"{LEDGER}: cannot be read"]
-    if written.get("form") != FORM:
-        return [f"{LEDGER}: form {_short(written.get('form'))} is not {FORM}: move it away first"]
-    now = {entry["cell"]: entry for entry in new["releases"]}
-    found = []
-    for cell, entry in before.items():
-        # a release that was logged when the ledger was written, and has its record by now
-        recorded = entry.get("record") is False and cell.rpartition("-")[0] in now
-        if cell not in now and cell not in unread and not recorded:
-            found.append(f"{LEDGER}: cell {cell} has no record of a release")
-        different = _difference(entry, now[cell], f"cell {cell}") if cell in now else None
-        found += [f"{LEDGER}: {different}"] if different else []
-    if not found and set(before) == set(now) and not unread:
-        different = _difference(written, dict(new), "")
-        found += [f"{LEDGER}: {different}"] if different else []
-    return found or _total_faults(written, new)
-
-
-def _total_faults(written: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Totals of the written ledger about the same cells as one of the records', and unlike it."""
-    now = {_about(total): total for total in new["totals"]}
-    totals = written.get("totals") or []
-    if not isinstance(totals, list):
-        return [f"{LEDGER}: totals are no list"]
-    pairs = [(total, now.get(_about(total))) for total in totals]
-    different = [_difference(old, found, "total") for old, found in pairs if found is not None]
-    return [f"{LEDGER}: {words}" for words in different if words]
-
-
-def _about(total: Any) -> str:
-    names = ("data", "relation", "cells")
-    return json.dumps([total.get(n) for n in names] if isinstance(total, dict) else total)
-
-
-def _difference(old: Any, new: Any, path: str) -> str | None:
-    """The first place where two JSON trees disagree, in words; None when they agree."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        pairs = [(f"{path} {key}".strip(), old.get(key), new.get(key)) for key in {**old, **new}]
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        steps = zip(old, new, strict=True)
-        pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(steps)]
-    elif _same(old, new):
-        return None
-    else:
-        return f"{path} is {_short(old)}, the records say {_short(new)}"
-    found = (_difference(one, other, place) for place, one, other in pairs)
-    return next((difference for difference in found if difference), None)
-
-
-def _same(old: Any, new: Any) -> bool:
-    if isinstance(old, int) and abs(old) > 2**62:
-        return False
-    if isinstance(old, float | int) and isinstance(new, float | int):
-        return (type(old) is not bool and math.isclose(old, new, rel_tol=_CLOSE)) or old is new
-    return bool(old == new)
-
-
-def _short(value: Any) -> str:
-    words = json.dumps(value)
-    return words if len(words) <= 60 else words[:57] + "..."
-
-
-def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
+def _release(item: Released, accountant: Accountant) -> dict[str, Any]:
     """One cell: its data, mechanism, level asked and accounted, events, and all in words."""
-    row, trials = rows[0], len(rows)
+    if item.entry is not None:
+        return {**item.entry, "record": False, "logged": False}
+    row, trials = item.row, item.trials
+    named = {} if row.get("release") is None else {"release": row["release"]}
     return {
         "cell": row["cell"],
         "statement": statement_of.words(statement_of.public(row), trials),
@@ -250,6 +226,8 @@ def _release(rows: Sequence[Row], accountant: Accountant) -> dict[str, Any]:
         "seed": row["seed"],
         "version": row["version"],
         "not_covered": _not_covered(row),
+        **named,
+        **({} if item.recorded else {"record": False}),
     }
 
 
@@ -289,8 +267,8 @@ def _not_covered(row: Row) -> list[str]:
     return found
 
 
-def _warnings(cells: Sequence[Sequence[Row]]) -> list[str]:
-    rows = [cell[0] for cell in cells]
+def _warnings(cells: Sequence[Released]) -> list[str]:
+    rows = [cell.row for cell in cells]
     found = [RESEARCH] if any(row["noise"] != "secure" for row in rows) else []
     if any(row["unsafe_scaling"] for row in rows):
         found.append("Some preprocessing was learnt from the data; no guarantee covers it.")
@@ -302,42 +280,42 @@ def _warnings(cells: Sequence[Sequence[Row]]) -> list[str]:
     return found + [SAME_NOISE.format(cells=", ".join(names)) for names in _same_noise(cells)]
 
 
-def _same_noise(cells: Sequence[Sequence[Row]]) -> list[list[str]]:
+def _same_noise(cells: Sequence[Released]) -> list[list[str]]:
     """Groups of cells whose seeded noise is the same although their releases differ.
 
     Noise is keyed by the configuration without the number of trials and by the data; trial 3 of
     10 and trial 3 of 100 are one release, unless the code changed in between.
     """
     # a session's noise is fresh
-    seeded = [cell for cell in cells if cell[0]["noise"] != "secure" and not session(cell[0])]
+    seeded = [cell for cell in cells if cell.row["noise"] != "secure" and not session(cell.row)]
     found = []
     for group in grouped(seeded, _noise_key).values():
-        shared = min(len(cell) for cell in group)
-        released = {tuple(tuple(row["theta"] or ()) for row in cell[:shared]) for cell in group}
+        shared = min(cell.trials for cell in group)
+        released = {tuple(tuple(p or ()) for p in cell.points[:shared]) for cell in group}
         if len(released) > 1:
-            found.append([cell[0]["cell"] for cell in group])
+            found.append([cell.row["cell"] for cell in group])
     return found
 
 
-def _noise_key(cell: Sequence[Row]) -> tuple[str, str]:
-    configuration = as_json(cell[0]["overrides"])
+def _noise_key(cell: Released) -> tuple[str, str]:
+    configuration = as_json(cell.row["overrides"])
     if isinstance(configuration, dict):
         configuration = {key: value for key, value in configuration.items() if key != "trials"}
-    return json.dumps(configuration, sort_keys=True), str(cell[0]["data_fingerprint"])
+    return json.dumps(configuration, sort_keys=True), str(cell.row["data_fingerprint"])
 
 
-def _totals(cells: Sequence[Sequence[Row]], accountant: Accountant) -> list[dict[str, Any]]:
+def _totals(cells: Sequence[Released], accountant: Accountant) -> list[dict[str, Any]]:
     """What everything costs together, by data set and relation.
 
     A name with several fingerprints may stand for several versions of the same people's records:
     for those there is one more total, over all of them.
     """
     found = []
-    for name, versions in grouped(cells, lambda cell: str(cell[0]["dataset"])).items():
-        prints = grouped(versions, lambda cell: cell[0]["data_fingerprint"])
+    for name, versions in grouped(cells, lambda cell: str(cell.row["dataset"])).items():
+        prints = grouped(versions, lambda cell: cell.row["data_fingerprint"])
         wholes = [versions] if len(prints) > 1 else []
         for group in [*prints.values(), *wholes]:
-            for relation, same in grouped(group, lambda cell: cell[0]["relation"]).items():
+            for relation, same in grouped(group, lambda cell: cell.row["relation"]).items():
                 # to replace a record is to remove one and add one; n is public only there
                 counted = group if relation == "replace_one" else same
                 found.append(_total(name, relation, counted, accountant, len(group)))
@@ -347,14 +325,14 @@ def _totals(cells: Sequence[Sequence[Row]], accountant: Accountant) -> list[dict
 def _total(
     name: str,
     relation: str,
-    cells: Sequence[Sequence[Row]],
+    cells: Sequence[Released],
     accountant: Accountant,
     among: int,
 ) -> dict[str, Any]:
-    once = accountant.total([(cell[0], 1) for cell in cells], relation)
-    every = accountant.total([(cell[0], len(cell)) for cell in cells], relation)
-    trials = sum(len(cell) for cell in cells)
-    prints = distinct([cell[0] for cell in cells], "data_fingerprint")
+    once = accountant.total([(cell.row, 1) for cell in cells], relation)
+    every = accountant.total([(cell.row, cell.trials) for cell in cells], relation)
+    trials = sum(cell.trials for cell in cells)
+    prints = distinct([cell.row for cell in cells], "data_fingerprint")
     return {
         "statement": f"{'All' if len(cells) == among else 'These'} {trials} releases about {name} "
         f"({_counted(len(cells), 'cell')}) together"
@@ -364,24 +342,24 @@ def _total(
         "data": name,
         "fingerprints": prints,
         "relation": relation,
-        "cells": [cell[0]["cell"] for cell in cells],
+        "cells": [cell.row["cell"] for cell in cells],
         "releases": trials,
         "all_trials": every,
         "one_trial_of_each_cell": once,
     }
 
 
-def _choices(cells: Sequence[Sequence[Row]], accountant: Accountant) -> list[dict[str, Any]]:
+def _choices(cells: Sequence[Released], accountant: Accountant) -> list[dict[str, Any]]:
     """Sweeps: several rows of one problem, among which a reader may want to choose."""
     names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
     names = (*names, "ridge", "lasso", "relation")
-    points = [cell for cell in cells if not session(cell[0])]
-    groups = grouped(points, lambda cell: tuple(cell[0][name] for name in names))
+    points = [cell for cell in cells if not session(cell.row)]
+    groups = grouped(points, lambda cell: tuple(cell.row[name] for name in names))
     return [
         {
-            "data": group[0][0]["dataset"],
-            "cells": [cell[0]["cell"] for cell in group],
-            "total": accountant.total([(cell[0], 1) for cell in group], group[0][0]["relation"]),
+            "data": group[0].row["dataset"],
+            "cells": [cell.row["cell"] for cell in group],
+            "total": accountant.total([(cell.row, 1) for cell in group], group[0].row["relation"]),
             "statement": CHOICE.format(count=len(group)),
         }
         for group in groups.values()

@@ -4,46 +4,43 @@ Secure noise and the noise of a session are fresh at every run: a cell that is r
 a second time, and the first time has not gone with the record that is written over. The log has one
 line for each such release, written and brought to the disk before its record can be seen, and no
 line is ever changed or taken away. Seeded noise is not in it: the same cell gives the same point.
-A line holds the checksum of its entry and the entry: public facts of the record, and no point.
+
+A release is known by the name that was drawn with it (column ``release``), never by what came out:
+two draws may give equal points, and are two releases. Those of an earlier dperm have no name, and
+are known by cell and content. A line holds the checksum of its entry and the entry: public facts of
+the record, no point, and the checksum of the line before, so that a line that is changed or taken
+away from the middle is noticed (``results.log_lines``).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results.locks import locked
-from dperm_cli.results.schema import COLUMNS, normalise
+from dperm_cli.results.log_lines import (
+    Entry,
+    Gap,
+    Lines,
+    Logged,
+    is_name,
+    line_of,
+    new_name,
+    read_lines,
+)
+from dperm_cli.results.schema import COLUMNS
 from dperm_cli.results.statement import session
 from dperm_cli.results.store import Store, content_digest, read_bytes, storage_errors
 
 LOG = "releases.log"
 _KEPT = tuple(c.name for c in COLUMNS if c.role in ("identity", "public"))
 _KEPT = (*_KEPT, "data_fingerprint")  # which data set it was
-_SHOWN = 12  # digits of a content digest in the name of an earlier release
 
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One release: its cell, the digest of what the record holds, how many trials, its facts."""
-
-    cell: str
-    content: str
-    trials: int
-    row: dict[str, Any]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per trial without points, under a name that tells it from the cell's record."""
-        full = normalise({**self.row, "cell": f"{self.cell}-{self.content[:_SHOWN]}"})
-        return [full | {"trial": trial} for trial in range(self.trials)]
 
 
 def fresh(rows: Sequence[Row]) -> bool:
@@ -52,7 +49,7 @@ def fresh(rows: Sequence[Row]) -> bool:
     return first["status"] == "ok" and (first["noise"] == "secure" or session(first))
 
 
-def append(out: Path, entries: Iterable[Entry]) -> None:
+def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
     """Add what is not there yet; on the disk when this returns. StorageError names the file."""
     entries = list(entries)
     if not entries:
@@ -62,14 +59,19 @@ def append(out: Path, entries: Iterable[Entry]) -> None:
         out.mkdir(parents=True, exist_ok=True)
     with locked(out / f".{LOG}.lock", wait=True):
         before = read_bytes(path) or b""
-        known = {(entry.cell, entry.content) for entry in _read(before)[0]}
-        new = [entry for entry in entries if (entry.cell, entry.content) not in known]
+        found = read_lines(before)
+        known = {entry.identity for entry in (*found.entries, *found.gaps)}
+        new = [entry for entry in entries if entry.identity not in known]
+        new = list({entry.identity: entry for entry in new}.values())
         if not new:
             return
         # a line that a power cut left unfinished is closed, so that it spoils no other
         start = b"" if not before or before.endswith(b"\n") else b"\n"
+        lines = []
+        for entry in new:
+            lines.append(line_of(entry, lines[-1] if lines else before))
         with storage_errors(path):
-            _write(path, start + b"".join(map(_line, new)))
+            _write(path, start + b"".join(lines))
 
 
 def written(cell: str, rows: Sequence[Row]) -> Entry:
@@ -79,43 +81,56 @@ def written(cell: str, rows: Sequence[Row]) -> Entry:
 
 
 def entries(out: Path) -> list[Entry]:
-    """All whole lines of the folder's log, in order."""
-    return _read(read_bytes(out / LOG) or b"")[0]
+    """The releases of all whole lines of the folder's log, in order."""
+    return list(_read(out).entries)
 
 
 def damaged(out: Path) -> list[str]:
-    """The lines that are not as they were written, one message each."""
-    return [f"{out / LOG}: line {at}" for at in _read(read_bytes(out / LOG) or b"")[1]]
+    """What is not as it was written, one message each: ``releases.log: line 3 ..``."""
+    return [f"{LOG}: {fault}" for fault in _read(out).faults]
 
 
-def earlier(store: Store) -> list[dict[str, Any]]:
-    """Rows of the releases whose record was written over, deleted or damaged since."""
-    now: dict[str, str | None] = {}
+def recorded(store: Store, cell: str) -> Entry | None:
+    """The entry of the release whose record there is; None without one, or with seeded noise."""
+    rows = store.read(cell)
+    if not rows or not fresh(rows):
+        return None
+    # a record of an earlier dperm, which had other columns, keeps the digest that it carries
+    return replace(written(cell, rows), content=store.digest(cell) or "")
+
+
+def unlogged(store: Store) -> list[str]:
+    """The records of named releases that the log has no line of, one message each.
+
+    A line is on the disk before its record: such a log was lost, or cut short.
+    """
+    known = {entry.identity for entry in entries(store.out)}
+    found = [recorded(store, cell) for cell in store.cells()]
+    return [
+        f"{LOG}: has no line of the release of record {entry.cell}"
+        for entry in found
+        if entry is not None and entry.release is not None and entry.identity not in known
+    ]
+
+
+def earlier(store: Store) -> list[Logged]:
+    """The releases whose record was written over, deleted or damaged since."""
+    now: dict[str, Any] = {}
+    names: dict[str, int] = {}
     found = []
     for entry in entries(store.out):
         if entry.cell not in now:
-            now[entry.cell] = store.digest(entry.cell)
-        if now[entry.cell] != entry.content:
-            found += entry.rows()
+            record = recorded(store, entry.cell)
+            now[entry.cell] = None if record is None else record.identity
+        if now[entry.cell] != entry.identity:
+            names[entry.name] = names.get(entry.name, 0) + 1
+            again = "" if names[entry.name] == 1 else f"-{names[entry.name]}"
+            found.append(entry.logged(f"{entry.name}{again}"))
     return found
 
 
-def _line(entry: Entry) -> bytes:
-    facts = {"cell": entry.cell, "content": entry.content, "trials": entry.trials, "row": entry.row}
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
-    return hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n"
-
-
-def _read(data: bytes) -> tuple[list[Entry], list[int]]:
-    """Whole entries, and the numbers of the lines that are not."""
-    found, bad = [], []
-    for at, line in enumerate(data.splitlines(), start=1):
-        digest, _, text = line.partition(b" ")
-        if hashlib.sha256(text).hexdigest().encode() != digest:
-            bad.append(at)
-            continue
-        found.append(Entry(**json.loads(text)))
-    return found, bad
+def _read(out: Path) -> Lines:
+    return read_lines(read_bytes(out / LOG) or b"")
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -132,3 +147,7 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+__all__ = ["LOG", "Entry", "Gap", "Logged", "append", "damaged", "earlier", "entries", "fresh",
+           "is_name", "new_name", "recorded", "unlogged", "written"]  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results import experiment, html_data, html_page, ledger, releases, tables
+from dperm_cli.results import experiment, html_data, html_page, kept_ledger, ledger, tables
 from dperm_cli.results.locks import at_ledger
 from dperm_cli.results.store import Snapshot, Store, atomic_write, read_bytes, storage_errors
 from dperm_cli.results.summary import summarise
@@ -25,7 +25,8 @@ class Report:
 
     ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
     paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record;
-    ``faults`` says, a line each, where records or ledger contradict their own events.
+    ``faults`` says, a line each, where records or ledger contradict their own events; ``gaps`` what
+    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger.
     """
 
     summary: list[dict[str, Any]]
@@ -35,6 +36,8 @@ class Report:
     broken: tuple[str, ...]
     faults: tuple[str, ...] = ()
     releases: int = 0
+    gaps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def report(
@@ -43,13 +46,15 @@ def report(
     accountant: ledger.Accountant | None = None,
     trust: bool = False,
     page: bool = True,
+    others: Sequence[Store] = (),
 ) -> Report:
     """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
 
     With an accountant every record in the folder, also another study's, is checked against its
     events and ``ledger.json`` is written; one that contradicts the records is left as it is,
     unless ``trust`` says that they are this run's own. The page ``report.html``, which shows that
-    ledger, is written too unless ``page`` is false.
+    ledger, is written too unless ``page`` is false. ``others`` are folders that were merged into
+    this one: releases that only their ledgers know stay in this one's.
 
     Raises InputError when no study is there, StorageError when it cannot be read or written.
     """
@@ -63,13 +68,17 @@ def report(
     rows, about = summarise(records), experiment.known(manifest)
     texts = _texts(rows) if about is None else experiment.texts(records, about)
     files = [*_write_tables(store, texts)]
-    faults, found = [], None
+    stated = kept_ledger.Stated(None)
     if accountant:
         with at_ledger(store.out):
-            faults, found = _write_ledger(store, cells, accountant, trust)
+            every = list(dict.fromkeys([*cells, *store.cells()]))
+            stated = kept_ledger.state(store, every, accountant, trust, others)
+            kept_ledger.write(store, stated)
+    faults, found = list(stated.faults), stated.found
     if accountant and not faults:
         files.append(str(store.out / ledger.LEDGER))
-    notes = _gaps(store, states) + [f"damaged: {line}" for line in releases.damaged(store.out)]
+    lost = [f"lost: {store.out}{os.sep}{gap}" for gap in stated.gaps]
+    notes = _gaps(store, states) + lost
     if figures:
         drawn, note = _write_figures(store, _figure(records, rows, about))
         files += drawn
@@ -84,7 +93,9 @@ def report(
     text = texts["terminal"] + "".join(f"{note}\n" for note in notes)
     absent, broken = _in(states, "absent"), _in(states, "broken")
     count = sum(entry["trials"] for entry in found["releases"]) if found else 0
-    return Report(rows, text, tuple(files), absent, broken, tuple(faults), count)
+    return Report(
+        rows, text, tuple(files), absent, broken, tuple(faults), count, stated.gaps, stated.notes
+    )
 
 
 def _claims(store: Store) -> Any:
@@ -93,25 +104,6 @@ def _claims(store: Store) -> Any:
     with contextlib.suppress(ValueError, RecursionError):
         return None if data is None else json.loads(data)
     return None
-
-
-def _write_ledger(
-    store: Store, cells: Sequence[str], accountant: ledger.Accountant, trust: bool
-) -> tuple[list[str], dict[str, Any] | None]:
-    """Check records and ledger; write the ledger if they agree. Faults, and the statement."""
-    path = store.out / ledger.LEDGER
-    every = list(dict.fromkeys([*cells, *store.cells()]))
-    rows, earlier = store.read_all(every), releases.earlier(store)
-    wrong = ledger.record_faults([*rows, *earlier], accountant)
-    if wrong:
-        return wrong, None
-    found = ledger.statement(rows, accountant, earlier)
-    if not trust:
-        unread = [cell for cell in every if store.state(cell) == "broken"]
-        wrong = ledger.ledger_faults(read_bytes(path), found, unread)
-    if not wrong:
-        atomic_write(path, ledger.text(found))
-    return wrong, found
 
 
 def _texts(rows: Sequence[dict[str, Any]]) -> dict[str, str]:

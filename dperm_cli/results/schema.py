@@ -253,7 +253,17 @@ COLUMNS: tuple[Column, ...] = (
         "result",
         ("data_fingerprint", "text", "", "Hash of the records as the mechanism saw them."),
     ),
-    *_columns("identity", ("version", "text", "", "Version of dperm that wrote the record.")),
+    *_columns(
+        "identity",
+        ("version", "text", "", "Version of dperm that wrote the record."),
+        (
+            "release",
+            "text",
+            "",
+            "Name of a release with fresh noise: 128 bits of the system's generator, drawn with "
+            "it; null, and not in the file, where noise is seeded.",
+        ),
+    ),
     *_columns(
         "diagnostic",
         ("seconds", "float", "s", "Wall time of the cell's releases divided by its trials."),
@@ -262,6 +272,9 @@ COLUMNS: tuple[Column, ...] = (
 )
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 STABLE: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role != "diagnostic")
+# Columns that are neither in a file nor in its digest where they are null, so that the records of
+# seeded runs keep their bytes.
+OPTIONAL: tuple[str, ...] = ("release",)
 
 
 def normalise(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,13 +295,13 @@ def coerce(column: Column, value: Any) -> Any:
         return None
     try:
         return _COERCE[column.kind](value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         message = f"record column {column.name!r} wants {column.kind}, got {value!r:.80}"
         raise ValueError(message) from None
 
 
-def arrow_schema():
-    """The pyarrow schema of a record."""
+def arrow_schema(without: Iterable[str] = ()):
+    """The pyarrow schema of a record, without the columns named."""
     import pyarrow as pa
 
     kinds = {
@@ -299,7 +312,8 @@ def arrow_schema():
         "bool": pa.bool_(),
         "list": pa.list_(pa.float64()),
     }
-    return pa.schema([pa.field(column.name, kinds[column.kind]) for column in COLUMNS])
+    columns = [column for column in COLUMNS if column.name not in without]
+    return pa.schema([pa.field(column.name, kinds[column.kind]) for column in columns])
 
 
 def canonical_json(value: Any) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results.schema import (
     COLUMNS,
+    OPTIONAL,
     SCHEMA_VERSION,
     STABLE,
     STATUSES,
@@ -73,7 +74,7 @@ class Store:
             return "absent" if data is None else "broken"
         # the last one: a reason or a configuration in the rows may spell the words as well
         found = _STATUS.findall(data, max(0, len(data) - _TAIL))
-        return found[-1].decode() if found else decode(data)[0]["status"]
+        return found[-1].decode() if found else _rows(self.path(cell), data)[0]["status"]
 
     def write(self, cell: str, rows: Iterable[Mapping[str, Any]], sync: bool = True) -> None:
         """Write the cell's rows (at least one) in one atomic step, replacing what was there.
@@ -86,20 +87,21 @@ class Store:
         path = self.path(cell)
         full = [normalise({"cell": cell, **row}) for row in rows]
         _check_rows(cell, full)
+        _check_release(cell, full)
         self._log(cell, full)
         atomic_write(path, encode(full), sync)
 
     def _log(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         from dperm_cli.results import releases  # which is made of this module
 
-        versions = [self.read(cell) or (), rows]
-        known = [found for found in versions if found and releases.fresh(found)]
-        releases.append(self.out, [releases.written(cell, found) for found in known])
+        new = releases.written(cell, rows) if releases.fresh(rows) else None
+        versions = [releases.recorded(self, cell), new]
+        releases.append(self.out, [entry for entry in versions if entry is not None])
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
         """The cell's rows in trial order, or None when it is absent or broken."""
         data = read_bytes(self.path(cell))
-        return decode(data) if data is not None and intact(data) else None
+        return _rows(self.path(cell), data) if data is not None and intact(data) else None
 
     def digest(self, cell: str) -> str | None:
         """The content digest that the cell's file carries; None when it is absent or broken."""
@@ -109,8 +111,9 @@ class Store:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
-        return found[b"dperm.content"].decode()
+        with _stranger(self.path(cell)):
+            found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
+            return found[b"dperm.content"].decode()
 
     def sync(self, cells: Iterable[str]) -> None:
         """Bring records written without ``sync`` to the disk."""
@@ -158,7 +161,8 @@ class Store:
         data = read_bytes(self.out / MANIFEST)
         try:
             manifest = json.loads(data) if data is not None else None
-            cells = [_CELL.fullmatch(cell) for cell in manifest["cells"]] if manifest else []
+            listed = manifest["cells"] if isinstance(manifest, dict) else None
+            cells = [_CELL.fullmatch(cell) for cell in listed] if isinstance(listed, list) else []
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
         return manifest if cells and all(cells) else None
@@ -185,7 +189,8 @@ class Snapshot(Store):
             data = read_bytes(self.path(cell))
             whole = data is not None and intact(data)
             state = "absent" if data is None else "whole" if whole else "broken"
-            self._read[cell] = state, decode(data) if data is not None and whole else None
+            rows = _rows(self.path(cell), data) if data is not None and whole else None
+            self._read[cell] = state, rows
         return self._read[cell]
 
 
@@ -194,7 +199,8 @@ def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=_schema())
+    without = tuple(name for name in OPTIONAL if all(row.get(name) is None for row in rows))
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=_schema(without))
     sink = pa.BufferOutputStream()
     few = len(rows) <= _FEW_ROWS
     options = {"compression": "none" if few else "zstd", "use_dictionary": not few}
@@ -213,13 +219,42 @@ def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def decode(data: bytes) -> list[dict[str, Any]]:
-    """The rows in the bytes of a Parquet file; columns this version lacks are left out."""
+    """The rows in the bytes of a Parquet file; columns this version lacks are left out.
+
+    ValueError where a column is not of its kind.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     # one thread: a record is small, and workers must not fight over cores
-    found = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
+    table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    kinds = _schema(())
+    for field in table.schema:
+        if field.name in kinds.names and field.type != kinds.field(field.name).type:
+            raise ValueError(f"column {field.name} is of another kind")
+    found = table.to_pylist()
     return [{column.name: row.get(column.name) for column in COLUMNS} for row in found]
+
+
+def _rows(path: Path, data: bytes) -> list[dict[str, Any]]:
+    """The rows of a file with a true checksum, which anybody can make: StorageError for others."""
+    with _stranger(path):
+        found = decode(data)
+        if not found:
+            raise ValueError("it has no rows")
+        return found
+
+
+@contextlib.contextmanager
+def _stranger(path: Path) -> Iterator[None]:
+    """Turn whatever a file that dperm did not write does to its reader into a StorageError."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        words = " ".join(str(error).split())[:100]
+        raise StorageError(f"{path}: is no record that dperm wrote ({words})") from None
 
 
 def intact(data: bytes) -> bool:
@@ -238,13 +273,15 @@ def content_digest(rows: Iterable[Mapping[str, Any]]) -> str:
     """
     digest = hashlib.sha256()
     for row in rows:
-        digest.update(repr([(name, row.get(name)) for name in STABLE]).encode())
+        values = [(name, row.get(name)) for name in STABLE]
+        kept = [pair for pair in values if pair[0] not in OPTIONAL or pair[1] is not None]
+        digest.update(repr(kept).encode())
     return digest.hexdigest()
 
 
 @functools.cache
-def _schema():
-    return arrow_schema()
+def _schema(without: tuple[str, ...]):
+    return arrow_schema(without)
 
 
 def atomic_write(path: Path, data: bytes, sync: bool = True) -> None:
@@ -323,3 +360,16 @@ def _check_rows(cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         raise ValueError(f"a row of cell {cell} lacks its status or its neighbouring relation")
     if [row["trial"] for row in rows] not in ([None], list(range(len(rows)))):
         raise ValueError(f"trials of cell {cell} are not 0, 1, 2, ...")
+
+
+def _check_release(cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """ValueError unless a release with fresh noise has a name of its own, and no other row one."""
+    from dperm_cli.results import releases
+
+    names = [row["release"] for row in rows]
+    if releases.fresh(rows):
+        right = releases.is_name(names[0]) and len(set(names)) == 1
+    else:
+        right = not any(names)
+    if not right:
+        raise ValueError(f"cell {cell}: fresh noise, and no other, needs the name of its release")

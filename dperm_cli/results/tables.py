@@ -273,7 +273,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     notes += [FLOOR.format(cells="; ".join(_beaten(rows)))] * bool(_beaten(rows))
     if any(row["noise"] != "secure" for row in rows):
         notes.append(RESEARCH)
-    grids = [row["arithmetic"] for row in rows if row["noise"] == "secure"]
+    grids = [str(row["arithmetic"]) for row in rows if row["noise"] == "secure"]
     if grids:
         notes.append(f"noise=secure: the system's generator, on {', '.join(dict.fromkeys(grids))}.")
     if any(row["unsafe_scaling"] for row in rows):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.privacy import _range, ledger
 from dperm_cli.privacy.budget import KINDS, Budget, Guarantee
-from dperm_cli.privacy.events import Approx, Disclosure, Event, replaced_level
+from dperm_cli.privacy.events import Approx, Disclosure, Event, classes, replaced_level
 from dperm_cli.privacy.events import kind as kind_of_events
 
 # Relative room between an epsilon as written and as computed again elsewhere.
@@ -38,6 +38,10 @@ class Accounting:
         return [
             {**ledger.plain(event), **ledger.describe(event, relation)} for event in events_of(row)
         ]
+
+    def recorded(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """What a record says of events that ``events`` wrote; ValueError for anything else."""
+        return [ledger.plain(_undescribed(entry)) for entry in entries]
 
     def total(self, releases: Sequence[tuple[Row, int]], relation: str) -> dict[str, Any]:
         """What the releases cost together, at the largest delta among them.
@@ -67,10 +71,12 @@ class Accounting:
             return f"is incomplete: no {', '.join(missing)}"
         if row["guarantee"] not in KINDS:
             return f"says {str(row['guarantee'])[:20]!r}, which is no kind of guarantee"
-        if row["guarantee"] == "none":
-            return None  # nothing is claimed, whatever the events say
         try:
+            if row["guarantee"] == "none":
+                events_of(row)
+                return None  # nothing is claimed, whatever the events say
             again, delivers = self._recomputed(row), kind_of_events(events_of(row))
+            claimed, budget = _claimed(row), _asked(row)
         except (ValueError, TypeError, KeyError, Unsupported, DpermError) as error:
             return f"its events cannot be accounted for: {error}"
         written = row["epsilon_accounted"]
@@ -78,7 +84,6 @@ class Accounting:
             return f"says epsilon {written:.6g}; its events give {again.epsilon:.6g}"
         if ledger.weakest([row["guarantee"], delivers]) != row["guarantee"]:
             return f"says {row['guarantee']}; its events give no more than {delivers}"
-        claimed, budget = _claimed(row), _asked(row)
         if row["guarantee"] == "local" and not _told(row, again):
             written, told = row["information_accounted"], again.information
             return f"says {written} nats of information; its events give {told}"
@@ -110,6 +115,20 @@ def events_of(row: Row) -> tuple[Event, ...]:
     if not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("one of them is no mapping")
     return tuple(ledger.rebuilt(entry) for entry in entries)
+
+
+def _undescribed(entry: Mapping[str, Any]) -> Event:
+    """The event of a ledger's entry, which says more of it, and as ``count`` how often it drew."""
+    kind = classes().get(str(entry.get("event")))
+    names = () if kind is None else [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    own = {name: entry[name] for name in ("event", *names) if name in entry}
+    event = ledger.rebuilt(own)
+    if "count" in own and event.draws != own["count"]:
+        # one of its counts is several draws
+        event = ledger.rebuilt(own | {"count": own["count"] ** 2 // event.draws})
+    if event.draws != entry.get("count"):
+        raise ValueError(f"{own['event']}: its count is another")
+    return event
 
 
 def _under(claim: Guarantee, relation: str) -> Guarantee:

@@ -58,7 +58,7 @@ def _run(arguments: list[str], request: Request, study: plan.Study, figures: boo
     if nothing:
         print(f"dperm: {fitting.advice(fitting.for_cell(prepared[0]), 'every cell')}",
               file=sys.stderr)  # fmt: skip
-    return EXIT_FAILED if tally.failed or made.faults or nothing or not kept else EXIT_OK
+    return EXIT_FAILED if tally.failed or nothing or not kept else reporting.code(made)
 
 
 def _check_save(study: plan.Study) -> None:

@@ -29,6 +29,7 @@ from dperm_cli.problem.exposure import records_exposed
 from dperm_cli.problem.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.problem.problem import Problem, ProblemSpec
+from dperm_cli.results import releases
 from dperm_cli.runner import kernels, metrics, schema
 from dperm_cli.runner.code import code_digest
 from dperm_cli.runner.spending import check, delta_of, kind_of, planned, without_reserve
@@ -184,6 +185,8 @@ def _release(
     plan, grid = plan_of(prepared, budget)
     guarantee, accountant = check(plan, budget, kind, cell.mechanism.unprotected)
     released = cell.mechanism.release(*open_release(prepared, plan, budget, grid))
+    if cell.noise == "secure":
+        common = common | {"release": releases.new_name()}
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):

@@ -129,6 +129,7 @@ def carried_out(
         logged = releases.entries(store.out)
         impure = impure or _log_impure(store, logged)
         names = _hashes(store, rows)
+        rows = [_unnamed(row) for row in rows]
         masked = _masked(store, rows, names) if rows else {}
     kept = {
         _plain(name, names): (mode, _plain_bytes(content, names))
@@ -137,7 +138,7 @@ def carried_out(
     return Made(
         code, _plain(stdout, names), _plain(holder_only.public_lines(stderr), names),
         holder_only.public_progress(reports), kept, rows,
-        [{**entry.row, "trials": entry.trials} for entry in logged], masked, impure,
+        [{**_unnamed(entry.row), "trials": entry.trials} for entry in logged], masked, impure,
     )  # fmt: skip
 
 
@@ -221,6 +222,8 @@ def _hashes(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     for row in rows:
         found |= {str(row["data_fingerprint"]): "<fingerprint>"}
         found.setdefault(str(row["cell"]), "<cell>")
+        if row["release"] is not None:
+            found[row["release"]] = "<release>"
     if manifest.get("git"):
         found[str(manifest["git"])] = "<source tree>"
     return found
@@ -265,7 +268,10 @@ def _masked(
         cells.setdefault(str(row["cell"]), []).append(_mask(row))
     manifest = dict(store.read_manifest() or {})
     for number, masked in enumerate(cells.values()):
-        found.write(f"cell{number}", [{**row, "cell": f"cell{number}"} for row in masked])
+        named = {"cell": f"cell{number}"}
+        if releases.fresh(masked):
+            named["release"] = f"{number:032x}"
+        found.write(f"cell{number}", [{**row, **named} for row in masked])
     manifest["cells"] = [f"cell{number}" for number in range(len(cells))]
     manifest["git"] = None
     found.write_manifest(manifest)
@@ -273,6 +279,11 @@ def _masked(
     texts = {name: Path(MASKED, name).read_bytes() for name in _RENDERED}
     texts["what is printed"] = made.text.encode()
     return {name: _plain_bytes(text, names) for name, text in texts.items()}
+
+
+def _unnamed(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with a word for the name of its release, which is drawn anew every time."""
+    return {**row, "release": None if row["release"] is None else "<release>"}
 
 
 def _mask(row: Mapping[str, Any]) -> dict[str, Any]:

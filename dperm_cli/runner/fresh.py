@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 
 import dperm_cli
+from dperm_cli.core.errors import StorageError
 from dperm_cli.results import claims
+from dperm_cli.results.releases import LOG
 from dperm_cli.results.report import CLAIMS
 from dperm_cli.results.schema import canonical_json
 from dperm_cli.results.store import Store, atomic_write, read_bytes
@@ -22,9 +24,10 @@ def is_fresh(out: Path, judged: bytes) -> bool:
     try:
         noted = json.loads(read_bytes(out / NOTE) or b"{}")
         files = dict(noted["files"])
-        same = noted["inputs"] == _inputs(out, judged)
+        plain = all(Path(name).name == name for name in files)
+        same = plain and noted["inputs"] == _inputs(out, judged)
         return same and files == {name: _digest(out / name) for name in files}
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, StorageError):
         return False
 
 
@@ -36,12 +39,13 @@ def note(out: Path, judged: bytes, files: Sequence[str]) -> None:
 
 
 def _inputs(out: Path, judged: bytes) -> str:
-    """Records, verdicts, manifest without the command line, and the code that shows them."""
+    """Records, log, verdicts, manifest without the command line, and the code that shows them."""
     store = Store(out)
     manifest = store.read_manifest() or {}
     said = {name: value for name, value in manifest.items() if name not in ("argv", "git")}
     records = {cell: store.digest(cell) for cell in store.cells()}
-    digest = hashlib.sha256(canonical_json({"records": records, "manifest": said}).encode())
+    made = {"records": records, "manifest": said, "log": _digest(out / LOG)}
+    digest = hashlib.sha256(canonical_json(made).encode())
     digest.update(judged)
     digest.update(_code().encode())
     return digest.hexdigest()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, StorageError
-from dperm_cli.results import releases
+from dperm_cli.core.errors import InputError, StorageError
+from dperm_cli.results import experiment, releases
 from dperm_cli.results.store import Store, atomic_write, read_bytes
 from dperm_cli.runner import app, reporting, study
 
@@ -32,7 +32,7 @@ def merge(arguments: list[str]) -> int:
     found = chosen([*sources, target] if target.cells() else sources)
     for source in sources:
         # before the records, as when they were made
-        releases.append(out, releases.entries(source.out))
+        releases.append(out, logged(source))
     for cell, source in found.items():
         data = read_bytes(source.path(cell))
         if data is None:
@@ -41,15 +41,28 @@ def merge(arguments: list[str]) -> int:
             atomic_write(target.path(cell), data)
     target.write_manifest(manifest([*sources, *([target] if target.read_manifest() else [])]))
     print(f"{len(found)} records of {len(sources)} studies", file=sys.stderr)
-    made = reporting.present(out, form, trust=True)
-    return EXIT_FAILED if made.faults else EXIT_OK
+    made = reporting.present(out, form, trust=True, others=sources)
+    return reporting.code(made)
+
+
+def logged(source: Store) -> list[releases.Entry | releases.Gap]:
+    """Lines for all fresh releases of a folder, and for what its log lost: that stays told."""
+    records = [releases.recorded(source, cell) for cell in source.cells()]
+    lost = [*releases.damaged(source.out), *releases.unlogged(source)]
+    return [
+        *releases.entries(source.out),
+        *(entry for entry in records if entry is not None),
+        *(releases.Gap(f"{_printable(source.out.name)}: {words}") for words in lost),
+    ]
 
 
 def chosen(sources: Sequence[Store]) -> dict[str, Store]:
     """Where each cell's record comes from; nothing is written.
 
     A result is taken before a failure, otherwise the first one. InputError where two results of a
-    cell differ in anything but diagnostics, StorageError where the only record is damaged.
+    cell differ in anything but diagnostics and their noise was not fresh: fresh releases differ as
+    a matter of course, and the log has a line of each. StorageError where the only record is
+    damaged.
     """
     found: dict[str, Store] = {}
     damaged: dict[str, Path] = {}
@@ -61,7 +74,7 @@ def chosen(sources: Sequence[Store]) -> dict[str, Store]:
                 damaged.setdefault(cell, source.path(cell))
             elif cell not in found or (found[cell].status(cell) == "failed" != status):
                 found[cell] = source
-            elif status != "failed" and source.digest(cell) != found[cell].digest(cell):
+            elif status != "failed" and _conflict(cell, source, found[cell]):
                 conflicts.append(f"{found[cell].path(cell)} and {source.path(cell)}")
     if conflicts:
         more = f" (and {len(conflicts) - _NAMED} more)" if len(conflicts) > _NAMED else ""
@@ -71,6 +84,17 @@ def chosen(sources: Sequence[Store]) -> dict[str, Store]:
     if lost:
         raise StorageError(f"{lost[0]}: is damaged; the same `dperm run` computes it again")
     return found
+
+
+def _conflict(cell: str, one: Store, other: Store) -> bool:
+    """Whether two results of a cell can not both stand."""
+    if one.digest(cell) == other.digest(cell):
+        return False
+    return None in (releases.recorded(one, cell), releases.recorded(other, cell))
+
+
+def _printable(name: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in name)[:100]
 
 
 def manifest(sources: Sequence[Store]) -> dict[str, Any]:
@@ -83,7 +107,7 @@ def manifest(sources: Sequence[Store]) -> dict[str, Any]:
         "cells": list(dict.fromkeys(cells)),
         "merged": [_origin(source, found) for source, found in known],
     }
-    together = _experiment([found.get("experiment") for _, found in known])
+    together = _experiment([experiment.known(found) for _, found in known])
     merged.pop("experiment", None)
     return merged | ({"experiment": together} if together else {})
 
@@ -96,7 +120,7 @@ def _origin(source: Store, found: dict[str, Any]) -> dict[str, Any]:
 
 def _experiment(abouts: Sequence[Any]) -> dict[str, Any] | None:
     """The experiment whose parts these are, each part with the cells of all; None for several."""
-    if not abouts or not all(isinstance(about, dict) for about in abouts):
+    if not abouts or None in abouts:
         return None
     kept = [{k: v for k, v in about.items() if k != "parts"} for about in abouts]
     if any(other != kept[0] for other in kept):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from dperm_cli.core import checks
@@ -11,6 +12,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
 from dperm_cli.results.remarks import told
 from dperm_cli.results.report import Report
 from dperm_cli.results.report import report as make
+from dperm_cli.results.store import Store
 
 FORMATS = ("table", "json")
 FEWEST = 10  # trials from which a 5-95 % band says something
@@ -35,20 +37,34 @@ def report(arguments: list[str]) -> int:
     made = present(folder, format_, page=page)
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
-    return EXIT_STORAGE if made.broken else EXIT_FAILED if made.faults else EXIT_OK
+    return code(made)
+
+
+def code(made: Report) -> int:
+    """The exit code of what was found: damage before what does not hold."""
+    if made.broken or made.gaps:
+        return EXIT_STORAGE
+    return EXIT_FAILED if made.faults else EXIT_OK
 
 
 def present(
-    out: Path, format_: str, trust: bool = False, page: bool = True, figures: bool = True
+    out: Path,
+    format_: str,
+    trust: bool = False,
+    page: bool = True,
+    figures: bool = True,
+    others: Sequence[Store] = (),
 ) -> Report:
     """Write all files, print the table (or JSON rows) on stdout, and name the files on stderr.
 
-    ``trust`` is for a run that has just written the records: it replaces the ledger.
+    ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
+    what only the ledger knows, as it does of the ``others`` that were merged into this folder.
     """
     from dperm_cli.results.schema import canonical_json
     from dperm_cli.runner.accounting import Accounting
 
-    made = make(out, figures=figures, accountant=Accounting(), trust=trust, page=page)
+    made = make(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
+                others=others)  # fmt: skip
     if format_ == "json":
         print("\n".join(canonical_json(row) for row in made.summary))
     else:
@@ -70,6 +86,13 @@ def _tell_trials(made: Report) -> None:
 
 
 def _tell_ledger(made: Report) -> None:
+    for note in made.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if made.gaps:
+        first, *others = made.gaps
+        more = f" (and {len(others)} more)" if others else ""
+        words = f"the privacy ledger is a lower bound, releases may be missing: {first}{more}"
+        print(f"dperm: {words}", file=sys.stderr)
     if made.faults:
         first, *others = made.faults
         more = f" (and {len(others)} more)" if others else ""

@@ -127,11 +127,12 @@ def carry_out(asked: Request, arguments: Sequence[str], shown: bool = True) -> D
     # before the report, whose page shows them
     atomic_write(asked.out / CLAIMS, judged)
     made = report(asked.out, accountant=Accounting(), trust=True)
-    if not made.faults:
+    if not made.faults and not made.gaps:
         fresh.note(asked.out, judged, made.files)
     names = ", ".join(os.path.basename(path) for path in made.files)
     print(f"wrote {asked.out}{os.sep}: {names}, {CLAIMS}", file=sys.stderr)
-    return Done(verdicts, failed, tuple(made.faults), made.text)
+    lost = tuple(f"releases may be missing: {gap}" for gap in made.gaps)
+    return Done(verdicts, failed, (*made.faults, *lost), made.text)
 
 
 def request(arguments: list[str]) -> Request:

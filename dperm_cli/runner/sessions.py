@@ -12,10 +12,10 @@ import numpy as np
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.problem.data import Matrix
-from dperm_cli.results import ledger, releases
+from dperm_cli.results import kept_ledger, releases
 from dperm_cli.results.locks import at_ledger
 from dperm_cli.results.statement import SESSION
-from dperm_cli.results.store import Store, atomic_write, read_bytes
+from dperm_cli.results.store import Store
 from dperm_cli.runner import cell
 from dperm_cli.runner.accounting import Accounting
 from dperm_cli.runner.app import check_folder
@@ -55,6 +55,7 @@ def row(
         "trials": 1,
         "delta": budget.delta,
         "seed": None,
+        "release": releases.new_name(),
         "settings": dict(plan.settings) | {SESSION: True},
     }
 
@@ -74,15 +75,7 @@ def keep(out: Path, found: dict[str, Any]) -> None:
 
 
 def _entered(store: Store, accountant: Accounting) -> list[str]:
-    """Write the ledger of the records there are now, unless it has faults: those."""
-    cells = store.cells()
-    rows, earlier = store.read_all(cells), releases.earlier(store)
-    faults = ledger.record_faults([*rows, *earlier], accountant)
-    if faults:
-        return faults
-    made, path = ledger.statement(rows, accountant, earlier), store.out / ledger.LEDGER
-    unread = [cell for cell in cells if not store.has(cell)]
-    faults = ledger.ledger_faults(read_bytes(path), made, unread)
-    if not faults:
-        atomic_write(path, ledger.text(made))
-    return faults
+    """Write the ledger of the records there are now, unless it has faults: those, and gaps."""
+    stated = kept_ledger.state(store, store.cells(), accountant)
+    kept_ledger.write(store, stated)
+    return [*stated.faults, *(f"releases may be missing: {gap}" for gap in stated.gaps)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
-from dperm_cli.results import experiment, ledger, releases, tables
+from dperm_cli.results import experiment, kept_ledger, releases, tables
 from dperm_cli.results.store import Snapshot, content_digest, read_bytes
 from dperm_cli.results.summary import summarise
 from dperm_cli.runner import study
@@ -19,8 +20,13 @@ def verify(arguments: list[str]) -> int:
     operands, options = study.words(arguments, ("out",))
     out = study.one(operands, options)
     store = Snapshot(out)
-    damaged = [*store.verify(), *releases.damaged(out)]
-    wrong = [] if damaged else [*contents(store), *stated(store), *shown(store)]
+    damaged = store.verify()
+    wrong = [] if damaged else contents(store)
+    lost = [*releases.damaged(out), *releases.unlogged(store)]
+    if not damaged and not wrong:
+        found = stated(store)
+        lost, wrong = list(found.gaps) or lost, [*found.faults, *shown(store)]
+    damaged += [f"{out}{os.sep}{gap}" for gap in lost]
     for path in damaged[:_LISTED]:
         print(f"damaged: {path}")
     for fault in wrong[:_LISTED]:
@@ -54,17 +60,10 @@ def contents(store: Snapshot) -> list[str]:
     return found
 
 
-def stated(store: Snapshot) -> list[str]:
-    """Records and ledger against the events, added up again."""
-    accountant = Accounting()
-    earlier = releases.earlier(store)
-    rows = [*store.read_all(store.cells()), *earlier]
-    wrong = ledger.record_faults(rows, accountant)
-    if wrong:
-        return wrong
+def stated(store: Snapshot) -> kept_ledger.Stated:
+    """Records, log and ledger against the events, added up again."""
     names = list(dict.fromkeys([*study.cells(store), *store.cells()]))
-    found = ledger.statement(store.read_all(names), accountant, earlier)
-    return ledger.ledger_faults(read_bytes(store.out / ledger.LEDGER), found)
+    return kept_ledger.state(store, names, Accounting())
 
 
 def shown(store: Snapshot) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 from dperm_cli.cli import dispatch
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, StorageError
 from dperm_cli.mechanisms import kernel_interactive, kernel_release
+from dperm_cli.results import kept_ledger
 from dperm_cli.results.locks import locked
 from dperm_cli.results.store import Store
 from dperm_cli.runner import sessions
@@ -199,12 +200,12 @@ def test_nobody_writes_a_ledger_over_a_record_that_comes_meanwhile(folder, monke
     """From reading the records to writing their ledger, sessions and runs keep others out."""
     held = []
 
-    def statement(rows, accountant, *more, real=sessions.ledger.statement):
+    def statement(*rows, real=kept_ledger.ledger.statement, **more):
         with locked(folder / "s" / ".ledger.lock") as free:
             held.append(not free)
-        return real(rows, accountant, *more)
+        return real(*rows, **more)
 
-    monkeypatch.setattr(sessions.ledger, "statement", statement)
+    monkeypatch.setattr(kept_ledger.ledger, "statement", statement)
     assert asked(folder, "mechanism=kernel_release") == EXIT_OK
     assert held == [True]
     assert dispatch(["report", "s"]) == EXIT_OK

@@ -5,12 +5,16 @@ The checksums of a record prove nothing about who wrote it: whoever has dperm ca
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dperm_cli import cli
+from dperm_cli.results.schema import arrow_schema
 from dperm_cli.results.store import Store
 
 DEEP = "[" * 5000 + "]" * 5000
@@ -21,6 +25,21 @@ FILES = {
     "a ledger of deep lists": ("ledger.json", "[" * 100_000),
     "a ledger of releases that are none": ("ledger.json", '{"releases": [5]}'),
     "totals that are no list": ("ledger.json", '{"form": 1, "releases": [], "totals": 5}'),
+    "a manifest of a text of cells": ("manifest.json", '{"cells": "abc"}'),
+    "a manifest of a mapping of cells": ("manifest.json", '{"cells": {"abc": 1}}'),
+    "a manifest of a list": ("manifest.json", "[1]"),
+    "a manifest that is no text": ("manifest.json", "\udcff"),
+    "a ledger of a list": ("ledger.json", "[1]"),
+    "a ledger whose release is a name": ("ledger.json", '{"form": 1, "releases": [{"cell": "a"}]}'),
+    "a ledger of releases by number": ("ledger.json", '{"form": 1, "releases": [{"cell": 5}]}'),
+    "a ledger of a secure release without facts": (
+        "ledger.json",
+        '{"form": 1, "releases": [{"cell": "a", "noise": "secure"}], "totals": []}',
+    ),
+    "a ledger of a session without facts": (
+        "ledger.json",
+        '{"form": 1, "releases": [{"cell": "a", "settings": {"session": true}}], "totals": []}',
+    ),
     "verdicts of deep lists": ("claims.json", "[" * 100_000),
 }
 RECORDS = {
@@ -67,7 +86,80 @@ def test_a_strange_file_is_no_traceback(study, tmp_path, monkeypatch, capsys, na
     for folder in ("s", "f"):
         shutil.copytree(study, folder)
     file, text = FILES[name]
-    (tmp_path / "f" / file).write_text(text)
+    (tmp_path / "f" / file).write_bytes(text.encode(errors="surrogateescape"))
+    check(name, capsys)
+
+
+ABOUTS = {
+    "no parts": {},
+    "parts of a number": {"parts": 5},
+    "a part of a number": {"parts": [5]},
+    "a part without cells": {"parts": [{"name": "a"}]},
+    "cells of a number": {"parts": [{"name": "a", "cells": 5, "absent": None}]},
+    "a name of a list": {"parts": [{"name": [], "cells": [], "absent": None}]},
+    "cells of mappings": {"parts": [{"name": "a", "cells": [{}], "absent": None}]},
+}
+
+
+@pytest.mark.parametrize("name", list(ABOUTS))
+def test_a_manifest_of_a_strange_experiment_is_no_traceback(
+    study, tmp_path, monkeypatch, capsys, name
+):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("s", "f"):
+        shutil.copytree(study, folder)
+    path = tmp_path / "f" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"experiment": ABOUTS[name]}))
+    check(f"a manifest: {name}", capsys)
+    assert cli.main(["merge", "f", "f", "out=h"]) == 0
+
+
+def planted(rows, **kinds):
+    """A Parquet file of the rows with a true checksum, columns of these kinds among them."""
+    columns = {n: [row[n] for row in rows] for n in (rows[0] if rows else ["cell"])}
+    known = {f.name: f.type for f in arrow_schema()}
+    table = pa.table({n: pa.array(v, kinds.get(n, known[n])) for n, v in columns.items()})
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, write_statistics=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"dperm.sha256": "dperm-sha256:" + "0" * 64})
+    return checked(sink.getvalue().to_pybytes())
+
+
+def checked(data):
+    digest = hashlib.sha256(data).hexdigest().encode()
+    return (b"dperm-sha256:" + digest).join(data.rsplit(b"dperm-sha256:" + b"0" * 64, 1))
+
+
+PLANTED = {
+    "no Parquet": lambda rows: checked(b"junk dperm-sha256:" + b"0" * 64),
+    "no rows": lambda rows: planted([]),
+    "an epsilon of text": lambda rows: planted(
+        [{**row, "epsilon": "a"} for row in rows], epsilon=pa.string()
+    ),
+    "noise of bytes": lambda rows: planted(
+        [{**row, "noise": b"secure"} for row in rows], noise=pa.binary()
+    ),
+    "a release of a number": lambda rows: planted(
+        [{**row, "release": 5} for row in rows], release=pa.int64()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(PLANTED))
+def test_a_planted_file_is_one_line(study, tmp_path, monkeypatch, capsys, name):
+    """Its checksum is right, and it is no record that dperm wrote."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("s", "f"):
+        shutil.copytree(study, folder)
+    store = Store("f")
+    (cell,) = store.cells()
+    store.path(cell).write_bytes(PLANTED[name](store.read(cell)))
+    for verb in (("report", "f"), ("verify", "f"), ("merge", "f", "f", "out=g")):
+        capsys.readouterr()
+        assert cli.main(list(verb)) == 3
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "is no record that dperm wrote" in line
     check(name, capsys)
 
 

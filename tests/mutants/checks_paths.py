@@ -404,7 +404,8 @@ def logs():
 
     for test in (ours.test_a_record_that_is_written_over_still_counts,
                  ours.test_a_session_is_logged, ours.test_the_log_holds_no_point_and_no_risk,
-                 ours.test_lines_are_only_added,
+                 ours.test_lines_are_only_added, ours.test_equal_points_are_two_releases,
+                 ours.test_a_lost_log_takes_nothing_from_the_ledger,
                  ours.test_a_torn_line_spoils_no_other_and_is_told):  # fmt: skip
         with folder() as path:
             test(path)

@@ -408,11 +408,19 @@ DATA_AND_FILES = (
     # logs and ledgers
     Patch(
         "a release that is written over is forgotten", RELEASES,
-        "if now[entry.cell] != entry.content:", "if now[entry.cell] is None:", "logs",
+        "if now[entry.cell] != entry.identity:", "if now[entry.cell] is None:", "logs",
     ),
     Patch(
         "sessions are not logged", RELEASES,
-        '(first["noise"] == "secure" or _session(first))', 'first["noise"] == "secure"', "logs",
+        '(first["noise"] == "secure" or session(first))', 'first["noise"] == "secure"', "logs",
+    ),
+    Patch(
+        "all releases have one name", "results/log_lines.py",
+        "return secrets.token_hex(_NAME_BYTES)", 'return "00" * _NAME_BYTES', "logs",
+    ),
+    Patch(
+        "a ledger forgets what its log lost", "results/kept_ledger.py",
+        "if same is None and _fresh(entry)", "if False", "logs",
     ),
     Patch(
         "the log is written anew", RELEASES, "os.O_APPEND", "os.O_TRUNC", "logs",
@@ -428,7 +436,8 @@ DATA_AND_FILES = (
     ),
     Patch(
         "trials count as one release", "results/ledger.py",
-        "[(cell[0], len(cell)) for cell in cells]", "[(cell[0], 1) for cell in cells]", "ledgers",
+        "[(cell.row, cell.trials) for cell in cells]", "[(cell.row, 1) for cell in cells]",
+        "ledgers",
     ),
     Patch(
         "a total leaves add_remove out", "results/ledger.py",

@@ -31,6 +31,9 @@ class Adding:
     def events(self, row: Any) -> list[dict[str, Any]]:
         return [{"event": "Gaussian", "words": WORDS}]
 
+    def recorded(self, entries: Any) -> list[dict[str, Any]]:
+        return [dict(entry) for entry in entries]
+
     def total(self, releases: Any, relation: str) -> dict[str, Any]:
         epsilon = sum(row["epsilon_accounted"] * times for row, times in releases)
         return {"kind": "approx", "epsilon": epsilon, "delta": 1e-4, "accountant": "sum"}

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from dperm_cli.results import ledger
+from dperm_cli.results import kept_ledger, ledger
 from dperm_cli.results.report import report
 from dperm_cli.results.schema import normalise
 from tests.results.conftest import refused, stored, trial_rows
@@ -20,6 +20,9 @@ class Adding:
 
     def events(self, row):
         return json.loads(row["events"] or "[]")
+
+    def recorded(self, entries):
+        return [dict(entry) for entry in entries]
 
     def total(self, releases, relation):
         epsilon = sum(row["epsilon_accounted"] * times for row, times in releases)
@@ -142,14 +145,14 @@ def test_equal_rows_give_equal_bytes_and_infinities_are_words():
 
 def test_a_written_ledger_holds_against_its_own_records():
     found = made(cell("a"), cell("b"))
-    assert ledger.ledger_faults(ledger.text(found), found) == []
-    assert ledger.ledger_faults(None, found) == []
+    assert kept_ledger.ledger_faults(ledger.text(found), found) == []
+    assert kept_ledger.ledger_faults(None, found) == []
     # records that came later are no contradiction, nor are last bits
     later = made(cell("a"), cell("b"), cell("c"))
-    assert ledger.ledger_faults(ledger.text(found), later) == []
+    assert kept_ledger.ledger_faults(ledger.text(found), later) == []
     close = copy.deepcopy(found)
     close["totals"][0]["all_trials"]["epsilon"] *= 1 + 1e-12
-    assert ledger.ledger_faults(ledger.text(close), found) == []
+    assert kept_ledger.ledger_faults(ledger.text(close), found) == []
 
 
 def paths(tree, at=()):
@@ -174,24 +177,24 @@ def test_any_changed_value_is_found():
         value = node[path[-1]]
         number = isinstance(value, int | float) and not isinstance(value, bool)
         node[path[-1]] = value * 0.9 + 1 if number else "forged"
-        assert ledger.ledger_faults(ledger.text(forged), found), path
+        assert kept_ledger.ledger_faults(ledger.text(forged), found), path
 
 
 def test_a_forged_true_is_no_one():
-    assert ledger._difference({"a": True}, {"a": 1}, "") is not None
-    assert ledger._difference({"a": True}, {"a": True}, "") is None
+    assert kept_ledger._difference({"a": True}, {"a": 1}, "") is not None
+    assert kept_ledger._difference({"a": True}, {"a": True}, "") is None
 
 
 def test_a_ledger_that_names_a_release_without_record_is_a_fault():
     both, one = made(cell("a"), cell("b")), made(cell("a"))
-    (fault,) = ledger.ledger_faults(ledger.text(both), one)
+    (fault,) = kept_ledger.ledger_faults(ledger.text(both), one)
     assert fault == "ledger.json: cell b has no record of a release"
-    assert ledger.ledger_faults(ledger.text(both), one, unread=["b"]) == []
+    assert kept_ledger.ledger_faults(ledger.text(both), one, unread=["b"]) == []
 
 
 @pytest.mark.parametrize("old", [b"", b"{", b"[]", b'{"releases": 3}', b"[" * 100_000, b"\xff"])
 def test_a_ledger_that_cannot_be_read_is_a_fault(old):
-    assert ledger.ledger_faults(old, made(cell())) == ["ledger.json: cannot be read"]
+    assert kept_ledger.ledger_faults(old, made(cell())) == ["ledger.json: cannot be read"]
 
 
 def test_a_record_that_contradicts_itself_is_a_fault():

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 
 import pytest
 
-from dperm_cli.results import ledger, releases
+from dperm_cli.results import kept_ledger, ledger, releases
 from dperm_cli.results.schema import normalise
-from dperm_cli.results.store import Store
+from dperm_cli.results.store import Store, encode
 from tests.results.conftest import refused, trial_rows
 from tests.results.html_study import Adding
 
 
 def rows(cell="abc", risks=(1.0, 2.0), **values):
+    """A release with fresh noise, under a name of its own at every call."""
     kept = {"noise": "secure", "population": 100, "settings": "{}", "events": "[]",
-            "data_fingerprint": "f" * 32, "population_source": "public", **values}  # fmt: skip
+            "data_fingerprint": "f" * 32, "population_source": "public",
+            "release": releases.new_name(), **values}  # fmt: skip
     return trial_rows(cell, risks, **kept)
+
+
+def unnamed(store, cell="abc", **values):
+    """A release as an earlier dperm wrote it: no name, and a line without the one before."""
+    found = [normalise(row) for row in rows(cell, release=None, **values)]
+    entry = releases.written(cell, found)
+    facts = {name: value for name, value in entry.row.items() if name != "release"}
+    text = json.dumps(
+        {"cell": cell, "content": entry.content, "row": facts, "trials": entry.trials},
+        sort_keys=True, separators=(",", ":"),
+    ).encode()  # fmt: skip
+    store.records.mkdir(exist_ok=True, parents=True)
+    with open(store.out / releases.LOG, "ab") as file:
+        file.write(hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n")
+    store.path(cell).write_bytes(encode(found))
 
 
 def stated(store):
@@ -34,7 +52,7 @@ def test_a_record_that_is_written_over_still_counts(tmp_path):
     assert releases.earlier(store) == []
     assert totals(store) == [2]
     store.write("abc", rows(risks=(5.0, 6.0, 7.0)))
-    (old,) = {row["cell"] for row in releases.earlier(store)}
+    (old,) = {item.row["cell"] for item in releases.earlier(store)}
     assert old.startswith("abc-")
     assert totals(store) == [5]
     found = stated(store)
@@ -75,7 +93,7 @@ def test_another_key_of_the_same_cell_counts_both(tmp_path):
 
 def test_a_record_from_before_the_log_enters_it_when_it_is_replaced(tmp_path):
     store = Store(tmp_path)
-    store.write("abc", rows())
+    unnamed(store)
     (tmp_path / releases.LOG).unlink()
     store.write("abc", rows(risks=(3.0,)))
     assert totals(store) == [3]
@@ -83,8 +101,8 @@ def test_a_record_from_before_the_log_enters_it_when_it_is_replaced(tmp_path):
 
 def test_seeded_noise_is_drawn_again_and_not_logged(tmp_path):
     store = Store(tmp_path)
-    store.write("abc", rows(noise="research", seed=0))
-    store.write("abc", rows(noise="research", seed=0))
+    store.write("abc", rows(noise="research", seed=0, release=None))
+    store.write("abc", rows(noise="research", seed=0, release=None))
     assert not (tmp_path / releases.LOG).exists()
     assert totals(store) == [2]
 
@@ -110,9 +128,10 @@ def test_the_log_holds_no_point_and_no_risk(tmp_path):
 
 def test_lines_are_only_added(tmp_path):
     store, path = Store(tmp_path), tmp_path / releases.LOG
-    store.write("abc", rows())
+    same = rows()
+    store.write("abc", same)
     first = path.read_bytes()
-    store.write("abc", rows())  # the same once more: the same release
+    store.write("abc", same)  # the same once more: the same release
     assert path.read_bytes() == first
     store.write("abc", rows(risks=(9.0,)))
     assert path.read_bytes().startswith(first)
@@ -139,7 +158,7 @@ def test_a_torn_line_spoils_no_other_and_is_told(tmp_path):
     store.write("abc", rows(risks=(9.0,)))
     assert [entry.trials for entry in releases.entries(tmp_path)] == [2, 1]
     (message,) = releases.damaged(tmp_path)
-    assert message.endswith("releases.log: line 2")
+    assert message == "releases.log: line 2: is damaged (its checksum is another)"
     path.write_bytes(path.read_bytes().replace(b'"trials":2', b'"trials":1'))
     assert len(releases.damaged(tmp_path)) == 2
 
@@ -168,8 +187,52 @@ def test_a_ledger_that_was_written_between_log_and_record_is_no_contradiction(tm
     store.path("abc").unlink()
     between = ledger.text(stated(store))
     store.path("abc").write_bytes(record)
-    assert ledger.ledger_faults(between, stated(store)) == []
+    assert kept_ledger.ledger_faults(between, stated(store)) == []
+
+
+def test_equal_points_are_two_releases(tmp_path):
+    """Two draws of a coarse law are often equal; each was made, and each is paid for."""
+    store = Store(tmp_path)
+    for _ in range(3):
+        store.write("abc", rows())
+    assert len(releases.entries(tmp_path)) == 3
+    assert totals(store) == [6]
+
+
+def test_a_lost_log_takes_nothing_from_the_ledger(tmp_path):
+    store = Store(tmp_path)
+    store.write("abc", rows())
+    store.write("abc", rows())
+    (tmp_path / ledger.LEDGER).write_bytes(ledger.text(stated(store)))
     (tmp_path / releases.LOG).unlink()
-    store.path("abc").unlink()
-    (fault,) = ledger.ledger_faults(between, stated(store))
-    assert "has no record of a release" in fault
+    found = kept_ledger.state(store, store.cells(), Adding())
+    assert [entry["trials"] for entry in found.found["releases"]] == [2, 2]
+    assert found.gaps
+
+
+@pytest.mark.parametrize("release", [None, "", "x", 32 * "g", 31 * "a"])
+def test_fresh_noise_without_a_name_is_not_written(tmp_path, release):
+    with pytest.raises(ValueError, match="needs the name of its release"):
+        Store(tmp_path).write("abc", rows(release=release))
+    assert not any(tmp_path.iterdir())
+
+
+def test_seeded_noise_has_no_name(tmp_path):
+    with pytest.raises(ValueError, match="and no other"):
+        Store(tmp_path).write("abc", rows(noise="research", seed=0))
+    seeded = [normalise(row) for row in rows(noise="research", seed=0, release=None)]
+    assert b"release" not in encode(seeded)
+
+
+def test_a_record_of_an_earlier_dperm_is_read_by_the_old_rule(tmp_path):
+    """Cell and content: the same content is the same release, and another one is another."""
+    store = Store(tmp_path)
+    unnamed(store)
+    assert releases.earlier(store) == []
+    assert (releases.damaged(tmp_path), releases.unlogged(store)) == ([], [])
+    unnamed(store, risks=(7.0,))
+    assert totals(store) == [3]
+    store.write("abc", rows(risks=(7.0,)))  # the same point, drawn again
+    assert totals(store) == [4]
+    assert len(releases.entries(tmp_path)) == 3
+    assert releases.damaged(tmp_path) == []

@@ -15,7 +15,7 @@ import pytest
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results import store as module
 from dperm_cli.results.manifest import build
-from dperm_cli.results.schema import COLUMNS, normalise
+from dperm_cli.results.schema import COLUMNS, OPTIONAL, normalise
 from dperm_cli.results.store import Store, content_digest, decode, encode, intact
 from tests.results.conftest import refused, stored, trial_rows
 
@@ -100,7 +100,8 @@ def test_the_footer_carries_the_content_digest_and_no_pickle(tmp_path):
     store = stored(tmp_path, trial_rows())
     metadata = pq.read_metadata(store.path("abc")).metadata
     assert metadata[b"dperm.content"].decode() == content_digest(store.read("abc"))
-    assert pq.read_table(store.path("abc")).num_columns == len(COLUMNS)
+    kept = [column.name for column in COLUMNS if column.name not in OPTIONAL]
+    assert pq.read_table(store.path("abc")).column_names == kept
     assert decode(store.path("abc").read_bytes()) == store.read("abc")
 
 

@@ -114,7 +114,12 @@ def test_a_second_call_computes_and_draws_nothing(folder, capsys, monkeypatch):
 
 
 def test_a_note_of_nonsense_is_not_fresh(tmp_path):
-    for data in (b"", b"[]", b"{", b'{"files": 1, "inputs": 2}'):
+    inputs = fresh._inputs(tmp_path, b"")
+    files = ({"..": None}, {"../a": None}, {"": None}, {"/etc": None}, {"a\0": None}, [5], "a")
+    notes = [json.dumps({"files": each, "inputs": inputs}).encode() for each in files]
+    (tmp_path / "records").mkdir()
+    notes.append(json.dumps({"files": {"records": None}, "inputs": inputs}).encode())
+    for data in (b"", b"[]", b"{", b"[" * 100_000, b'{"files": 1, "inputs": 2}', *notes):
         (tmp_path / fresh.NOTE).write_bytes(data)
         assert not fresh.is_fresh(tmp_path, b"")
 
