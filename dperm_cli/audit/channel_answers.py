@@ -1,12 +1,13 @@
 """Whether a channel's answers, as they are drawn, keep the ratio of chances that is claimed.
 
 ``channel_loss`` reads the chances off the integers that a channel compares its random words with.
-Here answers are drawn through the gate for two opposite inputs and counted: none may be more than
-e^epsilon times as frequent for one of them as for the other.
+Here answers are drawn through the gate for inputs that are far apart, and counted: none may be
+more than e^epsilon times as frequent for one of them as for another.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -26,18 +27,28 @@ def faults(event: Any, relation: str, seed: int = 0) -> list[str]:
     """What is wrong with an event's answers, in words; nothing for events without a channel."""
     if not isinstance(event, Channel) or not event.shape:
         return []
-    axis, diagonal = np.eye(event.dim)[0], np.ones(event.dim) / event.dim
-    for value in (axis, diagonal) if event.dim > 1 else (axis,):
-        if event.shape == "l_inf":
-            value = np.sign(value + 1e-300)
-        one, other = (_answers(event, way * value, relation, seed) for way in (1.0, -1.0))
-        ratio = _largest_ratio(*_counted(one, other, value))
+    inputs = _inputs(event)
+    answers = [_answers(event, value, relation, seed) for value in inputs]
+    for one, other in itertools.combinations(range(len(inputs)), 2):
+        along = inputs[one] - inputs[other]
+        ratio = _largest_ratio(*_counted(answers[one], answers[other], along))
         if not ratio <= event.epsilon * (1.0 + 1e-9):
             return [
                 f"an answer of the {event.shape} channel is at least e^{ratio:.4g} times as "
                 f"frequent for one record as for another, and e^{event.epsilon:.4g} is claimed"
             ]
     return []
+
+
+def _inputs(event: Channel) -> list[np.ndarray]:
+    """Values at the channel's bound that are far apart: corners, opposite ones first."""
+    if event.dim == 1:
+        return [np.ones(1), -np.ones(1)]
+    if event.shape == "l_inf":
+        turned = np.where(np.arange(event.dim) % 2 == 0, 1.0, -1.0)
+        return [np.ones(event.dim), -np.ones(event.dim), turned]
+    first, second = np.eye(event.dim)[:2]
+    return [first, -first, second]
 
 
 def _answers(event: Channel, value: np.ndarray, relation: str, seed: int) -> np.ndarray:

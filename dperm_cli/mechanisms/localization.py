@@ -90,7 +90,7 @@ class Localization(Mechanism):
             near = view.on(constraint=at_all)
             return Release(self.inner.release(near, second, gate).theta, by_public)
         theta = np.empty_like(centres)
-        for trial, (centre, one) in enumerate(zip(centres, gate.each(), strict=True)):
+        for trial, (centre, one) in enumerate(zip(centres, gate.each(second.events), strict=True)):
             here: Any = Localised(body, centre, reach)
             near = view.on(constraint=here)
             theta[trial] = self.inner.release(near, second, one).theta[0]

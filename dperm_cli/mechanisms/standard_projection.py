@@ -58,7 +58,7 @@ class StandardProjection(Projecting):
             v = self.inner.release(_compression.seen(view, held), part, gate).theta
             return Release(np.asarray(v), {"residual": 0.0})
         theta, residual = np.empty((gate.trials, spec.p)), 0.0
-        for trial, one in enumerate(gate.each()):
+        for trial, one in enumerate(gate.each(part.events)):
             made = self._of_trial(spec, held, trial)
             v = self.inner.release(_compression.seen(view, made), part, one).theta
             found = _compression.lifted(spec, made, np.asarray(v))

@@ -148,19 +148,18 @@ class Gate:
         """
         return self._spend(event).open(self, dim, **public)
 
-    def each(self) -> list[Gate]:
+    def each(self, events: Sequence[Event]) -> list[Gate]:
         """One gate for every trial, for releases whose set differs from trial to trial.
 
-        Each may spend all that is left of the plan, and this gate nothing more. A trial's numbers
+        Each may spend these events of the plan, and this gate what is left of it. A trial's numbers
         are those of the streams that would have come next here, whatever the other trials ask for.
+        PrivacyError where the plan does not hold the events.
         """
         if self._grid is not None:
             raise PrivacyError("a gate on a grid cannot be split")
         keys: dict[int, np.ndarray] = {}
-        parts: list[Gate] = [_OneTrial(self, trial, keys) for trial in range(self.trials)]
-        if self._unused is not None:
-            self._unused = []
-        return parts
+        spent = [self._spend(event) for event in events]
+        return [_OneTrial(self, trial, spent, keys) for trial in range(self.trials)]
 
     # --- for streams --------------------------------------------------------------------------
 
@@ -199,10 +198,12 @@ class Gate:
 
 
 class _OneTrial(Gate):
-    """The rest of another gate, for one of its trials; ``shared`` is common to its siblings."""
+    """Some events of another gate, for one of its trials; ``shared`` is common to its siblings."""
 
-    def __init__(self, whole: Gate, trial: int, shared: dict[int, np.ndarray]) -> None:
-        left = None if whole._unused is None else (tuple(whole._unused), whole.relation)
+    def __init__(
+        self, whole: Gate, trial: int, events: Sequence[Event], shared: dict[int, np.ndarray]
+    ) -> None:
+        left = None if whole._unused is None else (tuple(events), whole.relation)
         super().__init__([], whole.tape, left)
         self.relation, self._numbers = whole.relation, whole._numbers
         self.trials = 1

@@ -17,7 +17,7 @@ from dperm_cli.runner import audit_cells
 from dperm_cli.runner.compose import Composer
 
 PER_CASE, QUICK_PER_CASE = 4, 2  # kinds of neighbours of one case
-MOST = 28  # cases of one mechanism
+MOST = 22  # cases of one mechanism
 CHUNK = 6  # cases that one worker examines in a row
 
 

@@ -146,8 +146,9 @@ def own_gates():
 
     seeds = [seed_sequence(3, "mutants", trial) for trial in range(3)]
     whole = Gate(seeds).stream(Gaussian(1.0, 0.5), 4).add(np.zeros((3, 4)), 0)
-    parts = [gate.stream(Gaussian(1.0, 0.5), 4).add(np.zeros((1, 4)), 0)
-             for gate in Gate(seeds).each()]  # fmt: skip
+    event = Gaussian(1.0, 0.5)
+    parts = [gate.stream(event, 4).add(np.zeros((1, 4)), 0)
+             for gate in Gate(seeds).each((event,))]  # fmt: skip
     np.testing.assert_array_equal(np.vstack(parts), whole)
     assert len(np.unique(whole)) == 12
 
