@@ -40,7 +40,7 @@ from dperm_cli.audit.cell_paths import (
     numbers,
 )
 from dperm_cli.audit.pairs import ALONE
-from dperm_cli.audit.replay import Replay, replay, replay_session
+from dperm_cli.audit.replay import Replay, replay, replay_runs, replay_session
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.mechanisms._opening import is_local
 from dperm_cli.privacy.events import Channel, SampledGaussian
@@ -252,6 +252,9 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
         if each is case.neighbours[0]:
             found = _joined(found, _with_far_points(one, other, seed))
         report.faults += _session_faults(each, seed)
+        if not one.secure and (each is case.neighbours[0] or each.pair.removed):
+            runs = replay_runs(one.plan, one.release, other.release, seed)
+            report.faults += [f"a run, {each.pair.kind}: {words}" for words in runs.faults[:3]]
         report.calls += found.calls
         report.worst = max(report.worst, found.worst)
         report.faults += [f"{each.pair.kind}: {words}" for words in found.faults[:3]]

@@ -90,7 +90,9 @@ class Draw:
 
     ``words`` are the arguments of ``dperm run``; ``first`` and ``second`` the records of the two
     files, which differ in record ``index``; ``dropped`` says that the second has not got it;
-    ``held_out`` is the same public file beside both, or None.
+    ``held_out`` is the same public file beside both, or None; ``split`` says that a part of the
+    records is held out instead. Of files of different lengths that is not the same part, and no
+    neighbours train.
     """
 
     number: int
@@ -102,6 +104,7 @@ class Draw:
     index: int
     dropped: bool
     held_out: Records | None
+    split: bool
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """The two folders with the data files."""
@@ -158,14 +161,16 @@ class _Drawing:
     def draw(self, number: int, target: Target) -> Draw:
         head = registry.load("mechanism", target.chain[0])
         local = head.guarantees == ("local",)
-        kernel = getattr(head, "space", "") == "kernel" or hasattr(head, "features")
+        points = head.space == "kernel" or head.features is not None
+        mapped = not points and not local and self._chance(0.1)
+        kernel = points or mapped
         task = self._task(target, kernel)
         delta = self._delta(target.chain, local)
         reader = self._one(READERS)
         n, p = self._sizes(target)
         dropped = target.mode == "declared"
         n = max(n, 2) if dropped else n
-        split = target.mode == "replace_one" and not kernel and self._chance(0.2)
+        split = target.mode != "auto" and not points and self._chance(0.2)
         first, second, index = self._pair(n, p, task, target.mode, reader, split)
         held_out, words = self._held_out(p, task, reader, kernel, split)
         words += self._dataset(task, reader, p, target.mode)
@@ -174,7 +179,7 @@ class _Drawing:
         words += self._privacy(target.mode, n, delta)
         words += self._noise(target.chain) + self._study(task, target.mode)
         return Draw(
-            number, target, tuple(words), reader, first, second, index, dropped, held_out
+            number, target, tuple(words), reader, first, second, index, dropped, held_out, split
         )  # fmt: skip
 
     def _one(self, choices: Any) -> Any:
@@ -219,7 +224,7 @@ class _Drawing:
         x = rng.standard_normal((n, p)) * self._power(-1.0, 1.0)
         x[rng.random((n, p)) < 0.3] = 0.0
         index = int(rng.integers(n))
-        if split:
+        if split and mode == "replace_one":
             index = _trained(n, index)
         first, second = self._changed(Records(x, _labels(rng, n, task)), index, task, reader)
         if mode == "replace_one":
@@ -260,7 +265,7 @@ class _Drawing:
     def _held_out(
         self, p: int, task: str, reader: str, kernel: bool, split: bool
     ) -> tuple[Records | None, list[str]]:
-        """Public rows in a file, a part of the records where n is equal, or none."""
+        """Public rows in a file, a part of the records, or none."""
         if split:
             return None, ["dataset.test_fraction=0.25"]
         if not kernel and self._chance(0.7):
@@ -335,10 +340,7 @@ class _Drawing:
         ridge = self._one((0.1, 1.0)) if curved or self._chance(0.3) else 0.0
         words.append(f"ridge={ridge:g}")
         if kernel:
-            features = hasattr(registry.load("mechanism", target.chain[0]), "features")
-            words.append(f"kernel={self._one(('rbf', 'laplacian') if features else KERNELS)}")
-            words += ["kernel.size=3"] if features else [f"kernel.queries={self._one((2, 4))}"]
-            return words
+            return words + self._kernel(registry.load("mechanism", target.chain[0]))
         plain = self._wild or len(target.chain) == 1
         words += ["lasso=0.05"] if plain and self._chance(0.1) else []
         radius = self._power(-3.0, 12.0) if self._chance(0.4) else self._power(-0.5, 1.5)
@@ -349,6 +351,15 @@ class _Drawing:
         ):
             sets = VERTICES
         return [*words, f"constraint={self._one(sets)}", f"constraint.radius={radius:g}"]
+
+    def _kernel(self, head: Any) -> list[str]:
+        """A kernel, and the finite map in its place: that of the mechanism, or any."""
+        if head.space == "kernel":
+            return [f"kernel={self._one(KERNELS)}", f"kernel.queries={self._one((2, 4))}"]
+        if head.features is not None:
+            return [f"kernel={self._one(('rbf', 'laplacian'))}", "kernel.size=3"]
+        words = [f"kernel={self._one(KERNELS)}", f"kernel.features={self._one(MAPS)}"]
+        return words + ([f"kernel.size={self._one((3, 50))}"] if self._chance(0.5) else [])
 
     def _privacy(self, mode: str, n: int, delta: str) -> list[str]:
         words = [f"privacy.relation={_relation(mode)}"] if mode != "replace_one" else []
@@ -370,6 +381,7 @@ class _Drawing:
 
 
 KERNELS = ("linear", "rbf", "polynomial")
+MAPS = ("auto", "landmarks", "landmarks")
 
 
 def _fields(name: str) -> set[str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from dperm_cli.audit.pairs import Record, Shape
+from dperm_cli.core import arrays
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import reading
+from dperm_cli.core.numbers import number_in
 
 _MOST_BYTES = 1 << 26
 
@@ -21,28 +25,25 @@ def read(name: str, shape: Shape) -> tuple[Record, Record]:
     data), after a line of names if there is one. An npz file has arrays x [2, p] and y [2].
     InputError names what is wrong in one line.
     """
-    path = Path(name).expanduser()
-    if not path.is_file():
+    path = Path(os.path.expanduser(name))
+    if not os.path.isfile(path):
         raise InputError("pair", name, "no such file")
     if path.stat().st_size > _MOST_BYTES:
         raise InputError("pair", name, f"is larger than {_MOST_BYTES >> 20} MiB, for two records")
-    try:
+    with reading("pair", path):
         x, y = _npz(name, path) if zipfile.is_zipfile(path) else _csv(name, path, shape)
-    except (OSError, UnicodeDecodeError) as error:
-        words = getattr(error, "strerror", None) or "is not text"
-        raise InputError("pair", name, f"cannot be read ({words})") from None
     _check(name, shape, x, y)
     return (x[0], float(y[0])), (x[1], float(y[1]))
 
 
 def _npz(name: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            x = np.asarray(archive["x"], dtype=float)
-            y = np.asarray(archive["y"], dtype=float) if "y" in archive.files else np.zeros(len(x))
-    except (KeyError, ValueError, TypeError, zipfile.BadZipFile):
+        found = arrays.read_archive(path, ["x", "y"], most=_MOST_BYTES)
+        x = arrays.real(found["x"])
+        y = arrays.real(found["y"]) if "y" in found else np.zeros(x.shape[:1])
+    except (KeyError, arrays.NotAnArray) as error:
         allowed = "must be an npz archive with numbers x [2, p] and y [2]"
-        raise InputError("pair", name, allowed) from None
+        raise InputError("pair", name, allowed) from error
     return x, y
 
 
@@ -65,10 +66,8 @@ def _csv(name: str, path: Path, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _numbers(cells: list[str]) -> bool:
-    try:
-        return all(np.isfinite(float(cell)) for cell in cells)
-    except ValueError:
-        return False
+    found = [number_in(cell) for cell in cells]
+    return all(number is not None and np.isfinite(number) for number in found)
 
 
 def _check(name: str, shape: Shape, x: np.ndarray, y: np.ndarray) -> None:

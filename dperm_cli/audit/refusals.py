@@ -131,10 +131,10 @@ def _certificates(one: Opened) -> list[str]:
     return [] if refused or not calls.count else ["a minimiser is released without a certificate"]
 
 
-def _refused(call: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether a call ends with a refusal."""
+def _refused(action: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether an action ends with a refusal."""
     try:
-        call(*arguments)
+        action(*arguments)
     except (PrivacyError, Unsupported):
         return True
     except Exception:

@@ -169,6 +169,19 @@ def replay_session(
     return _compared(plan, first, second, answer)
 
 
+def replay_runs(plan: Plan, first: Any, second: Any, seed: int = 0) -> Replay:
+    """The same of releases as the runner makes them, ``release(trials, seed, tape)``.
+
+    The runner may hand a mechanism another problem than the one that was planned with.
+    """
+
+    def release(made: Any, ear: Any) -> tuple[np.ndarray, str]:
+        out = made(TRIALS, seed, ear)
+        return np.asarray(out.theta), repr(dict(out.info))
+
+    return _compared(plan, first, second, release)
+
+
 def _compared(plan: Plan, first: Any, second: Any, run: Any) -> Replay:
     """``run(problem, tape)`` gives outputs and by-products, on one data set and on the other."""
     recorder = Recorder()

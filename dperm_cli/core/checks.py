@@ -7,11 +7,15 @@ taken for numbers.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 
 from dperm_cli.core.errors import InputError
 
 MOST = 2**63 - 1
+# Bytes of one name and of a path: less than systems allow, since what is written beside a file has
+# a longer name.
+LONGEST_NAME, LONGEST_PATH = 200, 3000
 
 
 def number(
@@ -75,6 +79,21 @@ def choice(key: str, value: object, names: Iterable[str]) -> str:
     names = list(names)
     if not isinstance(value, str) or value not in names:
         raise InputError(key, value, f"must be one of {', '.join(names)}", names)
+    return value
+
+
+def path(key: str, value: object, allowed: str = "must be the name of a file") -> str:
+    """The name of a file or folder that the system can hold; whether it is there is not asked."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise InputError(key, value, allowed)
+    try:
+        parts = [os.fsencode(part) for part in value.split("/")]
+    except UnicodeEncodeError:
+        shown = value.encode("ascii", "backslashreplace").decode()
+        raise InputError(key, shown, allowed) from None
+    if max(map(len, parts)) > LONGEST_NAME or sum(map(len, parts)) + len(parts) > LONGEST_PATH:
+        words = f"is too long: a name has at most {LONGEST_NAME} bytes, a path {LONGEST_PATH}"
+        raise InputError(key, value, words)
     return value
 
 

@@ -79,6 +79,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def shown(value: object) -> str:
     """A value as it should appear in one line of an error."""
-    text = value if isinstance(value, str) else repr(value)
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        text = f"<{type(value).__name__} that is too long to show>"
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."

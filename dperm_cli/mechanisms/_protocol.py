@@ -23,6 +23,9 @@ NO_BUDGET = Budget(math.inf, 0.5, "replace_one")
 # Of one record's loss over the set: squares of less are lost in float64.
 LEAST_INFLUENCE = 1e-140
 
+# Of a gradient and of the set: squares and products of more are beyond float64.
+MOST = 1e140
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -154,6 +157,8 @@ class Mechanism(ABC):
         Raises:
             Unsupported: from public facts alone.
         """
+        if not self.unprotected:
+            _require_computable(spec)
         self.check(spec, budget)
         if not self.unprotected:
             _require_influence(spec)
@@ -168,6 +173,20 @@ class Mechanism(ABC):
     def unprotected(self) -> bool:
         """Whether the user asked for a release without a guarantee."""
         return False
+
+
+def _require_computable(spec: Any) -> None:
+    """``Unsupported`` where the arithmetic of plans would leave float64."""
+    on_set = hasattr(spec, "constraint")
+    gradient = float(spec.lipschitz_total if on_set else spec.lipschitz)
+    size = float(spec.constraint.diameter if on_set else spec.radius)
+    # losses without a bound on their gradients are each mechanism's to refuse
+    if not size <= MOST or MOST < gradient < math.inf:
+        raise Unsupported(
+            f"a set of diameter {size:.3g} and gradients of up to {gradient:.3g} are beyond what "
+            f"can be computed with: at most {MOST:g} each. Check the set's radius, row_bound, the "
+            "bounds of the targets and the ridge"
+        )
 
 
 def _require_influence(spec: Any) -> None:

@@ -31,6 +31,8 @@ class Data:
     names : of the training records [n], uint64 (``record_names``): private, as the records are.
     row_bound, target_bound : the declared bounds (target_bound is 1 for binary tasks).
     x_test, y_test : held-out rows of the same scaling, or None.
+    split : whether they were split off the records: which they are, and how many, then follows
+        the number of records.
     fingerprint : hex digest of the arrays above (a cache key).
     preprocessing : what was done to the rows, in words, in order.
     data_dependent : True when a step was fitted to the data (min-max, standardisation): no
@@ -59,6 +61,7 @@ class Data:
     entry_bound: float | None = None
     phi: np.ndarray | None = field(default=None, repr=False)
     phi_row_bound: float | None = None
+    split: bool = False
     names: np.ndarray = field(kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
@@ -129,12 +132,15 @@ class Data:
 
         Args:
             n: the declared population; None where the number of records is public or disclosed.
+
+        With a declared population, rows that were split off the records are no public points.
         """
+        hidden = n is not None and self.split
         return PublicFacts(
             n=self.n if n is None else n, p=self.p, task=self.task, classes=self.classes,
             row_bound=self.row_bound, target_bound=self.target_bound,
             entry_bound=self.entry_bound, phi=self.phi, phi_row_bound=self.phi_row_bound,
-            points=self.x_test,
+            points=None if hidden else self.x_test, hidden_points=hidden,
         )  # fmt: skip
 
 

@@ -6,8 +6,6 @@ import math
 import os
 import tempfile
 import time
-import zipfile
-import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from dperm_cli.core import arrays
 from dperm_cli.core.errors import StorageError
 from dperm_cli.problem import (
     _atom_steps,
@@ -289,10 +288,10 @@ def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> 
     """The stored optimum with a fresh certificate, or None when it is of no use."""
     start = time.perf_counter()
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            theta, dual, effort = file["theta"], file["dual"], file["effort"]
-            method = str(file["method"])
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        file = arrays.read_archive(path, kinds=arrays.LABELS)
+        theta, dual, effort = file["theta"], file["dual"], file["effort"]
+        method = str(file["method"])
+    except (OSError, KeyError, ValueError):
         return None
     if not _fits(theta, (problem.p,)) or not _fits(dual, _dual_shape(problem)):
         return None

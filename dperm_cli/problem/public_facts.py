@@ -39,6 +39,8 @@ class PublicFacts:
     p : number of columns.
     task, classes, row_bound, target_bound, entry_bound, phi, phi_row_bound : as ``Data`` has them.
     points : held-out inputs [m, p], which are published with whatever is made of them; or None.
+    hidden_points : whether there are held-out inputs that are not public, since which they are, and
+        how many, follows the private number of records.
     """
 
     n: int
@@ -51,6 +53,7 @@ class PublicFacts:
     phi: np.ndarray | None = field(default=None, repr=False)
     phi_row_bound: float | None = None
     points: Matrix | None = field(default=None, repr=False)
+    hidden_points: bool = False
 
     def bounds(self, radius: float) -> Bounds:
         """The bounds of a problem over a set of this radius."""

@@ -235,8 +235,7 @@ def _mechanisms(
 
 
 def _out(given: Any, asks: Sequence[Ask], arguments: list[str]) -> Path:
-    if not isinstance(given, str) or not given or "\0" in given:
-        raise InputError("out", given, "must be a folder name, or auto")
+    given = checks.path("out", given, "must be a folder name, or auto")
     if given == "auto":
         words = [w for w in arguments if not w.startswith(("format=", "out=", "figure="))]
         names = list(dict.fromkeys(ask.name for ask in asks))

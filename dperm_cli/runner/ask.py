@@ -24,6 +24,7 @@ from dperm_cli.core.errors import (
     PrivacyError,
     Unsupported,
 )
+from dperm_cli.core.numbers import number_in
 from dperm_cli.mechanisms._kernel_view import KernelView
 from dperm_cli.privacy import _range
 from dperm_cli.privacy.noise import Gate, range_delta
@@ -149,12 +150,12 @@ def _rows(
 
 def _row(source: str, line: str, place: int, columns: int) -> np.ndarray | None:
     """A row [1, columns]; None for names on the first line."""
-    try:
-        numbers = [float(word) for word in line.split(",")]
-    except ValueError:
+    found = [number_in(word.strip()) for word in line.split(",")]
+    numbers = [number for number in found if number is not None]
+    if len(numbers) < len(found):
         if place == 1:
             return None
-        raise InputError("ask", source, f"line {place} holds what is no number") from None
+        raise InputError("ask", source, f"line {place} holds what is no number")
     if len(numbers) != columns or not all(map(math.isfinite, numbers)):
         raise InputError("ask", source, f"line {place} must hold {columns} finite numbers")
     return np.array([numbers])

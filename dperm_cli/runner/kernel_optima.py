@@ -7,19 +7,18 @@ import hashlib
 import os
 import tempfile
 import time
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
+from dperm_cli.core import arrays
 from dperm_cli.core.errors import StorageError
 from dperm_cli.problem.kernel_problem import Fit, KernelProblem
 from dperm_cli.problem.optimum import Optimum
 from dperm_cli.results.locks import locked
 from dperm_cli.runner.code import code_digest
 
-_DAMAGED = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (OSError, KeyError, ValueError)
 
 
 def optimum_of(problem: KernelProblem, folder: Path | None) -> Optimum:
@@ -50,8 +49,8 @@ def _fit(problem: KernelProblem, folder: Path | None) -> Fit:
 def _recall(problem: KernelProblem, path: Path) -> None:
     """Remember what is stored by this code, as far as it proves itself anew."""
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            slopes, weights, code = file["slopes"], file["weights"], str(file["code"])
+        file = arrays.read_archive(path, kinds=arrays.LABELS)
+        slopes, weights, code = file["slopes"], file["weights"], str(file["code"])
     except _DAMAGED:
         return
     width = problem.data.n if problem.features is None else problem.features.dim

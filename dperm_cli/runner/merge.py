@@ -20,11 +20,10 @@ def merge(arguments: list[str]) -> int:
     """``dperm merge STUDY STUDY [..] out=FOLDER [format=table|json]``."""
     operands, options = study.words(arguments, ("out", "format"))
     form = checks.choice("format", options.get("format", "table"), reporting.FORMATS)
-    if not options.get("out") or "\0" in options["out"]:
-        raise InputError("out", options.get("out", ""), "must name the folder to write to")
+    to = checks.path("out", options.get("out", ""), "must name the folder to write to")
     if len(operands) < 2:
         raise InputError("STUDY", " ".join(operands), "must be at least two folders")
-    out = Path(options["out"])
+    out = Path(to)
     app.check_folder(out)
     sources = [Store(study.folder(name)) for name in operands]
     target = Store(out)

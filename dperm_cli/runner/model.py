@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli import __version__
+from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy import ledger
@@ -33,6 +34,7 @@ def check_path(word: Any) -> Path | None:
         return None
     if not isinstance(word, str) or not word.endswith(".npz") or "\0" in word:
         raise InputError("save", word, "must be a file name ending in .npz, or none")
+    checks.path("save", word)
     if os.path.isdir(word):
         raise InputError("save", word, "is a folder")
     return Path(word)

@@ -153,8 +153,7 @@ def _study(cells: tuple[schema.Cell, ...], config: dict[str, Any]) -> Study:
     force = schema.checks.boolean("force", config["force"])
     name = _study_name(cells)
     out = config["out"]
-    if not isinstance(out, str) or not out or "\0" in out:
-        raise InputError("out", out, "must be a folder name, or auto")
+    schema.checks.path("out", out, "must be a folder name, or auto")
     where = f"outputs/{name}" if out == "auto" else out
     return Study(cells, name, format_, where, force, Options.typed(config), config.get("save"))
 

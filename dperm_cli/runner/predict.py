@@ -27,6 +27,7 @@ def predict(arguments: list[str]) -> int:
         raise InputError("predict", " ".join(operands), allowed)
     form = checks.choice("format", options.get("format", "csv"), FORMATS)
     by = checks.choice("columns", options.get("columns", "name"), COLUMNS)
+    to = Path(checks.path("out", options["out"])) if "out" in options else None
     found = model.load(operands[0])
     rows = row_files.read(operands[1], found.schema, by == "position")
     try:
@@ -34,8 +35,8 @@ def predict(arguments: list[str]) -> int:
     except (ValueError, MemoryError) as error:
         raise InputError("MODEL", operands[0], f"cannot be used: {error}") from None
     text = _json(columns) if form == "json" else _csv(columns)
-    if "out" in options:
-        atomic_write(Path(options["out"]), text.encode())
+    if to is not None:
+        atomic_write(to, text.encode())
     else:
         sys.stdout.write(text)
     print("\n".join(told(found, rows.shape[0])), file=sys.stderr)
@@ -46,7 +47,8 @@ def told(found: Publishable, count: int) -> list[str]:
     """What the predictions are worth, in lines: what is recomputed, and what the file says."""
     lines = [
         f"{count} predictions by {found.mechanism}: {found.level()}, as the events in the file "
-        f"give it ({found.guarantee.source})"
+        f"give it ({found.guarantee.source})",
+        "that this mechanism ran, and that these are its events, is the file's own word",
     ]
     if found.schema.columns is None:
         lines.append("the model has no column names: columns were taken by position")

@@ -33,7 +33,9 @@ from dperm_cli.runner.input_schema import InputSchema
 
 PUBLIC, DECLARED = "public", "declared"
 HELD_OUT, FILE = "held-out", "file"  # where public points come from
-MOST_EVENTS = 256  # of a plan: what stands in a file is added up whoever wrote it
+# Of a plan, equal ones being counted and not listed. What stands in a file is added up whoever
+# wrote it, and each may take long.
+MOST_EVENTS = 32
 NOISES = ("research", "secure")
 
 

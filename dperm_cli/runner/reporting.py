@@ -30,7 +30,7 @@ def report(arguments: list[str]) -> int:
     if len(folders) != 1:
         raise InputError("FOLDER", " ".join(folders), "must be one folder (the out= of a run)")
     folder = Path(folders[0])
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise InputError("FOLDER", str(folder), "must be an existing folder (the out= of a run)")
     format_ = checks.choice("format", options.get("format", "table"), FORMATS)
     page = checks.choice("html", options.get("html", "true"), ("true", "false")) == "true"

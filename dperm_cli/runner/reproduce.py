@@ -156,8 +156,7 @@ def request(arguments: list[str]) -> Request:
         raise InputError("experiment", " ".join(names), f"must be one of {listed}")
     place = {"all": "outputs", "claims": "-"}.get(names[0], f"outputs/{names[0]}")
     out = given.get("out", place)
-    if not out or "\0" in out:
-        raise InputError("out", out, "must be a folder name")
+    checks.path("out", out, "must be a folder name")
     return Request(
         name=names[0],
         size=checks.choice("size", given.get("size", "small"), claims.SIZES),

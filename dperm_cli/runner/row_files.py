@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.core import arrays
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import first_words, reading
+from dperm_cli.core.numbers import number_in
 from dperm_cli.runner.input_schema import InputSchema
 
 KEY = "ROWS"
@@ -79,36 +80,27 @@ def places(
 
 
 def _csv(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
+    from dperm_cli.problem.datasets.csv import Csv
+
     named = schema.columns is not None and not by_position
-    chosen, width, first = list(range(schema.count)), schema.count, True
-    found: list[list[float]] = []
-    with open(word, encoding="utf-8-sig", errors="replace", newline="") as file:
-        reader = csv.reader(file)
-        try:
-            for line in reader:
-                if not line:
-                    continue
-                if first:
-                    first = False
-                    names = _names(word, line, schema if named else None)
-                    if named or names is not None:
-                        chosen = places(word, names, len(line), schema, by_position)
-                        width = len(line)
-                        continue
-                if len(line) != width:
-                    allowed = f"line {reader.line_num} has {len(line)} columns; "
-                    allowed += f"{'its header has' if named else 'the model takes'} {width}"
-                    raise InputError(KEY, word, allowed)
-                found.append(_numbers(word, [line[i] for i in chosen], reader.line_num))
-        except csv.Error as error:
-            raise InputError(KEY, word, f"line {reader.line_num}: {error}") from None
-    return np.array(found, dtype=float).reshape(len(found), schema.count)
+    path = Path(word)
+    with reading(KEY, path):
+        line = Csv(path=word, task="location", header=False).header_line(KEY, path)
+        names = _names(word, line, schema if named else None)
+        width = len(line)
+        if not named and names is None and width != schema.count:
+            allowed = f"line 1 has {width} columns; the model takes {schema.count}"
+            raise InputError(KEY, word, allowed)
+        chosen = places(word, names, width, schema, by_position)
+        # columns that are not asked for are never read: a label may be text
+        found = Csv(path=word, task="location", header=names is not None, columns=chosen)
+        return found.read(KEY, path)[0]
 
 
 def _names(word: str, line: list[str], schema: InputSchema | None) -> list[str] | None:
     """The first line as column names, or None where it is a row of numbers."""
     cells = [cell.strip() for cell in line]
-    numbers = [_number(cell) is not None for cell in cells]
+    numbers = [number_in(cell) is not None for cell in cells]
     if schema is not None and set(schema.columns or ()) <= set(cells):
         return cells  # names may be numbers
     if all(numbers):
@@ -118,22 +110,7 @@ def _names(word: str, line: list[str], schema: InputSchema | None) -> list[str] 
     return cells
 
 
-def _numbers(word: str, cells: Sequence[str], place: int) -> list[float]:
-    numbers = [_number(cell) for cell in cells]
-    if any(number is None for number in numbers):
-        raise InputError(KEY, word, f"line {place} holds what is no number")
-    return [number for number in numbers if number is not None]
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
 def _parquet(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
-    from dperm_cli.problem.datasets._files import reading
     from dperm_cli.problem.datasets.parquet import Parquet
 
     path = Path(word)
@@ -146,7 +123,6 @@ def _parquet(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
 
 
 def _svmlight(word: str, schema: InputSchema) -> Any:
-    from dperm_cli.problem.datasets._files import reading
     from dperm_cli.problem.datasets.svmlight import Svmlight
 
     path = Path(word)
@@ -156,35 +132,21 @@ def _svmlight(word: str, schema: InputSchema) -> Any:
 
 
 def _array(word: str, ending: str) -> np.ndarray:
-    from dperm_cli.problem.datasets._files import reading
     from dperm_cli.problem.datasets.npz import Npz
 
     path = Path(word)
     if ending == ".npz":
         with reading(KEY, path):
             return Npz(path=word, task="location").read(KEY, path)[0]
-    try:
-        with open(path, "rb") as file:
-            _check_header(file, path.stat().st_size)
-            rows = np.load(file, allow_pickle=False)
-        rows = np.asarray(rows, dtype=float)
-    except (OSError, ValueError, EOFError, TypeError, MemoryError):
-        raise InputError(KEY, word, "cannot be read as .npy") from None
+    with reading(KEY, path):
+        try:
+            rows = arrays.real(arrays.read_file(path))
+        except arrays.NotAnArray as error:
+            allowed = f"cannot be read as .npy ({first_words(error)})"
+            raise InputError(KEY, word, allowed) from error
     if rows.ndim != 2:
         raise InputError(KEY, word, f"holds an array of shape {rows.shape}, not rows of numbers")
     return rows
-
-
-def _check_header(file: Any, size: int) -> None:
-    """ValueError where the header of a .npy file speaks of more numbers than the file holds."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize > size:
-        raise ValueError("more than the file holds")
-    file.seek(0)
 
 
 def _checked(word: str, rows: Any) -> Any:
@@ -197,7 +159,9 @@ def _checked(word: str, rows: Any) -> Any:
         bad = np.flatnonzero(~np.isfinite(rows.data))
         first = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1 if len(bad) else None
     if first is not None:
-        raise InputError(KEY, word, f"row {first + 1} holds a number that is nan or infinite")
+        raise InputError(
+            KEY, word, f"row {first + 1} holds a number that is missing, nan or infinite"
+        )
     return rows
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core import arrays
 from dperm_cli.problem.data import Data
 from dperm_cli.results.locks import WORK, locked
 from dperm_cli.results.store import storage_errors
@@ -96,8 +97,6 @@ def _save(path: Path, array: np.ndarray) -> None:
 
 
 def _mapped(path: Path) -> np.ndarray:
-    try:
-        # mode c: writable as far as compiled loops can tell, and private to this process
-        return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
-    except ValueError:  # of an empty array there is nothing to map
-        return np.load(path, allow_pickle=False)
+    # mode c: writable as far as compiled loops can tell, and private to this process
+    with open(path, "rb") as file:
+        return arrays.map_array(file, "c")

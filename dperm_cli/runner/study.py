@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,7 +19,7 @@ def words(arguments: list[str], keys: Iterable[str]) -> tuple[list[str], dict[st
             raise InputError("option", word, "is not one of this verb", known)
         if equals and key in known:
             options[key] = value
-        elif equals and not Path(word).exists():
+        elif equals and not os.path.exists(word):
             raise UnknownKey(key, known)
         else:
             operands.append(word)
@@ -37,7 +38,7 @@ def folder(name: str) -> Path:
     """A study's folder, also by its name under ``outputs``; InputError where none is."""
     tried = [Path(name), Path("outputs") / name]
     for path in tried if name and "\0" not in name else ():
-        if path.is_dir():
+        if os.path.isdir(path):
             store = Store(path)
             if store.read_manifest() is None and not store.cells():
                 raise InputError("STUDY", name, "holds no study: no manifest and no records")

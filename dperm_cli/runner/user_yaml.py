@@ -20,6 +20,7 @@ from dperm_cli.core.errors import InputError
 BYTES = 1 << 20
 NODES = 10_000
 DEPTH = 32
+BITS = 1024  # of a whole number: what float64 holds
 SCALAR = 65_536  # characters of one scalar
 NAME = re.compile(r"[a-z0-9_]+")
 _TAGS = ("timestamp", "merge", "value")
@@ -104,6 +105,9 @@ def refuse_programs(node: Any, path: str) -> None:
             refuse_programs(item, path)
     elif isinstance(node, str):
         refuse_text(path.rstrip("."), node)
+    elif isinstance(node, int) and node.bit_length() > BITS:
+        words = "must be a number that can be computed with"
+        raise InputError(path.rstrip("."), f"<{node.bit_length()} bits>", words)
 
 
 def refuse_text(key: str, text: str) -> None:

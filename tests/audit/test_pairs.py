@@ -118,7 +118,7 @@ def test_two_records_are_read(tmp_path):
         ("1,1\n2,1\n", "has 2 columns and a label, and one here has 1"),
         ("1,2,1\n1,2,3\n", "labels must be among -1, 1"),
         ("1,nan,1\n1,2,1\n", "record 1 holds something that is no number"),
-        ("\x00\xff", "cannot be read"),
+        ("\x00\xff", "is not UTF-8 text"),
     ],
 )
 def test_a_bad_pair_is_one_line(text, said, tmp_path):

@@ -120,11 +120,11 @@ def test_a_file_without_names_needs_a_word(predict):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("height,age,dose\n1,2\n", "line 2 has 2 columns; its header has 3"),
-        ("height,age,dose\n1,2,\n", "line 2 holds what is no number"),
-        ("height,age,dose\n1,2,nan\n", "row 1 holds a number that is nan or infinite"),
-        ("height,age,dose\n", "holds no rows of numbers"),
-        ("height,age,dose,answer\n1,2,3\n", "line 2 has 3 columns; its header has 4"),
+        ("height,age,dose\n1,2\n", "line 2 has 2 fields, the first line 3"),
+        ("height,age,dose\n1,2,\n", "row 1 holds a number that is missing, nan or infinite"),
+        ("height,age,dose\n1,2,nan\n", "record 1, column 'dose' holds 'nan', not a number"),
+        ("height,age,dose\n", "holds no records"),
+        ("height,age,dose,answer\n1,2,3\n", "line 2 has 3 fields, the first line 4"),
     ],
 )
 def test_bad_lines_are_named(predict, text, words):

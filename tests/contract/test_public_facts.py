@@ -174,7 +174,7 @@ def test_the_number_of_parameters_follows_from_public_facts(loss):
 def test_public_facts_hold_what_is_declared_and_the_held_out_inputs():
     names = {field.name for field in dataclasses.fields(PublicFacts)}
     assert names == {"n", "p", "task", "classes", "row_bound", "target_bound", "entry_bound",
-                     "phi", "phi_row_bound", "points"}  # fmt: skip
+                     "phi", "phi_row_bound", "points", "hidden_points"}  # fmt: skip
 
 
 # --- neighbours get the same bytes

@@ -229,7 +229,8 @@ BROKEN = (
     ),
     Patch(
         "curvature by the norm of a row", "problem/losses/_glm.py",
-        "self.smoothness * bounds.row**2", "self.smoothness * bounds.row", "objective loss",
+        "self.smoothness * (bounds.row * bounds.row)", "self.smoothness * bounds.row",
+        "objective loss",
     ),
     Patch(
         "a perturbed minimiser may be anywhere", VIEWS, "if not np.all(errors <= distance):",

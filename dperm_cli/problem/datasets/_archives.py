@@ -11,17 +11,12 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any
 
+from dperm_cli.core.files import TooLarge
+
 # GiB that a compressed file of the user may unpack to, unless dataset.max_size says otherwise.
 DEFAULT_GIB = 8.0
 GIB = 1 << 30
 _BUFFER = 1 << 20
-
-
-class TooLarge(OSError):
-    """A compressed file holds more than its declared limit."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"unpacks to more than the declared limit of {limit / GIB:.4g} GiB")
 
 
 class _Capped(io.RawIOBase):

@@ -19,6 +19,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from dperm_cli.core import arrays as npy
+
 CACHE_DIR = "DPERM_CACHE_DIR"
 ALIGNMENT = 64
 
@@ -65,18 +67,8 @@ def _load(entry: Path) -> dict[str, np.ndarray] | None:
 
 def _mapped(file: IO[bytes]) -> np.ndarray:
     """The array whose .npy header begins here; the file is left at the next boundary."""
-    major, _ = np.lib.format.read_magic(file)
-    if major != 1:
-        raise ValueError("unknown array format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.hasobject or fortran:
-        raise ValueError("not a plain array")
-    start, size = file.tell(), int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    if size == 0:
-        mapped = np.zeros(shape, dtype)
-    else:
-        mapped = np.asarray(np.memmap(file, dtype, mode="r", offset=start, shape=shape))
-    file.seek(start + size + -(start + size) % ALIGNMENT)
+    mapped = npy.map_array(file)
+    file.seek(-file.tell() % ALIGNMENT, os.SEEK_CUR)
     return mapped
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import lzma
 import math
 import os
 import stat
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +15,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import reading
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.datasets import _archives
 from dperm_cli.problem.datasets._labels import class_map, label_map, map_labels
@@ -129,12 +127,12 @@ class FileOptions(RowOptions, ABC):
     def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         with reading(key, path):
             x, y = self.read(key, path)
-        if x.shape[0] == 0:
-            raise InputError(key, path.name, "holds no records")
-        if x.shape[1] == 0:
-            raise InputError(key, path.name, "holds no columns besides the target")
-        y = self._targets(key, path, y)
-        check_finite(key, path.name, x, y)
+            if x.shape[0] == 0:
+                raise InputError(key, path.name, "holds no records")
+            if x.shape[1] == 0:
+                raise InputError(key, path.name, "holds no columns besides the target")
+            y = self._targets(key, path, y)
+            check_finite(key, path.name, x, y)
         return x, y
 
     def _targets(self, key: str, path: Path, y: np.ndarray) -> np.ndarray:
@@ -186,27 +184,11 @@ def data_folder(data_dir: Path | None) -> Path | None:
     return Path(found).expanduser() if found else None
 
 
-@contextmanager
-def reading(key: str, path: Path) -> Iterator[None]:
-    """Turn what goes wrong while reading a file into one line about it."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        raise InputError(key, path.name, "is not UTF-8 text") from None
-    except MemoryError:
-        raise InputError(key, path.name, "does not fit into memory") from None
-    except _archives.TooLarge as error:
-        raise InputError(key, path.name, str(error)) from None
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        words = getattr(error, "strerror", None) or str(error) or "damaged file"
-        raise InputError(key, path.name, f"cannot be read ({words})") from None
-
-
 def _numbers(key: str, path: Path, y: np.ndarray) -> np.ndarray:
     try:
         return y.astype(np.float64)
-    except (ValueError, TypeError):
-        raise InputError(key, path.name, "the target column holds text") from None
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(key, path.name, "the target column holds what is no number") from None
 
 
 def _path_text(key: str, value: object) -> None:

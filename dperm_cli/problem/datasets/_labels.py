@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.numbers import number_in
 
 KEY = "dataset.labels"
 ANY_OTHER = "*"
@@ -70,11 +71,10 @@ def map_labels(labels: np.ndarray, pairs: Pairs) -> np.ndarray:
 def canonical(label: object) -> str:
     """One spelling per label: 1, 1.0, "1" and "+1" are the same, and so are true and TRUE."""
     text = (label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)).strip()
-    try:
-        value = float(text)
-    except ValueError:
+    value = number_in(text)
+    if value is None or not math.isfinite(value):
         return text.lower() if text.lower() in ("true", "false") else text
-    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def _pairs(labels: object, allowed: str) -> list[tuple[object, object]]:

@@ -126,6 +126,7 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
         entry_bound=bound if options.order == math.inf else None,
         preprocessing=(*raw.notes, *steps),
         data_dependent=options.scaling in _columns.FITTED,
+        split=raw.x_test is None and options.test_fraction > 0.0,
     )  # fmt: skip
 
 

@@ -13,9 +13,10 @@ from scipy import sparse
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import reading
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.datasets import _cache, _digest, _svmlight
-from dperm_cli.problem.datasets._files import data_folder, reading
+from dperm_cli.problem.datasets._files import data_folder
 from dperm_cli.problem.datasets._prepare import (
     DEFAULT_LOSS,
     Raw,

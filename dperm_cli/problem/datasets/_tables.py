@@ -9,7 +9,8 @@ from pathlib import Path
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets._files import FileOptions, reading
+from dperm_cli.core.files import reading
+from dperm_cli.problem.datasets._files import FileOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.numbers import number_in
 from dperm_cli.problem.datasets._archives import open_bytes
 from dperm_cli.problem.datasets._tables import TableOptions, delimiter
 
@@ -36,7 +37,7 @@ class Csv(TableOptions):
         object.__setattr__(self, "delimiter", delimiter("dataset.delimiter", self.delimiter))
 
     def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
-        first = self._first_line(key, path)
+        first = self.header_line(key, path)
         names = [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]
         wanted, target = self.choose(names)
         table = self._table(key, path, len(first), target)
@@ -51,12 +52,13 @@ class Csv(TableOptions):
 
     def header_of(self, key: str, path: Path) -> list[str] | None:
         """The first line, where it holds the column names."""
-        return [c.strip() for c in self._first_line(key, path)] if self.header else None
+        return [c.strip() for c in self.header_line(key, path)] if self.header else None
 
     def _text(self, path: Path) -> io.TextIOWrapper:
         return io.TextIOWrapper(open_bytes(path, self.limit), encoding="utf-8-sig", newline="")
 
-    def _first_line(self, key: str, path: Path) -> list[str]:
+    def header_line(self, key: str, path: Path) -> list[str]:
+        """The cells of the first line, whatever they are."""
         with self._text(path) as text:
             try:
                 # A limit, so that a file without line ends is not taken in whole.
@@ -66,7 +68,7 @@ class Csv(TableOptions):
                 raise InputError(key, path.name, f"is not a text table ({error})") from None
         if not first:
             raise InputError(key, path.name, "is empty")
-        number = next((cell for cell in first if _is_number(cell)), None)
+        number = next((cell for cell in first if number_in(cell) is not None), None)
         if self.header == "auto" and number is not None:
             allowed = f"the first line of {path.name} holds the number {number.strip()[:40]}: say "
             allowed += "dataset.header=false if it is a record, true if it names the columns"
@@ -112,21 +114,17 @@ class Csv(TableOptions):
                 return
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _numeric(key: str, path: Path, column: Any, name: str) -> np.ndarray:
     """A column as float64, nan where a cell is empty; InputError shows the first text in it."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=np.float64)
-    numbers: Any = pd.to_numeric(column, errors="coerce")
+    try:
+        numbers: Any = pd.to_numeric(column, errors="coerce")
+    except OverflowError:
+        allowed = f"column {name!r} holds a whole number of more than 308 digits"
+        raise InputError(key, path.name, allowed) from None
     text = np.flatnonzero(numbers.isna() & column.notna())
     if text.size:
         cell = str(column.iloc[text[0]])[:40]

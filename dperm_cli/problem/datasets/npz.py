@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.core import arrays
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import TooLarge, first_words
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.datasets import _compressed
-from dperm_cli.problem.datasets._archives import TooLarge
 from dperm_cli.problem.datasets._files import FileOptions
 
 
@@ -47,18 +48,23 @@ class Npz(FileOptions):
     def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
         if not zipfile.is_zipfile(path):
             raise InputError(key, path.name, "is not an npz archive")
+        wanted = [self.x] if self.task == "location" else [self.x, self.y]
         try:
-            self._check_size(key, path)
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                x = _array(archive, "dataset.x", self.x)
-                y = np.zeros(x.shape[:1])
-                if self.task != "location":
-                    y = _array(archive, "dataset.y", self.y)
-        except (ValueError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-            words = str(error).splitlines()[0] if str(error) else "damaged"
-            if "pickle" in words.lower():
-                words = "it holds pickled objects, which are never loaded"
-            raise InputError(key, path.name, f"is not a plain npz archive ({words})") from None
+            names, held = arrays.names_in(path)
+            most = max(self.limit, path.stat().st_size)
+            # Compressed archives only: a plain one cannot hold more than it weighs.
+            if held > most:
+                raise TooLarge(self.limit)
+            found = arrays.read_archive(path, wanted, arrays.LABELS, most)
+        except arrays.NotAnArray as error:
+            allowed = f"is not a plain npz archive ({first_words(error)})"
+            raise InputError(key, path.name, allowed) from error
+        for field, name in zip(("dataset.x", "dataset.y"), wanted, strict=False):
+            if name not in found:
+                listed = ", ".join(names) or "none"
+                raise InputError(field, name, f"no such array; the archive holds {listed}", names)
+        x = found[self.x]
+        y = np.zeros(x.shape[:1]) if self.task == "location" else found[self.y]
         if x.ndim != 2 or x.dtype.kind not in "biuf":
             allowed = f"{self.x!r} must be a matrix of real numbers, not {x.dtype}{list(x.shape)}"
             raise InputError(key, path.name, allowed)
@@ -66,18 +72,4 @@ class Npz(FileOptions):
             allowed = f"{self.y!r} must hold one label for each of the {len(x)} rows, "
             allowed += f"not {y.dtype}{list(y.shape)}"
             raise InputError(key, path.name, allowed)
-        return np.ascontiguousarray(x, dtype=np.float64), y.reshape(-1)
-
-    def _check_size(self, key: str, path: Path) -> None:
-        with zipfile.ZipFile(path) as archive:
-            held = sum(info.file_size for info in archive.infolist())
-        # Compressed archives only: a plain one cannot hold more than it weighs.
-        if held > max(self.limit, path.stat().st_size):
-            raise InputError(key, path.name, str(TooLarge(self.limit)))
-
-
-def _array(archive: np.lib.npyio.NpzFile, key: str, name: str) -> np.ndarray:
-    if name not in archive.files:
-        names = ", ".join(archive.files) or "none"
-        raise InputError(key, name, f"no such array; the archive holds {names}", archive.files)
-    return archive[name]
+        return arrays.real(x), y.reshape(-1)

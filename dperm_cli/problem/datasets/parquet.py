@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets._archives import TooLarge
+from dperm_cli.core.files import TooLarge
 from dperm_cli.problem.datasets._tables import TableOptions
 
 

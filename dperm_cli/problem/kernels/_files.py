@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from dperm_cli.core import arrays
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import first_words, reading
 from dperm_cli.core.paths import data_dir
 
 
@@ -19,15 +20,23 @@ def array_of(key: str, path: str, member: str) -> np.ndarray:
     found = next((place for place in places if os.path.isfile(place)), None)
     if found is None:
         raise InputError(key, path, "is not a file here or in the data folder")
-    try:
-        loaded = np.load(found, allow_pickle=False)
-        if not isinstance(loaded, np.ndarray):
-            with loaded:
-                loaded = loaded[member]
-        values = np.asarray(loaded, dtype=float)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, TypeError) as error:
-        allowed = f"cannot be read as .npy, or .npz with {member!r} ({type(error).__name__})"
-        raise InputError(key, path, allowed) from None
+    with reading(key, found):
+        try:
+            values = arrays.real(_array(found, member))
+        except arrays.NotAnArray as error:
+            allowed = f"cannot be read as .npy, or .npz with {member!r} ({first_words(error)})"
+            raise InputError(key, path, allowed) from error
     if not np.all(np.isfinite(values)):
         raise InputError(key, path, "holds a number that is nan or infinite")
     return values
+
+
+def _array(path: Path, member: str) -> np.ndarray:
+    with open(path, "rb") as file:
+        packed = file.read(4) == b"PK\x03\x04"
+    if not packed:
+        return arrays.read_file(path)
+    held = arrays.read_archive(path, [member])
+    if member not in held:
+        raise arrays.NotAnArray(f"it holds no array {member!r}")
+    return held[member]

@@ -52,8 +52,7 @@ def make_map(kernel: Kernel, facts: PublicFacts, wanted: Wanted) -> Features | N
     size = LANDMARKS if kernel.size == "auto" else int(kernel.size)
     points = _public_points(kernel.landmarks, "kernel.landmarks", kernel, facts)[:size]
     if not points.shape[0]:
-        allowed = "needs public points: held-out inputs (dataset.test_fraction), or a file of rows"
-        raise InputError("kernel.landmarks", kernel.landmarks, allowed)
+        raise _no_points("kernel.landmarks", kernel, facts)
     return Landmarks(kernel, points, bound)
 
 
@@ -89,6 +88,8 @@ def make_queries(kernel: Kernel, facts: PublicFacts, features: Features | None) 
     """Z: held-out inputs that are no landmarks, as far as they go, or the rows of a file."""
     if isinstance(kernel.queries, str) and kernel.queries != "auto":
         return _public_points(kernel.queries, "kernel.queries", kernel, facts)
+    if facts.hidden_points and kernel.queries != "auto":
+        raise _no_points("kernel.queries", kernel, facts)
     held_out = _held_out(kernel, facts)
     count = QUERIES if kernel.queries == "auto" else int(kernel.queries)
     have = int(held_out.shape[0])
@@ -100,8 +101,7 @@ def make_queries(kernel: Kernel, facts: PublicFacts, features: Features | None) 
     first = used if have - used >= count else 0
     found = held_out[first : first + count]
     if features is None and not found.shape[0]:
-        allowed = "needs public points: held-out inputs (dataset.test_fraction), or a file of rows"
-        raise InputError("kernel.queries", kernel.queries, allowed)
+        raise _no_points("kernel.queries", kernel, facts)
     return found
 
 
@@ -119,6 +119,19 @@ def _held_out(kernel: Kernel, facts: PublicFacts) -> Matrix:
     if facts.points is None:
         return np.zeros((0, facts.p))
     return facts.points[shuffled(np.arange(facts.points.shape[0]), kernel.seed)]
+
+
+def _no_points(key: str, kernel: Kernel, facts: PublicFacts) -> InputError:
+    """That there are no public points, and what to type instead."""
+    allowed = "needs public points: held-out inputs (dataset.test_fraction), or a file of rows"
+    if facts.hidden_points:
+        other = "explicit" if kernel.monomials(facts.p) is not None else "fourier"
+        without = kernel.shifts or other == "explicit"
+        allowed = "which inputs are held out, and how many, follows the number of records, which a "
+        allowed += "declared privacy.population keeps private: name public points by "
+        allowed += f"dataset.test_path=FILE or {key}=FILE"
+        allowed += f", or take kernel.features={other}" if without else ""
+    return InputError(key, getattr(kernel, key.partition(".")[2]), allowed)
 
 
 def _public_points(word: str, key: str, kernel: Kernel, facts: PublicFacts) -> Matrix:

@@ -55,7 +55,7 @@ class Glm(PerRecord):
 
     def curvature_bound(self, bounds: Bounds) -> float | None:
         """Lipschitz constant of one record's gradient, or None."""
-        return None if self.smoothness is None else self.smoothness * bounds.row**2
+        return None if self.smoothness is None else self.smoothness * (bounds.row * bounds.row)
 
     def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Weights w(z) in [0, smoothness] of parabolas above the loss that touch it at margins z.

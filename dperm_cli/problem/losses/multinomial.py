@@ -58,7 +58,7 @@ class Multinomial(PerRecord):
 
     def curvature_bound(self, bounds: Bounds) -> float:
         """row^2 / 2: diag(q) - q q^T has no eigenvalue above 1/2."""
-        return 0.5 * bounds.row**2
+        return 0.5 * (bounds.row * bounds.row)
 
     def majorant(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """Sum over records of x x^T times (I - 1 1^T / classes) / 2, at each row: [..., p, p].

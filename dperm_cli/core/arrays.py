@@ -1,0 +1,254 @@
+"""Arrays of numbers in .npy bytes and .npz archives, which anybody may have written.
+
+The one place that reads them. Nothing is unpickled or evaluated: of a header only what the pattern
+below matches is believed. No array is made before its size is held against the bytes that are
+there (of a compressed member: that the archive says, up to the caller's limit).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+NUMBERS = "biuf"  # booleans, whole numbers, floating-point numbers
+LABELS = "biufSU"  # and texts
+_MAGIC = b"\x93NUMPY"
+_MOST_HEADER, _MOST_AXES = 1 << 12, 8
+_PIECE = 1 << 24
+_SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8)}  # bytes of an entry
+_ENTRY = rb" *'(descr|fortran_order|shape)' *: *('[^'\\]{1,20}'|True|False|\([0-9, ]{0,160}\)) *"
+_HEADER = re.compile(rb"\{" + rb",".join([_ENTRY] * 3) + rb",? *\} *\n?")
+_SHAPE = re.compile(r"\( *\)|\( *\d{1,18} *,( *\d{1,18} *,)* *(\d{1,18} *)?\)")
+_KIND = re.compile(r"([<>|=]?)([A-Za-z?])(\d{0,5})(\[\w{1,9}\])?")
+
+
+class NotAnArray(ValueError):
+    """Bytes that are no array of the wanted kind; the message says why, in words."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the head of .npy bytes says, in ``start`` bytes: type, order and shape."""
+
+    version: tuple[int, int]
+    dtype: np.dtype
+    fortran: bool
+    shape: tuple[int, ...]
+    start: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the numbers after the header."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(file: IO[bytes], kinds: str = NUMBERS) -> Header:
+    """The header that begins here; the file is left at the first number.
+
+    Args:
+        file: bytes of a .npy file.
+        kinds: the kinds of entries that are wanted, ``NUMBERS`` or ``LABELS``.
+
+    Raises:
+        NotAnArray: for anything but a plain array of these kinds.
+    """
+    head = file.read(8)
+    version = tuple(head[6:])
+    if head[:6] != _MAGIC or version not in ((1, 0), (2, 0), (3, 0)):
+        raise NotAnArray("it does not begin as a .npy array")
+    width = 2 if version == (1, 0) else 4
+    field = file.read(width)
+    length = int.from_bytes(field, "little")
+    if len(field) < width or length > _MOST_HEADER:
+        raise NotAnArray("its header is too long")
+    text = file.read(length)
+    found = _HEADER.fullmatch(text)
+    if len(text) < length or found is None:
+        raise NotAnArray("its header is not that of a plain array of numbers")
+    parts = found.groups()
+    said = {parts[i].decode(): parts[i + 1].decode("latin-1") for i in range(0, 6, 2)}
+    if len(said) != 3 or said["fortran_order"] not in ("True", "False"):
+        raise NotAnArray("its header is not that of a plain array of numbers")
+    dtype, shape = _dtype(said["descr"], kinds), _shape(said["shape"])
+    return Header((version[0], version[1]), dtype, said["fortran_order"] == "True", shape,
+                  8 + width + length)  # fmt: skip
+
+
+def read_array(file: IO[bytes], size: int, kinds: str = NUMBERS) -> np.ndarray:
+    """The array in the ``size`` bytes of a .npy file that begin here, and nothing after it."""
+    return read_body(file, read_header(file, kinds), size)
+
+
+def read_body(file: IO[bytes], header: Header, size: int) -> np.ndarray:
+    """The numbers after a header, which the ``size`` bytes of header and numbers end with."""
+    if header.size != size - header.start:
+        raise NotAnArray("it is cut short, or longer than it says")
+    raw = np.empty(header.size, dtype=np.uint8)
+    view, done = memoryview(raw), 0  # type: ignore
+    while done < header.size:
+        count = file.readinto(view[done : done + _PIECE])  # type: ignore[attr-defined]
+        if not count:
+            raise NotAnArray("it is cut short")
+        done += count
+    if file.read(1):  # at its end a member of an archive checks its sum
+        raise NotAnArray("it is longer than it says")
+    if header.dtype.kind == "b":
+        raw = raw != 0  # a byte of 2 is no boolean of numpy's
+    found = raw.view(header.dtype) if header.size else np.empty(0, header.dtype)
+    return _shaped(found, header)
+
+
+def read_file(path: Path, kinds: str = NUMBERS) -> np.ndarray:
+    """The array of a .npy file; OSError where the file cannot be read."""
+    with _refusing(), open(path, "rb") as file:
+        return read_array(file, path.stat().st_size, kinds)
+
+
+def map_array(file: IO[bytes], mode: str = "r") -> np.ndarray:
+    """The array whose header begins here, mapped from the file, which is left at its end.
+
+    Args:
+        file: an open file.
+        mode: ``r``, or ``c`` for an array that may be written to without changing the file.
+    """
+    with _refusing():
+        begin = file.tell()
+        header = read_header(file)
+        start = begin + header.start
+        if header.size == 0:
+            return np.empty(header.shape, header.dtype)
+        if header.size > file.seek(0, 2) - start:
+            raise NotAnArray("it is cut short")
+        count = (math.prod(header.shape),)
+        found = np.memmap(file, header.dtype, mode=mode, offset=start, shape=count)  # type: ignore
+        file.seek(start + header.size)
+        return _shaped(np.asarray(found), header)
+
+
+def read_archive(
+    source: Path | IO[bytes],
+    names: Iterable[str] | None = None,
+    kinds: str = NUMBERS,
+    most: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Arrays of a .npz archive by their names.
+
+    Args:
+        source: the archive.
+        names: of the wanted arrays, those that it has not got being left out; None takes all.
+        kinds: as ``read_header`` takes them.
+        most: bytes that the wanted arrays may have together; None where compressed ones may not
+            have more than the archive's own.
+
+    Raises:
+        NotAnArray: for a damaged archive, and for an array that is not plain.
+        OSError: the file cannot be read.
+    """
+    with _refusing(), zipfile.ZipFile(source) as archive:
+        members = _members(archive)
+        wanted = list(members if names is None else [name for name in names if name in members])
+        whole = _weight(source)
+        limit = whole if most is None else most
+        if sum(members[name].file_size for name in wanted) > limit:
+            raise NotAnArray(f"its arrays have more than {limit} bytes")
+        found = {}
+        for name in wanted:
+            entry = members[name]
+            if entry.compress_type == zipfile.ZIP_STORED and entry.file_size > whole:
+                raise NotAnArray("its arrays are larger than the file")
+            with archive.open(entry) as file:
+                try:
+                    found[name] = read_array(file, entry.file_size, kinds)
+                except NotAnArray as error:
+                    raise NotAnArray(f"array {name[:40]!r}: {error}") from None
+        return found
+
+
+def names_in(path: Path) -> tuple[list[str], int]:
+    """The names of the arrays of a .npz archive, and how many bytes all it holds unpacks to."""
+    with _refusing(), zipfile.ZipFile(path) as archive:
+        return list(_members(archive)), sum(entry.file_size for entry in archive.infolist())
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    found: dict[str, zipfile.ZipInfo] = {}
+    for entry in archive.infolist():
+        name = entry.filename.removesuffix(".npy")
+        if name in found:
+            raise NotAnArray(f"array {name[:40]!r} is there twice")
+        if name != entry.filename:
+            found[name] = entry
+    return found
+
+
+def _weight(source: Path | IO[bytes]) -> int:
+    if isinstance(source, Path):
+        return source.stat().st_size
+    place = source.tell()
+    size = source.seek(0, 2)
+    source.seek(place)
+    return size
+
+
+def _dtype(word: str, kinds: str) -> np.dtype:
+    found = _KIND.fullmatch(word.strip("'")) if word.startswith("'") else None
+    if found is None:
+        raise NotAnArray("its header is not that of a plain array of numbers")
+    order, kind, size, unit = found.groups()
+    if kind == "O":
+        raise NotAnArray("it holds pickled objects, which are never loaded")
+    if kind not in kinds or unit:
+        raise NotAnArray(f"it holds {found.group()}, not {_words(kinds)}")
+    if not size or int(size) not in _SIZES.get(kind, (int(size) or -1,)):
+        raise NotAnArray(f"it holds {found.group()}, not {_words(kinds)} that dperm knows")
+    return np.dtype(f"{order}{kind}{size}")
+
+
+def _words(kinds: str) -> str:
+    return "real numbers" if kinds == NUMBERS else "real numbers or texts"
+
+
+def _shape(word: str) -> tuple[int, ...]:
+    if _SHAPE.fullmatch(word) is None:
+        raise NotAnArray("its header is not that of a plain array of numbers")
+    found = tuple(int(number) for number in re.findall(r"\d+", word))
+    if len(found) > _MOST_AXES or math.prod(max(length, 1) for length in found) >= 2**63:
+        raise NotAnArray("its shape is beyond what can be held")
+    return found
+
+
+def _shaped(flat: np.ndarray, header: Header) -> np.ndarray:
+    if header.fortran:
+        return flat.reshape(header.shape[::-1]).T
+    return flat.reshape(header.shape)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """NotAnArray for whatever a damaged archive makes the standard library raise."""
+    try:
+        yield
+    except (NotAnArray, OSError, MemoryError):
+        raise
+    except Exception as error:
+        words = " ".join(str(error).split())[:100] or type(error).__name__
+        raise NotAnArray(f"damaged: {words}") from error
+
+
+def real(found: np.ndarray) -> np.ndarray:
+    """Numbers as float64 in C order."""
+    return np.ascontiguousarray(found, dtype=np.float64)
+
+
+__all__: list[Any] = [
+    "LABELS", "NUMBERS", "Header", "NotAnArray", "map_array", "names_in", "read_archive",
+    "read_array", "read_body", "read_file", "read_header", "real",
+]  # fmt: skip
