@@ -5,21 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.mutants import power
-from tests.mutants.patches import BROKEN, HARMLESS, Patch
+from tests.mutants.planted import FAULTS, HARMLESS, Planted
 
-
-def test_the_shipped_list_is_in_the_format():
-    broken, harmless = power.patches(power.SHIPPED)
-    assert broken == BROKEN
-    assert harmless == HARMLESS
+FAULT = Planted("a fault", "f.py", "a", "b", "Because.", ("run", "mechanism=noisy_gd"))
 
 
 def test_a_fault_is_planted_once_and_nothing_else_changes(tmp_path):
-    patch = BROKEN[0]
-    power.plant(patch, tmp_path)
-    path = tmp_path / "dperm_cli" / patch.file
-    original = (power.ROOT / "dperm_cli" / patch.file).read_text()
-    assert path.read_text() == original.replace(patch.old, patch.new)
+    fault = FAULTS[0]
+    power.plant(fault, tmp_path)
+    path = tmp_path / "dperm_cli" / fault.file
+    original = (power.ROOT / "dperm_cli" / fault.file).read_text()
+    assert path.read_text() == original.replace(fault.old, fault.new)
     other = tmp_path / "dperm_cli" / "cli.py"
     assert other.read_bytes() == (power.ROOT / "dperm_cli" / "cli.py").read_bytes()
     # compiled loops are found by the time of their source
@@ -28,31 +24,38 @@ def test_a_fault_is_planted_once_and_nothing_else_changes(tmp_path):
 
 
 def test_a_text_that_has_moved_is_refused(tmp_path):
+    gone = FAULT._replace(file="cli.py", old="no such text anywhere")
     with pytest.raises(ValueError, match="stands 0 times"):
-        power.plant(Patch("gone", "cli.py", "no such text anywhere", "", ""), tmp_path)
+        power.plant(gone, tmp_path)
+
+
+def test_every_fault_says_which_mechanisms_it_is_in():
+    assert all(power.mechanisms(edit) for edit in (*FAULTS, *HARMLESS))
+    nested = FAULT._replace(run=("run", "mechanism=projected", "mechanism.inner=noisy_gd"))
+    assert power.mechanisms(nested) == ["noisy_gd", "projected"]
 
 
 @pytest.mark.parametrize(
     ("code", "harmless", "found", "right"),
     [(1, False, True, True), (0, False, False, False), (0, True, False, True),
-     (1, True, True, False), (2, False, False, False), (None, False, None, False),
-     (None, True, None, False)],
+     (1, True, True, False), (2, False, None, False), (2, True, None, False),
+     (None, False, None, False), (None, True, None, False)],
 )  # fmt: skip
 def test_outcomes_are_judged_by_exit_code(code, harmless, found, right, monkeypatch):
     said = "cell 1/2 noisy_gd  [1 s]\nnoisy_gd: epsilon is at least 2 | more\n"
-    monkeypatch.setattr(power, "plant", lambda patch, copy: None)
+    monkeypatch.setattr(power, "plant", lambda edit, copy: None)
     asked = []
     monkeypatch.setattr(power, "_run", lambda words, *a: (asked.append(words), (code, said))[1])
-    outcome = power.measure(Patch("a fault", "f.py", "a", "b", ""), harmless, 5.0)
+    outcome = power.measure(FAULT, harmless, 5.0)
     assert outcome.found is found
     assert outcome.right is right
     assert ("stop=first" in asked[0]) is not harmless
-    assert "mechanism=all" in asked[0]
+    assert "mechanism=noisy_gd" in asked[0]
     if code is not None:
         assert outcome.said == "noisy_gd: epsilon is at least 2 | more"
 
 
-def test_the_table_counts(tmp_path):
+def test_the_table_counts():
     outcomes = [
         power.Outcome("one | two", False, True, 12.0, "a | b"),
         power.Outcome("missed", False, None, 600.0, ""),
@@ -63,3 +66,22 @@ def test_the_table_counts(tmp_path):
     assert "| missed |  | no end | 600 |" in text
     last = "1 of 2 faults found, 0 false alarms in 1 harmless changes."
     assert text.splitlines()[-1] == last
+
+
+@pytest.mark.slow
+def test_a_correct_tree_is_not_accused_and_a_leaky_one_is(tmp_path):
+    assert power.measure(None, harmless=True).right
+    power.plant(None, tmp_path)
+    path = tmp_path / "dperm_cli" / "mechanisms" / "tree_aggregation.py"
+    text = path.read_text()
+    assert text.count("            for level in range(self.levels + 1)") == 1
+    # the root of the tree is released and not accounted for
+    leaky = text.replace("range(self.levels + 1)", "range(self.levels)")
+    leaky = leaky.replace("enumerate(plan.events)", "enumerate((*plan.events, plan.events[-1]))")
+    path.write_text(leaky)
+    words = [power.sys.executable, "-m", "dperm_cli", "audit", "mechanism=tree_aggregation",
+             "workers=1", "stop=first"]  # fmt: skip
+    environment = power.os.environ | {"PYTHONPATH": str(tmp_path)}
+    code, said = power._run(words, str(tmp_path), environment, 300.0)
+    assert code == 1
+    assert "tree_aggregation" in said
