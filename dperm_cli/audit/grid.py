@@ -147,6 +147,7 @@ FIRST: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"p": 20, "mechanism.sampling": "poisson", "mechanism.batch": 2, "loss": "squared"},
         {"p": 20, "mechanism.sampling": "poisson", "mechanism.output": "last", **_LAWFUL,
          "ridge": 0.1},
+        {"p": 8, "storage": "sparse", "mechanism.output": "last", **_LAWFUL, "ridge": 0.1},
     ),
     "objective_perturbation": (
         {"p": VERY_WIDE, "radius": 1e12, "ridge": 0.1, "delta": 0.0},
