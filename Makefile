@@ -61,7 +61,7 @@ nightly: $(VENV)/.dev
 
 # The products of OpenBLAS, the loops of numpy and numba and the functions of libm as a processor
 # without AVX2 has them: their last bits differ, and nothing may hang on those.
-PORTABLE := tests/problem tests/theory tests/loops tests/privacy tests/samplers tests/mechanisms \
+PORTABLE ?= tests/problem tests/theory tests/loops tests/privacy tests/samplers tests/mechanisms \
 	tests/contract tests/runner/test_geometry.py tests/runner/test_cell.py tests/runner/test_kernels.py \
 	tests/runner/test_local.py tests/runner/test_nested.py tests/runner/test_metrics.py
 
