@@ -210,7 +210,7 @@ EXTREME = {
 @pytest.mark.parametrize("words", list(EXTREME))
 def test_extreme_numbers_are_planned_or_refused(dperm, tmp_path, words, monkeypatch):
     """Numbers in range but beyond reach: one line or a row, and never a traceback."""
-    quiet = SimpleNamespace(faults=(), summary=())
+    quiet = SimpleNamespace(faults=(), summary=(), broken=(), gaps=())
     monkeypatch.setattr(app.reporting, "present", lambda *_, **__: quiet)
     done = dperm("run", *TINY[:3], *words, "out=here")
     assert "Traceback" not in done.err

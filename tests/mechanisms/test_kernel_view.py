@@ -64,7 +64,7 @@ def test_what_is_noised_moves_by_no_more_than_it_says(loss, task, monkeypatch):
     asked = []
 
     def view(kind):
-        def opened(problem, seen):
+        def opened(problem, seen, outside):
             asked.append(kind)
             return kind(problem, kernel_of(problem))
 

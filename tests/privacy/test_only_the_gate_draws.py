@@ -34,6 +34,7 @@ GENERATORS = {
     "runner/ask.py",  # a fresh seed for a session
     "runner/sessions.py",  # names of sessions
     "audit",  # attacks: neighbours and halves of runs
+    "results/log_lines.py",  # names of fresh releases
     "results/store.py",  # names of temporary files
     "runner/spool.py",  # names of temporary folders
 }
