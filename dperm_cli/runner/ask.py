@@ -27,7 +27,9 @@ from dperm_cli.core.errors import (
 )
 from dperm_cli.core.numbers import number_in
 from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy import _range
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.noise import Gate, range_delta
 from dperm_cli.results.remarks import remarks
 from dperm_cli.runner import app, cell, model, plan, row_files, sessions
@@ -82,10 +84,8 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     The session leaves its record in ``out`` before it answers.
     """
     if not hasattr(item.mechanism, "session"):
-        raise InputError(
-            "mechanism", item.mechanism_name, "answers no queries one by one",
-            ("kernel_interactive", "kernel_release"),
-        )  # fmt: skip
+        allowed = "answers no queries one by one; set mechanism=kernel_release or "
+        raise InputError("mechanism", item.mechanism_name, f"{allowed}kernel_interactive")
     if item.noise != "research":
         raise InputError("noise", item.noise, "is not for sessions, whose noise is floating-point")
     prepared = cell.opened(app.prepare((replace(item, trials=1),))[0])
@@ -93,8 +93,7 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     budget, kind = cell._budget(prepared)
     made = cell.planned(prepared.cell.mechanism, spec, budget)
     dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
-    if range_delta(made.events, budget.relation, dim) > _range.LET_PASS * budget.delta:
-        raise Unsupported("so many queries at so large an epsilon: ask for fewer or take less")
+    _check_range(made, budget, dim)
     found, source = cell.check(made, budget, kind)
     assert prepared.kernel is not None
     # fresh noise for every session: two that ask other questions must not share any
@@ -111,6 +110,25 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     )  # fmt: skip
     warned = "".join(f"\nwarning: {remark}" for remark in remarks(row))
     return prepared, session, told.session_words() + warned
+
+
+def _check_range(made: Plan, budget: Budget, dim: int) -> None:
+    """Unsupported where the bounded range of seeded noise costs too much delta in ``dim`` draws."""
+    most = _range.LET_PASS * budget.delta
+    added = range_delta(made.events, budget.relation, dim)
+    if added <= most:
+        return
+    fewer = next(
+        (n for n in (dim // 10**k for k in range(1, 10))
+         if n and range_delta(made.events, budget.relation, n) <= most), None,
+    )  # fmt: skip
+    advice = "a smaller epsilon"
+    if fewer is not None:
+        advice = f"mechanism.queries={fewer}, or {advice}"
+    raise Unsupported(
+        f"{dim} queries (mechanism.queries) at epsilon {budget.epsilon:g} draw noise whose bounded "
+        f"range could cost more than delta/1000: set {advice}"
+    )
 
 
 def _answered(prepared: cell.Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:

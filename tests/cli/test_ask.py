@@ -157,6 +157,16 @@ def test_columns_that_cannot_be_bound_cost_nothing(folder, monkeypatch, queries,
     assert not (folder / "s").exists()
 
 
+def test_refusals_say_what_to_set(folder, capsys):
+    """How many queries there were, the key, and the mechanisms that answer any."""
+    assert asked(folder, "mechanism=kernel_release", "epsilon=20") == EXIT_FAILED
+    told = lines(capsys)[1]
+    assert "10000 queries (mechanism.queries) at epsilon 20" in told
+    assert "set a smaller epsilon" in told  # not even one query would do
+    with pytest.raises(InputError, match="mechanism=kernel_release or kernel_interactive"):
+        asked(folder, "mechanism=noisy_gd")
+
+
 def asked(folder, *words, queries="0.1,0.2\n0.5,-0.3\n"):
     """The exit code of one session, which is recorded in ``s``."""
     (folder / "q.csv").write_text(queries)
