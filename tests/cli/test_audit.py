@@ -151,9 +151,15 @@ def test_an_audit_of_nothing_says_what_would_fit(table, capsys):
             ["mechanism=non_private", "dataset=breast_cancer"],
             "mechanism=non_private: must be one of all, ",
         ),
-        (["mechanism=objective_perturbation", "calibration=paper", "ridge=0.1",
-          "mechanism.allow_not_private=true"],
-         "mechanism=objective_perturbation: gives no guarantee as it is set"),
+        (
+            [
+                "mechanism=objective_perturbation",
+                "calibration=paper",
+                "ridge=0.1",
+                "mechanism.allow_not_private=true",
+            ],
+            "mechanism=objective_perturbation: gives no guarantee as it is set",
+        ),
         (["apir=two.csv"], "apir: unknown key (did you mean 'pair'?)"),
         (["fuz=10s"], "fuz: unknown key (did you mean 'fuzz'?)"),
         (["wrokers=2"], "part, privacy, ridge, sampler, save, seed, slurm, stop, trials, workers"),
