@@ -22,7 +22,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey, Unsupported
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import audit_grid, audit_inputs, audit_one, audit_tables, fuzz, schema
+from dperm_cli.runner import audit_grid, audit_inputs, audit_one, audit_tables, fuzz, plan, schema
 from dperm_cli.runner.audit_grid import Walk
 from dperm_cli.runner.audit_pool import Job, run_jobs
 
@@ -146,7 +146,9 @@ def _check_keys(arguments: list[str]) -> None:
             raise InputError(key, value, "repeats a draw of fuzz=: give both")
         # what is no plain key is for the grammar of a run to refuse
         if equals and key.isidentifier() and key not in (*OWN, *run):
-            raise UnknownKey(key, {*OWN, *fuzz.KEYS, *run})
+            values = dict(word.split("=", 1) for word in arguments if "=" in word)
+            guess = plan.one_level_down(key, values)
+            raise UnknownKey(key, {*OWN, *fuzz.KEYS, *run}, guess)
 
 
 def _walk(asked: Asked) -> Findings:
