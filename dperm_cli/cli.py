@@ -134,17 +134,19 @@ events are what happened, or its word for the noise. A file that is not as dperm
 refused (exit code 2)."""
 
 ASK_HELP = """\
-usage: dperm ask KEY=VALUE.. [out=FOLDER] [FILE|-]
+usage: dperm ask KEY=VALUE.. [columns=name|position] [out=FOLDER] [FILE|-]
        (FOLDER gets the session's record and the ledger before the first answer)
 
 Opens one session of a mechanism that answers queries one after another (kernel_interactive,
 kernel_release) with the keys of a `dperm run`, and answers each row of numbers, in the columns of
 the training data, by a line `answer,update`: of the input as soon as it is read, of FILE once all
-of it is found in order. A first line of names is passed over; a line of the input that is no row is
-told and not asked. `update` is 1 where the answer drew on the data (at a new point of
-kernel_release, at a correction of kernel_interactive's function, which begins at 0) and 0 where it
-follows from earlier ones. What the whole session spends is told first; every new session spends as
-much again. As in
+of it is found in order. Columns are found by name where the training data have names, as
+`dperm predict` does it: the first line must name them all, in any order, or columns=position says
+that they are in the order of the training data. Elsewhere a first line of names is passed over. A
+later line of the input that is no row is told and not asked. `update` is 1 where the answer drew on
+the data (at a new point of kernel_release, at a correction of kernel_interactive's function, which
+begins at 0) and 0 where it follows from earlier ones. What the whole session spends is told first;
+every new session spends as much again. As in
 `dperm ask dataset=breast_cancer loss=logistic ridge=0.1 kernel=rbf mechanism=kernel_release -`."""
 
 VERBS = (

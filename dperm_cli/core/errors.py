@@ -38,11 +38,15 @@ class InputError(DpermError):
 
 
 class UnknownKey(InputError):
-    """A key that nothing reads; the message lists the keys that are read."""
+    """A key that nothing reads; the message lists the keys that are read.
 
-    def __init__(self, key: str, known: Iterable[str]) -> None:
+    ``guess`` is what to suggest instead of the nearest of the known keys.
+    """
+
+    def __init__(self, key: str, known: Iterable[str], guess: str | None = None) -> None:
         known = sorted(known)
-        guess = nearest(key.rpartition(".")[2], [k.rpartition(".")[2] for k in known])
+        if guess is None:
+            guess = nearest(key.rpartition(".")[2], [k.rpartition(".")[2] for k in known])
         self.key, self.value, self.allowed = key, None, "unknown key"
         self.nearest = guess
         hint = f" (did you mean {guess!r}?)" if guess else ""

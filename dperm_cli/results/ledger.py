@@ -162,6 +162,20 @@ def _at_least(total: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def fresh_totals(found: Mapping[str, Any]) -> list[str]:
+    """Statements of the totals over several releases, some of them with noise nobody can redraw."""
+    fresh = {
+        entry["cell"]
+        for entry in found["releases"]
+        if entry.get("release") is not None or entry["noise"] == "secure"
+    }
+    return [
+        total["statement"]
+        for total in found["totals"]
+        if total["releases"] > 1 and fresh.intersection(total["cells"])
+    ]
+
+
 def text(found: Mapping[str, Any]) -> bytes:
     """The bytes of ``ledger.json``."""
     return json.dumps(found, indent=2, allow_nan=False).encode() + b"\n"

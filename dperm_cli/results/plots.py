@@ -72,7 +72,8 @@ def figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
         words = f"the first {MAX_CURVES} of {most} curves a problem; the table has them all"
         note = f"{note.partition(';')[0]}, {words}" if note else f"figure: {words}"
     with styled():
-        drawn = _draw(shown, axis_of(drawn_rows(rows)), note)
+        spent = any(row["noise"] == "secure" for row in rows)
+        drawn = _draw(shown, axis_of(drawn_rows(rows)), note, spent)
         return {name: image_bytes(drawn, name) for name in FORMATS}, note
 
 
@@ -98,7 +99,7 @@ def _drawable(panel: Panel) -> bool:
     return any(level(point) > 0 for curve in panel.curves for point in curve.points)
 
 
-def _draw(found: Sequence[Panel], axis: str, note: str | None) -> Any:
+def _draw(found: Sequence[Panel], axis: str, note: str | None, spent: bool = False) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -115,7 +116,8 @@ def _draw(found: Sequence[Panel], axis: str, note: str | None) -> Any:
         draw_panel(place, panel, axis, hues, alone)
     for place in grid[len(found) :]:
         place.remove()
-    _below(drawn, height, _legend_entries(grid[: len(found)], found), _caption(found, note))
+    caption = _caption(found, note, spent)
+    _below(drawn, height, _legend_entries(grid[: len(found)], found), caption)
     drawn.draw_without_rendering()
     drawn.set_layout_engine("none")  # laid out once, the same for every format
     return drawn
@@ -183,14 +185,18 @@ def _bars(points: Sequence[Point]) -> str:
     return ": the bar above a marker" if seen else ""
 
 
-def _caption(found: Sequence[Panel], note: str | None) -> str:
+def _caption(found: Sequence[Panel], note: str | None, spent: bool = False) -> str:
+    """The lines below a figure; ``spent`` says that trials are releases with fresh noise."""
     points = _points(found)
     counts = sorted({point.trials for point in points})
     many = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     trials = "One trial a point."
     if counts != [1]:
         trials = f"Median and 5-95 % band over {many} trials"
-        trials += ": a simulation on the same data, not a release."
+        if spent:
+            trials += ", each of them released and spent: no guarantee covers these statistics."
+        else:
+            trials += ": a simulation on the same data, not a release."
     gap = max(point.gap for point in points)
     lines = [
         trials,

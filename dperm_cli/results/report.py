@@ -26,7 +26,8 @@ class Report:
     ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
     paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record;
     ``faults`` says, a line each, where records or ledger contradict their own events; ``gaps`` what
-    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger.
+    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger;
+    ``totals`` what several releases with fresh noise cost together, in words.
     """
 
     summary: list[dict[str, Any]]
@@ -38,6 +39,7 @@ class Report:
     releases: int = 0
     gaps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    totals: tuple[str, ...] = ()
 
 
 def report(
@@ -93,9 +95,11 @@ def report(
     text = texts["terminal"] + "".join(f"{note}\n" for note in notes)
     absent, broken = _in(states, "absent"), _in(states, "broken")
     count = sum(entry["trials"] for entry in found["releases"]) if found else 0
+    totals = tuple(ledger.fresh_totals(found)) if found else ()
     return Report(
-        rows, text, tuple(files), absent, broken, tuple(faults), count, stated.gaps, stated.notes
-    )
+        rows, text, tuple(files), absent, broken, tuple(faults), count, stated.gaps, stated.notes,
+        totals,
+    )  # fmt: skip
 
 
 def _claims(store: Store) -> Any:

@@ -25,6 +25,10 @@ SIMULATION = (
     "Medians and bands over trials are a simulation on the same data, not a release: "
     "the guarantee covers one trial."
 )
+SPENT = (
+    "Under noise=secure every trial is a release, and all of them are spent: ledger.json has their "
+    "total.\nMedians and bands over trials are no release; no guarantee covers them."
+)
 DISCLOSED = (
     "add_remove holds for the training records with n as a fixed public number, which it is not: n "
     "was\ntaken from the data, so n is disclosed; privacy.population=N declares it instead."
@@ -266,8 +270,9 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     notes += _certificates(rows)
     if any(row.get("population_source") == "from the data" for row in rows):
         notes.append(DISCLOSED)
-    if any(row["trials"] > 1 for row in rows):
-        notes.append(SIMULATION)
+    repeated = [row["noise"] for row in rows if row["trials"] > 1]
+    notes += [SIMULATION] * any(noise != "secure" for noise in repeated)
+    notes += [SPENT] * ("secure" in repeated)
     if len(rows) > len(distinct_problems(rows)):
         notes.append(CHOICE)
     notes += [FLOOR.format(cells="; ".join(_beaten(rows)))] * bool(_beaten(rows))

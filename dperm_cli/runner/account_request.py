@@ -14,7 +14,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner import nested, schema
+from dperm_cli.runner import nested, plan, schema
 from dperm_cli.runner.compose import Composer
 from dperm_cli.runner.overrides import Request, Setting, parse
 
@@ -89,7 +89,10 @@ def _settings(request: Request) -> dict[str, tuple[Any, ...]]:
     for setting in request.settings:
         head, dot, _ = setting.key.partition(".")
         if head not in (OWN_GROUPS if dot else KEYS):
-            raise UnknownKey(setting.key, [*KEYS, *(f"{group}.*" for group in OWN_GROUPS)])
+            values = {s.key: s.values[0] for s in request.settings}
+            guess = None if dot else plan.one_level_down(setting.key, values, OWN_GROUPS)
+            known = [*KEYS, *(f"{group}.*" for group in OWN_GROUPS)]
+            raise UnknownKey(setting.key, known, guess)
         found[setting.key] = _values(setting)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import math
+import csv
 import os
 import secrets
 import sys
@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dperm_cli import __version__
+from dperm_cli.core import checks
 from dperm_cli.core.errors import (
     EXIT_FAILED,
     EXIT_INPUT,
@@ -26,14 +27,18 @@ from dperm_cli.core.errors import (
 )
 from dperm_cli.core.numbers import number_in
 from dperm_cli.mechanisms._kernel_view import KernelView
+from dperm_cli.mechanisms._protocol import Plan
 from dperm_cli.privacy import _range
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.noise import Gate, range_delta
 from dperm_cli.results.remarks import remarks
-from dperm_cli.runner import app, cell, model, plan, sessions
+from dperm_cli.runner import app, cell, model, plan, row_files, sessions
+from dperm_cli.runner.input_schema import InputSchema
 from dperm_cli.runner.overrides import parse
 from dperm_cli.runner.publishable import Publishable
 
 STDIN = "-"
+COLUMNS = ("name", "position")
 
 
 def ask(arguments: list[str]) -> int:
@@ -43,6 +48,9 @@ def ask(arguments: list[str]) -> int:
 
 
 def _ask(arguments: list[str]) -> int:
+    by = [word.partition("=")[2] for word in arguments if word.startswith("columns=")]
+    by_position = checks.choice("columns", by[-1] if by else "name", COLUMNS) == "position"
+    arguments = [word for word in arguments if not word.startswith("columns=")]
     operands = [word for word in arguments if "=" not in word]
     if len(operands) > 1:
         raise InputError("ask", " ".join(operands), "must be one file of rows, or - for the input")
@@ -57,14 +65,14 @@ def _ask(arguments: list[str]) -> int:
     except Unsupported as reason:
         print(f"dperm: unsupported: {reason}", file=sys.stderr)
         return EXIT_FAILED
-    columns = _columns(prepared)
+    columns = Columns(source, model.schema_of(prepared), by_position)
     with _lines(source) as lines:
         if source == STDIN:
             faults: list[InputError] = []
-            rows = _rows(source, lines, columns, faults)
+            rows = _rows(lines, columns, faults)
         else:
             # a file is refused as a whole, before anything is spent
-            faults, rows = [], iter(list(_rows(source, lines, columns)))
+            faults, rows = [], iter(list(_rows(lines, columns)))
         print(words, file=sys.stderr)
         code = _answered(prepared, session, rows)
         return code or (EXIT_INPUT if faults else EXIT_OK)
@@ -76,10 +84,8 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     The session leaves its record in ``out`` before it answers.
     """
     if not hasattr(item.mechanism, "session"):
-        raise InputError(
-            "mechanism", item.mechanism_name, "answers no queries one by one",
-            ("kernel_interactive", "kernel_release"),
-        )  # fmt: skip
+        allowed = "answers no queries one by one; set mechanism=kernel_release or "
+        raise InputError("mechanism", item.mechanism_name, f"{allowed}kernel_interactive")
     if item.noise != "research":
         raise InputError("noise", item.noise, "is not for sessions, whose noise is floating-point")
     prepared = cell.opened(app.prepare((replace(item, trials=1),))[0])
@@ -87,8 +93,7 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     budget, kind = cell._budget(prepared)
     made = cell.planned(prepared.cell.mechanism, spec, budget)
     dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
-    if range_delta(made.events, budget.relation, dim) > _range.LET_PASS * budget.delta:
-        raise Unsupported("so many queries at so large an epsilon: ask for fewer or take less")
+    _check_range(made, budget, dim)
     found, source = cell.check(made, budget, kind)
     assert prepared.kernel is not None
     # fresh noise for every session: two that ask other questions must not share any
@@ -107,6 +112,25 @@ def opened(item: Any, out: Path) -> tuple[cell.Prepared, Any, str]:
     return prepared, session, told.session_words() + warned
 
 
+def _check_range(made: Plan, budget: Budget, dim: int) -> None:
+    """Unsupported where the bounded range of seeded noise costs too much delta in ``dim`` draws."""
+    most = _range.LET_PASS * budget.delta
+    added = range_delta(made.events, budget.relation, dim)
+    if added <= most:
+        return
+    fewer = next(
+        (n for n in (dim // 10**k for k in range(1, 10))
+         if n and range_delta(made.events, budget.relation, n) <= most), None,
+    )  # fmt: skip
+    advice = "a smaller epsilon"
+    if fewer is not None:
+        advice = f"mechanism.queries={fewer}, or {advice}"
+    raise Unsupported(
+        f"{dim} queries (mechanism.queries) at epsilon {budget.epsilon:g} draw noise whose bounded "
+        f"range could cost more than delta/1000: set {advice}"
+    )
+
+
 def _answered(prepared: cell.Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:
     rule = model.schema_of(prepared)
     print("answer,update")
@@ -120,26 +144,87 @@ def _answered(prepared: cell.Prepared, session: Any, rows: Iterator[np.ndarray])
     return EXIT_OK
 
 
-def _columns(prepared: cell.Prepared) -> int:
-    """Of a raw row."""
-    return prepared.data.p - bool(getattr(prepared.cell.dataset, "intercept", None))
+class Columns:
+    """Where the columns of the data set are in lines of text, bound once as ``dperm predict`` does.
+
+    Args:
+        source: the file's name, or ``STDIN``.
+        schema: the columns of the data set.
+        by_position: whether the caller says that the columns are the data set's in its order.
+    """
+
+    def __init__(self, source: str, schema: InputSchema, by_position: bool) -> None:
+        self.source, self._schema, self._by_position = source, schema, by_position
+        self._named = schema.columns is not None and not by_position
+        self._places: list[int] | None = None  # known from the first line that is not empty
+        self._width = schema.count  # of a line
+
+    def row(self, line: str, place: int) -> np.ndarray | None:
+        """The row [1, schema.count] of a line; None where it names the columns.
+
+        Raises:
+            InputError: line number ``place`` is no row, or the columns are not those of the data.
+        """
+        try:
+            cells = next(csv.reader([line]), [])
+        except csv.Error as error:
+            raise InputError("ask", self.source, f"line {place}: {error}") from None
+        if self._places is None and self._bind(cells):
+            return None
+        if len(cells) != self._width:
+            raise self._fault(place)
+        assert self._places is not None
+        numbers = [number_in(cells[i].strip()) for i in self._places]
+        if None in numbers:
+            raise InputError("ask", self.source, f"line {place} holds what is no number")
+        row = np.array([numbers], dtype=float)
+        if not np.all(np.isfinite(row)):
+            raise self._fault(place)
+        return row
+
+    def _bind(self, cells: list[str]) -> bool:
+        """Find the columns; whether the first line names them."""
+        names = row_files.names_in(self.source, cells, self._schema if self._named else None)
+        if names is None and not self._named:
+            self._places = list(range(self._schema.count))
+            return False
+        if self._schema.columns is None and not self._by_position:
+            told = "the data set has no column names: columns are taken by position"
+            print(f"note: {told}", file=sys.stderr)
+        width = len(cells)
+        self._places = row_files.places(self.source, names, width, self._schema, self._by_position)
+        self._width = width
+        return True
+
+    @property
+    def bound(self) -> bool:
+        """Whether a line has said where the columns are."""
+        return self._places is not None
+
+    def _fault(self, place: int) -> InputError:
+        count = self._schema.count
+        what = f"{count} finite numbers"
+        if self._width > count:  # the labels may stand beside them
+            what = f"{self._width} columns, and {what} in those of the data set"
+        return InputError("ask", self.source, f"line {place} must hold {what}")
 
 
 def _rows(
-    source: str, lines: Iterator[str], columns: int, faults: list[InputError] | None = None
+    lines: Iterator[str], columns: Columns, faults: list[InputError] | None = None
 ) -> Iterator[np.ndarray]:
     """Rows [1, columns] as they come, without empty lines and names on the first one.
 
     With ``faults`` a line that is no row is told and kept there, and the next one is read: a slip
-    of the keyboard must not end a session that has been paid for.
+    of the keyboard must not end a session that has been paid for. Columns that cannot be bound
+    end it before it has cost anything.
     """
     for place, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            row = _row(source, line, place, columns)
+            row = columns.row(line, place)
         except InputError as fault:
-            if faults is None:
+            if faults is None or not columns.bound:
                 raise
             faults.append(fault)
             print(f"dperm: {fault}; it was not asked", file=sys.stderr)
@@ -148,23 +233,10 @@ def _rows(
             yield row
 
 
-def _row(source: str, line: str, place: int, columns: int) -> np.ndarray | None:
-    """A row [1, columns]; None for names on the first line."""
-    found = [number_in(word.strip()) for word in line.split(",")]
-    numbers = [number for number in found if number is not None]
-    if len(numbers) < len(found):
-        if place == 1:
-            return None
-        raise InputError("ask", source, f"line {place} holds what is no number")
-    if len(numbers) != columns or not all(map(math.isfinite, numbers)):
-        raise InputError("ask", source, f"line {place} must hold {columns} finite numbers")
-    return np.array([numbers])
-
-
 @contextlib.contextmanager
 def _lines(source: str) -> Iterator[Iterator[str]]:
     if source == STDIN:
         yield iter(sys.stdin.readline, "")
         return
-    with open(source, encoding="utf-8", errors="replace") as file:
+    with open(source, encoding="utf-8-sig", errors="replace") as file:
         yield iter(file)

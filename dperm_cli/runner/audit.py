@@ -19,10 +19,10 @@ from dperm_cli.audit import examine as audits
 from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.examine import Verdict, examine
 from dperm_cli.core import checks, registry
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey, Unsupported
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.store import atomic_write
-from dperm_cli.runner import audit_grid, audit_inputs, audit_one, audit_tables, fuzz, schema
+from dperm_cli.runner import audit_grid, audit_inputs, audit_one, audit_tables, fuzz, plan, schema
 from dperm_cli.runner.audit_grid import Walk
 from dperm_cli.runner.audit_pool import Job, run_jobs
 
@@ -113,6 +113,7 @@ def audit(arguments: list[str]) -> int:
 def parse(arguments: list[str]) -> Asked:
     """The command line; InputError for what the audit itself cannot read."""
     own, words = {}, []
+    _check_keys(arguments)
     for word in arguments:
         key, equals, value = word.partition("=")
         if word == "--quick":
@@ -134,6 +135,20 @@ def parse(arguments: list[str]) -> Asked:
         out=_folder(own.get("out", "")),
         workers=_workers(own.get("workers", "auto")),
     )
+
+
+def _check_keys(arguments: list[str]) -> None:
+    """UnknownKey for a word that neither the audit nor a run reads, with the keys of both."""
+    run = schema.known_top_level()
+    for word in arguments:
+        key, equals, value = word.partition("=")
+        if equals and key == "draw":
+            raise InputError(key, value, "repeats a draw of fuzz=: give both")
+        # what is no plain key is for the grammar of a run to refuse
+        if equals and key.isidentifier() and key not in (*OWN, *run):
+            values = dict(word.split("=", 1) for word in arguments if "=" in word)
+            guess = plan.one_level_down(key, values)
+            raise UnknownKey(key, {*OWN, *fuzz.KEYS, *run}, guess)
 
 
 def _walk(asked: Asked) -> Findings:
@@ -235,10 +250,11 @@ def _budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:
 
 
 def _names(given: str) -> list[str]:
-    known = registry.protective()
     if given == "all":
-        return list(known)
-    return [checks.choice("mechanism", name, ("all", *known)) for name in given.split(",")]
+        return list(registry.protective())
+    names = given.split(",")
+    audit_one.check_protective(names)
+    return names
 
 
 def _epsilon(word: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from dperm_cli.audit import pair_file, pairs
 from dperm_cli.audit.case import OK
 from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.cell_checks import examine
-from dperm_cli.core import registry
+from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.runner import app, audit_cells, plan, schema
 from dperm_cli.runner import cell as cells
@@ -31,6 +32,7 @@ def audit(asked: Asked) -> Findings:
 
     _, study = plan.asked_for(["-m", *map(_every, asked.words)])
     _check_study(asked)
+    _check_guarantees(study.cells)
     prepared = app.prepare(study.cells)
     found = Findings([], [], [])
     records = None
@@ -57,6 +59,21 @@ def _every(word: str) -> str:
     if word.replace(" ", "") != "mechanism=all":
         return word
     return f"mechanism={','.join(registry.protective())}"
+
+
+def check_protective(names: Iterable[str]) -> None:
+    """InputError for the name of a mechanism that promises nothing: there is nothing to attack."""
+    for name in names:
+        checks.choice("mechanism", name, ("all", *registry.protective()))
+
+
+def _check_guarantees(found: Iterable[schema.Cell]) -> None:
+    """InputError for a cell of ``guarantee none``, by its mechanism or by how it is set."""
+    for cell in found:
+        check_protective([cell.mechanism_name])
+        if cell.mechanism.unprotected:
+            allowed = "gives no guarantee as it is set: there is nothing to attack"
+            raise InputError("mechanism", cell.mechanism_name, allowed)
 
 
 def _check_study(asked: Asked) -> None:

@@ -24,6 +24,12 @@ from dperm_cli.core.errors import InputError, nearest
 from dperm_cli.core.paths import shipped
 from dperm_cli.runner import user_yaml
 
+_PACKED = ("gz", "bz2", "xz")
+_READERS = {
+    "csv": "csv", "tsv": "csv", "parquet": "parquet", "npz": "npz",
+    "svmlight": "svmlight", "libsvm": "svmlight", "svm": "svmlight",
+}  # fmt: skip
+
 
 class Composer:
     """Composes configurations from the shipped groups and a user's own folder."""
@@ -85,7 +91,19 @@ def _compose(root: str, *overrides: str) -> dict[str, Any]:
 
 def unknown_choice(group: str, name: object, known: list[str]) -> InputError:
     """The error for a name that no YAML of the group has."""
+    reader = _reader_of(str(name)) if group == "dataset" else None
+    if reader is not None:
+        allowed = f"is the name of a file: say dataset={reader} dataset.path={name}"
+        return InputError(group, name, allowed)
     guess = nearest(str(name), known)
     names = ", ".join(known)
     shorter = f"must be one of {names}" if guess is None else f"is not a {group}; known: {names}"
     return InputError(group, name, shorter, known)
+
+
+def _reader_of(name: str) -> str | None:
+    """The data set that reads files with such a name."""
+    stem, dot, ending = name.lower().rpartition(".")
+    if dot and ending in _PACKED:
+        ending = stem.rpartition(".")[2] if "." in stem else ""
+    return _READERS.get(ending) if dot else None

@@ -25,6 +25,7 @@ from hydra.core.override_parser.types import (
 from hydra.errors import HydraException
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.runner import schema
 from dperm_cli.runner.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
 
 LONGEST = 1 << 20  # characters of one word
@@ -74,11 +75,21 @@ def parse(arguments: list[str]) -> Request:
             _check_cfg(_operand(word, words))
             show = True
         elif word.startswith("-"):
-            raise InputError("option", word, f"must be one of {', '.join(FLAGS)}", FLAGS)
+            raise _unknown_option(word, words)
         else:
             settings.append(_setting(word))
     _check_sweeps(settings, multirun)
     return Request(tuple(settings), multirun, config_dir, show)
+
+
+def _unknown_option(word: str, after: list[str]) -> InputError:
+    """For a setting with dashes (``--epsilon=1``, ``--epsilon 1``) or a misspelt flag."""
+    setting = word.lstrip("-")
+    if setting.partition("=")[0].partition(".")[0] in schema.known_top_level():
+        if "=" not in setting:
+            setting += f"={after[0] if after else 'VALUE'}"
+        return InputError("option", word, "settings have no dashes", [setting])
+    return InputError("option", word, f"must be one of {', '.join(FLAGS)}", FLAGS)
 
 
 def _operand(flag: str, words: list[str]) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core import catalogue
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.runner import nested, schema
@@ -54,7 +55,7 @@ def plan(request: Request) -> Study:
     """Expand the axes of a request and type every cell."""
     composer = Composer(request.config_dir)
     settings = _last_wins(request.settings)
-    check_keys(setting.key for setting in settings)
+    check_keys({setting.key: setting.values[0] for setting in settings})
     defaults = composer.compose({})
     axes = [(s.key, _axis(s, settings, composer, defaults)) for s in settings]
     for key, values in axes:
@@ -78,12 +79,38 @@ def _last_wins(settings: tuple[Setting, ...]) -> list[Setting]:
     return list(by_key.values())
 
 
-def check_keys(keys: Iterable[str]) -> None:
-    """UnknownKey for a word that no configuration has at its top."""
-    for key in keys:
+def check_keys(values: Mapping[str, Any]) -> None:
+    """UnknownKey for a key, of those with their values, that no configuration has at its top."""
+    for key in values:
         head, dot, _ = key.partition(".")
         if head not in (GROUPS if dot else schema.known_top_level()):
-            raise UnknownKey(key, schema.known_top_level())
+            guess = None if dot else one_level_down(key, values)
+            raise UnknownKey(key, schema.known_top_level(), guess)
+
+
+def one_level_down(
+    key: str, values: Mapping[str, Any], groups: Sequence[str] = GROUPS
+) -> str | None:
+    """``constraint.radius`` for ``radius``: the group whose choice has the key, or None.
+
+    A choice among ``values`` comes first, then the one that holds by default, then any other.
+    """
+    given = {g: values[g][0] if isinstance(values[g], list) else values[g]
+             for g in groups if values.get(g)}  # fmt: skip
+    every = {group: catalogue.choices(group) for group in groups}
+    for chosen in (given, catalogue.defaults()):
+        for group in groups:
+            choice = every[group].get(str(chosen.get(group)))
+            if choice is not None and key in _keys_of(choice):
+                return f"{group}.{key}"
+    for group in groups:
+        if any(key in _keys_of(choice) for choice in every[group].values()):
+            return f"{group}.{key}"
+    return None
+
+
+def _keys_of(choice: catalogue.Choice) -> list[str]:
+    return [line.partition(":")[0].strip() for line in choice.keys]
 
 
 def _check_seed(settings: list[Setting], cells: tuple[schema.Cell, ...]) -> None:

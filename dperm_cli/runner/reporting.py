@@ -79,7 +79,9 @@ def present(
 
 
 def _tell_trials(made: Report) -> None:
-    counts = [row["trials"] for row in made.summary if row["status"] == "ok" and row["trials"] > 1]
+    # nobody is told to make more releases with fresh noise: each of them is spent
+    seeded = [r for r in made.summary if r["status"] == "ok" and r["noise"] != "secure"]
+    counts = [row["trials"] for row in seeded if row["trials"] > 1]
     if counts and min(counts) < FEWEST:
         words = f"5-95 % bands of {min(counts)} trials are hardly more than their range"
         print(f"note: {words}; trials={FEWEST} or more say something", file=sys.stderr)
@@ -100,6 +102,8 @@ def _tell_ledger(made: Report) -> None:
     elif made.releases:
         words = "1 release, its" if made.releases == 1 else f"{made.releases} releases, every"
         print(f"privacy ledger: {words} epsilon recomputed from its events", file=sys.stderr)
+        for total in made.totals:
+            print(f"privacy ledger: {total}", file=sys.stderr)
         if any(row["guarantee"] == "none" for row in made.summary):
             whose = "it is" if made.releases == 1 else "some of them are"
             print(f"guarantee none: {whose} NOT private", file=sys.stderr)

@@ -86,7 +86,7 @@ def _csv(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
     path = Path(word)
     with reading(KEY, path):
         line = Csv(path=word, task="location", header=False).header_line(KEY, path)
-        names = _names(word, line, schema if named else None)
+        names = names_in(word, line, schema if named else None)
         width = len(line)
         if not named and names is None and width != schema.count:
             allowed = f"line 1 has {width} columns; the model takes {schema.count}"
@@ -97,8 +97,11 @@ def _csv(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
         return found.read(KEY, path)[0]
 
 
-def _names(word: str, line: list[str], schema: InputSchema | None) -> list[str] | None:
-    """The first line as column names, or None where it is a row of numbers."""
+def names_in(word: str, line: list[str], schema: InputSchema | None) -> list[str] | None:
+    """The first line as column names, or None where it is a row of numbers.
+
+    ``schema`` is None where columns are taken by position.
+    """
     cells = [cell.strip() for cell in line]
     numbers = [number_in(cell) is not None for cell in cells]
     if schema is not None and set(schema.columns or ()) <= set(cells):

@@ -6,6 +6,7 @@ import io
 import json
 import re
 
+import numpy as np
 import pytest
 
 from dperm_cli.cli import dispatch
@@ -112,6 +113,58 @@ def test_the_input_is_answered_as_it_comes(folder, capsys, monkeypatch):
     assert "epsilon 1" in told
     assert "ask=-: line 2 must hold 2 finite numbers; it was not asked" in told
     assert "ask=-: line 3 holds what is no number; it was not asked" in told
+
+
+def bound_by_name(folder, monkeypatch, queries, *words, stdin=False):
+    """The rows that reach the session of a data set with the columns a and b, and the exit code."""
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{'yes' if a > 0 else 'no'}" for a, b in rng.uniform(-1, 1, (60, 2))]
+    (folder / "t.csv").write_text("\n".join(["a,b,kind", *rows]) + "\n")
+    (folder / "q.csv").write_text(queries)
+    monkeypatch.setattr("sys.stdin", io.StringIO(queries))
+    heard = []
+
+    def ask(self, rows):
+        heard.extend(np.asarray(rows).tolist())
+        return np.zeros(1), np.zeros(1)
+
+    monkeypatch.setattr(kernel_release.Session, "ask", ask)
+    data = ["dataset=csv", "dataset.path=t.csv", "dataset.labels={yes: 1, no: -1}",
+            "dataset.rows=clip"]  # fmt: skip
+    model = ["loss=logistic", "ridge=0.5", "kernel=rbf", "mechanism=kernel_release", "out=s"]
+    return dispatch(["ask", *data, *model, *words, "-" if stdin else "q.csv"]), heard
+
+
+@pytest.mark.parametrize("stdin", [False, True])
+def test_columns_are_bound_by_name(folder, monkeypatch, stdin):
+    """In any order, with the labels beside them, which may be text."""
+    told = 'kind,"b",a\nyes,0.2,0.1\nno,-0.3,0.5\n'
+    code, heard = bound_by_name(folder, monkeypatch, told, stdin=stdin)
+    assert (code, heard) == (EXIT_OK, [[0.1, 0.2], [0.5, -0.3]])
+    code, heard = bound_by_name(folder, monkeypatch, "0.1,0.2\n", "columns=position", stdin=stdin)
+    assert (code, heard) == (EXIT_OK, [[0.1, 0.2]])
+
+
+@pytest.mark.parametrize("stdin", [False, True])
+@pytest.mark.parametrize(
+    ("queries", "words"),
+    [("b,c\n0.1,0.2\n", "lacks column a"), ("a,b,c\n0.1,0.2,0.3\n", "has column c"),
+     ("0.1,0.2\n", "say columns=position"), ("a,a,b\n1,2,3\n", "has column a more than once")],
+)  # fmt: skip
+def test_columns_that_cannot_be_bound_cost_nothing(folder, monkeypatch, queries, words, stdin):
+    with pytest.raises(InputError, match=words):
+        bound_by_name(folder, monkeypatch, queries, stdin=stdin)
+    assert not (folder / "s").exists()
+
+
+def test_refusals_say_what_to_set(folder, capsys):
+    """How many queries there were, the key, and the mechanisms that answer any."""
+    assert asked(folder, "mechanism=kernel_release", "epsilon=20") == EXIT_FAILED
+    told = lines(capsys)[1]
+    assert "10000 queries (mechanism.queries) at epsilon 20" in told
+    assert "set a smaller epsilon" in told  # not even one query would do
+    with pytest.raises(InputError, match="mechanism=kernel_release or kernel_interactive"):
+        asked(folder, "mechanism=noisy_gd")
 
 
 def asked(folder, *words, queries="0.1,0.2\n0.5,-0.3\n"):

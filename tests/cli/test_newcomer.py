@@ -9,6 +9,41 @@ import pytest
 TINY = ("dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "run constraint=l1_ball radius=3",
+            "radius: unknown key (did you mean 'constraint.radius'?)",
+        ),
+        ("run dataset=digits row_bound=2 ", "(did you mean 'dataset.row_bound'?)"),
+        ("run steps=3", "(did you mean 'mechanism.steps'?)"),
+        ("run mechanism=projected m=100", "(did you mean 'mechanism.m'?)"),
+        ("run -m mechanism=[projected,noisy_gd] m=100", "(did you mean 'mechanism.m'?)"),
+        ("audit constraint=l1_ball radius=3", "(did you mean 'constraint.radius'?)"),
+        ("account relation=add_remove", "(did you mean 'privacy.relation'?)"),
+        ("run trails=3", "(did you mean 'trials'?)"),
+        (
+            "run --epsilon=1",
+            "option=--epsilon=1: settings have no dashes (did you mean 'epsilon=1'?)",
+        ),
+        ("run --epsilon 1", "(did you mean 'epsilon=1'?)"),
+        ("run --dataset.n=5", "(did you mean 'dataset.n=5'?)"),
+        ("run --config-dri=x", "(did you mean '--config-dir'?)"),
+        ("run dataset=mine.csv", "is the name of a file: say dataset=csv dataset.path=mine.csv"),
+        ("run dataset=a.svm.bz2", "say dataset=svmlight dataset.path=a.svm.bz2"),
+        ("run dataset=digitz", "(did you mean 'digits'?)"),
+        ("run dataset=mine.txt", "must be one of"),
+    ],
+)
+def test_what_was_meant_is_named(dperm, tmp_path, words, said):
+    """A key one level down, a setting with dashes, a file for a data set: one line, exit code 2."""
+    done = dperm(*words.split())
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert said in done.err
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("outer", ["localization", "huberized", "high_probability"])
 def test_an_inner_mechanism_needs_a_guarantee(dperm, tmp_path, outer):
     words = (f"mechanism={outer}", "mechanism.inner=non_private", "ridge=0.01")

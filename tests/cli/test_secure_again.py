@@ -41,8 +41,19 @@ def test_force_adds_to_the_total(dperm, again, tmp_path):
     told = dperm("report", "o")
     assert told.code == 0
     assert "4 releases" in told.err
+    whole = f"All 4 releases about synthetic_logistic (2 cells) together are ({more:.5g}, "
+    assert whole in told.err
+    assert "every trial is a release, and all of them are spent" in told.out
+    assert "simulation" not in told.out + told.err
     assert totals(tmp_path / "o") == (count, more)
     assert dperm("verify", "o").code == 0
+
+
+def test_a_total_of_one_release_or_of_seeded_ones_is_not_told(dperm):
+    assert "together are" not in dperm(*WORDS, "trials=1", "out=one").err
+    seeded = dperm(*WORDS, "noise=research", "out=seeded")
+    assert "together are" not in seeded.err
+    assert "simulation" in seeded.out
 
 
 def test_a_deleted_record_and_other_code(dperm, again, tmp_path, monkeypatch):

@@ -204,6 +204,15 @@ def test_the_figure_says_what_it_shows(summary, monkeypatch):
     assert any("over 3 trials: a simulation" in text for text in words)
 
 
+@pytest.mark.parametrize("noise", ["research", "secure"])
+def test_the_caption_says_whether_trials_are_spent(noise, monkeypatch):
+    monkeypatch.setattr("dperm_cli.results.plots.FORMATS", ("svg",))
+    svg = figure(summed(trial_rows(risks=(2.0, 3.0), noise=noise)))[0]["svg"].decode()
+    text = " ".join(re.findall(r"<!-- (.*?) -->", svg))
+    assert ("a simulation" in text) == (noise == "research")
+    assert ("released and spent" in text) == (noise == "secure")
+
+
 def test_single_epsilon_and_single_trial_studies_draw():
     drawn, note = figure(summed(trial_rows(risks=(2.0,))))
     assert set(drawn) == {"pdf", "svg", "png"}

@@ -81,6 +81,12 @@ def test_columns_without_values_are_left_out():
     assert "1 trial" in text
 
 
+def test_trials_with_fresh_noise_are_called_spent():
+    text = tables.terminal(summed(trial_rows(noise="secure")))
+    assert "all of them are spent" in text
+    assert "simulation" not in text
+
+
 def test_unsafe_scaling_is_printed_in_the_row():
     text = tables.terminal(summed(trial_rows(unsafe_scaling=True)))
     assert "YES" in text

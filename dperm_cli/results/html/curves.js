@@ -73,6 +73,10 @@ function curvesSection() {
   let current = null;
 
   const repeated = (model) => model.series.some((one) => one.points.some((p) => p.trials > 1));
+  const spent = (model) => model.series.some((one) => one.points.some((p) => p.rows.some((place) => rows[place].noise === "secure")));
+  const overTrials = (model) => spent(model)
+    ? "Every trial with noise=secure is a release and spent; no guarantee covers points and bands over trials."
+    : "Points and bands over trials are a simulation on the same data, not a release.";
   const isFigure = () => state.source[0] === "f";
   const panel = () => study.figures[Number(state.source.slice(1))];
   const axisAt = () => study.axes.find((one) => one.name === state.axis);
@@ -199,7 +203,7 @@ function curvesSection() {
     plot();
     const risky = /risk/.test(current.label);
     about.textContent = (risky ? "Excess risk above the certified optimum" : current.label[0].toUpperCase() + current.label.slice(1)) + ", on logarithmic axes. Hover, or focus a point and use the arrow keys.";
-    caption.textContent = [`${current.title}.`, current.note, repeated(current) && "Points and bands over trials are a simulation on the same data, not a release.", "Click a point to keep its provenance."].filter(Boolean).join(" ");
+    caption.textContent = [`${current.title}.`, current.note, repeated(current) && overTrials(current), "Click a point to keep its provenance."].filter(Boolean).join(" ");
   }
 
   function save() {
