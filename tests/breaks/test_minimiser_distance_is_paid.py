@@ -133,7 +133,7 @@ def attacked():
         yield pytest.param(name, case, relation, marks=marks, id=f"{name}-{case}-{relation}")
 
 
-@pytest.mark.parametrize(("name", "case", "relation"), attacked())
+@pytest.mark.parametrize(("name", "case", "relation"), list(attacked()))
 def test_a_solver_that_stops_on_the_record_s_side_is_covered(name, case, relation, monkeypatch):
     budget = Budget(*CASES[case], relation)
     shown, claimed = shown_by_stub(monkeypatch, name, budget, 2_000)
