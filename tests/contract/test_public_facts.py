@@ -218,6 +218,12 @@ def contents(value: Any, depth: int = 0) -> Any:
     return type(value).__name__, contents(held, depth + 1)
 
 
+def test_a_declared_population_is_the_public_number_of_records():
+    data = a_data_set()
+    assert data.facts().n == data.n
+    assert data.facts(data.n + 5).n == data.n + 5
+
+
 @pytest.mark.parametrize("population", [None, 64])
 @pytest.mark.parametrize("mechanism", ["random_features", "noisy_gd", "output_perturbation",
                                        "kernel_release", "kernel_non_interactive"])  # fmt: skip

@@ -277,13 +277,24 @@ def contents():
         views.test_every_combinator_keeps_the_batches_of_common_records(name, 40, patched)
 
 
-def mechanism(name, attacked=False):
-    """The replay of a mechanism's own pair and of others, and an attack at epsilon 10."""
+def mechanism(name, attacked=None):
+    """The replay of a mechanism's own pair and of others, and an attack at an epsilon."""
     from tests.mutants import checks
 
     checks.replay(name)
-    if attacked:
-        checks.attack(name)
+    if attacked is not None:
+        checks.attack(name, attacked)
+
+
+def frank_wolfe():
+    """Its own attack hides the record among others; here it is alone, and its label turns."""
+    from tests.runner.test_audit_cells import report_on
+
+    mechanism("frank_wolfe", attacked=1.0)
+    settings = {"mechanism.oracle": "choice", "constraint": "l1_ball", "delta": 0.0}
+    report = report_on("frank_wolfe", ("alone, label flip", "alone"), **settings)
+    assert report.status == "ok"
+    assert report.faults == [], report.faults
 
 
 def kernel(name):
@@ -321,6 +332,7 @@ def feature_maps():
                     kernel, name, population
                 )
     maps.test_rows_are_held_to_the_bound()
+    ours.test_a_declared_population_is_the_public_number_of_records()
 
 
 # --- data preparation
@@ -446,9 +458,9 @@ CHECKS = {
     "secure plans": secure_plans,
     "replay one_pass_sgd": replay_passes,
     "contents": contents,
-    "mirror_descent": lambda: mechanism("mirror_descent", attacked=True),
-    "newton": lambda: mechanism("newton", attacked=True),
-    "frank_wolfe": lambda: mechanism("frank_wolfe", attacked=True),
+    "mirror_descent": lambda: mechanism("mirror_descent", attacked=10.0),
+    "newton": lambda: mechanism("newton", attacked=10.0),
+    "frank_wolfe": frank_wolfe,
     "high_probability": lambda: mechanism("high_probability"),
     "regularized_exponential": lambda: mechanism("regularized_exponential"),
     "kernel_release": lambda: kernel("kernel_release"),

@@ -382,7 +382,7 @@ DATA_AND_FILES = (
     ),
     Patch(
         "noise does not hang on the data", CELL,
-        "schema.digest([cell.identity(), data.fingerprint, *read])",
+        "schema.digest([cell.identity(), named, *read])",
         "schema.digest([cell.identity(), *read])", "seeds",
     ),
     # model files
