@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.privacy._streams import LawStream, SparseStream
 from dperm_cli.privacy.events import PerturbedObjective
 
 # numbers of two draws that are compared, to how many digits, and what rounding may take of those
@@ -21,7 +22,7 @@ OK, UNSUPPORTED, FAILED = "ok", "unsupported", "failed"
 _CACHES = ("_kept", "_cache", "_memo")  # attributes that hold what an object has computed
 
 # Streams whose draws may be few, and one of them nearly certain: they tell nothing of a seed.
-_SAMPLED = ("law", "sparse", "LawStream", "SparseStream")
+_SAMPLED = (LawStream, SparseStream)
 
 # trials, seed, heard -> theta [trials, p] and by-products
 Releaser = Callable[..., Any]
@@ -54,7 +55,7 @@ class Listener:
     def hear(self, stream: Any, value: Any, drawn: Any, public: Any = None) -> Any:
         """Called by every stream with what was drawn; returns it."""
         self.calls += 1
-        sampled = (stream if isinstance(stream, str) else type(stream).__name__) in _SAMPLED
+        sampled = isinstance(stream, _SAMPLED)
         if self._keep and isinstance(drawn, np.ndarray) and not sampled:
             self._note(drawn)
             self._note_noise(stream, value, drawn)
@@ -90,12 +91,6 @@ class Listener:
             return
         same = np.array([np.array_equal(one, drawn[0]) for one in drawn[1:]])
         self._alike = same if self._alike is None else self._alike & same
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        # streams that tell a tape by the name of their noise give what was drawn last, but for a
-        # mark of the first part of a whole
-        place = -2 if name in ("coordinate", "disjoint") else -1
-        return lambda *passed: self.hear(name, None, passed[place])
 
 
 @dataclass(frozen=True)

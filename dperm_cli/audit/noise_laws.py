@@ -17,7 +17,6 @@ from scipy.special import gammainc, kolmogorov, log_ndtr, ndtr
 from scipy.stats import chi2
 
 from dperm_cli.audit.statistical import Draws
-from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.privacy.events import (
     DisjointBatches,
@@ -87,11 +86,8 @@ def _secure_faults(event: Event, dim: int, steps: int, grid: Grid, plan: Any) ->
 
 
 def _drawn(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray | None:
-    """Noise [steps, trials, dim], or None where a stream takes more than values."""
-    try:
-        draw = drawer(gate, event, dim)
-    except (DpermError, Unsupported, TypeError):
-        return None  # the replay hears it
+    """Noise [steps, trials, dim], or None where nothing is added to a value."""
+    draw = drawer(gate, event, dim)
     if draw is None:
         return None
     return np.stack([draw(np.zeros((gate.trials, dim)), step) for step in range(steps)])
@@ -145,6 +141,11 @@ def _counts(member: np.ndarray, rate: float, poisson: bool) -> list[str]:
             found.append("batches of different steps or trials go together")
             break
     return found
+
+
+def has_noise(event: Event) -> bool:
+    """Whether an event adds noise of a law that is known here."""
+    return _kind(event) is not None
 
 
 def _kind(event: Event) -> str | None:

@@ -16,7 +16,7 @@ import numpy as np
 from dperm_cli.audit import solver_errors
 from dperm_cli.audit._rates import scaled
 from dperm_cli.audit.case import Opened
-from dperm_cli.audit.noise_laws import drawer
+from dperm_cli.audit.noise_laws import drawer, has_noise
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.rng import seed_sequence
 from dperm_cli.privacy.budget import RELATIONS
@@ -75,10 +75,10 @@ def _steps(one: Opened) -> list[str]:
     """No step of a stream is drawn twice, and none beyond those that were accounted for."""
     relation = one.guarantee.relation
     for event in one.plan.events:
+        if not has_noise(event):
+            continue
         gate = Gate([seed_sequence(0, "audit", "refusals")], plan=((event,), relation))
-        draw = None
-        with contextlib.suppress(PrivacyError, Unsupported, TypeError, AttributeError):
-            draw = drawer(gate, event, 1)
+        draw = drawer(gate, event, 1)
         if draw is None:
             continue
         value = np.zeros((1, 1))
@@ -100,26 +100,13 @@ def _answers(one: Opened) -> list[str]:
         gate = Gate(
             [seed_sequence(0, "audit", "refusals")], plan=((event,), one.guarantee.relation)
         )
-        try:
-            stream = _channel(gate, event)
-        except (PrivacyError, Unsupported, TypeError, AttributeError):
-            return []
+        stream = gate.stream(event, event.dim, bound=1.0, users=2)
         value = np.zeros((1, event.dim))
         for _ in range(event.messages):
             stream.send(0, value)
         if not _refused(stream.send, 0, value):
             return ["a user answers once more than was accounted for"]
     return []
-
-
-def _channel(gate: Any, event: Channel) -> Any:
-    """The stream of two users' answers."""
-    if hasattr(gate, "channel"):
-        return gate.channel(
-            shape=event.shape, dim=event.dim, epsilon=event.epsilon, bound=1.0, users=2,
-            messages=event.messages,
-        )  # fmt: skip
-    return gate.stream(event, event.dim, bound=1.0, users=2)
 
 
 def _certificates(one: Opened) -> list[str]:
