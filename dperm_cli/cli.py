@@ -54,6 +54,8 @@ Takes the keys of `dperm run` that make a problem (dataset, loss, constraint, ri
 privacy) and prints its constants, certified optimum and floor, what each mechanism could do with
 it and what the bounds promise, and draws a picture. Nothing is released."""
 
+KEEPING = ("run", "reproduce")  # verbs that store cells as they end
+
 AUDIT_HELP = """\
 usage: dperm audit [KEY=VALUE of a dperm run ...] [pair=FILE] [--quick]
        dperm audit [mechanism=NAME[,..]|all] [epsilon=1[,..]] [delta=1e-5] [--quick]
@@ -181,7 +183,8 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         ended = isinstance(error, Terminated)
         word = "terminated" if ended else "interrupted"
-        print(f"{word}; finished cells are kept", file=sys.stderr)
+        kept = "; finished cells are kept" if arguments[:1] and arguments[0] in KEEPING else ""
+        print(f"{word}{kept}", file=sys.stderr)
         return EXIT_TERMINATED if ended else EXIT_INTERRUPTED
     except DpermError as error:
         if debug:

@@ -51,3 +51,12 @@ def test_a_signal_keeps_what_is_finished(number, code, word, dperm, tmp_path, mo
         kept = (tmp_path / "here" / "records" / records[0]).stat().st_mtime_ns
         assert len(dperm(*STUDY).rows) == 3
         assert (tmp_path / "here" / "records" / records[0]).stat().st_mtime_ns == kept
+
+
+def test_a_verb_that_stores_nothing_does_not_say_that_it_does(dperm, monkeypatch):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dperm_cli.cli.dispatch", interrupted)
+    assert dperm("audit").err == "interrupted\n"
+    assert dperm("run").err == "interrupted; finished cells are kept\n"
