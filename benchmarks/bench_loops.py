@@ -21,8 +21,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dperm_cli.loops import gaussian, projections, sgd, slopes
-from dperm_cli.loops.sealed import SealedBatches
+from dperm_cli.loops import gaussian_noise, projections, sgd, slopes
+from dperm_cli.loops.sealed_noise import SealedBatches
 
 CHAINS = 8
 NORMALS = 2048
@@ -56,8 +56,8 @@ def numpy_rates(repeats: int) -> dict[str, float]:
 def block_rate(p: int, repeats: int) -> float:
     """Normals per second of the compiled blocks of eight streams of dimension p."""
     pairs = (p + 1) // 2
-    steps = gaussian.block_steps(p, 10**9)
-    offset, pair = gaussian.pattern(steps, pairs)
+    steps = gaussian_noise.block_steps(p, 10**9)
+    offset, pair = gaussian_noise.pattern(steps, pairs)
     size = offset.size
     left, right, no_records = np.empty((CHAINS, size)), np.empty((CHAINS, size)), np.empty((0, 0))
     keys = stream_keys()[0]

@@ -22,14 +22,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.noisy_gd import NoisyGd, descend
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.datasets.shared.parsed_cache import cache_dir
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd, descend
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.datasets._cache import cache_dir
-from dperm_cli.problem.optimum import cached
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers.optimum import cached
+from dperm_cli.views.central import CentralView
 
 # data set, its options, loss, radius, relation
 CELLS = [

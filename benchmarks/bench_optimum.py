@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core import registry
-from dperm_cli.problem import optimum
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import optimum
 
 SHAPES = {
     "binary": (569, 30),

@@ -16,15 +16,15 @@ from unittest import mock
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import noisy_gd, noisy_sgd
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.datasets.generated.synthetic_logistic import SyntheticLogistic
+from dperm_cli.losses.logistic import Logistic
+from dperm_cli.mechanisms.gradient import noisy_gd, noisy_sgd
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.constraints.l2_ball import L2Ball
-from dperm_cli.problem.datasets.synthetic_logistic import SyntheticLogistic
-from dperm_cli.problem.losses.logistic import Logistic
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.views.central import CentralView
 
 SIZES = ((40, 400), (40, 4000), (200, 4000))
 TRIALS = 8

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_sweep.py [--full]
 
-Blocks of tiny cells are computed bare (``cell.run``) and through the sweep (claims, records,
+Blocks of tiny cells are computed bare (``run_cell.run``) and through the sweep (claims, records,
 checksums, disk, progress) in turn, in processor time; the least over the blocks is what it takes
 where nobody disturbs. --full also runs 2,000 cells by ``dperm run``, from the start of the process
 to its end, with 1 and 2 workers.
@@ -19,10 +19,13 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.results.store import Store
-from dperm_cli.runner import app, cell, plan, sweep
-from dperm_cli.runner.optima import optima
-from dperm_cli.runner.overrides import parse
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.sweep import sweep
+from dperm_cli.runner.verbs import run
 
 BLOCK, BLOCKS, FULL = 20, 6, 2000
 WORDS = ["-m", "dataset=synthetic_logistic", "dataset.n=40", "dataset.p=2",
@@ -42,11 +45,11 @@ def cpu(call: Callable[[], object]) -> float:
 
 def blocks(folder: Path) -> tuple[float, float]:
     """Milliseconds of processor time per cell: bare, and in a sweep."""
-    items = app.prepare(plan.plan(parse([*WORDS, epsilons(BLOCK)])).cells)
+    items = run.prepare(study_plan.plan(parse([*WORDS, epsilons(BLOCK)])).cells)
     optimum_of, bare, swept = optima(), [], []
     for i in range(BLOCKS + 1):
         store = Store(folder / str(i))
-        bare.append(cpu(lambda: [cell.run(item, optimum_of) for item in items]))
+        bare.append(cpu(lambda: [run_cell.run(item, optimum_of) for item in items]))
         swept.append(cpu(lambda store=store: sweep.run_cells(items, store)))
     # the first block warms up
     return 1e3 * min(bare[1:]) / BLOCK, 1e3 * min(swept[1:]) / BLOCK

@@ -233,10 +233,10 @@ def _run(arguments: list[str]) -> int:
 
         print(run_help())
         return EXIT_OK
-    from dperm_cli.runner.plan import asked_for
+    from dperm_cli.runner.compose.study_plan import asked_for
 
     asked = asked_for(arguments)  # refused, if it is, before what computes is imported
-    from dperm_cli.runner.app import run
+    from dperm_cli.runner.verbs.run import run
 
     return run(arguments, *asked)
 
@@ -245,7 +245,7 @@ def _describe(arguments: list[str]) -> int:
     if _wants_help(arguments):
         print(DESCRIBE_HELP)
         return EXIT_OK
-    from dperm_cli.runner.describe import describe
+    from dperm_cli.runner.verbs.describe import describe
 
     return describe(arguments)
 
@@ -256,7 +256,7 @@ def _account(arguments: list[str]) -> int:
 
         print(account_help())
         return EXIT_OK
-    from dperm_cli.runner.account import account
+    from dperm_cli.runner.verbs.account import account
 
     return account(arguments)
 
@@ -265,7 +265,7 @@ def _audit(arguments: list[str]) -> int:
     if _wants_help(arguments):
         print(AUDIT_HELP)
         return EXIT_OK
-    from dperm_cli.runner.audit import audit
+    from dperm_cli.runner.verbs.audit import audit
 
     return audit(arguments)
 
@@ -274,7 +274,7 @@ def _reproduce(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print(REPRODUCE_HELP)
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.reproduce import reproduce
+    from dperm_cli.runner.verbs.reproduce import reproduce
 
     return reproduce(arguments)
 
@@ -285,7 +285,7 @@ def _report(arguments: list[str]) -> int:
               "records in FOLDER (the out= of a run), prints their table, redraws the figures and "
               "writes\nreport.html, a page that needs no network: docs/report.md.")  # fmt: skip
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.reporting import report
+    from dperm_cli.runner.verbs.report import report
 
     return report(arguments)
 
@@ -294,7 +294,7 @@ def _status(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print(STATUS_HELP)
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.status import status
+    from dperm_cli.runner.verbs.status import status
 
     return status(arguments)
 
@@ -303,7 +303,7 @@ def _merge(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print(MERGE_HELP)
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.merge import merge
+    from dperm_cli.runner.verbs.merge import merge
 
     return merge(arguments)
 
@@ -312,7 +312,7 @@ def _verify(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print(VERIFY_HELP)
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.verify import verify
+    from dperm_cli.runner.verbs.verify import verify
 
     return verify(arguments)
 
@@ -321,7 +321,7 @@ def _compare(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print(COMPARE_HELP)
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.compare import compare
+    from dperm_cli.runner.verbs.compare import compare
 
     return compare(arguments)
 
@@ -330,7 +330,7 @@ def _predict(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print(PREDICT_HELP)
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.predict import predict
+    from dperm_cli.runner.verbs.predict import predict
 
     return predict(arguments)
 
@@ -339,7 +339,7 @@ def _ask(arguments: list[str]) -> int:
     if _wants_help(arguments) or not arguments:
         print(ASK_HELP)
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.ask import ask
+    from dperm_cli.runner.verbs.ask import ask
 
     return ask(arguments)
 
@@ -367,7 +367,7 @@ def _data(arguments: list[str]) -> int:
               "downloads in DPERM_CACHE_DIR (~/.cache/dperm). DPERM_OFFLINE=1 forbids downloads;\n"
               "DPERM_MIRROR names a web folder to use instead of the published ones.")  # fmt: skip
         return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.data_verbs import data
+    from dperm_cli.runner.verbs.data import data
 
     return data(arguments)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dperm_cli.audit.case import OK, Opened
-from dperm_cli.audit.pairs import Pair
+from dperm_cli.audit.hard_pairs import Pair
+from dperm_cli.audit.opened_cell import OK, Opened
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.audit._rates import AnyOutputs, lower, upper
-from dperm_cli.audit.statistical import choose
+from dperm_cli.audit.error_rates import AnyOutputs, lower, upper
+from dperm_cli.audit.statistical_attack import choose
 from dperm_cli.problem.problem import Problem
 
 ERROR = 1e-7  # chance that the bound of one attack is wrong

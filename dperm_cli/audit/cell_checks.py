@@ -1,8 +1,8 @@
 """All checks of one configuration: what a run of it would do, on neighbouring data sets.
 
-``examine`` takes neighbours that the runner opened as a run does (``case.Opened``) and returns what
-it found. Every check is on its own: one that cannot be made is left out and named, and none of them
-trusts what another part of the package says of itself where it can be computed.
+``examine`` takes neighbours that the runner opened as a run does (``opened_cell.Opened``) and
+returns what it found. Every check is on its own: one that cannot be made is left out and named, and
+none of them trusts what another part of the package says of itself where it can be computed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy as np
 from dperm_cli.audit import (
     cell_attack,
     channel_answers,
-    composition,
-    constants,
-    exact,
+    composed_delta,
+    constant_checks,
+    exact_loss,
     noise_laws,
     objective_loss,
-    refusals,
+    refusal_checks,
     sampler_laws,
     solver_errors,
 )
-from dperm_cli.audit.case import OK, Opened, differences
 from dperm_cli.audit.case_report import Case, Neighbours, Report
-from dperm_cli.audit.cell_paths import (
+from dperm_cli.audit.hard_pairs import ALONE
+from dperm_cli.audit.noise_path_checks import (
     MOST_HEARD,
     SLOW,
     affordable,
@@ -39,13 +39,13 @@ from dperm_cli.audit.cell_paths import (
     measure,
     numbers,
 )
-from dperm_cli.audit.pairs import ALONE
+from dperm_cli.audit.opened_cell import OK, Opened, differences
 from dperm_cli.audit.replay import Replay, replay, replay_runs, replay_session
 from dperm_cli.core.errors import DpermError, Unsupported
-from dperm_cli.mechanisms._opening import is_local
-from dperm_cli.mechanisms._views import CentralView
 from dperm_cli.privacy.events import Channel, SampledGaussian
 from dperm_cli.problem.problem import Problem
+from dperm_cli.views.central import CentralView
+from dperm_cli.views.choose import is_local
 
 OUTCOME = "nothing is released"  # in the words of a solver or a sampler that fails
 _ROUNDING = 1e-9
@@ -191,12 +191,12 @@ def _check_claim(report: Report, case: Case, one: Opened) -> None:
 def _check_exact(report: Report, one: Opened) -> None:
     """The exact loss of the plan's noise, and of its perturbed objective at its own curvature."""
     claim, relation = one.guarantee, one.guarantee.relation
-    loss = exact.plan_loss(one.plan.events, claim.epsilon, claim.delta, relation)
+    loss = exact_loss.plan_loss(one.plan.events, claim.epsilon, claim.delta, relation)
     if loss is not None:
         report.exact = loss[0]
         if not loss[0] <= 1.0 + _QUADRATURE:
             report.faults.append(f"the exact loss is {loss[0]:.6g} times the claim")
-    report.faults += composition.faults(one.plan.events, claim.epsilon, claim.delta, relation)
+    report.faults += composed_delta.faults(one.plan.events, claim.epsilon, claim.delta, relation)
     if isinstance(one.problem, Problem):
         for words in objective_loss.plan_faults(one.plan.events, one.problem, relation):
             report.faults.append(words)
@@ -204,7 +204,7 @@ def _check_exact(report: Report, one: Opened) -> None:
 
 def _check_constants(report: Report, one: Opened) -> None:
     if isinstance(one.problem, Problem):
-        found = constants.faults(one.problem, one.plan.events)
+        found = constant_checks.faults(one.problem, one.plan.events)
         report.faults += [f"constants: {words}" for words in found]
 
 
@@ -232,7 +232,7 @@ def _check_noise(report: Report, one: Opened, seed: int, known: set[Any]) -> Non
 
 def _check_refusals(report: Report, one: Opened) -> None:
     if report.seconds <= SLOW:
-        report.faults += refusals.faults(one)
+        report.faults += refusal_checks.faults(one)
 
 
 def _check_replays(report: Report, case: Case, seed: int) -> None:

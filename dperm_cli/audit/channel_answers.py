@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.audit._rates import lower, upper
-from dperm_cli.audit.statistical import Draws
-from dperm_cli.core.rng import seed_sequence
+from dperm_cli.audit.error_rates import lower, upper
+from dperm_cli.audit.statistical_attack import Draws
+from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import Channel
 
 LEVEL = 1e-10  # chance of a false alarm of one answer

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.loops.channels import L_1, L_INF, Coding
+from dperm_cli.loops.local_channels import L_1, L_INF, Coding
 from dperm_cli.privacy.channels import by_epsilon
 from dperm_cli.privacy.events import Channel
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core import registry
-from dperm_cli.core.rng import generator, seed_sequence
-from dperm_cli.problem.kernel_problem import LOSSES as KERNEL_LOSSES
+from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.kernels.shared.kernel_problem import LOSSES as KERNEL_LOSSES
 
 MODEL = "model.npz"  # save=
 READERS = ("csv", "npz", "svmlight", "parquet")

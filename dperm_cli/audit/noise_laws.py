@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import gammainc, kolmogorov, log_ndtr, ndtr
 from scipy.stats import chi2
 
-from dperm_cli.audit.statistical import Draws
-from dperm_cli.core.rng import seed_sequence
+from dperm_cli.audit.statistical_attack import Draws
+from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import (
     DisjointBatches,
     Event,
@@ -27,8 +27,8 @@ from dperm_cli.privacy.events import (
     PerturbedObjective,
     SampledGaussian,
 )
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.secure import Grid
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid
 
 LEVEL = 1e-9  # chance of a false alarm of one event
 NUMBERS = 60_000  # that are drawn of one event, about

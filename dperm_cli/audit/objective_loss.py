@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.core.rng import generator, seed_sequence
+from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.privacy.events import PerturbedObjective
 from dperm_cli.problem.problem import Problem
 

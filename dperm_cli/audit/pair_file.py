@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm_cli.audit.pairs import Record, Shape
-from dperm_cli.core import arrays
+from dperm_cli.audit.hard_pairs import Record, Shape
+from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import reading
-from dperm_cli.core.numbers import number_in
+from dperm_cli.core.number_text import number_in
 
 _MOST_BYTES = 1 << 26
 
@@ -38,10 +38,10 @@ def read(name: str, shape: Shape) -> tuple[Record, Record]:
 
 def _npz(name: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
-        found = arrays.read_archive(path, ["x", "y"], most=_MOST_BYTES)
-        x = arrays.real(found["x"])
-        y = arrays.real(found["y"]) if "y" in found else np.zeros(x.shape[:1])
-    except (KeyError, arrays.NotAnArray) as error:
+        found = npy_files.read_archive(path, ["x", "y"], most=_MOST_BYTES)
+        x = npy_files.real(found["x"])
+        y = npy_files.real(found["y"]) if "y" in found else np.zeros(x.shape[:1])
+    except (KeyError, npy_files.NotAnArray) as error:
         allowed = "must be an npz archive with numbers x [2, p] and y [2]"
         raise InputError("pair", name, allowed) from error
     return x, y

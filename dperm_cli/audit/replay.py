@@ -8,8 +8,8 @@ declares; and the outputs must be equal. No value passes with a sampler's draw: 
 were made of is compared (``_laws``).
 
 The audit runs the plain loops: that a mechanism's compiled loops give the same bytes, or the same
-law, is the business of ``audit.paths`` and of the contract suite, and that a claim holds for data
-sets that were not tried that of the proof pages.
+law, is the business of ``audit.law_comparison`` and of the contract suite, and that a claim holds
+for data sets that were not tried that of the proof pages.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.audit._laws import Looks, watched
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._opening import is_local, view_of
-from dperm_cli.mechanisms._protocol import Mechanism, Plan
-from dperm_cli.privacy._streams import LAW
+from dperm_cli.audit.law_replay import Looks, watched
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.kernels.shared.kernel_problem import KernelProblem
+from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.meters import Meter
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.streams import LAW
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
+from dperm_cli.views.choose import is_local, view_of
 
 TOLERANCE = 1e-9
 TRIALS = 2

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.special import kolmogorov
 
-from dperm_cli.audit.case import OK, Opened
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.audit.opened_cell import OK, Opened
 from dperm_cli.privacy.events import Exponential, RegularizedExponential, SamplerError
+from dperm_cli.views.central import CentralView
 
 LEVEL = 1e-9
 TRIALS = 3000

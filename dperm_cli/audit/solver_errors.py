@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.mechanisms import _views
+from dperm_cli.views import central
 
 _SHARE = 0.999  # of the distance that a gap leaves, so that rounding does not decide
 
@@ -34,7 +34,7 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
 
     The distance is sqrt(2 gap / m), m the strong convexity of the sum: what a gap leaves open.
     """
-    real, calls = _views.certified_minimiser, Calls()
+    real, calls = central.certified_minimiser, Calls()
     known: dict[bool, np.ndarray] = {}
 
     def pushed(problem: Any, gap: float) -> np.ndarray:
@@ -51,11 +51,11 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
         # the first one is not known yet when it is asked for: its own push is a fixed direction
         return found + _SHARE * math.sqrt(2.0 * gap / modulus) * way
 
-    setattr(_views, "certified_minimiser", pushed)  # noqa: B010
+    setattr(central, "certified_minimiser", pushed)  # noqa: B010
     try:
         yield calls
     finally:
-        setattr(_views, "certified_minimiser", real)  # noqa: B010
+        setattr(central, "certified_minimiser", real)  # noqa: B010
 
 
 def _same_records(problem: Any, first: Any) -> bool:
@@ -79,7 +79,7 @@ def _along(problem: Any, p: int, seed: int) -> np.ndarray:
 def no_certificates() -> Iterator[Calls]:
     """Solvers find the centre of the set and prove nothing of it; those of samplers are let be."""
     calls = Calls()
-    kept = {"optimum": _views.optimum, "nearby": _views.nearby}
+    kept = {"optimum": central.optimum, "perturbed_minimiser": central.perturbed_minimiser}
 
     def solve(problem: Any, **_: Any) -> Any:
         calls.count += 1
@@ -93,9 +93,9 @@ def no_certificates() -> Iterator[Calls]:
         return np.tile(centre, (len(tilts), 1)), np.full(len(tilts), math.inf)
 
     for name in kept:
-        setattr(_views, name, SimpleNamespace(solve=solve, locate=locate))
+        setattr(central, name, SimpleNamespace(solve=solve, locate=locate))
     try:
         yield calls
     finally:
         for name, module in kept.items():
-            setattr(_views, name, module)
+            setattr(central, name, module)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds._bound import Bound, Setting, first
+from dperm_cli.bounds.base import Bound, Setting, first
 from dperm_cli.bounds.bst14_lower import ApproxLowerOrder as ApproxLowerOrder
 from dperm_cli.bounds.bst14_lower import TwoPointLower as TwoPointLower
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dperm_cli.bounds import bst14, bst14_upper
-from dperm_cli.bounds._bound import (
+from dperm_cli.bounds.base import (
     Bound,
     Setting,
     Theorem,
@@ -24,7 +24,7 @@ from dperm_cli.bounds._bound import (
     strongly_convex,
 )
 from dperm_cli.bounds.bst14_upper import curved_unit, localized_risk, log_delta
-from dperm_cli.problem.constraints._localised import Localised
+from dperm_cli.sets.shared.localized_set import Localised
 
 INNER: tuple[Bound, ...] = tuple(
     bound

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.bounds._bound import Bound, Setting, Theorem, first, guaranteed, known, of
+from dperm_cli.bounds.base import Bound, Setting, Theorem, first, guaranteed, known, of
 from dperm_cli.bounds.bst14_lower import marginals_pure
 from dperm_cli.bounds.bst14_population import (
     regularized_population,
@@ -20,7 +20,7 @@ from dperm_cli.bounds.bst14_population import (
     strongly_convex_population,
 )
 from dperm_cli.bounds.bst14_upper import localized_risk
-from dperm_cli.privacy.chains import composed, sampled_as_printed
+from dperm_cli.privacy.accounting.paper_chains import composed, sampled_as_printed
 
 
 def last_iterate(diameter: float, gradient: float, iterates: int) -> float:

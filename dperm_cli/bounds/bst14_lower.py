@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from dperm_cli.bounds import _sphere
-from dperm_cli.bounds._bound import Bound, Setting, Theorem, first, guaranteed
+from dperm_cli.bounds import random_directions
+from dperm_cli.bounds.base import Bound, Setting, Theorem, first, guaranteed
 
 
 class ApproxLowerOrder:
@@ -69,9 +69,9 @@ class CapsLower:
     """Pure privacy: k equal linear losses -L <u, theta>, u any of the set's directions.
 
     On a ball of radius R these are the unit sphere, on a box and on an l1 ball the corners of the
-    cube and the axes (``_sphere``), without a ridge there. The output laws of two such data sets
-    differ by a factor e^{k eps} at most, so that on average over u no output leans to u by more
-    than rho_p(k eps) R, the lean of the best reweighting of the directions. With
+    cube and the axes (``random_directions``), without a ridge there. The output laws of two such
+    data sets differ by a factor e^{k eps} at most, so that on average over u no output
+    leans to u by more than rho_p(k eps) R, the lean of the best reweighting of the directions. With
     m = min(R, k L / (n Delta)) and t = min(R, k L rho / (n Delta)) some data set has expected
     excess risk at least
 
@@ -90,19 +90,21 @@ class CapsLower:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return first(guaranteed(at, "pure"), _on(at, *_sphere.GAINS))
+        return first(guaranteed(at, "pure"), _on(at, *random_directions.GAINS))
 
     def value(self, at: Setting) -> float:
         spec, epsilon = at.spec, at.budget.epsilon
-        gain_of = _sphere.GAINS[spec.constraint.name]
+        gain_of = random_directions.GAINS[spec.constraint.name]
         last = math.ceil(min(spec.n, (3.0 * spec.p + 20.0) / epsilon))
         k = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)
         if at.budget.relation == "replace_one":
-            rho = _sphere.lean(spec.p, k * epsilon, gain_of)
+            rho = random_directions.lean(spec.p, k * epsilon, gain_of)
         else:
-            rho = _sphere.lean(spec.p, 2.0 * k * epsilon, gain_of)
+            rho = random_directions.lean(spec.p, 2.0 * k * epsilon, gain_of)
             if spec.ridge == 0:
-                rho = np.minimum(rho, _sphere.one_sided_lean(spec.p, k * epsilon, gain_of))
+                rho = np.minimum(
+                    rho, random_directions.one_sided_lean(spec.p, k * epsilon, gain_of)
+                )
         pull, bend, radius = k * spec.lipschitz, spec.n * spec.ridge, spec.constraint.radius
         gained = _depth(pull, bend, radius) - _depth(pull * rho, bend, radius)
         return max(0.0, float(np.max(gained)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from dperm_cli.bounds import bst14_combined
-from dperm_cli.bounds._bound import (
+from dperm_cli.bounds.base import (
     Bound,
     Setting,
     Theorem,
@@ -18,7 +18,7 @@ from dperm_cli.bounds._bound import (
     span,
     strongly_convex,
 )
-from dperm_cli.problem.losses._glm import Glm
+from dperm_cli.losses.shared.margin_loss import Glm
 
 GAMMA = 0.1
 

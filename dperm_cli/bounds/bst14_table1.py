@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dperm_cli.bounds._bound import Setting
+from dperm_cli.bounds.base import Setting
 
 ROWS = ("lipschitz", "smooth", "strongly_convex", "smooth_strongly_convex")
 COLUMNS = (

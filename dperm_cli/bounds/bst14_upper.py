@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.bounds._bound import (
+from dperm_cli.bounds.base import (
     Bound,
     Setting,
     Theorem,

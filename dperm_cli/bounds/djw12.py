@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betainc, gammaln
 
-from dperm_cli.bounds._bound import Bound, Setting, Theorem, first, known
+from dperm_cli.bounds.base import Bound, Setting, Theorem, first, known
 
 ASSOUAD, FANO = 163.0, 17.0  # the paper's constants, one over them
 # c such that the printed bounds are proved for n >= c (M / L)^2 times d (Thm 2) or ln(2 d)

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from dperm_cli.bounds import kj16_lemmas
-from dperm_cli.bounds._bound import Bound, Setting, Theorem, first, guaranteed, known, of
+from dperm_cli.bounds.base import Bound, Setting, Theorem, first, guaranteed, known, of
 from dperm_cli.bounds.bst14_combined import INNER, inner_of
-from dperm_cli.problem.constraints.l2_ball import L2Ball
+from dperm_cli.problem import projection_dimension
 from dperm_cli.problem.problem import make_spec
-from dperm_cli.problem.transforms import dimension
+from dperm_cli.sets.l2_ball import L2Ball
 
 PROJECTED = ("projected", "standard_projection")
 _FAR = 1e9  # margins as far out as this stand for all
@@ -110,7 +110,7 @@ def _balanced(at: Setting) -> str | None:
     width, radius, _ = _numbers(at)
     budget, m = at.budget, at.settings["m"]
     delta = budget.delta if at.kind == "approx" else 0.0
-    wanted = dimension.balanced(at.spec.n, budget.epsilon, delta, width / radius)
+    wanted = projection_dimension.balanced(at.spec.n, budget.epsilon, delta, width / radius)
     near = m == min(max(round(wanted), 1), at.spec.p)
     return None if near else "is for the m that balances the two terms"
 

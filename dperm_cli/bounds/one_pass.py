@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds._bound import Bound, Setting, Theorem, first, known, of
+from dperm_cli.bounds.base import Bound, Setting, Theorem, first, known, of
 
 
 def convex(diameter: float, gradient: float, batches: int) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds._bound import Bound, Setting, Theorem, first, known, of, smooth
+from dperm_cli.bounds.base import Bound, Setting, Theorem, first, known, of, smooth
 
 
 def frank_wolfe_risk(curvature: float, steps: int, error: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from dperm_cli.core.paths import shipped
+from dperm_cli.core.package_paths import shipped
 
 ACCOUNT_KEYS = (
     "mechanism", "calibration", "n", "epsilon", "noise_scale", "delta", "L", "radius", "p", "ridge",

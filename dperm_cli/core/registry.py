@@ -1,8 +1,9 @@
 """The plug-in registry is the folder listing: adding a file adds a plug-in.
 
-A room is a package such as ``mechanisms`` or ``problem.losses``. Every module in it whose
-name does not begin with an underscore defines one public class, the camel-case form of
-the module's name (``noisy_sgd`` -> ``NoisySgd``).
+A room is a package such as ``mechanisms`` or ``losses``. Its plug-ins are the modules at its top,
+or in the group folders that ``GROUPS`` names for it. Each defines one public class, the camel-case
+form of the module's name (``noisy_sgd`` -> ``NoisySgd``). ``base`` holds the room's contract, and
+other folders hold what several plug-ins share.
 """
 
 from __future__ import annotations
@@ -15,30 +16,47 @@ from typing import Any
 from dperm_cli.core.errors import InputError
 
 ROOMS = {
-    "dataset": "problem.datasets",
-    "loss": "problem.losses",
-    "constraint": "problem.constraints",
+    "dataset": "datasets",
+    "loss": "losses",
+    "constraint": "sets",
     "mechanism": "mechanisms",
     "sampler": "samplers",
-    "kernel": "problem.kernels",
+    "kernel": "kernels",
 }
+GROUPS = {
+    "dataset": ("published", "generated", "lower_bounds", "files"),
+    "mechanism": (
+        "gradient", "perturbation", "sampling", "kernel", "local", "compression", "combinators",
+        "baseline",
+    ),
+}  # fmt: skip
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-@cache
 def names(room: str) -> tuple[str, ...]:
     """The plug-in names of a room, without importing any of them."""
-    folder = os.path.join(_PACKAGE, *ROOMS[room].split("."))
-    found = (f[:-3] for f in os.listdir(folder) if f.endswith(".py") and not f.startswith("_"))
-    return tuple(sorted(found))
+    return tuple(sorted(find_modules(room)))
+
+
+@cache
+def find_modules(room: str) -> dict[str, str]:
+    """The module of every plug-in of a room, by the plug-in's name; none is imported."""
+    found: dict[str, str] = {}
+    for group in GROUPS.get(room, ("",)):
+        folder = os.path.join(_PACKAGE, ROOMS[room], group)
+        package = ".".join(filter(None, ("dperm_cli", ROOMS[room], group)))
+        for file in os.listdir(folder):
+            name = file.removesuffix(".py")
+            if name != file and name != "base" and not name.startswith("_"):
+                found[name] = f"{package}.{name}"
+    return found
 
 
 def load(room: str, name: str) -> type[Any]:
     """The class behind a name of a room; InputError names the nearest one."""
-    if name not in names(room):
+    if name not in find_modules(room):
         raise InputError(room, name, f"must be one of {', '.join(names(room))}", names(room))
-    module = importlib.import_module(f"dperm_cli.{ROOMS[room]}.{name}")
-    return getattr(module, class_name(name))
+    return getattr(importlib.import_module(find_modules(room)[name]), class_name(name))
 
 
 def protective() -> tuple[str, ...]:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from dperm_cli.loops._jit import compiled
-from dperm_cli.loops.gaussian import half_turn, minus_log
+from dperm_cli.loops.gaussian_noise import half_turn, minus_log
+from dperm_cli.loops.jit import compiled
 
 
 def normals(uniforms: np.ndarray) -> np.ndarray:

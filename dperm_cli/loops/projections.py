@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.loops._jit import compiled, inlined
-from dperm_cli.loops._lanes import dot, scale
+from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.vector_lanes import dot, scale
 
 L2_BALL, L1_BALL, BOX = 0, 1, 2
 

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.loops import _lanes as lanes
-from dperm_cli.loops import gaussian, indices
-from dperm_cli.loops._jit import compiled, fma, inlined
+from dperm_cli.loops import batch_indices, gaussian_noise
+from dperm_cli.loops import vector_lanes as lanes
+from dperm_cli.loops.jit import compiled, fma, inlined
 from dperm_cli.loops.projections import L2_BALL, project_row, shrinkage
-from dperm_cli.loops.sealed import SealedBatches
+from dperm_cli.loops.sealed_noise import SealedBatches
 from dperm_cli.loops.slopes import ROUNDED, slope, slopes
 
 CONSTANT, INV_SQRT, INV = 0, 1, 2
@@ -231,13 +231,13 @@ def _draw_block(
     """The noise of every chain for ``count`` steps and, for one-record steps, the records."""
     first, second = np.empty_like(offset), np.empty_like(offset)
     for c in range(noise_keys.shape[0]):
-        gaussian.fill(
+        gaussian_noise.fill(
             noise_keys[c, 0], noise_keys[c, 1], start, offset[:part], pair[:part],
             first, second, left[c], right[c],
         )  # fmt: skip
         if chosen.size > 0:
             for s in range(count):
-                chosen[c, s] = indices.single(
+                chosen[c, s] = batch_indices.single(
                     index_keys[c, 0], index_keys[c, 1], start + np.uint64(s), rule.population
                 )
 
@@ -282,7 +282,7 @@ def _block_of_batches(
                 lanes.prefetch(columns, ahead)
                 lanes.prefetch(values, ahead)
             else:
-                size = indices.draw(
+                size = batch_indices.draw(
                     keys[c, 0], keys[c, 1], step,
                     rule.population, rule.batch, rule.skip_rate, seen, out,
                 )  # fmt: skip
@@ -368,7 +368,7 @@ def start(
     """The state before the first step; parameters as in ``run``."""
     steps, population, batch = noise.steps, noise.population, noise.batch
     first = {LAST: steps, AVERAGE: 0, SUFFIX_AVERAGE: steps // 2}[average]
-    rate, _, _ = indices.workspace(population, batch, noise.poisson)
+    rate, _, _ = batch_indices.workspace(population, batch, noise.poisson)
     rule = Rule(
         loss_code=int(loss_code), set_code=int(set_code), size=float(size),
         factor=population / batch, decay=float(population * ridge), noise_scale=float(noise.scale),
@@ -399,7 +399,9 @@ def _check(state: State) -> None:
 def advance(state: State, until: int, threads: int | None = None) -> None:
     """Run every chain up to step ``until``, on up to ``threads`` threads (default: all cores)."""
     chains, p = state.theta.shape
-    pattern = gaussian.pattern(gaussian.block_steps(p, until - state.done), (p + 1) // 2)
+    pattern = gaussian_noise.pattern(
+        gaussian_noise.block_steps(p, until - state.done), (p + 1) // 2
+    )
     groups = _groups(chains, threads or cores())
     if len(groups) == 1:
         _advance_group(state, groups[0], pattern, until)
@@ -413,7 +415,7 @@ def advance(state: State, until: int, threads: int | None = None) -> None:
 
 def _advance_group(state: State, group: slice, pattern: Any, until: int) -> None:
     rule = state.rule
-    _, seen, out = indices.workspace(rule.population, rule.batch, rule.skip_rate > 0.0)
+    _, seen, out = batch_indices.workspace(rule.population, rule.batch, rule.skip_rate > 0.0)
     _advance(
         state.rows, rule, state.theta[group], state.total[group],
         state.noise_keys[group], state.index_keys[group], *pattern,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm_cli.loops._jit import as_bits, as_float, compiled, fma
+from dperm_cli.loops.jit import as_bits, as_float, compiled, fma
 
 LOGISTIC, HINGE, SQUARED, ABSOLUTE = 0, 1, 2, 3
 LINEAR, HUBERIZED_HINGE, POSITIVE_PART, HUBERIZED_POSITIVE_PART = 4, 5, 6, 7

@@ -9,34 +9,34 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.loops import (
+    batch_indices,
     box_muller,
-    channels,
-    dual,
-    exact,
-    exponential,
-    gaussian,
-    indices,
-    local,
-    proximal,
+    dual_ascent,
+    exact_noise,
+    exponential_noise,
+    gaussian_noise,
+    grid_walk,
+    local_channels,
+    local_learning,
+    proximal_chain,
     sgd,
-    walk,
 )
-from dperm_cli.loops.sealed import SealedAnswers, SealedBatches
+from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches
 
 
 def warmup() -> float:
     """Compile (or load) every compiled loop and return the seconds it took."""
     began = time.perf_counter()
     key = np.ones((1, 2), np.uint64)
-    gaussian.normals(key, 0, 1, 2)
+    gaussian_noise.normals(key, 0, 1, 2)
     for poisson in (False, True):
-        indices.batch(key[0], 0, 3, 2, poisson)
-    exponential.laplaces(key, 0, 1)
-    exponential.gamma_norms(key, 0, 1)
-    box_muller.normals(exponential.uniforms(key[0], 0, 0, 2))
-    exponential.uniform_of_each(key, 0, 0)
+        batch_indices.batch(key[0], 0, 3, 2, poisson)
+    exponential_noise.laplaces(key, 0, 1)
+    exponential_noise.gamma_norms(key, 0, 1)
+    box_muller.normals(exponential_noise.uniforms(key[0], 0, 0, 2))
+    exponential_noise.uniform_of_each(key, 0, 0)
     word, none = np.ones(64, np.uint64), np.empty(0, np.int64)
-    exact.fill(True, word, np.uint64(1 << 52), 22, none, 0)
+    exact_noise.fill(True, word, np.uint64(1 << 52), 22, none, 0)
     x, y, theta = np.eye(2), np.ones(2), np.zeros((1, 2))
     for matrix in (x, sparse.csr_array(x)):
         rows = sgd.rows(matrix, y)
@@ -45,34 +45,34 @@ def warmup() -> float:
         noise = SealedBatches(key, key, 1.0, 1, 2)
         sgd.run(matrix, y, theta, noise, threads=1, **settings)
         sgd.batch_gradient(rows, theta[0], np.zeros(1, np.int64), 0, 0.0)
-        exact.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
+        exact_noise.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
-    walk.advance(np.ones((2, 2)), np.array([1, -1]), 0, np.array([0.9, 0.9]))
-    records, ball = proximal.packed(x, y), (np.zeros((1, 2)), np.ones(1))
-    law = proximal.Law(proximal.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
-    proximal.advance(records, law, 0.1, proximal.Chain(theta[0]), 1, np.full(64, 0.5))
+    grid_walk.advance(np.ones((2, 2)), np.array([1, -1]), 0, np.array([0.9, 0.9]))
+    records, ball = proximal_chain.packed(x, y), (np.zeros((1, 2)), np.ones(1))
+    law = proximal_chain.Law(proximal_chain.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
+    proximal_chain.advance(records, law, 0.1, proximal_chain.Chain(theta[0]), 1, np.full(64, 0.5))
     _local(key)
     order, slopes = np.arange(2), np.zeros(2)
     for kind in (np.float64, np.float32):
         held = x.astype(kind)
-        dual.ascend_rows(held, y, 1, 0.0, 1.0, np.ones(2), order, slopes, np.zeros(2))
-        dual.ascend_gram(held, y, 1, 0.0, 1.0, order, slopes, np.zeros(2))
-        dual.margins(held, x)
+        dual_ascent.ascend_rows(held, y, 1, 0.0, 1.0, np.ones(2), order, slopes, np.zeros(2))
+        dual_ascent.ascend_gram(held, y, 1, 0.0, 1.0, order, slopes, np.zeros(2))
+        dual_ascent.margins(held, x)
     return time.perf_counter() - began
 
 
 def _local(key: np.ndarray) -> None:
     """One step of every map, from dense rows and from CSR ones; one answer of its own."""
-    coding = channels.Coding(
-        channels.L_INF, 1.0, 2.0, 0.5, np.uint64(1 << 62), np.uint64(0), np.uint64(0)
+    coding = local_channels.Coding(
+        local_channels.L_INF, 1.0, 2.0, 0.5, np.uint64(1 << 62), np.uint64(0), np.uint64(0)
     )
-    channels.send(coding, np.zeros((1, 2)), channels.keyed(key, 0, 1))
-    device, learner = local.Device(0, 0.0, np.inf), local.Learner(
-        local.EUCLID, 0, 1.0, sgd.CONSTANT, 0.1, 0.0, 0.0, 2.0, False
+    local_channels.send(coding, np.zeros((1, 2)), local_channels.keyed(key, 0, 1))
+    device, learner = local_learning.Device(0, 0.0, np.inf), local_learning.Learner(
+        local_learning.EUCLID, 0, 1.0, sgd.CONSTANT, 0.1, 0.0, 0.0, 2.0, False
     )  # fmt: skip
     for matrix in (np.eye(2), sparse.csr_array(np.eye(2))):
         rows = sgd.rows(matrix, np.ones(2))
         answers = SealedAnswers(key, coding, 2, 1)
-        local.run(rows, device, answers, learner, np.zeros((1, 2)))
-        local.subgradient(rows, device, coding.shape, 0, np.zeros(2))
-    local.learn(learner, 0, np.zeros(2), np.zeros(2), np.zeros(2))
+        local_learning.run(rows, device, answers, learner, np.zeros((1, 2)))
+        local_learning.subgradient(rows, device, coding.shape, 0, np.zeros(2))
+    local_learning.learn(learner, 0, np.zeros(2), np.zeros(2), np.zeros(2))

@@ -14,7 +14,9 @@ from dperm_cli.problem.regulariser import Regulariser
 
 
 class Loss(Protocol):
-    """A convex loss of one record; ``losses._glm.Glm`` serves those of the margin <x, theta>.
+    """A convex loss of one record.
+
+    ``losses.shared.margin_loss.Glm`` serves those of the margin <x, theta>.
 
     ``code`` names the compiled twin in ``loops.slopes``; None where there is none. Methods take
     theta as rows of [..., p]. ``gradient`` is the sum over the data's records of one subgradient

@@ -10,10 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results import experiment, html_data, html_page, kept_ledger, ledger, tables
-from dperm_cli.results.locks import at_ledger
-from dperm_cli.results.store import Snapshot, Store, atomic_write, read_bytes, storage_errors
-from dperm_cli.results.summary import summarise
+from dperm_cli.results.claims import experiment_tables
+from dperm_cli.results.ledger import kept_ledger, ledger
+from dperm_cli.results.page import html_page, page_data
+from dperm_cli.results.records.cell_claims import at_ledger
+from dperm_cli.results.records.store import (
+    Snapshot,
+    Store,
+    atomic_write,
+    read_bytes,
+    storage_errors,
+)
+from dperm_cli.results.records.summary import summarise
+from dperm_cli.results.tables import summary_table
 
 FIGURES = ("figure.pdf", "figure.svg", "figure.png")
 CLAIMS = "claims.json"
@@ -26,7 +35,7 @@ class Report:
     ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
     paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record;
     ``faults`` says, a line each, where records or ledger contradict their own events; ``gaps`` what
-    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger;
+    is lost of ``release_log.log``, so that totals are lower bounds; ``notes`` what left the ledger;
     ``totals`` what several releases with fresh noise cost together, in words.
     """
 
@@ -67,8 +76,8 @@ def report(
         raise InputError("out", str(out), "must be a folder that holds a study's records")
     states = {cell: store.state(cell) for cell in cells}
     records = store.read_all(cells)
-    rows, about = summarise(records), experiment.known(manifest)
-    texts = _texts(rows) if about is None else experiment.texts(records, about)
+    rows, about = summarise(records), experiment_tables.known(manifest)
+    texts = _texts(rows) if about is None else experiment_tables.texts(records, about)
     files = [*_write_tables(store, texts)]
     stated = kept_ledger.Stated(None)
     if accountant:
@@ -87,7 +96,7 @@ def report(
         notes += [note] if note else []
     if page and accountant:
         gaps = [note.replace(f"{store.out}{os.sep}", "") for note in notes]
-        made = html_data.payload(
+        made = page_data.payload(
             rows, records, manifest, about, texts["csv"], found, faults, gaps, _claims(store)
         )
         atomic_write(store.out / html_page.PAGE, html_page.page(made))
@@ -111,8 +120,12 @@ def _claims(store: Store) -> Any:
 
 
 def _texts(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    writers = {"csv": tables.csv_text, "md": tables.markdown, "tex": tables.latex}
-    writers["terminal"] = tables.terminal
+    writers = {
+        "csv": summary_table.csv_text,
+        "md": summary_table.markdown,
+        "tex": summary_table.latex,
+    }
+    writers["terminal"] = summary_table.terminal
     return {ending: write(rows) for ending, write in writers.items()}
 
 
@@ -128,11 +141,11 @@ def _figure(
 ) -> tuple[dict[str, bytes], str | None]:
     """The figure by format, of an experiment or of a plain study, and a note."""
     if about is not None:
-        from dperm_cli.results.experiment_figure import figure as panels
+        from dperm_cli.results.charts.experiment_figure import figure as panels
 
         drawn = panels(records, about)
         return drawn, None if drawn else "no figure: no panel of the experiment has a point"
-    from dperm_cli.results.plots import figure
+    from dperm_cli.results.charts.study_figure import figure
 
     return figure(rows)
 

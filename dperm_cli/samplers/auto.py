@@ -8,7 +8,7 @@ from typing import Any
 
 from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers._target import Certificate, Target
+from dperm_cli.samplers.base import Certificate, Target
 
 ORDER = ("closed_form", "rejection", "tangent_cells", "proximal")
 LAST_RESORT = "hit_and_run"

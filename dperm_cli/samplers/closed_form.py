@@ -20,11 +20,11 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers._pieces import law
-from dperm_cli.samplers._potential import piecewise
-from dperm_cli.samplers._prepared import once
-from dperm_cli.samplers._target import Certificate, Potential, Source, Target
-from dperm_cli.samplers._truncated import Segment, truncated
+from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.shared.interval_pieces import law
+from dperm_cli.samplers.shared.potential import piecewise
+from dperm_cli.samplers.shared.potential_checks import once
+from dperm_cli.samplers.shared.truncated_gaussian import Segment, truncated
 
 _COVERS = (
     "closed_form covers linear losses (and hinges with row_bound * radius <= 1) on a ball, an "

@@ -10,11 +10,11 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers._prepared import once
-from dperm_cli.samplers._target import Certificate, Potential, Source, Target
-from dperm_cli.samplers._walk_grid import Grid, describe, grid
-from dperm_cli.samplers._walk_steps import Walk
+from dperm_cli.samplers.base import Certificate, Potential, Source, Target
 from dperm_cli.samplers.proximal import Proximal
+from dperm_cli.samplers.shared.potential_checks import once
+from dperm_cli.samplers.shared.walk_grid import Grid, describe, grid
+from dperm_cli.samplers.shared.walk_steps import Walk
 
 MODES = ("auto", "theorem", "spectral")
 MOST_TABLE = 10_000_000  # entries of the table of moves
@@ -99,7 +99,7 @@ class GridWalk:
         def make() -> tuple[Grid, int]:
             table, mode = grid(potential, target.spec.n, place, walk), certificate.facts["mode"]
             if mode == "spectral":
-                from dperm_cli.samplers._walk_spectrum import steps_certified
+                from dperm_cli.samplers.shared.walk_spectrum import steps_certified
 
                 return table, steps_certified(table, 0.5 * walk.inner, walk.steps)
             return table, certificate.steps
@@ -116,7 +116,7 @@ class GridWalk:
     def _mode(self, target: Target, walk: Walk) -> str | None:
         if self.steps != "spectral" and walk.steps <= self.most_steps:
             return "theorem"
-        from dperm_cli.samplers._walk_spectrum import MOST_CELLS, MOST_OSCILLATION
+        from dperm_cli.samplers.shared.walk_spectrum import MOST_CELLS, MOST_OSCILLATION
 
         short = walk.cells <= MOST_CELLS and target.oscillation <= MOST_OSCILLATION
         if self.steps != "theorem" and walk.dim == 1 and short:
@@ -126,7 +126,7 @@ class GridWalk:
 
 def run(table: Grid, steps: int, source: Source) -> int:
     """The cell in which a walk of so many steps from the middle ends."""
-    from dperm_cli.loops.walk import advance
+    from dperm_cli.loops.grid_walk import advance
 
     at, left = table.start(), steps
     while left > 0:

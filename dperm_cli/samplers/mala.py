@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.core import checks
-from dperm_cli.samplers._cells import Frame
-from dperm_cli.samplers._heuristic import certificate
-from dperm_cli.samplers._target import Certificate, Potential, Source, Target
-from dperm_cli.samplers._uniform import uniform
+from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.shared.heuristic import certificate
+from dperm_cli.samplers.shared.tangent_boxes import Frame
+from dperm_cli.samplers.shared.uniform import uniform
 
 
 @dataclass(frozen=True)

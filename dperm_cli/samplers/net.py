@@ -11,9 +11,9 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers._cells import Frame
-from dperm_cli.samplers._prepared import once, values
-from dperm_cli.samplers._target import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.shared.potential_checks import once, values
+from dperm_cli.samplers.shared.tangent_boxes import Frame
 
 MOST_DIMENSIONS = 3
 MOST_POINTS = 1 << 20

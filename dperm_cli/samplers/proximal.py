@@ -6,7 +6,7 @@ convexity of the regulariser), which leaves a Gaussian restricted to the set, an
 kept with probability exp(parabola(z) - f(z)). Any x0 and any h give the same law; they change the
 number of proposals alone. The chain starts uniformly on the set, or at its centre.
 
-On balls, with records in memory, the whole chain is one compiled loop (``_chain``).
+On balls, with records in memory, the whole chain is one compiled loop (``compiled_chain``).
 
 After T steps sup |log(law / pi)| <= eps_t, for T as in ``steps_needed`` [docs/proofs/_proximal.md].
 """
@@ -21,13 +21,13 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.problem.losses._glm import Glm
-from dperm_cli.samplers import _chain
-from dperm_cli.samplers._balls import localised
-from dperm_cli.samplers._potential import Records
-from dperm_cli.samplers._target import Certificate, Potential, Source, Target
-from dperm_cli.samplers._truncated import Truncated, truncated
-from dperm_cli.samplers._uniform import uniform_on
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.shared import compiled_chain
+from dperm_cli.samplers.shared.ball_intersections import localised
+from dperm_cli.samplers.shared.potential import Records
+from dperm_cli.samplers.shared.truncated_gaussian import Truncated, truncated
+from dperm_cli.samplers.shared.uniform import uniform_on
 
 # Proposals between two touching points, and touching points in one step before giving up.
 _TRIES, _MOST_TURNS = 6, 200_000
@@ -97,8 +97,8 @@ class Proximal:
         body, h = target.constraint, certificate.facts["h"]
         uniform = certificate.facts["start"] == "uniform"
         x = uniform_on(body)(source) if uniform else _fixed_point(body)
-        if isinstance(potential, Records) and _chain.covers(target):
-            return _chain.run(potential, target, h, certificate.steps, x, source)
+        if isinstance(potential, Records) and compiled_chain.covers(target):
+            return compiled_chain.run(potential, target, h, certificate.steps, x, source)
         step = Conditional(potential, body, h, target.strong_convexity)
         slope = potential.gradient(x)
         for _ in range(certificate.steps):
@@ -198,8 +198,8 @@ def step_seconds(target: Target, h: float) -> float:
     """What one step is estimated to take, on one thread; a formula, not a clock."""
     miss, _ = misses(target, h)
     spec, tries = target.spec, expected_tries(target, h)
-    if _chain.covers(target):
-        return _chain.seconds(target, tries, miss)
+    if compiled_chain.covers(target):
+        return compiled_chain.seconds(target, tries, miss)
     evaluation = spec.n * (_RECORD_COST + _ENTRY_COST * spec.bounds.columns)
     restricted = truncated(target.constraint)
     return _STEP_COST + 2.0 * evaluation + tries * (evaluation + restricted.cost)

@@ -10,17 +10,17 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers._envelope import OnBall, OnBox, WithinBox
-from dperm_cli.samplers._minorant import (
+from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.shared.gaussian_envelope import OnBall, OnBox, WithinBox
+from dperm_cli.samplers.shared.potential_checks import below, once, values
+from dperm_cli.samplers.shared.quadratic_minorant import (
     Minorant,
     least_ratio,
     log_uniform_acceptance,
     minorant,
     supported,
 )
-from dperm_cli.samplers._prepared import below, once, values
-from dperm_cli.samplers._target import Certificate, Potential, Source, Target
-from dperm_cli.samplers._uniform import uniform
+from dperm_cli.samplers.shared.uniform import uniform
 
 MOST_PARAMETERS = 1000
 MOST_FIXED = 20_000_000

@@ -9,9 +9,9 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers._cells import Cells, Frame, cover, quantile
-from dperm_cli.samplers._prepared import below, once
-from dperm_cli.samplers._target import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.shared.potential_checks import below, once
+from dperm_cli.samplers.shared.tangent_boxes import Cells, Frame, cover, quantile
 
 MOST_DIMENSIONS = 3
 _BLOCK = 8

@@ -7,13 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm_cli.audit import case, cell_attack, composition, constants, objective_loss
+from dperm_cli.audit import (
+    cell_attack,
+    composed_delta,
+    constant_checks,
+    objective_loss,
+    opened_cell,
+)
 from dperm_cli.core import registry
-from dperm_cli.mechanisms import _objective
-from dperm_cli.privacy.accountant import account
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.mechanisms.shared import perturbed_objective
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, Laplace, SampledGaussian
-from dperm_cli.problem.losses._glm import Glm
 from tests.conftest import small_problem
 
 
@@ -36,29 +42,29 @@ STEPS = [
 @pytest.mark.parametrize(("events", "relation", "share"), STEPS)
 def test_what_steps_spend_is_below_the_claim_and_near_it(events, relation, share):
     claim = account(events, delta=1e-5, relation=relation).epsilon
-    assert composition.least_delta(events, claim, relation) <= 1e-5
-    assert composition.least_delta(events, share * claim, relation) > 1e-5
+    assert composed_delta.least_delta(events, claim, relation) <= 1e-5
+    assert composed_delta.least_delta(events, share * claim, relation) > 1e-5
 
 
 def test_a_claim_that_is_too_small_is_named():
     events, relation, share = STEPS[1]
     claim = account(events, delta=1e-5, relation=relation).epsilon
-    assert composition.faults(events, claim, 1e-5, relation) == []
-    (words,) = composition.faults(events, share * claim, 1e-5, relation)
+    assert composed_delta.faults(events, claim, 1e-5, relation) == []
+    (words,) = composed_delta.faults(events, share * claim, 1e-5, relation)
     assert "steps together spend" in words
-    assert composition.faults(events, claim, 0.0, relation) == []
+    assert composed_delta.faults(events, claim, 0.0, relation) == []
 
 
 def test_very_many_steps_prove_nothing_rather_than_too_much():
     events = (SampledGaussian(9100.0, 455.0, 1, 455, "fixed", 455**2),)
     claim = account(events, delta=4.8e-6, relation="replace_one").epsilon
-    assert composition.faults(events, claim, 4.8e-6, "replace_one") == []
+    assert composed_delta.faults(events, claim, 4.8e-6, "replace_one") == []
 
 
 @pytest.mark.parametrize("loss", registry.names("loss"))
 @pytest.mark.parametrize("row_bound", [0.3, 12.0])
 def test_declared_constants_hold(loss, row_bound):
-    assert constants.faults(bounded(loss, row_bound)) == []
+    assert constant_checks.faults(bounded(loss, row_bound)) == []
 
 
 @pytest.mark.parametrize(
@@ -74,14 +80,14 @@ def test_declared_constants_hold(loss, row_bound):
 def test_constants_that_are_too_small_are_named(name, wrong, said, monkeypatch):
     problem = bounded("logistic", 2.0)
     monkeypatch.setattr(type(problem.loss), name, wrong)
-    assert any(words.startswith(said) for words in constants.faults(problem))
+    assert any(words.startswith(said) for words in constant_checks.faults(problem))
 
 
 def test_rows_above_their_bound_are_named():
     problem = small_problem()
     norms = np.linalg.norm(problem.data.x, axis=1)[:, None]
     longer = replace(problem, data=replace(problem.data, x=1.01 * problem.data.x / norms))
-    assert any("above the bound" in words for words in constants.faults(longer))
+    assert any("above the bound" in words for words in constant_checks.faults(longer))
 
 
 def gaussian_sides(shift, trials=1000):
@@ -109,7 +115,7 @@ def perturbed(row, budget, curvature=None):
     spec = spec if curvature is None else replace(spec, smoothness=curvature)
     gamma = budget.delta == 0.0
     strength = 1.2 * spec.smoothness / np.expm1(min(0.6 * budget.epsilon, 5.0))
-    return problem, _objective.design(spec, budget, gamma, strength).event
+    return problem, perturbed_objective.design(spec, budget, gamma, strength).event
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -131,11 +137,11 @@ def test_curvature_by_the_norm_of_a_row_is_found_at_the_plans_own(relation):
 def test_what_two_public_things_differ_in():
     problem = small_problem(p=3)
     spec, other = problem.spec(), replace(problem.spec(), row_bound=2.0)
-    assert case.differences(spec, spec) == []
-    assert case.differences(spec, small_problem(p=3).spec()) == []
-    assert case.differences(spec, other, "spec") == ["spec.row_bound"]
-    assert case.differences({"a": np.ones(2)}, {"a": np.array([1.0, 2.0])}) == ["a"]
-    assert case.differences([1, 2], [1, 2, 3], "x") == ["x: keys"]
-    assert case.differences(1, 1.0, "x") == ["x: int and float"]
-    assert case.differences(float("nan"), float("nan")) == []
+    assert opened_cell.differences(spec, spec) == []
+    assert opened_cell.differences(spec, small_problem(p=3).spec()) == []
+    assert opened_cell.differences(spec, other, "spec") == ["spec.row_bound"]
+    assert opened_cell.differences({"a": np.ones(2)}, {"a": np.array([1.0, 2.0])}) == ["a"]
+    assert opened_cell.differences([1, 2], [1, 2, 3], "x") == ["x: keys"]
+    assert opened_cell.differences(1, 1.0, "x") == ["x: int and float"]
+    assert opened_cell.differences(float("nan"), float("nan")) == []
     assert isinstance(problem.loss, Glm)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from dperm_cli.audit.covering import FULL, cover
+from dperm_cli.audit.covering_design import FULL, cover
 
 FACTORS = {
     "p": (3, 1, 8, 20),

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit import noise_laws
-from dperm_cli.loops import exponential, gaussian, indices
-from dperm_cli.privacy import _streams
+from dperm_cli.loops import batch_indices, exponential_noise, gaussian_noise
+from dperm_cli.privacy import streams
 from dperm_cli.privacy.events import DisjointBatches, GammaNorm, Gaussian, Laplace, SampledGaussian
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 
 EVENTS = {
     "gaussian": Gaussian(3.0, 1.0, 4),
@@ -31,23 +31,23 @@ def test_the_law_of_every_event_is_that_of_its_noise(name, dim):
 @pytest.mark.stat
 @pytest.mark.parametrize("name", EVENTS)
 def test_noise_that_is_five_percent_too_small_is_noticed(name, monkeypatch):
-    plain = _streams.Keyed.add
+    plain = streams.Keyed.add
 
     def smaller(self, value, kind, scale, dim, step):
         return plain(self, value, kind, 0.95 * scale, dim, step)
 
-    monkeypatch.setattr(_streams.Keyed, "add", smaller)
+    monkeypatch.setattr(streams.Keyed, "add", smaller)
     assert noise_laws.faults(EVENTS[name], 3, "replace_one")
 
 
 @pytest.mark.stat
 def test_one_draw_for_all_steps_is_noticed(monkeypatch):
-    plain = _streams.Keyed.add
+    plain = streams.Keyed.add
 
     def same(self, value, kind, scale, dim, step):
         return plain(self, value, kind, scale, dim, 0)
 
-    monkeypatch.setattr(_streams.Keyed, "add", same)
+    monkeypatch.setattr(streams.Keyed, "add", same)
     assert noise_laws.faults(EVENTS["gaussian"], 3, "replace_one")
 
 
@@ -56,9 +56,9 @@ def test_one_draw_for_all_steps_is_noticed(monkeypatch):
 def test_batches_are_counted(sampling, monkeypatch):
     event = SampledGaussian(3.0, 1.0, 3, 9, sampling, 4)
     assert noise_laws.batch_faults(event, "replace_one") == []
-    plain = _streams.SampledStream.draw
+    plain = streams.SampledStream.draw
     monkeypatch.setattr(
-        _streams.SampledStream, "draw", lambda self, trial, step: plain(self, trial, 0)
+        streams.SampledStream, "draw", lambda self, trial, step: plain(self, trial, 0)
     )
     assert noise_laws.batch_faults(event, "replace_one")
 
@@ -79,19 +79,19 @@ def test_the_gate_draws_what_events_say(event, dim):
 
 @pytest.mark.parametrize("factor", [0.95, 1.05])
 def test_a_scale_wrong_by_a_twentieth_is_found(factor, monkeypatch):
-    normals, laplaces = gaussian.normals, exponential.laplaces
-    gammas = exponential.gamma_norms
-    monkeypatch.setattr(gaussian, "normals", lambda *a: factor * normals(*a))
-    monkeypatch.setattr(exponential, "laplaces", lambda *a: factor * laplaces(*a))
-    monkeypatch.setattr(exponential, "gamma_norms", lambda *a: factor * gammas(*a))
+    normals, laplaces = gaussian_noise.normals, exponential_noise.laplaces
+    gammas = exponential_noise.gamma_norms
+    monkeypatch.setattr(gaussian_noise, "normals", lambda *a: factor * normals(*a))
+    monkeypatch.setattr(exponential_noise, "laplaces", lambda *a: factor * laplaces(*a))
+    monkeypatch.setattr(exponential_noise, "gamma_norms", lambda *a: factor * gammas(*a))
     for event in MIXED:
         (first, *_) = noise_laws.faults(event, 3, "replace_one")
         assert "times as large" in first
 
 
 def test_noise_that_is_drawn_again_is_found(monkeypatch):
-    normals = gaussian.normals
-    monkeypatch.setattr(gaussian, "normals", lambda keys, step, *a: normals(keys, 0, *a))
+    normals = gaussian_noise.normals
+    monkeypatch.setattr(gaussian_noise, "normals", lambda keys, step, *a: normals(keys, 0, *a))
     assert any("steps" in words for words in noise_laws.faults(MIXED[0], 3, "replace_one"))
 
 
@@ -124,15 +124,17 @@ def test_batches_are_what_events_say(event, relation):
     ],
 )
 def test_wrong_batches_are_found(change, said, monkeypatch):
-    batch = indices.batch
+    batch = batch_indices.batch
     wrong = lambda key, step, *a: change(batch(key, step, *a), step)  # noqa: E731
-    monkeypatch.setattr(indices, "batch", wrong)
+    monkeypatch.setattr(batch_indices, "batch", wrong)
     event, relation = BATCHES[1]
     assert any(said in words for words in noise_laws.batch_faults(event, relation))
 
 
 def test_poisson_batches_of_one_size_are_found(monkeypatch):
-    batch = indices.batch
-    monkeypatch.setattr(indices, "batch", lambda key, step, n, m, _: batch(key, step, n, m, False))
+    batch = batch_indices.batch
+    monkeypatch.setattr(
+        batch_indices, "batch", lambda key, step, n, m, _: batch(key, step, n, m, False)
+    )
     event, relation = BATCHES[2]
     assert any("sizes" in words for words in noise_laws.batch_faults(event, relation))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm_cli.audit import pair_file, pairs
-from dperm_cli.audit.pairs import KINDS, Shape
+from dperm_cli.audit import hard_pairs, pair_file
+from dperm_cli.audit.hard_pairs import KINDS, Shape
 from dperm_cli.core.errors import InputError
 
 SHAPES = [
@@ -21,7 +21,7 @@ SHAPES = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.task}-{shape.n}-{shape.p}")
 def test_one_record_is_another_one(kind, shape):
-    pair = pairs.make(kind, shape, "replace_one", seed=3)
+    pair = hard_pairs.make(kind, shape, "replace_one", seed=3)
     one, other = pair.first, pair.second
     apart = np.any(one.x != other.x, axis=1) | (one.y != other.y)
     assert apart.sum() == 1
@@ -41,14 +41,14 @@ def test_one_record_is_another_one(kind, shape):
 @pytest.mark.parametrize("last", [True, False])
 def test_a_record_goes_and_the_others_stay(kind, last):
     shape = SHAPES[0]
-    pair = pairs.make(kind, shape, "add_remove", seed=2, drop=True, last=last)
+    pair = hard_pairs.make(kind, shape, "add_remove", seed=2, drop=True, last=last)
     assert pair.second.n == shape.n - 1
     assert pair.index == (5 if last else 2)
     mine, theirs = pair.kept()
     assert len(mine) == shape.n - 1
     assert np.array_equal(pair.first.x[mine], pair.second.x[theirs])
     assert np.array_equal(pair.first.y[mine], pair.second.y[theirs])
-    stays = pairs.make(kind, shape, "add_remove", seed=2, last=last)
+    stays = hard_pairs.make(kind, shape, "add_remove", seed=2, last=last)
     assert np.all(stays.second.x[stays.index] == 0.0)
     assert stays.second.n == shape.n
 
@@ -57,7 +57,7 @@ def test_kinds_are_what_they_say():
     shape = Shape(6, 8, "binary", 2.0)
 
     def record(kind):
-        pair = pairs.make(kind, shape, "replace_one", seed=1)
+        pair = hard_pairs.make(kind, shape, "replace_one", seed=1)
         one, other = pair.first, pair.second
         return pair, one.x[pair.index], other.x[pair.index]
 
@@ -75,7 +75,9 @@ def test_kinds_are_what_they_say():
     assert np.count_nonzero(np.any(pair.first.x != 0.0, axis=1)) == 1
     assert not np.any(pair.second.x)
     norms = [
-        np.linalg.norm(pairs.make("norm above the bound", shape, "replace_one", s).first.x, axis=1)
+        np.linalg.norm(
+            hard_pairs.make("norm above the bound", shape, "replace_one", s).first.x, axis=1
+        )
         for s in range(8)
     ]
     assert np.max(norms) > 2.0
@@ -83,7 +85,7 @@ def test_kinds_are_what_they_say():
 
 def test_zeros_have_no_gradient():
     for shape in SHAPES[:3]:
-        found = pairs.zeros(shape)
+        found = hard_pairs.zeros(shape)
         assert not np.any(found.x)
         assert found.n == shape.n
 

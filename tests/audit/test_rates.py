@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from dperm_cli.audit import _rates
-from dperm_cli.audit._rates import (
+from dperm_cli.audit import error_rates
+from dperm_cli.audit.error_rates import (
     AnyOutputs,
     GaussianOutputs,
     Profile,
@@ -19,8 +19,8 @@ from dperm_cli.audit._rates import (
     scaled,
     upper,
 )
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.events import Exponential, Gaussian, SampledGaussian
 
 
@@ -29,11 +29,11 @@ def test_clopper_pearson_is_the_inverse_of_the_binomial_tail(runs):
     """At the upper bound, as few successes or fewer have chance ERROR / 2; likewise below."""
     counts = np.arange(1, runs)
     high, low = upper(counts, runs), lower(counts, runs)
-    np.testing.assert_allclose(binom.cdf(counts, runs, high), _rates.ERROR / 2, rtol=1e-6)
-    np.testing.assert_allclose(binom.sf(counts - 1, runs, low), _rates.ERROR / 2, rtol=1e-6)
+    np.testing.assert_allclose(binom.cdf(counts, runs, high), error_rates.ERROR / 2, rtol=1e-6)
+    np.testing.assert_allclose(binom.sf(counts - 1, runs, low), error_rates.ERROR / 2, rtol=1e-6)
     assert lower(0, runs) == 0.0
     assert upper(runs, runs) == 1.0
-    assert upper(0, runs) == pytest.approx(1.0 - (_rates.ERROR / 2) ** (1.0 / runs))
+    assert upper(0, runs) == pytest.approx(1.0 - (error_rates.ERROR / 2) ** (1.0 / runs))
 
 
 def test_gaussian_rates_give_the_mu_of_their_pair():
@@ -78,7 +78,7 @@ def test_profile_of_sampled_steps_never_exceeds_the_truth():
 
 @pytest.mark.parametrize(("claim", "cut"), [(0.5, 0.5), (1.0, 0.5), (30.0, 0.05)])
 def test_interval_rates_give_the_difference_of_slopes(claim, cut):
-    how = _rates.argument("interval", (), claim, 0.0, "replace_one")
+    how = error_rates.argument("interval", (), claim, 0.0, "replace_one")
     assert how.attack == (cut, True, True)
     flat, steep = cut, math.expm1(-claim * cut) / math.expm1(-claim)
     assert how.epsilon(Rates(flat, steep)) == pytest.approx(claim, rel=1e-9)
@@ -100,4 +100,4 @@ def test_a_private_sign_gives_its_epsilon_with_no_run_spent_on_choosing():
         assert Signs().epsilon(Rates(1.0 - kept, kept)) == pytest.approx(epsilon)
     assert Signs().epsilon(Rates(0.6, 0.4)) == 0.0
     assert Signs().attack == (0.0, True, False)
-    assert isinstance(_rates.argument("sign", (), 1.0, 0.0, "replace_one"), Signs)
+    assert isinstance(error_rates.argument("sign", (), 1.0, 0.0, "replace_one"), Signs)

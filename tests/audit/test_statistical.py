@@ -9,17 +9,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dperm_cli.audit import statistical
-from dperm_cli.audit._rates import argument
-from dperm_cli.audit.statistical import Draws, Finding
+from dperm_cli.audit import statistical_attack
+from dperm_cli.audit.error_rates import argument
+from dperm_cli.audit.statistical_attack import Draws, Finding
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.mechanisms.noisy_gd import NoisyGd
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.privacy.events import Gaussian
+from dperm_cli.views.choose import view_of
 
 DELTA = 1e-5
 
@@ -28,7 +28,7 @@ def bound(adversary, budget, plan=None, runs=20_000, seed=0, checked=True):
     planned = adversary.mechanism.plan(adversary.first.spec(), budget)
     how = argument(adversary.kind, planned.events, budget.epsilon, budget.delta, budget.relation)
     leaf = seed_sequence(seed, "test", budget.relation)
-    return statistical.lower_bound(adversary, plan or planned, how, runs, leaf, checked)
+    return statistical_attack.lower_bound(adversary, plan or planned, how, runs, leaf, checked)
 
 
 # a draw takes them long, and the relations differ in one factor; the quick audit attacks both
@@ -54,7 +54,7 @@ def test_claims_hold_and_half_the_noise_is_noticed(name, relation):
     plan = adversary.mechanism.plan(adversary.first.spec(), budget)
     runs = FEWER.get((name, relation), 20_000)
     assert bound(adversary, budget, runs=runs) <= 5.0
-    halved = statistical.halved(plan)
+    halved = statistical_attack.halved(plan)
     assert halved.noise_scale == plan.noise_scale / 2
     assert bound(adversary, budget, halved, runs, checked=False) > 5.0
     # noise that is not the events' does not pass the gate
@@ -66,16 +66,16 @@ def test_claims_hold_and_half_the_noise_is_noticed(name, relation):
 def test_gaussian_tightness_is_as_predicted():
     """20,000 runs at epsilon 5: within four standard errors of what the runs allow."""
     budget = Budget(5.0, DELTA)
-    ideal = statistical.ideal_tightness(5.0, DELTA, 20_000)
+    ideal = statistical_attack.ideal_tightness(5.0, DELTA, 20_000)
     found = bound(NoisyGd().adversary(budget), budget) / 5.0
     assert ideal > 0.85
     assert found == pytest.approx(ideal, abs=0.08)
 
 
 def test_floor_is_within_reach_at_epsilon_one():
-    runs = statistical.RUNS["gaussian"]
-    assert statistical.ideal_tightness(1.0, DELTA, runs) > 0.87
-    assert statistical.ideal_tightness(30.0, DELTA, runs) > 0.87
+    runs = statistical_attack.RUNS["gaussian"]
+    assert statistical_attack.ideal_tightness(1.0, DELTA, runs) > 0.87
+    assert statistical_attack.ideal_tightness(30.0, DELTA, runs) > 0.87
 
 
 def test_threshold_kind_on_randomised_response():
@@ -107,8 +107,8 @@ def test_choose_looks_at_both_orders_and_tails():
     low, high = rng.standard_normal(2000), rng.standard_normal(2000) + 2.0
     how = argument("threshold", (), 1.0, 0.0, "replace_one")
     for first, second in ((low, high), (high, low)):
-        chosen = statistical.choose(first, second, how)
-        assert how.epsilon(statistical.rates_of(first, second, *chosen)) > 1.0
+        chosen = statistical_attack.choose(first, second, how)
+        assert how.epsilon(statistical_attack.rates_of(first, second, *chosen)) > 1.0
 
 
 def test_verdict_names_what_is_wrong():

@@ -1,7 +1,7 @@
 """The only place where these tests touch names inside the package.
 
-Everything else goes through the command line, ``results.store``, and the fields of events. When a
-signature below moves, this file is re-pointed and no test changes.
+Everything else goes through the command line, ``results.records.store``, and the fields of events.
+When a signature below moves, this file is re-pointed and no test changes.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.audit import replay as audit_replay
-from dperm_cli.audit._rates import lower, upper
+from dperm_cli.audit.error_rates import lower, upper
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
-from dperm_cli.privacy import ledger
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.kernels.shared import feature_maps
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem import nearby
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem import random_projection
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.kernels import _features
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.record_names import name_records
-from dperm_cli.problem.transforms import random_projection
-from dperm_cli.runner import app, cell
-from dperm_cli.runner import plan as study_plan
-from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.compose import study_plan as study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.verbs import run
+from dperm_cli.solvers import perturbed_minimiser
+from dperm_cli.views.choose import view_of
 
 __all__ = ["NO_BUDGET", "Budget", "Mechanism", "Plan", "Problem", "Release"]
 
@@ -101,9 +102,9 @@ class Prepared:
 
 def prepare(words: Sequence[str]) -> Prepared:
     """The mechanism, the problem with its mapped rows, and the budget of one cell."""
-    (item,) = app.prepare(study_plan.plan(parse(list(words))).cells)
-    item = cell.opened(item)
-    budget, _ = cell._budget(item)
+    (item,) = run.prepare(study_plan.plan(parse(list(words))).cells)
+    item = run_cell.opened(item)
+    budget, _ = run_cell._budget(item)
     return Prepared(item.cell.mechanism, item.released, budget)
 
 
@@ -133,7 +134,7 @@ def disturb_products(monkeypatch) -> None:
 
         return apply
 
-    for made in (_features.Features, random_projection.Stored, random_projection.Cosines):
+    for made in (feature_maps.Features, random_projection.Stored, random_projection.Cosines):
         monkeypatch.setattr(made, "apply", disturbed(made.apply))
 
 
@@ -181,7 +182,7 @@ def use_stub_solver(monkeypatch, away: Callable[[Problem], np.ndarray]) -> None:
 
     Its certificate is true: the point is within the distance of the exact minimiser.
     """
-    original = nearby.locate
+    original = perturbed_minimiser.locate
 
     def locate(problem, tilts, modulus, distance):
         points, _ = original(problem, tilts, modulus, 1e-3 * distance)
@@ -190,7 +191,7 @@ def use_stub_solver(monkeypatch, away: Callable[[Problem], np.ndarray]) -> None:
         step = direction * (0.99 * distance / length) if length > 0 else 0.0 * direction
         return points + step, np.full(len(tilts), distance)
 
-    monkeypatch.setattr(nearby, "locate", locate)
+    monkeypatch.setattr(perturbed_minimiser, "locate", locate)
 
 
 # --- statistics --------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def _rates(yes: np.ndarray, no: np.ndarray, delta: float) -> float:
 
 def rebuild_events(entries: Sequence[Any]) -> list[Any]:
     """The events of a record or a model, from the plain values it holds."""
-    return [ledger.rebuilt(entry) for entry in entries]
+    return [ledger_totals.rebuilt(entry) for entry in entries]
 
 
 def recompute(events: Sequence[Any], delta: float, relation: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.results.store import Store
+from dperm_cli.results.records.store import Store
 
 NAMES = ["c0", "c1", "c2"]
 # How the models of the tests of break 7 are made.

@@ -10,9 +10,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from dperm_cli.core import numbers
+from dperm_cli.core import number_text
 from dperm_cli.core.files import reading
-from dperm_cli.runner.publishable import MOST_EVENTS
+from dperm_cli.runner.models.publishable import MOST_EVENTS
 from tests.breaks._files import (
     NAMES,
     assert_refused,
@@ -140,9 +140,9 @@ def test_predict_takes_the_cells_that_training_takes(cell, model, dperm, tmp_pat
 
 def test_one_rule_for_numbers_in_text():
     for cell in LEGAL:
-        assert numbers.number_in(cell) == float(cell)
+        assert number_text.number_in(cell) == float(cell)
     for cell in set(CELLS) - {"nan", "-inf", "9" * 400}:
-        assert numbers.number_in(cell) is None
+        assert number_text.number_in(cell) is None
 
 
 LONG = "1" * 400
@@ -178,7 +178,7 @@ def test_a_configuration_with_a_number_of_5000_digits(dperm, tmp_path):
 @pytest.mark.parametrize("error", [OverflowError("big"), RecursionError(), KeyError("x"),
                                    ZeroDivisionError(), AssertionError("\x1b[0m")])  # fmt: skip
 def test_whatever_a_parser_raises_is_one_line(error, dperm, tmp_path, monkeypatch):
-    from dperm_cli.problem.datasets.csv import Csv
+    from dperm_cli.datasets.files.csv import Csv
 
     def fail(*_):
         raise error

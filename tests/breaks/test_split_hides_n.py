@@ -14,7 +14,7 @@ import pytest
 from dperm_cli.audit import fuzz_draws
 from dperm_cli.audit.fuzz_draws import Records
 from dperm_cli.problem.data import Data
-from dperm_cli.runner import end_to_end, fuzz
+from dperm_cli.runner.audits import fuzz, neighbour_runs
 from tests.breaks._files import (
     assert_refused,
     make_rows,
@@ -86,7 +86,9 @@ def test_files_one_record_apart_through_a_split(words, tmp_path):
     """10 and 9 records hold out 2 and 1; all that is public is equal, or both are refused."""
     words = ["dataset=npz", "dataset.path=records.npz", "mechanism=noisy_gd", "mechanism.steps=3",
              *DECLARED, "ridge=0.1", "trials=1", "delta=1e-6", "save=m.npz", *words]  # fmt: skip
-    fault, one, other = end_to_end.replayed(words, *folders(tmp_path, 10), cache=tmp_path / "cache")
+    fault, one, other = neighbour_runs.replayed(
+        words, *folders(tmp_path, 10), cache=tmp_path / "cache"
+    )
     assert fault is None
     assert one.code == other.code == (2 if "kernel.features=landmarks" in words else 0)
     if one.records:
@@ -105,7 +107,7 @@ def publish_the_split(monkeypatch):
 def test_the_replay_sees_landmarks_of_a_split(tmp_path, monkeypatch):
     publish_the_split(monkeypatch)
     words = ["dataset=npz", "dataset.path=records.npz", *WORDS, "save=m.npz"]
-    fault, _, _ = end_to_end.replayed(words, *folders(tmp_path, 10), cache=tmp_path / "cache")
+    fault, _, _ = neighbour_runs.replayed(words, *folders(tmp_path, 10), cache=tmp_path / "cache")
     assert fault is not None
 
 

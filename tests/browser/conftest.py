@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dperm_cli.results import experiment as experiments
-from dperm_cli.results import html_data, html_page
-from dperm_cli.results.summary import summarise
+from dperm_cli.results.claims import experiment_tables as experiments
+from dperm_cli.results.page import html_page, page_data
+from dperm_cli.results.records.summary import summarise
 from tests.browser.chrome import Chrome, find
 from tests.results import html_study
 
@@ -58,7 +58,7 @@ def experiment_page(records, tmp_path_factory):
     finding = {"curve": "noisy_gd", "holds": True, "measured": "slope 0.1"}
     claim = {"id": "falls", "text": "risk falls", "verdict": "pass", "findings": [finding]}
     verdicts = {"experiment": "mine", "size": "small", "claims": [claim]}
-    made = html_data.payload(summarise(rows), rows, html_study.manifest(), about, text, None,
+    made = page_data.payload(summarise(rows), rows, html_study.manifest(), about, text, None,
                              claims=verdicts)  # fmt: skip
     path = tmp_path_factory.mktemp("experiment") / "report.html"
     path.write_bytes(html_page.page(made))

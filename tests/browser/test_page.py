@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from dperm_cli.results.facts import number
-from dperm_cli.results.summary import summarise
-from dperm_cli.results.tables import csv_text, exact
+from dperm_cli.results.records.row_facts import number
+from dperm_cli.results.records.summary import summarise
+from dperm_cli.results.tables.summary_table import csv_text, exact
 from tests.browser.chrome import Chrome
 from tests.results import html_study
 from tests.results.html_study import EVIL

@@ -11,11 +11,11 @@ import pytest
 
 from dperm_cli.cli import dispatch
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, StorageError
-from dperm_cli.mechanisms import kernel_interactive, kernel_release
-from dperm_cli.results import kept_ledger
-from dperm_cli.results.locks import locked
-from dperm_cli.results.store import Store
-from dperm_cli.runner import sessions
+from dperm_cli.mechanisms.kernel import kernel_interactive, kernel_release
+from dperm_cli.results.ledger import kept_ledger
+from dperm_cli.results.records.cell_claims import locked
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.models import session_record
 
 WORDS = [
     "dataset=synthetic_logistic", "dataset.n=300", "dataset.p=2", "loss=logistic", "ridge=0.5",
@@ -243,7 +243,7 @@ def test_the_record_comes_before_the_first_answer(folder, monkeypatch, mechanism
     def never(self, rows):
         raise AssertionError("answered without a record")
 
-    monkeypatch.setattr(sessions.Store, "write", full)
+    monkeypatch.setattr(session_record.Store, "write", full)
     monkeypatch.setattr(mechanism.Session, "ask", never)
     with pytest.raises(StorageError):
         asked(folder, name)

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from dperm_cli.audit import examine, statistical
+from dperm_cli.audit import mechanism_audit, statistical_attack
 from dperm_cli.cli import main
-from dperm_cli.runner import audit as verb
+from dperm_cli.runner.verbs import audit as verb
 
 FEW = {"gaussian": 8000, "profile": 8000, "threshold": 8000}
 ALONE = ("part=adversary", "workers=1")
@@ -18,8 +18,8 @@ ALONE = ("part=adversary", "workers=1")
 @pytest.fixture
 def few(monkeypatch):
     """Few runs: what is printed matters here, not how tight it is."""
-    monkeypatch.setattr(statistical, "RUNS", FEW)
-    monkeypatch.setattr(examine, "ROUNDS", 8)
+    monkeypatch.setattr(statistical_attack, "RUNS", FEW)
+    monkeypatch.setattr(mechanism_audit, "ROUNDS", 8)
     monkeypatch.setattr(verb, "QUICK_ROUNDS", 8)
 
 
@@ -58,7 +58,7 @@ def test_rows_as_json_and_files(few, capsys, tmp_path, monkeypatch):
 
 
 def test_a_violation_is_an_exit_code_and_a_line(few, capsys, monkeypatch):
-    from dperm_cli.mechanisms import noisy_gd
+    from dperm_cli.mechanisms.gradient import noisy_gd
     from dperm_cli.privacy.events import Gaussian
 
     def half(self, spec, scale, budget):

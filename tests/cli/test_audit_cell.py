@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dperm_cli.cli import main
-from dperm_cli.mechanisms import noisy_gd
+from dperm_cli.mechanisms.gradient import noisy_gd
 from dperm_cli.privacy.events import Gaussian
 
 CELL = ("mechanism=noisy_gd", "mechanism.steps=4", "dataset=synthetic_logistic",

@@ -9,7 +9,7 @@ import pytest
 
 from dperm_cli.cli import main
 from dperm_cli.core import completion
-from dperm_cli.results.store import Store
+from dperm_cli.results.records.store import Store
 
 BASE = ("dataset=synthetic_logistic", "dataset.n=30", "dataset.p=2", "trials=10",
         "mechanism=noisy_gd", "mechanism.steps=2")  # fmt: skip

@@ -14,8 +14,8 @@ import pytest
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import InputError
-from dperm_cli.runner import compose, user_yaml
-from dperm_cli.runner.plan import MOST_CELLS
+from dperm_cli.runner.compose import composer, user_yaml
+from dperm_cli.runner.compose.study_plan import MOST_CELLS
 from tests.cli._payloads import BOMB, FILES, RUNS, SWEEPS, WORDS, assert_refused, evil
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,8 +28,10 @@ def no_hydra(monkeypatch):
     def started(*_, **__):
         raise AssertionError("Hydra was started")
 
-    monkeypatch.setattr(compose, "hydra_compose", started)
-    monkeypatch.setattr(compose, "_compose", compose._compose.__wrapped__)  # nothing is remembered
+    monkeypatch.setattr(composer, "hydra_compose", started)
+    monkeypatch.setattr(
+        composer, "_compose", composer._compose.__wrapped__
+    )  # nothing is remembered
 
 
 @pytest.mark.parametrize("word", list(WORDS), ids=lambda word: word[:60].encode("unicode_escape"))
@@ -63,7 +65,7 @@ def test_hostile_files(dperm, tmp_path, text):
     assert os.listdir(tmp_path / "mine" / "mechanism") == ["evil.yaml"]
 
 
-HYDRA = compose.hydra_compose
+HYDRA = composer.hydra_compose
 
 
 @pytest.mark.parametrize("text", list(FILES), ids=lambda text: text[:50])
@@ -84,8 +86,8 @@ def test_only_shipped_files_reach_hydra(dperm, tmp_path, monkeypatch):
         seen.extend(overrides)
         return HYDRA(name, overrides)
 
-    monkeypatch.setattr(compose, "hydra_compose", watched)
-    monkeypatch.setattr(compose, "_compose", compose._compose.__wrapped__)
+    monkeypatch.setattr(composer, "hydra_compose", watched)
+    monkeypatch.setattr(composer, "_compose", composer._compose.__wrapped__)
     evil(tmp_path, "name: noisy_gd\nsteps: 3\n", "short")
     done = dperm("run", "--cfg", "job", "--config-dir", "mine", "mechanism=short", "loss=hinge")
     assert done.code == 0, done.err
@@ -223,18 +225,20 @@ for words in {calls!r}:
 
 def test_output_names_are_made_of_registered_names(dperm, tmp_path):
     """Whatever was typed, the study's folder is built of plug-in names and a digest."""
-    from dperm_cli.runner import plan
-    from dperm_cli.runner.overrides import parse
+    from dperm_cli.runner.compose import study_plan
+    from dperm_cli.runner.compose.command_line import parse
 
-    study = plan.plan(parse(["mechanism=[noisy_gd,noisy_sgd]", "dataset=[digits,breast_cancer]",
-                             "loss=[auto]", "epsilon=[1,2]"]))  # fmt: skip
+    study = study_plan.plan(parse([
+        "mechanism=[noisy_gd,noisy_sgd]", "dataset=[digits,breast_cancer]", "loss=[auto]",
+        "epsilon=[1,2]",
+    ]))  # fmt: skip
     assert user_yaml.NAME.fullmatch(study.name.replace("-", "_"))
     assert study.out == f"outputs/{study.name}"
 
 
 @pytest.mark.parametrize("cell", ["../x", "/x", "a/b", "", ".", "a" * 200, "a\0b", "..", "a.b"])
 def test_record_names_cannot_leave_the_store(tmp_path, cell):
-    from dperm_cli.results.store import Store
+    from dperm_cli.results.records.store import Store
 
     store = Store(tmp_path / "out")
     with pytest.raises(ValueError, match="hash"):
@@ -253,7 +257,7 @@ def test_a_forged_manifest_reads_nothing(dperm, tmp_path):
 
 
 def test_links_in_the_output_folder_are_replaced_and_not_followed(tmp_path):
-    from dperm_cli.results.store import atomic_write
+    from dperm_cli.results.records.store import atomic_write
 
     precious = tmp_path / "precious"
     precious.write_text("mine")

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.runner import schema
-from dperm_cli.runner.compose import Composer
-from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.compose.composer import Composer
 
 ROOT = Path(__file__).resolve().parents[2]
 NAN, INF = math.nan, math.inf
@@ -70,7 +70,7 @@ def test_top_level_numbers(composed, key):
         (setting,) = parse([f"{key}={text}"]).settings
         config = copy.deepcopy(composed) | {key: setting.values[0]}
         with pytest.raises(InputError) as caught:
-            schema.typed(config)
+            cell_schema.typed(config)
         assert caught.value.key == key, text
         assert "must be" in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -129,7 +129,7 @@ def numeric_keys():
 
 def build(group, name, config):
     extra = {"p": 2} if group == "constraint" else {}
-    return schema.build(group, config, **extra)
+    return cell_schema.build(group, config, **extra)
 
 
 KEYS = list(numeric_keys())
@@ -193,7 +193,7 @@ def test_a_number_is_in_range_or_refused(value):
 def test_a_typed_privacy_level_is_a_privacy_level(epsilon, delta):
     config = copy.deepcopy(CONFIG) | {"epsilon": epsilon, "delta": delta}
     try:
-        typed = schema.typed(config)
+        typed = cell_schema.typed(config)
     except InputError:
         return
     assert 0 < typed.epsilon < INF

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from dperm_cli.runner import cell
+from dperm_cli.runner.cells import run_cell
 
 STUDY = ("run", "dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "trials=2",
          "epsilon=[0.5,1,2]", "out=here", "format=json")  # fmt: skip
@@ -35,9 +35,9 @@ def test_a_signal_keeps_what_is_finished(number, code, word, dperm, tmp_path, mo
             os.kill(os.getpid(), number)
         return whole(*arguments)
 
-    whole = cell.run
+    whole = run_cell.run
     with monkeypatch.context() as patch:
-        patch.setattr(cell, "run", run)
+        patch.setattr(run_cell, "run", run)
         done = dperm(*STUDY)
     assert (done.code, done.out) == (code, "")
     assert done.err == f"{word}; finished cells are kept\n"

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from dperm_cli.cli import main
-from dperm_cli.results.store import Store
+from dperm_cli.results.records.store import Store
 
 STUDY = (
     "run", "-m", "dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "trials=2",

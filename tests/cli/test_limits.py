@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from dperm_cli.runner import schema
+from dperm_cli.runner.compose import cell_schema
 
 VERBS = {
     "run": ("run",),
@@ -62,8 +62,8 @@ def test_a_number_of_steps_has_a_limit(dperm, tmp_path, verb):
     refused(dperm, tmp_path, words, "mechanism.steps")
 
 
-@pytest.mark.parametrize("epsilon", schema.EPSILONS)
-@pytest.mark.parametrize("delta", [schema.LEAST_DELTA, 0.99])
+@pytest.mark.parametrize("epsilon", cell_schema.EPSILONS)
+@pytest.mark.parametrize("delta", [cell_schema.LEAST_DELTA, 0.99])
 def test_what_is_just_within_is_computed(dperm, epsilon, delta):
     words = (f"epsilon={epsilon!r}", f"delta={delta!r}", "mechanism=noisy_gd,output_perturbation")
     done = dperm("account", *words, "ridge=0.1", "figure=false", "format=json")

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from dperm_cli import cli
-from dperm_cli.problem.datasets.breast_cancer import BOUNDS
-from dperm_cli.runner import app, cell, model, plan
-from dperm_cli.runner.overrides import parse
+from dperm_cli.datasets.published.breast_cancer import BOUNDS
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.models import save_model
+from dperm_cli.runner.verbs import run
 
 BASE = ["dataset=breast_cancer", "loss=logistic", "ridge=0.05", "trials=2", "epsilon=5"]
 WAYS = {
@@ -69,21 +72,21 @@ def test_the_file_predicts_as_the_release_does(way, capsys, made):
     write(raw(), head=[f"c{k}" for k in range(30)])
     assert cli.main(["predict", model, "rows.csv"]) == 0
     shown = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    (item,) = app.prepare(plan.plan(parse(words)).cells)
-    from dperm_cli.results.store import Store
-    from dperm_cli.runner.model import schema_of
+    (item,) = run.prepare(study_plan.plan(parse(words)).cells)
+    from dperm_cli.results.records.store import Store
+    from dperm_cli.runner.models.save_model import schema_of
 
     theta = np.array(Store(made(way) / "study").read(item.key)[0]["theta"])
     rows = schema_of(item).ruled(raw())
-    x = cell.kernels.basis_of(item.problem)
+    x = run_cell.kernel_cells.basis_of(item.problem)
     expected = (rows if x is None else x.apply(rows)) @ theta
     assert np.allclose([float(line["score"]) for line in shown], expected, atol=1e-9)
     assert [int(line["label"]) for line in shown] == [1 if z >= 0 else -1 for z in expected]
 
 
 def test_raw_rows_go_the_way_of_the_training_rows():
-    (item,) = app.prepare(plan.plan(parse(BASE)).cells)
-    from dperm_cli.runner.model import schema_of
+    (item,) = run.prepare(study_plan.plan(parse(BASE)).cells)
+    from dperm_cli.runner.models.save_model import schema_of
 
     source = item.cell.dataset.raw(None)
     order = np.random.default_rng(0).permutation(569)
@@ -93,7 +96,7 @@ def test_raw_rows_go_the_way_of_the_training_rows():
 
 @pytest.mark.parametrize("way", ["exact", "fourier", "none"])
 def test_no_training_row_is_in_the_file(way, made):
-    (item,) = app.prepare(plan.plan(parse([*BASE, *WAYS[way]])).cells)
+    (item,) = run.prepare(study_plan.plan(parse([*BASE, *WAYS[way]])).cells)
     with np.load(made(way) / "m.npz", allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     facts = json.loads(arrays.pop("facts").tobytes())
@@ -126,7 +129,7 @@ def test_json_and_a_file_of_rows(made, tmp_path):
 def test_a_regression_answers_in_its_own_unit(capsys):
     words = ["dataset=diabetes", "mechanism=noisy_gd", "epsilon=5", "trials=1"]
     assert cli.main(["run", *words, "out=study", "save=m.npz"]) == 0
-    found = model.load("m.npz")
+    found = save_model.load("m.npz")
     np.save("x.npy", 3.0 + raw(4)[:, :10])
     capsys.readouterr()
     assert cli.main(["predict", "m.npz", "x.npy"]) == 0

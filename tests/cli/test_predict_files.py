@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dperm_cli import cli
-from dperm_cli.runner import model
+from dperm_cli.runner.models import save_model
 
 COLUMNS = ["height", "age", "dose"]
 RNG = np.random.default_rng(1)
@@ -30,7 +30,7 @@ def trained(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("DPERM_CACHE_DIR", str(folder / "cache"))
-        patch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))
+        patch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
         words = ["dataset=csv", "dataset.path=t.csv", "dataset.labels={ill: 1, well: -1}",
                  "loss=logistic", "mechanism=noisy_gd", "epsilon=8", "trials=1"]  # fmt: skip
         assert cli.main(["run", *words, "out=study", "save=m.npz"]) == 0
@@ -75,7 +75,7 @@ def test_columns_are_found_by_name_in_any_order(predict):
     # as the file that it was trained on spells them
     assert set(found["label"]) == {"ill", "well"}
     assert np.array_equal(found["label"] == "ill", found["score"] >= 0)
-    expected = model.load("m.npz").values(ROWS)
+    expected = save_model.load("m.npz").values(ROWS)
     np.testing.assert_allclose(found["score"], expected, rtol=1e-9)
 
 

@@ -108,7 +108,7 @@ def test_finished_cells_are_looked_up_and_force_recomputes(dperm, tmp_path):
 
 def test_records_of_other_code_are_not_looked_up(dperm, tmp_path, monkeypatch):
     dperm("run", *TINY, "trials=1", "out=here")
-    monkeypatch.setattr("dperm_cli.runner.cell.code_digest", lambda: "other")
+    monkeypatch.setattr("dperm_cli.runner.cells.run_cell.code_digest", lambda: "other")
     dperm("run", *TINY, "trials=1", "out=here")
     assert len(os.listdir(tmp_path / "here" / "records")) == 2
 
@@ -186,7 +186,7 @@ def test_a_users_own_yaml(dperm, tmp_path):
 
 
 def test_a_failed_cell_does_not_lose_the_others(dperm, tmp_path, monkeypatch):
-    from dperm_cli.mechanisms.noisy_gd import NoisyGd
+    from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 
     release = NoisyGd.release
 
@@ -211,7 +211,7 @@ def test_a_plan_beyond_the_budget_is_not_released(dperm, monkeypatch):
     """The runner adds the events up again; a mechanism cannot talk its way out."""
     import dataclasses
 
-    from dperm_cli.mechanisms.noisy_gd import NoisyGd
+    from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 
     honest = NoisyGd.plan
 

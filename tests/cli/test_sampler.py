@@ -8,15 +8,15 @@ import pytest
 
 from dperm_cli.core import catalogue, completion, registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.runner import plan
-from dperm_cli.runner.overrides import parse
-from dperm_cli.runner.schema import digest, uses_sampler
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.cell_schema import digest, uses_sampler
+from dperm_cli.runner.compose.command_line import parse
 
 SMALL = ("dataset=median_cloud", "dataset.n=30", "dataset.p=2", "constraint.radius=1", "trials=2")
 
 
 def cells(*words):
-    return plan.plan(parse(list(words))).cells
+    return study_plan.plan(parse(list(words))).cells
 
 
 def test_is_chosen_and_typed_like_the_other_groups():
@@ -71,8 +71,8 @@ def test_is_listed_and_completed():
 
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))
-    monkeypatch.setattr("dperm_cli.results.portrait.figure", lambda found: {})
+    monkeypatch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
+    monkeypatch.setattr("dperm_cli.results.charts.problem_portrait.figure", lambda found: {})
 
 
 def test_rows_of_a_run_are_pure_with_a_certificate(dperm, tmp_path):

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from dperm_cli import cli
-from dperm_cli.results import releases
+from dperm_cli.results.ledger import release_log
 from tests.results.test_log_lines import FORGED, signed
 
 WORDS = ("run", "dataset=synthetic_logistic", "dataset.n=60", "dataset.p=2", "mechanism.steps=3",
@@ -61,7 +61,7 @@ def test_a_deleted_record_and_other_code(dperm, again, tmp_path, monkeypatch):
     (record,) = (tmp_path / "o" / "records").iterdir()
     record.unlink()
     assert again()[0] == 4
-    monkeypatch.setattr("dperm_cli.runner.cell.code_digest", lambda: "other")
+    monkeypatch.setattr("dperm_cli.runner.cells.run_cell.code_digest", lambda: "other")
     assert again()[0] == 6
 
 
@@ -90,7 +90,7 @@ def forced(dperm, tmp_path):
 
 def test_equal_points_are_releases_of_their_own(dperm, forced):
     """What came out does not tell whether it was drawn once or twice."""
-    names = [entry.release for entry in releases.entries(forced)]
+    names = [entry.release for entry in release_log.entries(forced)]
     assert len(set(names)) == len(names) == 6
     assert totals(forced) == (6, 6.0)
     assert dperm("verify", "v").code == 0
@@ -174,7 +174,7 @@ def lined(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lined")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("dperm_cli.results.plots.figure", lambda rows: ({}, None))
+        patch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
         assert cli.main([*EQUAL, "out=v"]) == 0
     return folder / "v"
 

@@ -16,20 +16,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dperm_cli.audit.neighbours import shortened
+from dperm_cli.audit.random_neighbours import shortened
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._opening import view_of
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.datasets.shared import row_rules
+from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.datasets import _rows
-from dperm_cli.problem.losses._glm import Glm
-from dperm_cli.problem.optimum import solve
 from dperm_cli.problem.problem import Problem
-from dperm_cli.results.store import Store
-from dperm_cli.runner import app, cell, schema
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.verbs import run
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.choose import view_of
 from tests.cli.test_hostile_values import CONFIG, INF, TINY, archive
 
 RNG = np.random.default_rng(0)
@@ -62,8 +64,8 @@ def test_strange_files_are_fitted(tmp_path, name):
         config["dataset"] = {"name": "npz", "path": str(tmp_path / "t.npz"), "rows": rule,
                              "row_bound": 1.0, "test_fraction": 0.0}  # fmt: skip
         config["mechanism"] = config["mechanism"] | {"steps": 3}
-        (prepared,) = app.prepare((schema.typed(config),))
-        (row,) = cell.run(prepared, solve, debug=True)
+        (prepared,) = run.prepare((cell_schema.typed(config),))
+        (row,) = run_cell.run(prepared, solve, debug=True)
         assert row["status"] == "ok"
         assert row["n"] == len(x)
         assert np.all(np.isfinite(row["theta"]))
@@ -89,11 +91,11 @@ def test_one_class_through_the_command_line(dperm, figures, tmp_path):
 )  # fmt: skip
 @settings(max_examples=100, deadline=None, database=None, derandomize=True)
 def test_rows_are_held_to_their_norm_whatever_they_are(rule, x, bound, norm):
-    held = _rows.bound_rows(x, rule, bound, norm)
+    held = row_rules.bound_rows(x, rule, bound, norm)
     assert np.all(np.isfinite(held))
-    assert np.all(_rows.row_norms(held, norm) <= bound)
+    assert np.all(row_rules.row_norms(held, norm) <= bound)
     # one row never decides what becomes of another
-    assert held[:1].tobytes() == _rows.bound_rows(x[:1], rule, bound, norm).tobytes()
+    assert held[:1].tobytes() == row_rules.bound_rows(x[:1], rule, bound, norm).tobytes()
 
 
 def degenerate(task: str, kind: str, n: int = 6, p: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +186,7 @@ SPEC = made(LOGISTIC, np.zeros((4, 2)), np.ones(4), RIDGE).spec()
 )
 @settings(max_examples=20, deadline=None, database=None, derandomize=True)
 def test_no_release_fails_on_any_records(name, x, y):
-    problem = made(LOGISTIC, _rows.bound_rows(x, "clip", 1.0), y, RIDGE)
+    problem = made(LOGISTIC, row_rules.bound_rows(x, "clip", 1.0), y, RIDGE)
     assert problem.spec() == SPEC
     plan = plan_of(name)
     gate = Gate([seed_sequence(0, "test", 0)])
@@ -211,7 +213,7 @@ EXTREME = {
 def test_extreme_numbers_are_planned_or_refused(dperm, tmp_path, words, monkeypatch):
     """Numbers in range but beyond reach: one line or a row, and never a traceback."""
     quiet = SimpleNamespace(faults=(), summary=(), broken=(), gaps=())
-    monkeypatch.setattr(app.reporting, "present", lambda *_, **__: quiet)
+    monkeypatch.setattr(run.report, "present", lambda *_, **__: quiet)
     done = dperm("run", *TINY[:3], *words, "out=here")
     assert "Traceback" not in done.err
     assert done.code == EXTREME[words], done.err

@@ -11,9 +11,9 @@ import pytest
 
 from dperm_cli.cli import main
 from dperm_cli.core import completion
-from dperm_cli.results.locks import Claims
-from dperm_cli.results.store import Store
-from dperm_cli.runner import cell
+from dperm_cli.results.records.cell_claims import Claims
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.cells import run_cell
 
 BASE = ("dataset=synthetic_logistic", "dataset.n=30", "dataset.p=2", "trials=1",
         "mechanism=noisy_gd", "mechanism.steps=2")  # fmt: skip
@@ -134,7 +134,7 @@ def ledger(study: Path) -> str:
 
 def digest(study: Path) -> str:
     """A record whose checksum fits and whose rows are not those it was digested of."""
-    from dperm_cli.results import store as module
+    from dperm_cli.results.records import store as module
 
     store = Store(study)
     name = store.cells()[0]
@@ -237,12 +237,12 @@ def test_help_and_completion_know_the_verb(dperm, study, verb):
 
 
 def test_a_failed_cell_gives_code_1_and_the_others_are_kept(dperm, tmp_path, monkeypatch):
-    real = cell.run
+    real = run_cell.run
 
     def run(item, *rest):
-        return cell.failed(item, "on purpose") if item.cell.epsilon == 2 else real(item, *rest)
+        return run_cell.failed(item, "on purpose") if item.cell.epsilon == 2 else real(item, *rest)
 
-    monkeypatch.setattr(cell, "run", run)
+    monkeypatch.setattr(run_cell, "run", run)
     done = dperm("run", *BASE, "epsilon=[1,2,3]", "out=a")
     assert done.code == 1
     assert "failed: noisy_gd epsilon=2 tight on synthetic_logistic: on purpose" in done.err

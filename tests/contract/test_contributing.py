@@ -10,11 +10,11 @@ import pytest
 
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"

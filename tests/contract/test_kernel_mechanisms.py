@@ -7,17 +7,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dperm_cli.audit.neighbours import search
+from dperm_cli.audit.random_neighbours import search
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._kernel_view import KernelView
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.kernels.shared.kernel_problem import CLOSE, KernelProblem
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.kernel_problem import CLOSE, KernelProblem
+from dperm_cli.views.kernel import KernelView
 from tests.contract import test_mechanisms as plain
 
 MECHANISMS = [n for n in registry.protective() if n not in plain.MECHANISMS]

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.audit.neighbours import search, shortened
+from dperm_cli.audit.random_neighbours import search, shortened
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core import catalogue, progress, registry
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._minimiser import INFLATION
-from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.mechanisms.shared.noisy_minimiser import INFLATION
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import KINDS, RELATIONS, Budget
 from dperm_cli.privacy.events import Channel
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.losses._glm import Glm
-from dperm_cli.problem.optimum import solve
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.choose import view_of
 from tests.conftest import small_problem
 
 # those without any guarantee promise none of this; tests/mechanisms has their own tests

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm_cli.audit import grid, pairs
-from dperm_cli.audit.case import FAILED, OK
+from dperm_cli.audit import declared_grid, hard_pairs
+from dperm_cli.audit.opened_cell import FAILED, OK
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.runner import audit_cells
-from dperm_cli.runner.compose import Composer
+from dperm_cli.runner.audits import audit_cells
+from dperm_cli.runner.compose.composer import Composer
 
 COMPOSER = Composer()
 OUTER = ("high_probability", "huberized", "localization", "projected", "random_features",
@@ -33,7 +33,7 @@ LEAST_RELEASED = {"high_probability": 8, "huberized": 3, "localization": 5, "pro
 def release(outer, inner, relation):
     """The points of two trials, or None where the pair is refused before a record is seen."""
     made = registry.load("mechanism", outer)
-    factors = grid.factors(outer, False, made.features is not None)
+    factors = declared_grid.factors(outer, False, made.features is not None)
     row = {name: values[0] for name, values in factors.items()}
     row |= {"mechanism.inner": inner, "relation": relation}
     try:
@@ -42,7 +42,7 @@ def release(outer, inner, relation):
     except (InputError, Unsupported):
         return None
     with audit_cells.Folder() as folder:
-        records = pairs.make("zero row", subject.shape, subject.cell.relation).first
+        records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
         opened = audit_cells.open_records(subject, records, folder)
         assert opened.status != FAILED, opened.reason
         return opened.draw(2, 0) if opened.status == OK else None

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
-from dperm_cli.runner import app, cell, plan
-from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.verbs import run
 
 SETS = registry.names("constraint")
 # These take every pair; of the others each pair gets one, in turn, and may say why not. In the
@@ -84,7 +86,7 @@ def _set_words(shape, p):
     return [f"constraint={shape}", *keys]
 
 
-class QuickComposer(plan.Composer):
+class QuickComposer(study_plan.Composer):
     """Composes each choice of one group once and puts the groups together: the folder's groups do
     not refer to one another, and Hydra would take longer over the pairs than all releases."""
 
@@ -101,12 +103,12 @@ class QuickComposer(plan.Composer):
 
 def test_quick_composition_is_the_real_one():
     words = {"loss": "hinge", "constraint": "lp_ball", "mechanism": "noisy_sgd"}
-    assert QuickComposer().compose(words) == plan.Composer().compose(words)
+    assert QuickComposer().compose(words) == study_plan.Composer().compose(words)
 
 
 def _rows(words, optimum_of):
-    (prepared,) = app.prepare(plan.plan(parse(words)).cells)
-    return cell.run(prepared, optimum_of, debug=True)
+    (prepared,) = run.prepare(study_plan.plan(parse(words)).cells)
+    return run_cell.run(prepared, optimum_of, debug=True)
 
 
 def _mechanisms(turn, whole):
@@ -118,10 +120,10 @@ def _mechanisms(turn, whole):
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", registry.names("loss"))
 def test_every_pair_runs_with_a_certified_gap(loss, whole, tables, monkeypatch):
-    monkeypatch.setattr(plan, "Composer", QuickComposer)
+    monkeypatch.setattr(study_plan, "Composer", QuickComposer)
     folder, tables = tables
     monkeypatch.chdir(folder)  # noise goes by the path as it is given: the same in every run
-    optimum_of = app.optima()
+    optimum_of = run.optima()
     turn = 5 * registry.names("loss").index(loss)
     for task in registry.load("loss", loss).tasks:
         p = P * len(CLASSES) if task == "multiclass" else P

@@ -11,9 +11,13 @@ import pytest
 from dperm_cli.core import registry
 
 ROOT = Path(__file__).resolve().parents[2]
+CALIBRATE = "privacy.accounting.calibrate"
 PROOFS = ROOT / "docs" / "proofs"
 PACKAGE = ROOT / "dperm_cli"
-ROOMS = "cli|runner|results|audit|mechanisms|bounds|samplers|problem|privacy|loops|core"
+ROOMS = (
+    "cli|runner|results|audit|mechanisms|bounds|views|samplers|kernels|solvers|datasets|losses|sets"
+    "|problem|privacy|loops|core"
+)
 SYMBOL = re.compile(rf"`((?:{ROOMS})(?:\.\w+)+)`")
 PATH = re.compile(
     r"`((?:dperm_cli|tests|docs|benchmarks|conf)/[\w/.]+\.(?:py|md|yaml))(?:::(\w+))?`"
@@ -75,7 +79,7 @@ def test_page(name):
     assert path.exists()
     page = path.read_text()
     assert faults(page) == []
-    assert f"mechanisms.{name}." in page
+    assert f"{registry.find_modules('mechanism')[name].removeprefix('dperm_cli.')}." in page
 
 
 def test_no_page_without_its_mechanism():
@@ -86,11 +90,11 @@ def test_no_page_without_its_mechanism():
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("privacy.calibrate.scale_for", "privacy.calibrate.scale_four", "no symbol"),
-        ("privacy.calibrate.scale_for", "privacy.calibration.scale_for", "no symbol"),
+        (f"{CALIBRATE}.scale_for", f"{CALIBRATE}.scale_four", "no symbol"),
+        (f"{CALIBRATE}.scale_for", "privacy.calibration.scale_for", "no symbol"),
         ("privacy.events.Gaussian.sensitivity", "privacy.events.Gaussian.sensitive", "no symbol"),
         ("problem.problem.ProblemSpec.lipschitz", "problem.problem.ProblemSpec.lip", "no symbol"),
-        ("`mechanisms.noisy_gd.STEPS`", "200", "no code for T"),
+        ("`mechanisms.gradient.noisy_gd.STEPS`", "200", "no code for T"),
         ("## Constants", "## Numbers", "no section ## Constants"),
         ("## Deviations", "## Remarks", "no section ## Deviations"),
         ("**Theorem", "**Remark", "no theorem"),

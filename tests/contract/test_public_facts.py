@@ -16,35 +16,38 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.mechanisms._kernel_view import KernelView
-from dperm_cli.mechanisms._local_view import Devices, LocalView
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.datasets.shared import column_rules, row_pipeline
+from dperm_cli.datasets.shared.row_pipeline import Raw
+from dperm_cli.kernels.shared import kernel_problem, map_choice
+from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks
+from dperm_cli.kernels.shared.kernel_problem import Fit, KernelProblem
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.problem import kernel_problem, problem
-from dperm_cli.problem.constraints.l2_ball import L2Ball
+from dperm_cli.problem import problem, projection_dimension, random_projection
 from dperm_cli.problem.data import Data, padded
-from dperm_cli.problem.datasets import _columns, _prepare
-from dperm_cli.problem.datasets._prepare import Raw
-from dperm_cli.problem.kernel_problem import Fit, KernelProblem
-from dperm_cli.problem.kernels import _maps
-from dperm_cli.problem.kernels._features import Explicit, Fourier, Landmarks
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.public_facts import PublicFacts
-from dperm_cli.problem.transforms import dimension, image_set, random_projection
-from dperm_cli.runner import cell, geometry, kernels, plan
-from dperm_cli.runner.overrides import parse
-from dperm_cli.samplers._potential import Records
+from dperm_cli.runner.cells import geometry_rows, kernel_cells, run_cell
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.samplers.shared.potential import Records
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.sets.shared import image_set
+from dperm_cli.views.central import CentralView
+from dperm_cli.views.kernel import KernelView
+from dperm_cli.views.local import Devices, LocalView
 
 PRIVATE = (Data, Raw, Problem, KernelProblem, Fit, CentralView, KernelView, LocalView, Devices,
-           Records, kernels.Pending, kernels.Kernelled, cell.Prepared)  # fmt: skip
-PARTS = "dperm_cli.mechanisms", "dperm_cli.problem.kernels", "dperm_cli.problem.transforms"
-PARTS += "dperm_cli.bounds", "dperm_cli.problem.constraints", "dperm_cli.runner.geometry"
-# Modules that are views, or that make the neighbours of an audit.
-VIEWS = ("_views", "_kernel_view", "_local_view", "_opening", "_adversary")
+           Records, kernel_cells.Pending, kernel_cells.Kernelled, run_cell.Prepared)  # fmt: skip
+PARTS = "dperm_cli.mechanisms", "dperm_cli.kernels", "dperm_cli.problem.random_projection"
+PARTS += "dperm_cli.problem.projection_dimension", "dperm_cli.problem.given_projection"
+PARTS += "dperm_cli.solvers.lift", "dperm_cli.bounds", "dperm_cli.sets"
+PARTS += ("dperm_cli.runner.cells.geometry_rows",)
+# A module that makes the neighbours of an audit.
+VIEWS = ("adversary",)
 # The steps of a release: they are given a view of the records, or a solution found on them.
 RELEASES = {
-    "release", "session", "_compression.seen", "_drawing.draw", "_local.descend",
-    "_norm_bound.estimate", "_objective._noisy_minimiser", "_reduced.Turned.__init__",
+    "release", "session", "projected_problem.seen", "sampled_release.draw", "user_answers.descend",
+    "norm_bound.estimate", "perturbed_objective._noisy_minimiser", "row_span.Turned.__init__",
     "frank_wolfe._choices", "frank_wolfe._noisy", "kernel_interactive.Session.__init__",
     "kernel_non_interactive._in_ball", "kernel_non_interactive._on_net",
     "kernel_release.Session.__init__", "newton.Hidden.__init__", "newton._model",
@@ -52,12 +55,12 @@ RELEASES = {
     "noisy_sgd._plain",
 }  # fmt: skip
 # The adversary's own records.
-ATTACKS = {"_compression._on_a_line", "_compression._raised"}
+ATTACKS = {"projected_problem._on_a_line", "projected_problem._raised"}
 
 
 def modules(name: str) -> list[Any]:
     first = importlib.import_module(name)
-    inside = pkgutil.iter_modules(getattr(first, "__path__", ()), f"{name}.")
+    inside = pkgutil.walk_packages(getattr(first, "__path__", ()), f"{name}.")
     return [first, *(importlib.import_module(one.name) for one in inside)]
 
 
@@ -119,24 +122,24 @@ def test_the_search_for_private_types_finds_them():
 # What makes maps and plans: the parameters that may hold an array or anything at all. They are
 # public points, a public matrix, or objects of the configuration; a new one fails here.
 MAKERS = {
-    "make_map": (_maps.make_map, set()),
-    "choose_kind": (_maps.choose_kind, set()),
-    "make_queries": (_maps.make_queries, set()),
-    "check_size": (_maps.check_size, set()),
+    "make_map": (map_choice.make_map, set()),
+    "choose_kind": (map_choice.choose_kind, set()),
+    "make_queries": (map_choice.make_queries, set()),
+    "check_size": (map_choice.check_size, set()),
     "Explicit": (Explicit, set()),
     "Fourier": (Fourier, {"_kept"}),
     "Landmarks": (Landmarks, {"points"}),
-    "Wanted": (_maps.Wanted, set()),
+    "Wanted": (map_choice.Wanted, set()),
     "make_kernel_spec": (kernel_problem.make_kernel_spec, {"loss", "queries"}),
     "norm_bound": (kernel_problem.norm_bound, {"loss"}),
     "spec_of": (problem.spec_of, set()),
     "make_spec": (problem.make_spec, set()),
     "draw": (random_projection.draw, set()),
     "image": (image_set.image, {"constraint"}),
-    "balanced": (dimension.balanced, set()),
-    "of_the_paper": (dimension.of_the_paper, set()),
-    "row bound": (_prepare._bound, set()),
-    "geometry": (geometry.answer, set()),  # the words of an experiment's file
+    "balanced": (projection_dimension.balanced, set()),
+    "of_the_paper": (projection_dimension.of_the_paper, set()),
+    "row bound": (row_pipeline._bound, set()),
+    "geometry": (geometry_rows.answer, set()),  # the words of an experiment's file
 }
 OPEN = ("Any", "Matrix", "Rows", "object", "ndarray", "dict")
 
@@ -235,7 +238,7 @@ def test_maps_and_points_are_the_same_bytes_for_neighbours(kernel, mechanism, po
              "dataset=synthetic_logistic"]  # fmt: skip
     if population:
         words += ["privacy.relation=add_remove", f"privacy.population={population}"]
-    (one,) = plan.plan(parse(words)).cells
+    (one,) = study_plan.plan(parse(words)).cells
     data = a_data_set()
     first, *rest = [data, *neighbours(data)]
     if population is None:
@@ -247,14 +250,14 @@ def test_maps_and_points_are_the_same_bytes_for_neighbours(kernel, mechanism, po
 
 def found(one: Any, data: Data) -> Any:
     """The map, the queries and the public facts that a mechanism plans with, or why not."""
-    kernels._MADE.clear()
-    kernels._PREPARED.clear()
+    kernel_cells._MADE.clear()
+    kernel_cells._PREPARED.clear()
     try:
-        item = cell.prepare(one, data)
+        item = run_cell.prepare(one, data)
         spec = item.spec
     except (InputError, Unsupported) as reason:
         return str(reason)
-    basis = kernels.basis_of(item.problem)
+    basis = kernel_cells.basis_of(item.problem)
     public = contents(basis), basis.bound, item.problem.data.row_bound
     if isinstance(basis, Fourier):
         public += (basis.frequencies.tobytes(),)
@@ -271,7 +274,7 @@ def test_landmarks_and_frequencies_are_tried():
                             ("histogram_intersection", "noisy_gd")):  # fmt: skip
         words = ["loss=logistic", "ridge=0.05", "delta=1e-5", f"kernel={name}", "kernel.size=7",
                  f"mechanism={mechanism}", "dataset=synthetic_logistic"]  # fmt: skip
-        (one,) = plan.plan(parse(words)).cells
+        (one,) = study_plan.plan(parse(words)).cells
         made = found(one, a_data_set())
         assert not isinstance(made, str)
         kinds.add(made[0][0][0])
@@ -302,10 +305,10 @@ def test_the_row_bound_and_the_facts_do_not_follow_the_records():
         {"rows": "none", "scaling": "bounds"}, {"norm": np.inf, "intercept": True},
     ]  # fmt: skip
     for keys in choices:
-        options = _prepare.RowOptions(test_fraction=0.2, **keys)
+        options = row_pipeline.RowOptions(test_fraction=0.2, **keys)
         bounds = np.array([-1.0, 1.0])
-        both = [_prepare.prepare("toy", "binary", options, Raw(x=rows, y=y, bounds=bounds))
+        both = [row_pipeline.prepare("toy", "binary", options, Raw(x=rows, y=y, bounds=bounds))
                 for rows in (x, far)]  # fmt: skip
         first, second = (contents(replace(one.facts(), points=None)) for one in both)
         assert first == second
-    assert set(_columns.FITTED) == {"minmax", "standardise"}  # which are refused unless unsafe
+    assert set(column_rules.FITTED) == {"minmax", "standardise"}  # which are refused unless unsafe

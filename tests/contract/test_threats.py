@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import RELATIONS, Budget, Guarantee
 from dperm_cli.privacy.events import Gaussian, SampledGaussian
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Bounds
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def test_curvature_grows_as_the_square_of_the_row_norm(name):
 
 
 def test_an_intercept_is_a_coordinate_like_any_other():
-    from dperm_cli.problem.datasets._rows import bound_rows, row_norms, with_constant
+    from dperm_cli.datasets.shared.row_rules import bound_rows, row_norms, with_constant
 
     x = with_constant(np.array([[3.0, 4.0], [0.0, 0.0]]))
     assert np.all(row_norms(bound_rows(x, "clip", 1.0)) <= 1.0)

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.core import arrays
-from dperm_cli.core.arrays import LABELS, NotAnArray
+from dperm_cli.core import npy_files
+from dperm_cli.core.npy_files import LABELS, NotAnArray
 
-ROOM = Path(arrays.__file__).parents[1]
+ROOM = Path(npy_files.__file__).parents[1]
 FORBIDDEN = ("np.load", "numpy.load", "np.fromfile", "np.lib.format.open_memmap")
 
 
@@ -34,8 +34,8 @@ def headed(text: str, body=b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(line)) + line + body
 
 
-def read(content: bytes, kinds=arrays.NUMBERS):
-    return arrays.read_array(io.BytesIO(content), len(content), kinds)
+def read(content: bytes, kinds=npy_files.NUMBERS):
+    return npy_files.read_array(io.BytesIO(content), len(content), kinds)
 
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
@@ -63,7 +63,7 @@ def test_texts_are_read_where_they_are_wanted():
     ids=["complex", "datetime", "timedelta", "structured"],
 )
 def test_other_kinds_are_refused(array):
-    for kinds in (arrays.NUMBERS, LABELS):
+    for kinds in (npy_files.NUMBERS, LABELS):
         with pytest.raises(NotAnArray):
             read(written(array), kinds)
 
@@ -82,7 +82,7 @@ BAD_HEADERS = [
 
 @pytest.mark.parametrize("text", BAD_HEADERS)
 def test_a_header_is_believed_where_it_matches_alone(text):
-    for kinds in (arrays.NUMBERS, LABELS):
+    for kinds in (npy_files.NUMBERS, LABELS):
         with pytest.raises(NotAnArray):
             read(headed(text, bytes(24)), kinds)
 
@@ -110,7 +110,7 @@ def test_changed_bytes_are_an_array_or_refused():
             content[: rng.integers(len(content) + 1)] if rng.random() < 0.3 else content
         )
         with contextlib.suppress(NotAnArray):
-            assert read(content).dtype.kind in arrays.NUMBERS
+            assert read(content).dtype.kind in npy_files.NUMBERS
 
 
 def test_changed_archives_are_read_or_refused(tmp_path):
@@ -122,15 +122,15 @@ def test_changed_archives_are_read_or_refused(tmp_path):
         for place in rng.integers(len(content), size=rng.integers(1, 3)):
             content[place] = rng.integers(256)
         with contextlib.suppress(NotAnArray, OSError):
-            arrays.read_archive(io.BytesIO(bytes(content)), kinds=LABELS, most=1 << 16)
+            npy_files.read_archive(io.BytesIO(bytes(content)), kinds=LABELS, most=1 << 16)
 
 
 def test_members_larger_than_allowed_are_not_unpacked():
     sink = io.BytesIO()
     np.savez_compressed(sink, x=np.zeros(1 << 17))
     with pytest.raises(NotAnArray, match="more than"):
-        arrays.read_archive(io.BytesIO(sink.getvalue()), most=1 << 19)
-    found = arrays.read_archive(io.BytesIO(sink.getvalue()), most=1 << 21)
+        npy_files.read_archive(io.BytesIO(sink.getvalue()), most=1 << 19)
+    found = npy_files.read_archive(io.BytesIO(sink.getvalue()), most=1 << 21)
     assert found["x"].shape == (1 << 17,)
 
 
@@ -141,21 +141,21 @@ def test_a_member_that_is_there_twice_is_refused():
         for _ in range(2):
             archive.writestr("x.npy", written(np.ones(2)))
     with pytest.raises(NotAnArray, match="twice"):
-        arrays.read_archive(sink)
+        npy_files.read_archive(sink)
 
 
 def test_a_mapped_array_is_the_file(tmp_path):
     for array in (np.arange(6.0).reshape(2, 3), np.asfortranarray(np.eye(3)), np.empty((0, 2))):
         np.save(tmp_path / "a.npy", array)
         with open(tmp_path / "a.npy", "rb") as file:
-            assert np.array_equal(arrays.map_array(file, "c"), array)
+            assert np.array_equal(npy_files.map_array(file, "c"), array)
     (tmp_path / "b.npy").write_bytes(headed(GOOD, bytes(23)))
     with open(tmp_path / "b.npy", "rb") as file, pytest.raises(NotAnArray, match="cut short"):
-        arrays.map_array(file)
+        npy_files.map_array(file)
 
 
 def others_that_read(source: str) -> list[str]:
-    """Calls by which a file reads arrays other than through ``core.arrays``."""
+    """Calls by which a file reads arrays other than through ``core.npy_files``."""
     calls = (ast.unparse(n.func) for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call))
     return [
         call for call in calls if call in FORBIDDEN or "format.read_" in call or "npyio" in call

@@ -8,7 +8,7 @@ import pytest
 
 from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.paths import shipped
+from dperm_cli.core.package_paths import shipped
 
 
 @pytest.mark.parametrize("room", list(registry.ROOMS))

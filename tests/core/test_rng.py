@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm_cli.core.rng import generator, key_words, seed_sequence
+from dperm_cli.core.seeds import generator, key_words, seed_sequence
 
 
 def test_leaves_differ_in_their_first_128_bits():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dperm_cli.results.store import Store, content_digest
+from dperm_cli.results.records.store import Store, content_digest
 from tests.faults.conftest import CELLS, Zygote
 
 

@@ -23,7 +23,7 @@ def main() -> None:
 
     from dperm_cli import cli
     from dperm_cli.results import report
-    from dperm_cli.runner import app  # noqa: F401
+    from dperm_cli.runner.verbs import run as app  # noqa: F401
 
     # of the report only the table matters here, and figures take most of its time
     report._figure = lambda *_: ({}, None)

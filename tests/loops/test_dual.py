@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
-from dperm_cli.loops import dual
+from dperm_cli.loops import dual_ascent
 
 LOSSES = ("hinge", "logistic", "squared", "huberized_hinge")
 
@@ -26,7 +26,7 @@ def test_one_pass_over_one_record_minimises_its_coordinate(name, q, z):
         start = -0.3 * y if name != "squared" else 0.2
         a, w = np.array([start]), np.array([z])
         # a row of length 1 whose modulus makes |x|^2 / m = q
-        moved = dual.ascend_rows(
+        moved = dual_ascent.ascend_rows(
             np.ones((1, 1)), np.array([y]), loss.code, float(loss.width), 1.0 / q, np.ones(1),
             np.arange(1), a, w,
         )  # fmt: skip
@@ -51,8 +51,8 @@ def test_rows_and_gram_make_the_same_passes(kind):
     a, b, w, z = np.zeros(30), np.zeros(30), np.zeros(19), np.zeros(30)
     values = []
     for _ in range(6):
-        dual.ascend_rows(x, y, 1, 0.0, 3.0, square, order, a, w)
-        dual.ascend_gram((full @ full.T).astype(kind), y, 1, 0.0, 3.0, order, b, z)
+        dual_ascent.ascend_rows(x, y, 1, 0.0, 3.0, square, order, a, w)
+        dual_ascent.ascend_gram((full @ full.T).astype(kind), y, 1, 0.0, 3.0, order, b, z)
         values.append(-np.sum(a * y) - 1.5 * w @ w)
     assert np.allclose(w, -full.T @ a / 3.0, atol=1e-9)
     assert np.allclose(a, b, atol=1e-3 if kind is np.float32 else 1e-9)
@@ -63,7 +63,7 @@ def test_rows_and_gram_make_the_same_passes(kind):
 def test_margins_do_not_depend_on_their_neighbours():
     rng = np.random.default_rng(1)
     x, theta = rng.standard_normal((11, 21)).astype(np.float32), rng.standard_normal((4, 21))
-    together = dual.margins(x, theta)
+    together = dual_ascent.margins(x, theta)
     assert np.allclose(together, theta @ x.astype(float).T, atol=1e-12)
     for k in range(4):
-        assert np.array_equal(dual.margins(x, theta[k : k + 1])[0], together[k])
+        assert np.array_equal(dual_ascent.margins(x, theta[k : k + 1])[0], together[k])

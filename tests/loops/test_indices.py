@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.loops import indices
+from dperm_cli.loops import batch_indices
 
 FALSE_ALARM = 1e-6
 KEY = np.array([2**63 + 5, 77], np.uint64)
 
 
 def draws(count, population, batch, poisson):
-    return [indices.batch(KEY, t, population, batch, poisson) for t in range(count)]
+    return [batch_indices.batch(KEY, t, population, batch, poisson) for t in range(count)]
 
 
 def p_value(counts, probabilities):
@@ -83,7 +83,7 @@ def test_poisson_batch_size_in_a_large_population():
 
 
 def test_poisson_edges():
-    assert np.array_equal(indices.batch(KEY, 3, 9, 9, True), np.arange(9))
+    assert np.array_equal(batch_indices.batch(KEY, 3, 9, 9, True), np.arange(9))
     assert min(len(b) for b in draws(200, 50, 1, True)) == 0
     for b in draws(200, 50, 20, True):
         assert np.all(np.diff(b) > 0)
@@ -91,9 +91,9 @@ def test_poisson_edges():
 
 
 def test_fixed_edges():
-    assert sorted(indices.batch(KEY, 0, 8, 8, False)) == list(range(8))
-    assert np.array_equal(indices.batch(KEY, 0, 1, 1, False), [0])
-    top = indices.MAX_POPULATION
+    assert sorted(batch_indices.batch(KEY, 0, 8, 8, False)) == list(range(8))
+    assert np.array_equal(batch_indices.batch(KEY, 0, 1, 1, False), [0])
+    top = batch_indices.MAX_POPULATION
     chosen = np.concatenate(draws(64, top, 1, False))
     assert chosen.min() < top // 8
     assert top > chosen.max() > top - top // 8
@@ -101,10 +101,10 @@ def test_fixed_edges():
 
 @pytest.mark.parametrize(("batch", "poisson"), [(1, False), (5, False), (5, True)])
 def test_pure_function_of_key_and_step(batch, poisson):
-    later = [indices.batch(KEY, t, 90, batch, poisson) for t in (9, 4, 2**33)]
-    again = [indices.batch(KEY, t, 90, batch, poisson) for t in (9, 4, 2**33)]
+    later = [batch_indices.batch(KEY, t, 90, batch, poisson) for t in (9, 4, 2**33)]
+    again = [batch_indices.batch(KEY, t, 90, batch, poisson) for t in (9, 4, 2**33)]
     assert all(np.array_equal(a, b) for a, b in zip(later, again, strict=True))
-    other = [indices.batch(KEY + np.uint64(1), t, 90, batch, poisson) for t in range(20)]
+    other = [batch_indices.batch(KEY + np.uint64(1), t, 90, batch, poisson) for t in range(20)]
     assert any(
         not np.array_equal(a, b) for a, b in zip(other, draws(20, 90, batch, poisson), strict=True)
     )
@@ -113,4 +113,4 @@ def test_pure_function_of_key_and_step(batch, poisson):
 @pytest.mark.parametrize(("population", "batch"), [(5, 0), (5, 6), (2**32, 1), (0, 0)])
 def test_refuses_impossible_batches(population, batch):
     with pytest.raises(ValueError, match="no batch"):
-        indices.batch(KEY, 0, population, batch, False)
+        batch_indices.batch(KEY, 0, population, batch, False)

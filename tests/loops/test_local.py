@@ -9,23 +9,23 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
-from dperm_cli.loops import channels as wire
-from dperm_cli.loops import local, sgd, slopes
-from dperm_cli.loops.local import Device, Learner
-from dperm_cli.loops.sealed import SealedAnswers
+from dperm_cli.loops import local_channels as wire
+from dperm_cli.loops import local_learning, sgd, slopes
+from dperm_cli.loops.local_learning import Device, Learner
+from dperm_cli.loops.sealed_noise import SealedAnswers
 from dperm_cli.privacy import channels
 
 N, P, CHAINS = 23, 5, 3
-EUCLID = Learner(local.EUCLID, 0, 0.7, sgd.INV_SQRT, 0.05, 0.1, 0.02, 2.0, False)
+EUCLID = Learner(local_learning.EUCLID, 0, 0.7, sgd.INV_SQRT, 0.05, 0.1, 0.02, 2.0, False)
 WAYS = {
     "euclid": EUCLID,
     "box": EUCLID._replace(set_code=2, size=0.3),
     "l1": EUCLID._replace(set_code=1),
-    "entropy": EUCLID._replace(map=local.ENTROPY, set_code=1, eta_kind=sgd.CONSTANT),
-    "power": EUCLID._replace(map=local.POWER, power=1.5),
-    "power on l1": EUCLID._replace(map=local.POWER, set_code=1, power=1.2, within_l1=True),
+    "entropy": EUCLID._replace(map=local_learning.ENTROPY, set_code=1, eta_kind=sgd.CONSTANT),
+    "power": EUCLID._replace(map=local_learning.POWER, power=1.5),
+    "power on l1": EUCLID._replace(map=local_learning.POWER, set_code=1, power=1.2, within_l1=True),
 }
-CODES = (slopes.LOGISTIC, slopes.HINGE, local.L1_MEDIAN, local.L2_MEDIAN)
+CODES = (slopes.LOGISTIC, slopes.HINGE, local_learning.L1_MEDIAN, local_learning.L2_MEDIAN)
 
 
 def records(csr=False, n=N, p=P):
@@ -41,8 +41,8 @@ def keys(chains=CHAINS):
 
 @pytest.mark.parametrize("users", [1, 2, 3, 10, 97, 1000])
 def test_every_user_once_a_pass(users):
-    leap = local.stride(users)
-    order = [local.place(step, users, leap) for step in range(2 * users)]
+    leap = local_learning.stride(users)
+    order = [local_learning.place(step, users, leap) for step in range(2 * users)]
     assert sorted(order[:users]) == list(range(users))
     assert order[users:] == order[:users]
 
@@ -54,18 +54,22 @@ def test_compiled_loop_is_the_plain_loop(way, code, shape):
     """Bit by bit: a loop over ``subgradient``, ``channels.send`` and ``learn``, two passes."""
     learner, coding = WAYS[way], channels.by_epsilon(shape, P, 3.0).coding(0.8)
     device, csr = Device(code, 0.0, 0.5 if code < 100 else math.inf), code == slopes.HINGE
-    rows, steps, leap = records(csr), 2 * N, local.stride(N)
+    rows, steps, leap = records(csr), 2 * N, local_learning.stride(N)
     theta0 = np.zeros((CHAINS, P))
-    mean, last = local.run(rows, device, SealedAnswers(keys(), coding, N, 2), learner, theta0)
+    mean, last = local_learning.run(
+        rows, device, SealedAnswers(keys(), coding, N, 2), learner, theta0
+    )
     theta, state, total = theta0.copy(), theta0.copy(), theta0.copy()
     blocks = wire.blocks(coding.shape, P)
     for step in range(steps):
-        i = local.place(step, N, leap)
-        g = np.stack([local.subgradient(rows, device, coding.shape, i, at) for at in theta])
+        i = local_learning.place(step, N, leap)
+        g = np.stack(
+            [local_learning.subgradient(rows, device, coding.shape, i, at) for at in theta]
+        )
         z = wire.send(coding, g, wire.keyed(keys(), step, blocks))
         total += theta
         for at, memory, answer in zip(theta, state, z, strict=True):
-            local.learn(learner, step, at, memory, answer)
+            local_learning.learn(learner, step, at, memory, answer)
     assert last.tobytes() == theta.tobytes()
     assert mean.tobytes() == (total / steps).tobytes()
 
@@ -77,7 +81,7 @@ def test_neither_threads_nor_neighbours_matter():
     def run(keys, threads):
         answers = SealedAnswers(keys, coding, N, 1)
         start = np.zeros((len(keys), P))
-        return local.run(records(), device, answers, EUCLID, start, threads=threads)
+        return local_learning.run(records(), device, answers, EUCLID, start, threads=threads)
 
     many = run(keys(), 2)
     for chain in range(CHAINS):
@@ -94,10 +98,12 @@ def test_subgradients_are_those_of_the_losses(name, csr):
     loss, rows = registry.load("loss", name)(), records(csr)
     x = sparse.csr_array((rows.values, rows.columns, rows.indptr), shape=(N, P)) if csr else rows.x
     data = Data.of_records("r", loss.tasks[0], x, rows.y, 9.0, 1.0, "r")
-    code = {"l1_median": local.L1_MEDIAN, "l2_median": local.L2_MEDIAN}.get(name, loss.code)
+    code = {"l1_median": local_learning.L1_MEDIAN, "l2_median": local_learning.L2_MEDIAN}.get(
+        name, loss.code
+    )
     theta = np.random.default_rng(1).standard_normal(P)
     for i in range(N):
-        found = local.subgradient(rows, Device(code, 0.0, math.inf), wire.L_2, i, theta)
+        found = local_learning.subgradient(rows, Device(code, 0.0, math.inf), wire.L_2, i, theta)
         expected = loss.gradient(theta, data.take(np.array([i])))
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
@@ -111,14 +117,14 @@ def test_rows_are_shortened_in_the_channels_norm(shape, norm, csr):
     for i in range(N):
         length = np.linalg.norm(dense[i], ord=norm)
         row = dense[i] * min(1.0, 0.5 / length) if length > 0 else dense[i]
-        found = local.subgradient(rows, Device(slopes.SQUARED, 0.0, 0.5), code, i, theta)
+        found = local_learning.subgradient(rows, Device(slopes.SQUARED, 0.0, 0.5), code, i, theta)
         np.testing.assert_allclose(found, (row @ theta - rows.y[i]) * row, rtol=1e-12, atol=1e-15)
 
 
 def stepped(learner, theta, z, state=None):
     theta = np.array(theta, dtype=float)
     state = np.zeros_like(theta) if state is None else state
-    local.learn(learner, 0, theta, state, np.array(z, dtype=float))
+    local_learning.learn(learner, 0, theta, state, np.array(z, dtype=float))
     return theta, state
 
 
@@ -184,7 +190,7 @@ def test_shapes_may_not_lie():
     coding, device = channels.by_epsilon("l_1", P, 1.0).coding(), Device(0, 0.0, math.inf)
 
     def run(theta0, users):
-        return local.run(
+        return local_learning.run(
             records(), device, SealedAnswers(keys(1), coding, users, 1), EUCLID, theta0
         )
 

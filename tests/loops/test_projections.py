@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.loops import projections
-from dperm_cli.loops._lanes import dot
+from dperm_cli.loops.vector_lanes import dot
 
 SETS = (projections.L2_BALL, projections.L1_BALL, projections.BOX)
 NORMS = {

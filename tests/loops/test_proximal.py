@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.loops import proximal as loop
-from dperm_cli.samplers import _chain
-from dperm_cli.samplers._balls import balls
-from dperm_cli.samplers._potential import Records
+from dperm_cli.loops import proximal_chain as loop
+from dperm_cli.samplers.shared import compiled_chain
+from dperm_cli.samplers.shared.ball_intersections import balls
+from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import cell_p_value, problem, target
 from tests.samplers.test_balls import two_balls
 from tests.samplers.test_truncated import build
@@ -28,10 +28,10 @@ def law(loss, body, n=21, epsilon=4.0, **regulariser):
     potential = Records(made.loss, made.data, facts)
     found = balls(body)
     shape = loop.Law(
-        _chain.code(facts), getattr(made.loss, "width", 0.0), facts.exponent, facts.ridge,
+        compiled_chain.code(facts), getattr(made.loss, "width", 0.0), facts.exponent, facts.ridge,
         facts.lasso, np.ascontiguousarray(found.centres), found.radii,
     )  # fmt: skip
-    return facts, potential, _chain._packed(made.data), shape
+    return facts, potential, compiled_chain._packed(made.data), shape
 
 
 def conditional(records, shape, h, y, count, seed=1, touching=0.0):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from dperm_cli.loops import gaussian, indices, projections, sgd, slopes
-from dperm_cli.loops.sealed import SealedBatches
+from dperm_cli.loops import batch_indices, gaussian_noise, projections, sgd, slopes
+from dperm_cli.loops.sealed_noise import SealedBatches
 
 SEALED = {"noise_scale": "scale", "steps": "steps", "population": "population",
           "batch": "batch", "poisson": "poisson"}  # fmt: skip
@@ -63,9 +63,9 @@ def plain(x, y, chains, p, rule):
     first = {sgd.LAST: rule["steps"], sgd.AVERAGE: 0, sgd.SUFFIX_AVERAGE: rule["steps"] // 2}
     for t in range(rule["steps"]):
         eta = sgd.learning_rate(rule["eta_kind"], rule["eta0"], float(t + 1))
-        noise = gaussian.normals(keys(chains, 1), t, 1, p)[:, 0]
+        noise = gaussian_noise.normals(keys(chains, 1), t, 1, p)[:, 0]
         for c in range(chains):
-            chosen = indices.batch(keys(chains, 2)[c], t, n, batch, rule["poisson"])
+            chosen = batch_indices.batch(keys(chains, 2)[c], t, n, batch, rule["poisson"])
             g = sgd.batch_gradient(rows, theta[c], chosen, rule["loss_code"])
             value = (n / batch) * g + (n * rule["ridge"]) * theta[c]
             noisy = value + rule["noise_scale"] * noise[c]

@@ -6,8 +6,8 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 
-from dperm_cli.loops import gaussian, indices, projections, sgd, slopes
-from dperm_cli.loops.sealed import SealedBatches
+from dperm_cli.loops import batch_indices, gaussian_noise, projections, sgd, slopes
+from dperm_cli.loops.sealed_noise import SealedBatches
 
 WIDTH = 0.3
 
@@ -96,9 +96,9 @@ def test_the_width_reaches_the_loop_with_the_same_bits(form, batch, code):
     rule = dict(set_code=projections.L2_BALL, size=2.0, eta_kind=sgd.CONSTANT, eta0=0.01)
     rows, theta = sgd.rows(x, y), np.zeros(p)
     for t in range(steps):
-        chosen = indices.batch(index_key[0], t, n, batch, False)
+        chosen = batch_indices.batch(index_key[0], t, n, batch, False)
         g = (n / batch) * sgd.batch_gradient(rows, theta, chosen, code, WIDTH) + 0.0 * theta
-        noisy = g + 3.0 * gaussian.normals(noise_key, t, 1, p)[0, 0]
+        noisy = g + 3.0 * gaussian_noise.normals(noise_key, t, 1, p)[0, 0]
         sgd.update(theta, noisy, 0.01, projections.L2_BALL, 2.0)
 
     def run(width):

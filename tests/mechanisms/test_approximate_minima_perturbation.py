@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.approximate_minima_perturbation import ApproximateMinimaPerturbation
-from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation
-from dperm_cli.privacy import calibrate
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.perturbation.approximate_minima_perturbation import (
+    ApproximateMinimaPerturbation,
+)
+from dperm_cli.mechanisms.perturbation.objective_perturbation import ObjectivePerturbation
+from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 PURE, APPROX = Budget(1.0, 0.0), Budget(1.0, 1e-6)

@@ -7,7 +7,7 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.mechanisms._protocol import MOST
+from dperm_cli.mechanisms.base import MOST
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem

@@ -16,17 +16,18 @@ from scipy import sparse
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._kernel_view import FeatureView
-from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.constraints.l2_ball import L2Ball
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data, padded
 from dperm_cli.problem.problem import Problem
-from dperm_cli.runner import cell, kernels, plan
-from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.cells import kernel_cells, run_cell
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.views.central import CentralView
+from dperm_cli.views.choose import view_of
+from dperm_cli.views.kernel import FeatureView
 from tests.conftest import small_problem
 
 INNER = {"name": "one_pass_sgd", "batches": 7, "noise": "gamma"}
@@ -67,7 +68,7 @@ def wide(n: int, p: int = 30) -> Data:
 def a_cell(*words: str):
     given = ["loss=logistic", "ridge=0.05", "delta=0", "privacy=pure", "trials=1",
              "privacy.relation=add_remove", *words]  # fmt: skip
-    return plan.plan(parse(given)).cells[0]
+    return study_plan.plan(parse(given)).cells[0]
 
 
 KERNEL_WORDS = ("mechanism=random_features", "mechanism.inner=one_pass_sgd", "kernel=rbf",
@@ -77,14 +78,14 @@ KERNEL_WORDS = ("mechanism=random_features", "mechanism.inner=one_pass_sgd", "ke
 def in_features(data: Data, *words: str) -> tuple[CentralView, Problem]:
     """The view of a cell of random features, as a run opens it."""
     one = a_cell(*KERNEL_WORDS, *words)
-    item = cell.opened(cell.prepare(one, data))
+    item = run_cell.opened(run_cell.prepare(one, data))
     return view_of(one.mechanism, item.released, item.kernel), item.released
 
 
 @pytest.fixture(autouse=True)
 def _nothing_kept():
-    kernels._MADE.clear()
-    kernels._PREPARED.clear()
+    kernel_cells._MADE.clear()
+    kernel_cells._PREPARED.clear()
 
 
 @pytest.mark.parametrize("n", [64, 4096, 4097, 8193])

@@ -8,21 +8,21 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.audit import exact
+from dperm_cli.audit import exact_loss
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._drawing import interval_pair
-from dperm_cli.mechanisms._views import CentralView, Numbers
-from dperm_cli.mechanisms.exponential import Exponential
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.sampling.exponential import Exponential
+from dperm_cli.mechanisms.shared.sampled_release import interval_pair
 from dperm_cli.privacy import events
-from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, SamplerError
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.samplers import _choice
-from dperm_cli.samplers._target import Certificate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.samplers.auto import Auto
+from dperm_cli.samplers.base import Certificate
+from dperm_cli.samplers.shared import choose_sampler
+from dperm_cli.views.central import CentralView, Numbers
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 0.0)
@@ -67,14 +67,14 @@ def test_the_exact_loss_is_at_most_epsilon(relation, calibration, records):
     first, second = problem_on_interval(records, relation)
     plan = mechanism.plan(first.spec(), Budget(1.0, 0.0, relation))
     energies = [potential(problem, plan).value for problem in (first, second)]
-    loss = exact.log_ratio(*energies, [-0.5], [0.5])
+    loss = exact_loss.log_ratio(*energies, [-0.5], [0.5])
     assert loss <= 1.0 + 1e-9
     if records == 1000:
         assert loss == pytest.approx(0.997998 if relation == "replace_one" else 0.998999, abs=1e-5)
     # the search has power: an exponent 5 % too large shows
     louder = [lambda theta, e=e: 1.05 * e(theta) for e in energies]
     if records == 1000:
-        assert exact.log_ratio(*louder, [-0.5], [0.5]) > 1.04
+        assert exact_loss.log_ratio(*louder, [-0.5], [0.5]) > 1.04
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute"])
@@ -149,7 +149,7 @@ def test_law_and_sampler_add_up_to_epsilon(epsilon):
 
 
 def test_a_third_of_epsilon_goes_to_the_law_in_the_paper_s_grid_walk(monkeypatch):
-    monkeypatch.setattr(_choice, "name_of", lambda sampler: "grid_walk")
+    monkeypatch.setattr(choose_sampler, "name_of", lambda sampler: "grid_walk")
     spec = small_problem().spec()
     for calibration, share in (("paper", 1.0 / 3.0), ("tight", 0.9)):
         sampler = Exact(dist_inf=(1.0 - share) / 2.0)

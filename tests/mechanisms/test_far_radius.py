@@ -9,18 +9,20 @@ from scipy.stats import beta
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.approximate_minima_perturbation import ApproximateMinimaPerturbation
-from dperm_cli.mechanisms.huberized import Huberized
-from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation
-from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
-from dperm_cli.privacy._streams import NoiseStream
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.combinators.huberized import Huberized
+from dperm_cli.mechanisms.perturbation.approximate_minima_perturbation import (
+    ApproximateMinimaPerturbation,
+)
+from dperm_cli.mechanisms.perturbation.objective_perturbation import ObjectivePerturbation
+from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian, PerturbedObjective
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.streams import NoiseStream
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 RADIUS = 1e12
@@ -92,11 +94,13 @@ def test_claims_hold_in_a_thousand_dimensions(name, relation):
 
 def test_the_attack_finds_a_solver_that_nobody_paid_for(monkeypatch):
     """The same release with the second noise left out and a solver that stops a little early."""
-    from dperm_cli.problem import nearby
+    from dperm_cli.solvers import perturbed_minimiser
 
     mechanism, problems = ObjectivePerturbation(), [one_record("logistic", 100, r) for r in (1, 0)]
     plan = mechanism.plan(problems[0].spec(), Budget(0.3, 0.0))
-    monkeypatch.setattr(nearby._Descent, "_proof", lambda self, theta, _: np.zeros(len(theta)))
+    monkeypatch.setattr(
+        perturbed_minimiser._Descent, "_proof", lambda self, theta, _: np.zeros(len(theta))
+    )
     real = NoiseStream.add
 
     def quiet(self, value, step):

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.audit import statistical
+from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _vertices
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.frank_wolfe import FrankWolfe
-from dperm_cli.privacy import calibrate
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.frank_wolfe import FrankWolfe
+from dperm_cli.mechanisms.shared import vertex_choice
+from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential, Gaussian
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.optimum import solve
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 PURE, APPROX = Budget(1.0, 0.0), Budget(1.0, 1e-6)
@@ -73,7 +73,7 @@ def test_scores_move_by_no_more_than_the_event_says():
     for constraint in LISTED:
         problem = small_problem(constraint=constraint, n=1)
         spec = problem.spec()
-        vertices = _vertices.listed(problem.constraint)
+        vertices = vertex_choice.listed(problem.constraint)
         limit = FrankWolfe(steps=1).plan(spec, PURE).events[0].sensitivity("replace_one")
         worst = 0.0
         for trial in range(200):
@@ -90,7 +90,7 @@ def test_scores_move_by_no_more_than_the_event_says():
 @pytest.mark.parametrize("constraint", LISTED)
 def test_vertices_agree_with_the_set(constraint):
     body = small_problem(constraint=constraint).constraint
-    vertices = _vertices.listed(body)
+    vertices = vertex_choice.listed(body)
     points = vertices.take(np.arange(vertices.count))
     assert np.all(body.contains(points))
     g = np.random.default_rng(1).standard_normal((20, 3))
@@ -99,14 +99,14 @@ def test_vertices_agree_with_the_set(constraint):
     weights = np.random.default_rng(2).dirichlet(np.ones(vertices.count), 5)
     np.testing.assert_allclose(vertices.mix(weights), weights @ points, atol=1e-12)
     centre = body.centre()
-    assert np.max(np.linalg.norm(points - centre, axis=1)) <= _vertices.reach(body) + 1e-9
+    assert np.max(np.linalg.norm(points - centre, axis=1)) <= vertex_choice.reach(body) + 1e-9
 
 
 def test_choice_has_its_law():
     """chi-squared over 5 points, 40 000 draws; at 1.1 times the exponent it fails (error 1e-4)."""
     scores = np.array([3.0, 0.0, 1.0, 4.0, 1.0])
     drawn = np.random.default_rng(0).exponential(size=40_000)
-    found = np.bincount(_vertices.choose(0.7, np.tile(scores, (40_000, 1)), drawn), minlength=5)
+    found = np.bincount(vertex_choice.choose(0.7, np.tile(scores, (40_000, 1)), drawn), minlength=5)
     for exponent, same in ((0.7, True), (0.77, False)):
         law = np.exp(-exponent * scores) / np.sum(np.exp(-exponent * scores))
         assert bool(stats.chisquare(found, 40_000 * law).pvalue > 1e-4) is same
@@ -115,8 +115,8 @@ def test_choice_has_its_law():
 def test_unlikely_vertices_keep_their_chance():
     """A vertex of chance e^-200 is taken above a height of 200 and not below."""
     scores = np.array([[0.0, 200.0]])
-    assert _vertices.choose(1.0, scores, np.array([199.9]))[0] == 0
-    assert _vertices.choose(1.0, scores, np.array([200.1]))[0] == 1
+    assert vertex_choice.choose(1.0, scores, np.array([199.9]))[0] == 0
+    assert vertex_choice.choose(1.0, scores, np.array([200.1]))[0] == 1
 
 
 def test_heights_are_exponential():
@@ -126,9 +126,9 @@ def test_heights_are_exponential():
         def each(self, step, number):
             return np.array([2.0**-53 if number < 3 else 0.5])
 
-    assert _vertices.heights(Deep(), 0)[0] == pytest.approx((3 * 52 + 1) * math.log(2.0))
+    assert vertex_choice.heights(Deep(), 0)[0] == pytest.approx((3 * 52 + 1) * math.log(2.0))
     gate = Gate([seed_sequence(3, "test", trial) for trial in range(4000)])
-    found = _vertices.heights(gate.stream(Exponential(1.0, 1.0), 1), 0)
+    found = vertex_choice.heights(gate.stream(Exponential(1.0, 1.0), 1), 0)
     assert stats.kstest(found, "expon").pvalue > 1e-4
     assert stats.kstest(1.2 * found, "expon").pvalue < 1e-4
 
@@ -138,7 +138,7 @@ def test_release_is_a_mixture_of_its_vertices(constraint):
     """theta_T = sum of 2 (t + 1) / (T (T + 1)) v_t: with two steps, thirds of two vertices."""
     problem = small_problem(constraint=constraint)
     theta, _ = released(FrankWolfe(steps=2), problem, PURE, trials=20)
-    vertices = _vertices.listed(problem.constraint)
+    vertices = vertex_choice.listed(problem.constraint)
     points = vertices.take(np.arange(vertices.count))
     pairs = (points[:, None] / 3.0 + 2.0 * points[None, :] / 3.0).reshape(-1, 3)
     distance = np.linalg.norm(theta[:, None] - pairs[None], axis=2).min(axis=1)
@@ -176,7 +176,7 @@ def test_neighbours_trajectories_keep_their_ratio():
     adversary = mechanism.adversary(budget)
     plan = mechanism.plan(adversary.first.spec(), budget)
     exponent = plan.events[0].exponent
-    vertices = _vertices.listed(adversary.first.constraint)
+    vertices = vertex_choice.listed(adversary.first.constraint)
 
     def log_chance(problem, path):
         theta, total = problem.constraint.centre(), 0.0
@@ -232,5 +232,5 @@ def test_refusals():
 @pytest.mark.parametrize("delta", [0.0, pytest.param(1e-5, marks=pytest.mark.slow)])
 def test_audit(delta, relation):
     budget = Budget(1.0, delta, relation)
-    found = statistical.attack(FrankWolfe().adversary(budget), budget, quick=True)
+    found = statistical_attack.attack(FrankWolfe().adversary(budget), budget, quick=True)
     assert found.faults == ()

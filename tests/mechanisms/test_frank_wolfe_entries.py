@@ -11,23 +11,23 @@ import pytest
 
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.bounds import ttz14
-from dperm_cli.bounds._bound import Setting
+from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import frank_wolfe
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.frank_wolfe import FrankWolfe
-from dperm_cli.mechanisms.huberized import Huberized
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, make_data, prepare
+from dperm_cli.losses.hinge import Hinge
+from dperm_cli.losses.logistic import Logistic
+from dperm_cli.losses.squared import Squared
+from dperm_cli.mechanisms.combinators.huberized import Huberized
+from dperm_cli.mechanisms.gradient import frank_wolfe
+from dperm_cli.mechanisms.gradient.frank_wolfe import FrankWolfe
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.constraints.l1_ball import L1Ball
-from dperm_cli.problem.constraints.l2_ball import L2Ball
-from dperm_cli.problem.constraints.simplex import Simplex
-from dperm_cli.problem.datasets._prepare import Raw, RowOptions, make_data, prepare
-from dperm_cli.problem.losses.hinge import Hinge
-from dperm_cli.problem.losses.logistic import Logistic
-from dperm_cli.problem.losses.squared import Squared
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
+from dperm_cli.sets.l1_ball import L1Ball
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.sets.simplex import Simplex
+from dperm_cli.views.central import CentralView
 
 N, P = 40, 16
 PURE = Budget(2.0, 0.0, "replace_one")
@@ -147,7 +147,7 @@ def test_theorem_2_holds_and_uses_the_curvature_in_entries():
     plan = mechanism.plan(found.spec(), replace(PURE, epsilon=20.0))
     seeds = [seed_sequence(1, "noise", trial) for trial in range(200)]
     theta = mechanism.release(CentralView(found), plan, Gate(seeds)).theta
-    from dperm_cli.problem import optimum
+    from dperm_cli.solvers import optimum
 
     lower = optimum.solve(found, relative_gap=1e-4, seconds=20.0).lower
     risks = found.objective(theta) - lower

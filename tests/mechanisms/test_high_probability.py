@@ -8,18 +8,18 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.audit import statistical
+from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._vertices import choose
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.high_probability import HighProbability
-from dperm_cli.privacy._streams import LawStream
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.combinators.high_probability import HighProbability
+from dperm_cli.mechanisms.shared.vertex_choice import choose
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.streams import LawStream
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -141,5 +141,5 @@ def test_refusals():
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_audit(relation):
     budget = Budget(1.0, 1e-5, relation)
-    found = statistical.attack(HighProbability().adversary(budget), budget, quick=True)
+    found = statistical_attack.attack(HighProbability().adversary(budget), budget, quick=True)
     assert found.faults == ()

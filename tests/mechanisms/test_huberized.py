@@ -7,13 +7,13 @@ import pytest
 
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.huberized import ROUNDED, Huberized
-from dperm_cli.mechanisms.noisy_gd import NoisyGd
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.combinators.huberized import ROUNDED, Huberized
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-5)

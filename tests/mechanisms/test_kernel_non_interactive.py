@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.audit.statistical import Draws
+from dperm_cli.audit.statistical_attack import Draws
 from dperm_cli.bounds import jt13
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _kernels
-from dperm_cli.mechanisms._kernel_view import KernelView
-from dperm_cli.mechanisms.kernel_non_interactive import (
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.kernels.shared.feature_maps import Explicit
+from dperm_cli.mechanisms.kernel.kernel_non_interactive import (
     KernelNonInteractive,
     Run,
     ball_net,
     error_bound,
 )
-from dperm_cli.privacy.accountant import account
+from dperm_cli.mechanisms.shared import kernel_queries
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.kernels._features import Explicit
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.views.kernel import KernelView
 from tests.contract.test_kernel_mechanisms import problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -94,7 +94,7 @@ def test_errors_stay_within_what_is_promised(kernel):
     seeds = [seed_sequence(0, "test", trial) for trial in range(20)]
     out = mechanism.release(KernelView(found), plan, Gate(seeds))
     points = mechanism.net(spec)[0]
-    wanted = found.solve(_kernels.moves(spec).distance).values(points)
+    wanted = found.solve(kernel_queries.moves(spec).distance).values(points)
     steps = plan.settings["steps"]
     alpha = out.info["alpha"]
     given = np.stack(
@@ -112,7 +112,7 @@ def test_choices_have_the_law_of_their_weights():
     plan = mechanism.plan(spec, Budget(2.0, 1e-6))
     out = mechanism.release(KernelView(found), plan, Draws(seed_sequence(2, "test"), 20_000))
     net = mechanism.net(spec)[0]
-    scores = np.abs(found.solve(_kernels.moves(spec).distance).values(net))
+    scores = np.abs(found.solve(kernel_queries.moves(spec).distance).values(net))
     index = np.argmin(((out.info["points"][:, 0, None] - net[None]) ** 2).sum(-1), axis=1)
     counts = np.bincount(index, minlength=len(net))
 
@@ -130,7 +130,7 @@ def test_choices_from_the_ball_have_the_law_of_the_mixture():
     mechanism = KernelNonInteractive(steps=1)
     plan = mechanism.plan(found.spec(), Budget(60.0, 1e-6))
     out = mechanism.release(KernelView(found), plan, Draws(seed_sequence(3, "test"), 4000))
-    v = found.solve(_kernels.moves(found.spec()).distance).values(np.eye(2))
+    v = found.solve(kernel_queries.moves(found.spec()).distance).values(np.eye(2))
     along = out.info["points"][:, 0] @ v / np.linalg.norm(v)
     u = np.linspace(-1.0, 1.0, 20_001)
 

@@ -9,15 +9,15 @@ import pytest
 from scipy import stats
 
 from dperm_cli.audit.replay import Player, Recorder
-from dperm_cli.audit.statistical import Draws
+from dperm_cli.audit.statistical_attack import Draws
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _kernels
-from dperm_cli.mechanisms._kernel_view import KernelView
-from dperm_cli.mechanisms.kernel_interactive import KernelInteractive
-from dperm_cli.mechanisms.kernel_release import KernelRelease
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.kernel.kernel_interactive import KernelInteractive
+from dperm_cli.mechanisms.kernel.kernel_release import KernelRelease
+from dperm_cli.mechanisms.shared import kernel_queries
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.views.kernel import KernelView
 from tests.contract.test_kernel_mechanisms import problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -58,7 +58,7 @@ def test_a_session_has_the_law_of_a_batch():
     """Answers in three rounds, the last repeated: marginal and joint laws, false alarms 1e-5."""
     found = problem(queries=4)
     spec = found.spec()
-    truth = found.solve(_kernels.moves(spec).distance).values(spec.queries)
+    truth = found.solve(kernel_queries.moves(spec).distance).values(spec.queries)
     rows, scale = spec.queries, KernelRelease().plan(spec, BUDGET).noise_scale
     answers = []
     for seed in range(400):

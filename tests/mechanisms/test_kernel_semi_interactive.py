@@ -8,22 +8,27 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.audit.examine import examine
-from dperm_cli.audit.neighbours import search
+from dperm_cli.audit.mechanism_audit import examine
+from dperm_cli.audit.random_neighbours import search
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _kernels, _norm_bound
-from dperm_cli.mechanisms._kernel_view import KernelView
-from dperm_cli.mechanisms.kernel_semi_interactive import KernelSemiInteractive, explicit_scale
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.kernel.kernel_semi_interactive import (
+    KernelSemiInteractive,
+    explicit_scale,
+)
+from dperm_cli.mechanisms.shared import kernel_queries, norm_bound
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Laplace
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.runner import app, cell, schema
-from dperm_cli.runner import plan as planning
-from dperm_cli.runner.optima import optima
-from dperm_cli.runner.overrides import parse
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose import study_plan as planning
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.verbs import run
+from dperm_cli.views.kernel import KernelView
 from tests.contract.test_kernel_mechanisms import problem, released
 
 BUDGET = Budget(1.0, 1e-6)
@@ -38,7 +43,7 @@ def test_laplace_vectors(count, least, explicit):
     """nu / s at (1, 1e-6), by the composition of T steps and by the explicit constant."""
     spec = dataclasses.replace(problem(queries=5).spec(), n=10**6)
     spec = dataclasses.replace(spec, queries=np.zeros((count, 2)))
-    moves = _kernels.moves(spec)
+    moves = kernel_queries.moves(spec)
     plan = KernelSemiInteractive(queries=count).plan(spec, BUDGET)
     assert plan.noise_scale / moves.value == pytest.approx(least, rel=1e-5)
     plan = KernelSemiInteractive(queries=count, calibration="paper").plan(spec, BUDGET)
@@ -59,11 +64,11 @@ def test_gaussian_noise_follows_the_spectral_norm():
     spec = problem(queries=12).spec()
     plan = KernelSemiInteractive("gaussian", queries=12).plan(spec, BUDGET)
     top = np.linalg.eigvalsh(spec.gram)[-1]
-    sigma = _kernels.moves(spec).weight * math.sqrt(top) * 4.22468
+    sigma = kernel_queries.moves(spec).weight * math.sqrt(top) * 4.22468
     assert plan.noise_scale == pytest.approx(sigma, rel=1e-5)
     same = dataclasses.replace(spec, queries=np.tile(spec.queries[:1], (12, 1)))
     plan = KernelSemiInteractive("gaussian", queries=12).plan(same, BUDGET)
-    worst = math.sqrt(12.0) * _kernels.moves(spec).value * 4.22468
+    worst = math.sqrt(12.0) * kernel_queries.moves(spec).value * 4.22468
     assert plan.noise_scale == pytest.approx(worst, rel=1e-5)
     assert sigma < worst
 
@@ -105,7 +110,7 @@ def test_the_papers_radius_and_refusals():
     with pytest.raises(Unsupported):
         KernelSemiInteractive("gaussian", calibration="paper").plan(spec, BUDGET)
     pure = KernelSemiInteractive(queries=4).plan(spec, Budget(2.0, 0.0))
-    assert pure.noise_scale == pytest.approx(2.0 * _kernels.moves(spec).value)
+    assert pure.noise_scale == pytest.approx(2.0 * kernel_queries.moves(spec).value)
 
 
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
@@ -119,7 +124,7 @@ def test_the_norms_share_and_the_rest_are_the_budget(perturbation, budget, share
         return
     plan = mechanism.plan(spec, budget)
     _, norm = plan.events
-    assert norm.sensitivity("replace_one") == pytest.approx(_kernels.moves(spec).weight)
+    assert norm.sensitivity("replace_one") == pytest.approx(kernel_queries.moves(spec).weight)
     alone = account([norm], delta=0.0, relation="replace_one").epsilon
     assert alone == pytest.approx(share * budget.epsilon, rel=1e-12)
     again = account(plan.events, delta=budget.delta, relation="replace_one").epsilon
@@ -190,7 +195,7 @@ def test_the_law_and_the_coverage_of_the_estimate(share):
     spec, trials = found.spec(), 4000
     mechanism = KernelSemiInteractive(queries=3, radius=1e6, norm_share=share)
     plan = mechanism.plan(spec, Budget(8.0, 1e-6))
-    moves, scale = _kernels.moves(spec), plan.settings["norm_scale"]
+    moves, scale = kernel_queries.moves(spec), plan.settings["norm_scale"]
     assert scale == pytest.approx(moves.weight / (share * 8.0))
     out = released(mechanism, found, plan, trials, seed=5, checked=True)
     estimates, norm = out.info["settings"]["norm_estimate"], found.solve().norm
@@ -212,10 +217,10 @@ def distance_to_laplace(sample):
 
 
 def test_the_estimate_stays_between_its_floor_and_the_public_bound():
-    moves = _kernels.Moves(1e-4, 0.1, 0.1)
-    found = _norm_bound.upper(np.array([-50.0, 0.3, 50.0]), moves, 0.01, 2.0)
+    moves = kernel_queries.Moves(1e-4, 0.1, 0.1)
+    found = norm_bound.upper(np.array([-50.0, 0.3, 50.0]), moves, 0.01, 2.0)
     np.testing.assert_allclose(found, [0.1, 0.3 + 0.01 * math.log(500.0) + 1e-4, 2.0])
-    assert _norm_bound.upper(np.array([-50.0]), moves, 0.01, 0.05) == [0.05]
+    assert norm_bound.upper(np.array([-50.0]), moves, 0.01, 0.05) == [0.05]
 
 
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
@@ -235,7 +240,7 @@ WORDS = ("dataset=breast_cancer", "loss=hinge", "ridge=0.05", "trials=3", "delta
 
 
 def cells(*words):
-    return app.prepare(planning.plan(parse([*WORDS, *words])).cells)
+    return run.prepare(planning.plan(parse([*WORDS, *words])).cells)
 
 
 def test_without_a_share_a_cell_is_what_it_was():
@@ -246,18 +251,18 @@ def test_without_a_share_a_cell_is_what_it_was():
     (some,) = cells("mechanism.norm_share=0.1")
     assert some.noise_name != plain.noise_name
     assert some.cell.mechanism.norm_share == 0.1
-    written = schema.build_mechanism(plain.cell.config["mechanism"], "tight")
+    written = cell_schema.build_mechanism(plain.cell.config["mechanism"], "tight")
     assert written == plain.cell.mechanism
 
 
 def test_rows_show_each_trials_estimate(tmp_path, monkeypatch):
     monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path))
     (item,) = cells("mechanism.norm_share=0.2", "epsilon=3")
-    rows = cell.run(item, optima(), debug=True)
+    rows = run_cell.run(item, optima(), debug=True)
     shown = [row["settings"]["norm_estimate"] for row in rows]
     assert len(set(shown)) == 3
     for row, radius in zip(rows, shown, strict=True):
         assert row["settings"]["norm_share"] == 0.2
         assert np.linalg.norm(row["theta"]) <= radius * (1.0 + 1e-9)
     (bare,) = cells("epsilon=3")
-    assert "norm_estimate" not in cell.run(bare, optima(), debug=True)[0]["settings"]
+    assert "norm_estimate" not in run_cell.run(bare, optima(), debug=True)[0]["settings"]

@@ -12,18 +12,18 @@ from dperm_cli.audit import replay as audit
 from dperm_cli.audit.replay import neighbour
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.core.rng import generator, seed_sequence
-from dperm_cli.mechanisms import _views
-from dperm_cli.mechanisms._kernel_view import FeatureView, KernelView
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
+from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.kernels.linear import Linear
+from dperm_cli.kernels.shared.feature_maps import Explicit
+from dperm_cli.kernels.shared.kernel_problem import KernelProblem
+from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.problem.constraints.l2_ball import L2Ball
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.kernel_problem import KernelProblem
-from dperm_cli.problem.kernels._features import Explicit
-from dperm_cli.problem.kernels.linear import Linear
 from dperm_cli.problem.problem import Problem
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.views import central
+from dperm_cli.views.central import CentralView
+from dperm_cli.views.kernel import FeatureView, KernelView
 
 N, P, RIDGE = 8, 3, 0.3
 
@@ -93,9 +93,9 @@ def test_a_failure_does_not_say_how_near_the_minimiser_was_found(monkeypatch):
     views = (CentralView(first), FeatureView(first, own), KernelView(own))
     for far in (0.123, 4.56):
         found = SimpleNamespace(theta=np.zeros(P), gap=far, lower=0.0, distance=far)
-        monkeypatch.setattr(_views.optimum, "solve", lambda *_, far=found, **__: far)
+        monkeypatch.setattr(central.optimum, "solve", lambda *_, far=found, **__: far)
         monkeypatch.setattr(
-            _views.nearby, "locate", lambda *_, far=far: (np.zeros((1, P)), np.array([far]))
+            central.nearby, "locate", lambda *_, far=far: (np.zeros((1, P)), np.array([far]))
         )
         monkeypatch.setattr(KernelProblem, "solve", lambda *_, far=found, **__: far)
         for ask in (

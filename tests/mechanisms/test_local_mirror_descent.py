@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.mechanisms.local_mirror_descent import (
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.local.local_mirror_descent import (
     LocalMirrorDescent,
     answer_norm,
     facts_of,
     l1_power,
 )
-from dperm_cli.mechanisms.local_sgd import LocalSgd
+from dperm_cli.mechanisms.local.local_sgd import LocalSgd
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.views.choose import view_of
 from tests.conftest import small_problem
 
 BUDGET = Budget(4.0, 0.0, trust="local")

@@ -11,19 +11,20 @@ import pytest
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _local
-from dperm_cli.mechanisms._local_view import Devices, LocalView
-from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.mechanisms._secure import secured_channels
-from dperm_cli.mechanisms.local_mirror_descent import LocalMirrorDescent
-from dperm_cli.mechanisms.local_sgd import LocalSgd
-from dperm_cli.privacy import channels, ledger
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.local.local_mirror_descent import LocalMirrorDescent
+from dperm_cli.mechanisms.local.local_sgd import LocalSgd
+from dperm_cli.mechanisms.shared import user_answers
+from dperm_cli.mechanisms.shared.secure_plan import secured_channels
+from dperm_cli.privacy import channels
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Channel, Gaussian
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import bare_spec
+from dperm_cli.views.choose import view_of
+from dperm_cli.views.local import Devices, LocalView
 from tests.conftest import small_problem
 
 BUDGET = Budget(2.0, 0.0, trust="local")
@@ -160,7 +161,7 @@ def test_replay_sees_a_device_that_shortens_nothing(monkeypatch):
     mechanism = LocalSgd()
     plan = mechanism.plan(problem.spec(), BUDGET)
     other = neighbour(problem, 1, np.array([-1.0]), 1.0)
-    kept = _local.bound_of
+    kept = user_answers.bound_of
     bounds = iter([1.0, 2.0])
     settings = {**plan.settings}
 
@@ -170,7 +171,7 @@ def test_replay_sees_a_device_that_shortens_nothing(monkeypatch):
 
     found = replay(mechanism, dataclasses.replace(plan, settings=Follows()), problem, other)
     assert not found.private
-    assert kept is _local.bound_of
+    assert kept is user_answers.bound_of
 
 
 @pytest.mark.parametrize("shape", channels.SHAPES)
@@ -217,7 +218,7 @@ def test_epsilon_is_shared_among_answers(shape, answers):
         assert plan.guarantee.within(BUDGET)
         assert (plan.guarantee.kind, plan.guarantee.trust) == ("local", "local")
         assert plan.steps == spec.n * answers
-        again = ledger.recompute(
+        again = ledger_totals.recompute(
             plan.events, kind="local", delta=0.0, relation="replace_one", certificate=None
         )
         assert again == plan.guarantee
@@ -275,7 +276,7 @@ def test_what_an_unknown_channel_may_tell():
 def test_no_subgradient_is_longer_than_the_bound(shape, norm, loss):
     """L of the (L, p) class, [DJW12, Def. 2]; medians: 1, p and sqrt(p)."""
     problem = small_problem(loss, n=60, p=4)
-    bound = _local.bound_of(shape, problem.spec(), "auto")
+    bound = user_answers.bound_of(shape, problem.spec(), "auto")
     rng = np.random.default_rng(0)
     theta = problem.constraint.project(3.0 * rng.standard_normal((20, 4)))
     for i in range(60):
@@ -284,16 +285,16 @@ def test_no_subgradient_is_longer_than_the_bound(shape, norm, loss):
     if loss == "l1_median":
         assert bound == pytest.approx({"l_inf": 1.0, "l_1": 4.0, "l_2": 2.0}[shape])
         with pytest.raises(Unsupported, match="margin"):
-            _local.bound_of(shape, problem.spec(), 0.5)
+            user_answers.bound_of(shape, problem.spec(), 0.5)
     elif loss == "hinge":
-        assert _local.bound_of(shape, problem.spec(), 0.25) == pytest.approx(0.25)
-        assert _local.bound_of(shape, problem.spec(), 99.0) == pytest.approx(bound)
+        assert user_answers.bound_of(shape, problem.spec(), 0.25) == pytest.approx(0.25)
+        assert user_answers.bound_of(shape, problem.spec(), 99.0) == pytest.approx(bound)
 
 
 def test_constants_alone_are_enough_for_a_plan():
     ball = registry.load("constraint", "l2_ball")(1.0, 9)
     spec = bare_spec(100, 2.0, ball)
-    assert _local.bound_of("l_1", spec, "auto") == pytest.approx(6.0)
+    assert user_answers.bound_of("l_1", spec, "auto") == pytest.approx(6.0)
     assert LocalSgd(channel="l_2").plan(spec, BUDGET).settings["channel_bound"] == 2.0
 
 

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.audit import statistical
+from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _minimiser
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.high_probability import HighProbability
-from dperm_cli.mechanisms.localization import Localization, failure
-from dperm_cli.privacy import calibrate
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.combinators.high_probability import HighProbability
+from dperm_cli.mechanisms.combinators.localization import Localization, failure
+from dperm_cli.mechanisms.shared import noisy_minimiser
+from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.constraints.l2_ball import L2Ball
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import bare_spec
 from dperm_cli.problem.regulariser import Regulariser
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 APPROX = Budget(1.0, 1e-6)
@@ -70,7 +70,7 @@ def test_released_points_are_near_the_first_stage(constraint):
     assert out.info == {"radius": reach}
     gap = plan.settings["minimiser_gap"]
     first = plan.events[0]
-    centres = _minimiser.release(CentralView(problem), first, gap, Gate(seeds))
+    centres = noisy_minimiser.release(CentralView(problem), first, gap, Gate(seeds))
     distance = np.linalg.norm(out.theta - centres, axis=1)
     assert np.all(distance <= reach * (1.0 + 1e-9))
     assert np.all(problem.constraint.contains(out.theta))
@@ -87,7 +87,7 @@ def test_laws_are_drawn_on_the_set_that_was_released(inner, delta):
     seeds = [seed_sequence(0, "test", trial) for trial in range(4)]
     theta = mechanism.release(CentralView(problem), plan, Gate(seeds)).theta
     gap, first = plan.settings["minimiser_gap"], plan.events[0]
-    centres = _minimiser.release(CentralView(problem), first, gap, Gate(seeds))
+    centres = noisy_minimiser.release(CentralView(problem), first, gap, Gate(seeds))
     reach = plan.settings["radius"]
     # far enough from the middle of C for the two sets to be told apart
     assert np.all(np.linalg.norm(centres, axis=1) > 3.0 * reach)
@@ -161,7 +161,7 @@ def test_refusals():
 def test_audit(relation, delta):
     """Both stages are seen: tightness 0.80 for two Gaussians; half the noise is noticed."""
     budget = Budget(1.0, delta, relation)
-    found = statistical.attack(Localization().adversary(budget), budget)
+    found = statistical_attack.attack(Localization().adversary(budget), budget)
     assert found.faults == ()
     assert found.caught
 
@@ -182,7 +182,7 @@ def test_the_paper_s_own_inner_mechanism(loss, p):
         gate = Gate(seeds, plan=(plan.events, "replace_one"))
         gap = plan.settings["minimiser_gap"]
         view = CentralView(problem)
-        return _minimiser.release(view, plan.events[0], gap, gate)
+        return noisy_minimiser.release(view, plan.events[0], gap, gate)
 
     gate = Gate(seeds, plan=(plan.events, "replace_one"))
     theta = mechanism.release(CentralView(problem), plan, gate).theta

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dperm_cli.audit import statistical
+from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._mirrors import Entropy, Facts, Power, mirror
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.mirror_descent import MOST, MirrorDescent
-from dperm_cli.privacy import calibrate
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.mirror_descent import MOST, MirrorDescent
+from dperm_cli.mechanisms.shared.mirror_maps import Entropy, Facts, Power, mirror
+from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.optimum import solve
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -168,5 +168,5 @@ def test_refusals():
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_audit(relation):
     budget = Budget(1.0, 1e-5, relation)
-    found = statistical.attack(MirrorDescent().adversary(budget), budget, quick=True)
+    found = statistical_attack.attack(MirrorDescent().adversary(budget), budget, quick=True)
     assert found.faults == ()

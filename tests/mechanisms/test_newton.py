@@ -8,20 +8,21 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.audit.exact import noise_loss
-from dperm_cli.audit.neighbours import search
+from dperm_cli.audit.exact_loss import noise_loss
+from dperm_cli.audit.random_neighbours import search
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _trust, newton
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.newton import Newton, packed, unpacked
-from dperm_cli.privacy import calibrate, ledger
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient import newton
+from dperm_cli.mechanisms.gradient.newton import Newton, packed, unpacked
+from dperm_cli.privacy.accounting import calibrate, ledger_totals
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, GaussianMatrix
-from dperm_cli.privacy.noise import Gate, range_delta
-from dperm_cli.problem.optimum import solve
+from dperm_cli.privacy.gate import Gate, range_delta
 from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import trust_region
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -50,8 +51,8 @@ def random_pair(rng, p, relation):
 def direction(matrix, strength, slope, at, radius):
     model = newton.Spectral(matrix[None], strength)
     if radius is None:
-        return _trust.freely(model.values, model.basis, slope[None])[0]
-    return _trust.within_ball(model.values, model.basis, slope[None], at[None], radius)[0]
+        return trust_region.freely(model.values, model.basis, slope[None])[0]
+    return trust_region.within_ball(model.values, model.basis, slope[None], at[None], radius)[0]
 
 
 @pytest.mark.parametrize("ball", [False, True])
@@ -159,7 +160,7 @@ def test_minimisers_over_a_ball_satisfy_their_conditions():
         np.testing.assert_allclose(force, multiplier * y, atol=1e-8 * size)
         ball = registry.load("constraint", "l2_ball")(1.0, p)
         model = newton.Spectral(m[None], 0.0)
-        other = _trust.within_set(model.values, model.basis, slope[None], at[None], ball)[0]
+        other = trust_region.within_set(model.values, model.basis, slope[None], at[None], ball)[0]
         value = [slope @ v + v @ m @ v / 2 for v in (u, other)]
         assert value[0] <= value[1] + 1e-9 * size
     assert edges > 50
@@ -180,7 +181,7 @@ def test_both_noises_together_are_the_budget(curvature, relation):
         assert noise <= newton.RELATIVE * (1.0 + 1e-3)
         assert plan.settings["strength"] >= spec.smoothness
     for event in plan.events:
-        assert ledger.rebuilt(ledger.plain(event)) == event
+        assert ledger_totals.rebuilt(ledger_totals.plain(event)) == event
         assert noise_loss(event, 1.0, 1e-6, relation) <= 1.0
 
 

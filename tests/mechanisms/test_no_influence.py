@@ -8,8 +8,8 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.mechanisms.high_probability import HighProbability
-from dperm_cli.mechanisms.non_private import NonPrivate
+from dperm_cli.mechanisms.baseline.non_private import NonPrivate
+from dperm_cli.mechanisms.combinators.high_probability import HighProbability
 from dperm_cli.privacy.budget import Budget
 from tests.conftest import small_problem
 

@@ -16,18 +16,18 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.loops import reduced
-from dperm_cli.mechanisms import _reduced
-from dperm_cli.mechanisms._secure import secured
-from dperm_cli.mechanisms._views import CentralView, GridView
-from dperm_cli.mechanisms.noisy_gd import NoisyGd
-from dperm_cli.mechanisms.noisy_sgd import NoisySgd
-from dperm_cli.mechanisms.one_pass_sgd import OnePassSgd
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.loops import reduced_sgd
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
+from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
+from dperm_cli.mechanisms.gradient.one_pass_sgd import OnePassSgd
+from dperm_cli.mechanisms.shared import row_span
+from dperm_cli.mechanisms.shared.secure_plan import secured
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.views.central import CentralView, GridView
 
 TRIALS, STEPS, N, RIDGE, MOST = 400, 8, 4, 1.0, 0.25
 FEW, MANY = 48, 7  # columns: the rows span little of the space, or all of it is walked
@@ -85,7 +85,7 @@ def parts_of(noise: np.ndarray, problem: Problem) -> list[np.ndarray]:
     along = dense[0] / np.linalg.norm(dense[0])
     beside = noise - np.outer(noise @ along, along)
     # the rows' direction is one of the frame's own, and its complement comes after the frame
-    basis = reduced.frame(x).basis
+    basis = reduced_sgd.frame(x).basis
     u, size, _ = np.linalg.svd(basis - np.outer(along, along @ basis), full_matrices=True)
     assert np.allclose(size[: N - 1], 1.0)
     inner = u[:, : N - 1]
@@ -114,7 +114,7 @@ def test_stochastic_steps(path):
     p, form, fields, tape = SGD_PATHS[path]
     problem, mechanism = alike(p, form), NoisySgd(**SGD, **fields)
     plan, theta = released(mechanism, problem, tape=tape)
-    assert _reduced.few_rows(problem.spec(), plan, STEPS) is (p == FEW)
+    assert row_span.few_rows(problem.spec(), plan, STEPS) is (p == FEW)
     deviation = plan.noise_scale / (N * RIDGE * math.sqrt(STEPS))
     for part in parts_of(theta, problem):
         assert_as_loud(part, deviation)
@@ -142,7 +142,7 @@ def test_full_gradients(path, averaging):
     problem = alike(p, ridge=0.0)
     mechanism = NoisyGd(steps=STEPS, step_size=0.01, momentum=0.0, averaging=averaging)
     plan, theta = released(mechanism, problem, secure=path == "grid")
-    assert _reduced.few_rows(problem.spec(), plan, N, extra=STEPS) is (path == "few rows")
+    assert row_span.few_rows(problem.spec(), plan, N, extra=STEPS) is (path == "few rows")
     weights = np.ones(STEPS) if averaging == "last" else np.arange(STEPS - 1, 0, -1) / STEPS
     deviation = 0.01 * plan.noise_scale * float(np.linalg.norm(weights))
     for part in parts_of(theta, problem):

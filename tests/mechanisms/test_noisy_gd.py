@@ -11,16 +11,16 @@ import pytest
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _schedule
-from dperm_cli.mechanisms._schedule import Facts, Pace
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.noisy_gd import NoisyGd, theory_bound, theory_step
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd, theory_bound, theory_step
+from dperm_cli.mechanisms.shared import step_schedule
+from dperm_cli.mechanisms.shared.step_schedule import Facts, Pace
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.optimum import solve
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -273,7 +273,7 @@ def test_without_signal_the_time_is_the_worst_case_share():
     assert f.worst_case_time == pytest.approx(2.0 / (0.1 * math.sqrt(10)))
     none = np.zeros((4, 10))
     time = run_pace(Pace(f, none, 0.9), none)
-    np.testing.assert_allclose(time, _schedule.LARGEST * f.worst_case_time, rtol=0.02)
+    np.testing.assert_allclose(time, step_schedule.LARGEST * f.worst_case_time, rtol=0.02)
     dear = run_pace(Pace(facts(curvature=1e9), none, 0.9), none, noise=1.0)
     assert np.all(dear < 1e-3 * time)
 
@@ -284,7 +284,7 @@ def test_the_time_falls_with_the_signal_as_stated():
     f = facts()
     ratio = 2 * 50.0 / (f.nu * math.sqrt(10))
     time = run_pace(Pace(f, np.zeros((1, 10)), 0.9), gradient)
-    expected = ratio**-_schedule.DECAY * f.worst_case_time
+    expected = ratio**-step_schedule.DECAY * f.worst_case_time
     np.testing.assert_allclose(time, expected, rtol=0.02)
 
 
@@ -305,7 +305,7 @@ def test_the_boundary_ends_the_descent_and_takes_the_iterate():
     for _ in range(80):
         pace.next(np.zeros((1, 10)))
         pace.saw(edge)
-    assert pace.elapsed[0] == pytest.approx(_schedule.AFTER * reached, rel=0.05)
+    assert pace.elapsed[0] == pytest.approx(step_schedule.AFTER * reached, rel=0.05)
     assert np.array_equal(pace.output, edge)
 
 
@@ -313,15 +313,15 @@ def test_the_boundary_ends_the_descent_and_takes_the_iterate():
 def test_secants_find_the_curvature_and_leave_no_limit_where_noise_hides_it(noise):
     """Along a parabola of curvature 50 the limit is SHARE / 50; loud noise lifts or removes it."""
     rng = np.random.default_rng(0)
-    secants, none = _schedule.Secants(4), np.zeros(4)
+    secants, none = step_schedule.Secants(4), np.zeros(4)
     for _ in range(60):
         query = 0.1 * rng.standard_normal((4, 3))
         seen = 50.0 * query + noise * rng.standard_normal(query.shape)
         limit = secants.stable_step(seen, query, none, noise)
     if noise:
-        assert np.median(limit) > 3.0 * _schedule.SHARE / 50.0
+        assert np.median(limit) > 3.0 * step_schedule.SHARE / 50.0
     else:
-        np.testing.assert_allclose(limit, _schedule.SHARE / 50.0, rtol=1e-9)
+        np.testing.assert_allclose(limit, step_schedule.SHARE / 50.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])

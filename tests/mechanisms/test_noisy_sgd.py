@@ -11,13 +11,13 @@ import pytest
 
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.noisy_sgd import OUTPUTS, NoisySgd, gradient_bound
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.noisy_sgd import OUTPUTS, NoisySgd, gradient_bound
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.calibrate import bst14_stated_scale
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.calibrate import bst14_stated_scale
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-4)
@@ -167,9 +167,9 @@ def test_gradient_bound_holds(sampling, batch):
 @pytest.mark.parametrize("output", ["last", "average"])
 def test_explicit_upper_bound_holds(output):
     """docs/proofs/noisy_sgd.md: the mean excess risk stays under the bound with its constant."""
-    from dperm_cli.bounds._bound import Setting
+    from dperm_cli.bounds.base import Setting
     from dperm_cli.bounds.bst14 import NoisySgdConvex
-    from dperm_cli.problem.optimum import solve
+    from dperm_cli.solvers.optimum import solve
 
     problem = small_problem(loss="hinge", n=40, p=2, radius=0.5)
     spec, budget = problem.spec(), Budget(50.0, 1e-3)

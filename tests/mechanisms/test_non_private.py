@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError, PrivacyError
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.noisy_gd import NoisyGd
-from dperm_cli.mechanisms.non_private import NonPrivate
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.baseline.non_private import NonPrivate
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.optimum import solve
-from dperm_cli.runner import cell
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-5)
@@ -40,10 +40,10 @@ def test_promises_nothing_whatever_the_budget():
 
 def test_passes_the_check_by_its_label_alone():
     plan = NonPrivate().plan(small_problem().spec(), BUDGET)
-    guarantee, _ = cell.check(plan, BUDGET, "none", unprotected=True)
+    guarantee, _ = run_cell.check(plan, BUDGET, "none", unprotected=True)
     assert guarantee.kind == "none"
     with pytest.raises(PrivacyError):
-        cell.check(plan, BUDGET, "approx", unprotected=False)
+        run_cell.check(plan, BUDGET, "approx", unprotected=False)
     assert not getattr(NoisyGd(), "unprotected", False)
 
 

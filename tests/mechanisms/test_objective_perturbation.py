@@ -10,18 +10,20 @@ import pytest
 from scipy.stats import chi, gamma, kstest, laplace, norm
 
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _objective
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.approximate_minima_perturbation import ApproximateMinimaPerturbation
-from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation, printed
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.perturbation.approximate_minima_perturbation import (
+    ApproximateMinimaPerturbation,
+)
+from dperm_cli.mechanisms.perturbation.objective_perturbation import ObjectivePerturbation, printed
+from dperm_cli.mechanisms.shared import perturbed_objective
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.events.perturbed import UNLIKELY
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.objective import noise_ratio
-from dperm_cli.problem import nearby
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.solvers import perturbed_minimiser
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 PURE, APPROX = Budget(1.0, 0.0), Budget(1.0, 1e-6)
@@ -69,7 +71,9 @@ def test_the_second_noise_pays_for_the_distance(relation):
 def test_the_cost_of_paying_jointly():
     """+ .03 % of noise, where the published split takes 1.1 %."""
     spec = small_problem(loss="linear").spec()
-    alone = 2.0 * spec.lipschitz / noise_ratio(1.0, _objective._WITHIN * 1e-6, "replace_one")
+    alone = (
+        2.0 * spec.lipschitz / noise_ratio(1.0, perturbed_objective._WITHIN * 1e-6, "replace_one")
+    )
     ours = ObjectivePerturbation().plan(spec, APPROX).noise_scale
     split = ApproximateMinimaPerturbation().plan(spec, APPROX).noise_scale
     assert 1.0002 < ours / alone < 1.0004
@@ -101,7 +105,7 @@ def test_what_is_released_has_the_second_noise_on_it():
 @pytest.mark.parametrize("budget", [PURE, APPROX])
 def test_the_strength_minimises_the_theory_risk(budget):
     spec = small_problem().spec()
-    planner = _objective._Planner(spec, budget, budget.delta == 0.0)
+    planner = perturbed_objective._Planner(spec, budget, budget.delta == 0.0)
     best = planner.best()
     for factor in (0.5, 0.9, 1.1, 2.0):
         assert planner.risk(best) <= planner.risk(factor * best) * (1.0 + 1e-9)
@@ -119,7 +123,7 @@ def test_a_large_ridge_needs_no_extra_regulariser():
 def test_law_on_a_line():
     """No curvature, one parameter: theta is -(slope + b) / Lam. KS at level 1e-6; at 1.3 times
     the scale the same test fails."""
-    from dperm_cli.mechanisms._adversary import linear_pair
+    from dperm_cli.mechanisms.adversary import linear_pair
 
     trials = 6_000
     for budget, law in ((PURE, laplace), (APPROX, norm)):
@@ -204,8 +208,8 @@ def test_a_minimiser_that_is_missed_is_no_release(monkeypatch):
     problem = small_problem(constraint="ellipsoid")
     plan = ObjectivePerturbation().plan(problem.spec(), PURE)
     far = np.full(2, np.inf)
-    monkeypatch.setattr(nearby._Descent, "_distance", lambda *_: far)
-    monkeypatch.setattr(nearby, "_FEW", 0)
+    monkeypatch.setattr(perturbed_minimiser._Descent, "_distance", lambda *_: far)
+    monkeypatch.setattr(perturbed_minimiser, "_FEW", 0)
     with pytest.raises(PrivacyError, match="not a private outcome"):
         ObjectivePerturbation().release(CentralView(problem), plan, gate(2))
     problem = small_problem()
@@ -230,28 +234,32 @@ def test_distances_follow_the_noise_that_is_likely_where_a_solver_may_fail():
         event, paid = ObjectivePerturbation().plan(spec, PURE).events
         events[constraint] = event, paid, spec
     event, paid, spec = events["l2_ball"]
-    assert paid.gap >= 2.0 * nearby.reachable(spec, event.strength, event.largest_noise(3), 0.0)
+    assert paid.gap >= 2.0 * perturbed_minimiser.reachable(
+        spec, event.strength, event.largest_noise(3), 0.0
+    )
     event, paid, spec = events["ellipsoid"]
-    assert paid.gap == 2.0 * nearby.reachable(spec, event.strength, event.likely_noise(3))
+    assert paid.gap == 2.0 * perturbed_minimiser.reachable(
+        spec, event.strength, event.likely_noise(3)
+    )
 
 
 def test_a_strength_that_no_solver_is_sure_of_is_refused_or_raised():
     spec = replace(small_problem().spec(), n=10**12)
     plan = ObjectivePerturbation().plan(spec, Budget(20.0, 0.0))
-    assert plan.events[0].strength >= nearby.least_modulus(spec)
+    assert plan.events[0].strength >= perturbed_minimiser.least_modulus(spec)
     with pytest.raises(Unsupported, match="at least"):
         ObjectivePerturbation(strength=1.0).plan(spec, Budget(20.0, 0.0))
 
 
 def test_theory_risk_bounds_what_is_measured():
     """The mean of 40 releases, with room of three standard errors."""
-    from dperm_cli.problem.optimum import solve
+    from dperm_cli.solvers.optimum import solve
 
     problem = small_problem(n=200, radius=1.0)
     spec = problem.spec()
     plan = ObjectivePerturbation().plan(spec, PURE)
-    noise = _objective.noise_norm(spec.p, plan.noise_scale, True)
-    bound = _objective.theory_risk(spec, plan.events[0].strength, noise)
+    noise = perturbed_objective.noise_norm(spec.p, plan.noise_scale, True)
+    bound = perturbed_objective.theory_risk(spec, plan.events[0].strength, noise)
     theta = ObjectivePerturbation().release(CentralView(problem), plan, gate(40)).theta
     excess = problem.objective(theta) - solve(problem).value
     assert np.mean(excess) <= bound + 3.0 * np.std(excess) / np.sqrt(40)
@@ -286,8 +294,8 @@ def test_events_at_a_scale_use_the_delta_of_the_budget(cls, relation, delta):
 def test_a9a(data_folder):
     """Untuned, pure epsilon 1, replace-one, radius 10: at most .018 a record."""
     from dperm_cli.core import registry
-    from dperm_cli.problem.optimum import solve
     from dperm_cli.problem.problem import Problem
+    from dperm_cli.solvers.optimum import solve
 
     data = registry.load("dataset", "a9a")().load(data_folder)
     ball = registry.load("constraint", "l2_ball")(10.0, data.p)

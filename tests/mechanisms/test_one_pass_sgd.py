@@ -10,15 +10,15 @@ from scipy import sparse
 
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.one_pass_sgd import OnePassSgd
-from dperm_cli.privacy import calibrate, ledger
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.one_pass_sgd import OnePassSgd
+from dperm_cli.privacy.accounting import calibrate, ledger_totals
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import DisjointBatches, GammaNorm, Gaussian, kind
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.record_names import batch_of
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-6)
@@ -60,8 +60,8 @@ def test_the_event_accounts_as_one_release(noise, single):
         assert levels[0] == levels[1] == levels[2]
         assert type(found.as_one_sum(relation)) is single
     assert kind([event]) == ("approx" if noise == "gaussian" else "pure")
-    assert ledger.rebuilt(ledger.plain(event)) == event
-    words = ledger.describe(event, "replace_one")
+    assert ledger_totals.rebuilt(ledger_totals.plain(event)) == event
+    words = ledger_totals.describe(event, "replace_one")
     assert words["count"] == 34
     assert "17 disjoint batches" in words["words"]
 
@@ -203,7 +203,7 @@ def test_more_records_help():
     found = []
     for n in (100, 10_000):
         problem = small_problem(n=n)
-        from dperm_cli.problem.optimum import solve
+        from dperm_cli.solvers.optimum import solve
 
         best = solve(problem).value
         excess = problem.objective(released(OnePassSgd(), problem, trials=10)) - best

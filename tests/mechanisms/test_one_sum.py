@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dperm_cli.audit import statistical
+from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import replay
-from dperm_cli.mechanisms._one_sum import OneSum
+from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
 from dperm_cli.privacy.budget import Budget
 
 pytestmark = [
@@ -28,7 +28,7 @@ def test_its_own_pair_moves_the_sum_by_the_whole_sensitivity(relation, delta):
 def test_audit(relation, delta):
     """At least 0.8 of the claim is shown, and half the noise is noticed."""
     budget = Budget(1.0, delta, relation)
-    found = statistical.attack(OneSum().adversary(budget), budget)
+    found = statistical_attack.attack(OneSum().adversary(budget), budget)
     assert found.faults == ()
     assert found.caught
     assert found.tightness >= 0.8

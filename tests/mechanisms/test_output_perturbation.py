@@ -8,21 +8,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.audit import statistical
+from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _minimiser, _views
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
-from dperm_cli.privacy import _gdp
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
+from dperm_cli.mechanisms.shared import noisy_minimiser
+from dperm_cli.privacy.accounting import gaussian_profile
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.constraints.l2_ball import L2Ball
-from dperm_cli.problem.optimum import negligible, solve
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import bare_spec
 from dperm_cli.problem.regulariser import Regulariser
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.solvers.optimum import negligible, solve
+from dperm_cli.views import central
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 PURE, APPROX = Budget(0.5, 0.0), Budget(1.0, 1e-6)
@@ -56,7 +57,7 @@ def test_the_smaller_gradient_gap_is_used():
     spec = small_problem(ridge=0.1).spec()
     (event,) = OutputPerturbation().plan(spec, APPROX).events
     assert spec.gradient_gap < 2.0 * spec.lipschitz
-    stable = _minimiser.stability(spec)
+    stable = noisy_minimiser.stability(spec)
     assert event.sensitivity("replace_one") == stable.gap
     assert stable.gap - 2.0 * stable.error == pytest.approx(spec.gradient_gap / (40 * 0.1))
 
@@ -64,7 +65,7 @@ def test_the_smaller_gradient_gap_is_used():
 def test_the_printed_gaussian_noise_is_not_private():
     """[BST14, App. B]: sigma0 = S sqrt(ln(1/delta)) / eps has delta 1.06e-5 at (1, 1e-6)."""
     mu = 1.0 / math.sqrt(math.log(1e6))
-    assert _gdp.delta(1.0, mu) == pytest.approx(1.063e-5, rel=1e-3)
+    assert gaussian_profile.delta(1.0, mu) == pytest.approx(1.063e-5, rel=1e-3)
     plan = OutputPerturbation().plan(vector_spec(), APPROX)
     moves = plan.events[0].sensitivity("replace_one")
     assert plan.noise_scale / moves == pytest.approx(4.22468, rel=1e-5)
@@ -74,7 +75,7 @@ def test_the_printed_gaussian_noise_is_not_private():
 def test_minimisers_of_neighbours_are_as_near_as_is_claimed(loss):
     """100 pairs, the minimisers to the planned gap; and the gap is what was asked for."""
     problem = small_problem(loss=loss, n=5, ridge=1.0)
-    stable, rng = _minimiser.stability(problem.spec()), np.random.default_rng(0)
+    stable, rng = noisy_minimiser.stability(problem.spec()), np.random.default_rng(0)
     found, worst = CentralView(problem).minimiser(stable.certificate), 0.0
     for _ in range(25):
         row = rng.standard_normal(3)
@@ -90,12 +91,12 @@ def test_the_gap_asked_for_can_be_proved():
     for loss in ("logistic", "hinge", "squared", "l1_median"):
         problem = small_problem(loss=loss, ridge=0.01)
         best = solve(problem)
-        asked = _minimiser.provable(problem.spec())
+        asked = noisy_minimiser.provable(problem.spec())
         assert negligible(problem, best.theta, best.dual) <= 0.5 * asked
 
 
 def test_a_minimiser_that_is_not_found_is_not_released(monkeypatch):
-    monkeypatch.setattr(_views, "_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(central, "_SECONDS", (0.01, 0.01))
     with pytest.raises(PrivacyError, match="not a private outcome"):
         CentralView(small_problem(ridge=0.1)).minimiser(1e-20)
 
@@ -137,6 +138,6 @@ def test_audit_reaches_the_floor(relation, delta):
     """Tightness 0.85 (Gamma) and 0.80 (Gaussian); half the noise is noticed (error 1e-4)."""
     budget = Budget(1.0, delta, relation)
     adversary = OutputPerturbation().adversary(budget)
-    found = statistical.attack(adversary, budget)
+    found = statistical_attack.attack(adversary, budget)
     assert found.faults == ()
     assert found.floor == (0.85 if delta == 0.0 else 0.8)

@@ -7,16 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.audit import statistical
+from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import replay
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import _compression, _views
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.projected import Projected
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.compression.projected import Projected
+from dperm_cli.mechanisms.shared import projected_problem
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.transforms import random_projection
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem import random_projection
+from dperm_cli.views import central
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 PURE, APPROX = Budget(1.0, 0.0), Budget(1.0, 1e-5)
@@ -80,7 +81,7 @@ def test_batches_are_named_by_the_records_and_not_by_their_projections():
     """The last bits of a projected row follow from the number of rows; its batch must not."""
     problem = small_problem(loss="squared", constraint="l1_ball", n=50, p=8)
     phi = random_projection.draw("gaussian", 3, 8, 0)
-    image = _compression.image_set.image(problem.constraint, phi)
+    image = projected_problem.image_set.image(problem.constraint, phi)
 
     def other_bits(x):
         return np.nextafter(phi.apply(x), np.inf)
@@ -108,7 +109,7 @@ def test_the_clip_is_what_replay_holds_it_to(monkeypatch, relation, delta):
     verdict = replay(found.mechanism, plan, found.first, found.second)
     assert verdict.private
     assert verdict.worst == pytest.approx(1.0, abs=1e-9)
-    monkeypatch.setattr(_views, "clipped", lambda rows, bound: rows)
+    monkeypatch.setattr(central, "clipped", lambda rows, bound: rows)
     verdict = replay(found.mechanism, plan, found.first, found.second)
     assert not verdict.private
     assert verdict.worst == pytest.approx(2.0, abs=1e-6)
@@ -135,13 +136,15 @@ def test_balanced_m_minimises_the_sum_of_both_terms(delta):
     if delta > 0:
         noise = np.sqrt(m * math.log(1.0 / delta)) / (n * epsilon)
     best = m[np.argmin(noise + width / np.sqrt(m))]
-    assert _compression.dimension.balanced(n, epsilon, delta, width) == pytest.approx(best, abs=0.6)
+    assert projected_problem.dimension.balanced(n, epsilon, delta, width) == pytest.approx(
+        best, abs=0.6
+    )
 
 
 def test_an_unlimited_budget_projects_nothing():
     spec = small_problem(loss="squared", constraint="l1_ball", n=50, p=8).spec()
-    assert _compression.chosen_m("balanced", spec, Budget(1.7e308, 0.0)) == 8
-    assert _compression.chosen_m("balanced", spec, Budget(1e-300, 0.0)) == 1
+    assert projected_problem.chosen_m("balanced", spec, Budget(1.7e308, 0.0)) == 8
+    assert projected_problem.chosen_m("balanced", spec, Budget(1e-300, 0.0)) == 1
 
 
 def test_the_paper_s_m_exceeds_d_and_says_by_how_much():
@@ -150,9 +153,11 @@ def test_the_paper_s_m_exceeds_d_and_says_by_how_much():
         Projected(m="paper").plan(spec, PURE)
     # w + sqrt(log n) = 1, log(n / beta) = 1: n epsilon and its power 2/3 by hand
     common = (1.0 + math.sqrt(math.log(100))) ** 2 * math.log(100 / 0.05)
-    found = _compression.dimension.of_the_paper(100, 0.5, 0.0, 1.0)
+    found = projected_problem.dimension.of_the_paper(100, 0.5, 0.0, 1.0)
     assert found == pytest.approx(50.0 ** (2 / 3) * common)
-    assert _compression.dimension.of_the_paper(100, 0.5, 1e-5, 1.0) == pytest.approx(50 * common)
+    assert projected_problem.dimension.of_the_paper(100, 0.5, 1e-5, 1.0) == pytest.approx(
+        50 * common
+    )
 
 
 def test_refusals_say_what_to_do():
@@ -169,7 +174,7 @@ def test_refusals_say_what_to_do():
     with pytest.raises(Unsupported, match=r"give mechanism\.m a number"):
         Projected().events(small_problem(loss="squared").spec(), 1.0)
     assert Projected(m=2).events(small_problem(loss="squared").spec(), 1.0)
-    reason = _compression.image_set.reason_against(
+    reason = projected_problem.image_set.reason_against(
         small_problem(constraint="l1_ball", p=1000).constraint, "gaussian", 999
     )
     assert reason is None
@@ -208,7 +213,7 @@ def test_a_large_budget_reaches_the_optimum_in_the_image():
     """What is released minimises the projected and clipped sum, though not the original one."""
     problem = small_problem(loss="logistic", constraint="l1_ball", n=200, p=12)
     plan, out = released(Projected(m=6), problem, Budget(1e7, 0.0))
-    view = _compression.seen(CentralView(problem), plan.space)
+    view = projected_problem.seen(CentralView(problem), plan.space)
     v = plan.space.phi.apply(out.theta)
     best = view.minimiser(1e-9)
     assert np.all(view.objective(v) - view.objective(best) <= 1e-3)
@@ -220,7 +225,7 @@ def test_a_large_budget_reaches_the_optimum_in_the_image():
 def test_audit(relation, delta):
     """The inner mechanism's own attack, through projection, clip and lifting."""
     budget = Budget(1.0, delta, relation)
-    found = statistical.attack(Projected().adversary(budget), budget)
+    found = statistical_attack.attack(Projected().adversary(budget), budget)
     assert found.faults == ()
     assert found.caught
 

@@ -7,14 +7,14 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.objective_perturbation import ObjectivePerturbation
-from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
-from dperm_cli.mechanisms.random_features import RandomFeatures
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.kernels.shared.feature_maps import Fourier
+from dperm_cli.mechanisms.kernel.random_features import RandomFeatures
+from dperm_cli.mechanisms.perturbation.objective_perturbation import ObjectivePerturbation
+from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.kernels._features import Fourier
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 1e-6)

@@ -16,19 +16,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.loops import reduced, sgd
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.loops import reduced_sgd, sgd
 from dperm_cli.loops.projections import L2_BALL
-from dperm_cli.loops.sealed import SealedBatches
-from dperm_cli.mechanisms import _reduced, noisy_gd, noisy_sgd
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.loops.sealed_noise import SealedBatches
+from dperm_cli.losses.logistic import Logistic
+from dperm_cli.mechanisms.gradient import noisy_gd, noisy_sgd
+from dperm_cli.mechanisms.shared import row_span
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.constraints.l1_ball import L1Ball
-from dperm_cli.problem.constraints.l2_ball import L2Ball
-from dperm_cli.problem.datasets._prepare import make_data
-from dperm_cli.problem.losses.logistic import Logistic
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
+from dperm_cli.sets.l1_ball import L1Ball
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.views.central import CentralView
 
 N, P, TRIALS, ALARM = 4, 48, 20_000, 1e-4
 BUDGET = Budget(1.0, 1e-3, "replace_one")
@@ -48,7 +49,7 @@ def problem(n: int = N, p: int = P, radius: float = 1.0, ridge: float = 0.0) -> 
 
 def parts(theta: np.ndarray, x: np.ndarray) -> dict[str, np.ndarray]:
     """Norms in and out of the span, two margins, a coordinate; rounded, for the boundary's atom."""
-    basis = reduced.frame(x).basis
+    basis = reduced_sgd.frame(x).basis
     inside = theta @ basis
     rest = theta - inside @ basis.T
     found = {
@@ -90,11 +91,11 @@ def test_the_stochastic_loop_has_the_same_law(ridge, size):
     found, rule = problem().data, walk(ridge, size)
     start = np.zeros((TRIALS, P))
     slow = parts(sgd.run(found.x, found.y, start, batches(1), **rule), found.x)
-    framed = reduced.frame(found.x)
-    fast = parts(reduced.run(framed, found.y, batches(3), **rule), found.x)
+    framed = reduced_sgd.frame(found.x)
+    fast = parts(reduced_sgd.run(framed, found.y, batches(3), **rule), found.x)
     assert min(differ(slow, fast).values()) > ALARM
     more = math.ceil(1.05 * (P - N - 1)) + 1
-    wrong = parts(reduced.run(framed, found.y, batches(3), outer=more, **rule), found.x)
+    wrong = parts(reduced_sgd.run(framed, found.y, batches(3), outer=more, **rule), found.x)
     assert min(differ(slow, wrong).values()) < ALARM
 
 
@@ -113,7 +114,7 @@ def test_full_gradients_have_the_same_law(monkeypatch, averaging):
     found = problem(radius=0.5 if averaging == "last" else 4.0, ridge=0.1)
     x = found.data.x
     plan = mechanism.plan(found.spec(), BUDGET)
-    assert _reduced.few_rows(found.spec(), plan, N, extra=6)
+    assert row_span.few_rows(found.spec(), plan, N, extra=6)
     fast = parts(released(mechanism, found, 1, TRIALS), x)
     monkeypatch.setattr(noisy_gd, "few_rows", lambda *_, **__: False)
     slow = parts(released(mechanism, found, 2, TRIALS), x)
@@ -127,15 +128,15 @@ def test_those_tests_have_power(monkeypatch):
     mechanism, found = noisy_gd.NoisyGd(steps=6, averaging="last"), problem(radius=4.0)
     x = found.data.x
     right = parts(released(mechanism, found, 1, TRIALS), x)
-    plain = reduced.chi2_of
-    monkeypatch.setattr(reduced, "chi2_of", lambda z, k: plain(z, math.ceil(1.05 * k)))
+    plain = reduced_sgd.chi2_of
+    monkeypatch.setattr(reduced_sgd, "chi2_of", lambda z, k: plain(z, math.ceil(1.05 * k)))
     assert min(differ(right, parts(released(mechanism, found, 2, TRIALS), x)).values()) < ALARM
-    monkeypatch.setattr(reduced, "chi2_of", plain)
+    monkeypatch.setattr(reduced_sgd, "chi2_of", plain)
 
     def inward(framed, given, step):
         return np.tile(framed.basis[:, 0], (len(given), 1))
 
-    monkeypatch.setattr(reduced, "outward", inward)
+    monkeypatch.setattr(reduced_sgd, "outward", inward)
     assert min(differ(right, parts(released(mechanism, found, 2, TRIALS), x)).values()) < ALARM
 
 
@@ -143,12 +144,12 @@ def test_chi2_of_a_normal_number_is_chi2():
     z = np.array([-8.0, -3.0, -0.1, 0.0, 0.1, 3.0, 8.0])
     for degrees in (1, 7, 4000):
         np.testing.assert_allclose(
-            stats.chi2.logsf(reduced.chi2_of(z, degrees), degrees), stats.norm.logsf(z), rtol=1e-6,
-            atol=1e-12,
+            stats.chi2.logsf(reduced_sgd.chi2_of(z, degrees), degrees), stats.norm.logsf(z),
+            rtol=1e-6, atol=1e-12,
         )  # fmt: skip
     # Wilson and Hilferty's cube is that close to the quantile, in deviations, at the most degrees
-    degrees, z = float(_reduced.MOST_DEGREES), np.linspace(-9.4, 9.4, 20_001)
-    found, share = reduced.chi2_of(z, degrees), 2.0 / (9.0 * degrees)
+    degrees, z = float(row_span.MOST_DEGREES), np.linspace(-9.4, 9.4, 20_001)
+    found, share = reduced_sgd.chi2_of(z, degrees), 2.0 / (9.0 * degrees)
     cube = degrees * (1.0 - share + z * math.sqrt(share)) ** 3
     np.testing.assert_allclose(found, cube, atol=1e-5 * math.sqrt(2.0 * degrees), rtol=0.0)
     assert np.all(np.diff(found) > 0.0)
@@ -158,12 +159,12 @@ def test_the_shapes_are_decided_by_public_facts():
     """The same frame and the same decision for any rows of this number, whatever their rank."""
     spec = problem().spec()
     plan = noisy_sgd.NoisySgd().plan(spec, BUDGET)
-    assert _reduced.few_rows(spec, plan, plan.steps)
+    assert row_span.few_rows(spec, plan, plan.steps)
     shapes = set()
     for rank in (0, 1, N):
         x = np.zeros((N, P))
         x[:rank] = problem().data.x[:rank]
-        framed = reduced.frame(x)
+        framed = reduced_sgd.frame(x)
         shapes.add((framed.basis.shape, framed.rows.shape))
         np.testing.assert_allclose(framed.basis.T @ framed.basis, np.eye(N), atol=1e-12)
         np.testing.assert_allclose(framed.rows @ framed.basis.T, x, atol=1e-12)
@@ -177,18 +178,18 @@ def test_where_the_plain_loop_stays():
     body = L1Ball(1.0, P)
     wide = replace(spec, n=P // 2)
     rare = replace(plan, guarantee=replace(plan.guarantee, delta=1e-30))
-    assert not _reduced.few_rows(replace(spec, constraint=body), plan, 100)  # type: ignore[arg-type]
-    assert not _reduced.few_rows(wide, plan, 10_000)
-    assert not _reduced.few_rows(spec, plan, N - 1)
-    assert not _reduced.few_rows(spec, rare, 100)
+    assert not row_span.few_rows(replace(spec, constraint=body), plan, 100)  # type: ignore[arg-type]
+    assert not row_span.few_rows(wide, plan, 10_000)
+    assert not row_span.few_rows(spec, plan, N - 1)
+    assert not row_span.few_rows(spec, rare, 100)
     # of numbers that are drawn in few steps, most are for the direction outside the rows
     one = replace(plan, steps=1, guarantee=replace(plan.guarantee, delta=1e-11))
     far = replace(spec, n=1, p=10**6, constraint=L2Ball(1.0, 10**6))  # type: ignore[arg-type]
-    assert not _reduced.few_rows(far, one, 1)
-    far_too_far = replace(far, p=_reduced.MOST_DEGREES + 1)
+    assert not row_span.few_rows(far, one, 1)
+    far_too_far = replace(far, p=row_span.MOST_DEGREES + 1)
     sure = replace(one, guarantee=plan.guarantee)
-    assert _reduced.few_rows(far, sure, 1)
-    assert not _reduced.few_rows(far_too_far, sure, 1)
+    assert row_span.few_rows(far, sure, 1)
+    assert not row_span.few_rows(far_too_far, sure, 1)
 
 
 def test_the_point_is_in_the_ball_and_the_same_every_time():
@@ -199,14 +200,17 @@ def test_the_point_is_in_the_ball_and_the_same_every_time():
         assert np.all(np.linalg.norm(first, axis=1) <= 0.7 * (1 + 1e-12))
         # the trials' outside parts share no direction
         rest = (
-            first - first @ reduced.frame(found.data.x).basis @ reduced.frame(found.data.x).basis.T
+            first
+            - first
+            @ reduced_sgd.frame(found.data.x).basis
+            @ reduced_sgd.frame(found.data.x).basis.T
         )
         rest /= np.linalg.norm(rest, axis=1, keepdims=True)
         assert np.max(np.abs(rest @ rest.T - np.eye(6))) < 0.5
 
 
 def test_the_reduced_loop_refuses_what_it_cannot_do():
-    framed, y = reduced.frame(problem().data.x), problem().data.y
+    framed, y = reduced_sgd.frame(problem().data.x), problem().data.y
     for wrong in ({"set_code": 1}, {"lasso": 0.1}, {"average": sgd.AVERAGE}, {"outer": 2}):
         with pytest.raises(ValueError, match=r"the reduced loop|rows leave"):
-            reduced.run(framed, y, batches(1), **{**walk(0.0, 1.0), **wrong})
+            reduced_sgd.run(framed, y, batches(1), **{**walk(0.0, 1.0), **wrong})

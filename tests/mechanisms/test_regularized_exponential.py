@@ -8,20 +8,23 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.audit import exact
+from dperm_cli.audit import exact_loss
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._drawing import interval_pair
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.regularized_exponential import RegularizedExponential, noise_scale
-from dperm_cli.privacy import _gdp, ledger
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.sampling.regularized_exponential import (
+    RegularizedExponential,
+    noise_scale,
+)
+from dperm_cli.mechanisms.shared.sampled_release import interval_pair
+from dperm_cli.privacy.accounting import gaussian_profile, ledger_totals
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, SamplerError
-from dperm_cli.privacy.noise import Gate, range_delta
+from dperm_cli.privacy.gate import Gate, range_delta
 from dperm_cli.problem.problem import bare_spec
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner import cell
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 from tests.mechanisms.test_exponential import Exact
 
@@ -79,7 +82,7 @@ def test_the_sampler_s_distance_is_paid_from_both():
     law, error = plan.events
     assert error == SamplerError("inf", 0.01)
     mu = law.sensitivity("replace_one") / law.scale
-    assert math.exp(0.01) * _gdp.delta(0.98, mu) == pytest.approx(1e-6, rel=1e-5)
+    assert math.exp(0.01) * gaussian_profile.delta(0.98, mu) == pytest.approx(1e-6, rel=1e-5)
     assert plan.guarantee.within(BUDGET)
     assert plan.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
 
@@ -117,7 +120,7 @@ def test_the_profile_is_within_delta_by_quadrature(relation, records, half_width
 
 
 def profile(pair, plan, half_width, louder=1.0):
-    theta, weight = exact.points([-half_width], [half_width])
+    theta, weight = exact_loss.points([-half_width], [half_width])
     densities = []
     target = dataclasses.replace(
         plan.sampler.target, exponent=louder * plan.sampler.target.exponent
@@ -126,7 +129,7 @@ def profile(pair, plan, half_width, louder=1.0):
         energy = CentralView(problem).potential(target).value(theta)
         density = np.exp(np.min(energy) - energy)
         densities.append(density / float(density @ weight))
-    return exact.delta_at(1.0, *densities, weight)
+    return exact_loss.delta_at(1.0, *densities, weight)
 
 
 def test_a_release_at_another_scale_has_that_scale(monkeypatch):
@@ -195,7 +198,7 @@ def test_the_event_costs_what_a_gaussian_release_does_and_is_none(relation):
     costs = [account((e,), delta=1e-6, relation=relation).epsilon for e in (event, same)]
     assert costs[0] == costs[1] == pytest.approx(1.0, rel=1e-5)
     assert 0.0 < range_delta((same,), relation, 3) < range_delta((event,), relation, 3) < 1e-12
-    words = ledger.describe(event, relation)["words"]
+    words = ledger_totals.describe(event, relation)["words"]
     assert words.startswith("a draw from a density")
     assert f"{event.scale:.6g}" in words
     gate = Gate([seed_sequence(0, "test")], plan=((event,), relation))
@@ -237,6 +240,6 @@ def test_what_a_neighbour_cannot_draw_is_counted(relation, epsilon, delta):
     assert (unseen > delta) is (epsilon == 30.0)
     if epsilon == 30.0:
         with pytest.raises(Unsupported, match="bounded range"):
-            cell.planned(mechanism, problems[0].spec(), budget)
+            run_cell.planned(mechanism, problems[0].spec(), budget)
     else:
-        assert cell.planned(mechanism, problems[0].spec(), budget).guarantee.epsilon <= epsilon
+        assert run_cell.planned(mechanism, problems[0].spec(), budget).guarantee.epsilon <= epsilon

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm_cli.audit import statistical
+from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import neighbour, replay
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.projected import Projected
-from dperm_cli.mechanisms.standard_projection import StandardProjection
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.compression.projected import Projected
+from dperm_cli.mechanisms.compression.standard_projection import StandardProjection
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.transforms import random_projection
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem import random_projection
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 PURE, APPROX = Budget(1.0, 0.0), Budget(1.0, 1e-5)
@@ -98,6 +98,6 @@ def test_samplers_are_refused_and_m_equal_to_d_is_the_inner_mechanism():
 def test_audit(relation, delta):
     """The inner mechanism's own attack, with nothing projected."""
     budget = Budget(1.0, delta, relation)
-    found = statistical.attack(StandardProjection().adversary(budget), budget)
+    found = statistical_attack.attack(StandardProjection().adversary(budget), budget)
     assert found.faults == ()
     assert found.caught

@@ -18,23 +18,23 @@ BOTH = ("replace_one", "add_remove")
 def attack(name, epsilon=10.0):
     """At epsilon 10 the bounds are tight, so that 10,000 runs a side are enough; where only counts
     of outcomes speak, they reach to about 5."""
-    from dperm_cli.audit import _rates, statistical
+    from dperm_cli.audit import error_rates, statistical_attack
     from dperm_cli.core import registry
-    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.core.seeds import seed_sequence
     from dperm_cli.privacy.budget import Budget
 
     for relation in BOTH:
         budget = Budget(epsilon, 1e-5, relation)
         adversary = registry.load("mechanism", name)().adversary(budget)
         plan = adversary.mechanism.plan(adversary.first.spec(), budget)
-        how = _rates.argument(adversary.kind, plan.events, epsilon, 1e-5, relation)
+        how = error_rates.argument(adversary.kind, plan.events, epsilon, 1e-5, relation)
         leaf = seed_sequence(1, "mutants", relation)
-        bound = statistical.lower_bound(adversary, plan, how, 20_000, leaf)
+        bound = statistical_attack.lower_bound(adversary, plan, how, 20_000, leaf)
         assert bound <= epsilon, f"epsilon is at least {bound:.4g}"
 
 
 def replay(name):
-    from dperm_cli.audit.neighbours import search
+    from dperm_cli.audit.random_neighbours import search
     from dperm_cli.audit.replay import replay as one
     from dperm_cli.core import registry
     from dperm_cli.privacy.budget import Budget
@@ -51,7 +51,7 @@ def replay(name):
 
 
 def exact_loss():
-    from dperm_cli.audit import exact
+    from dperm_cli.audit import exact_loss as exact
     from dperm_cli.core import registry
     from dperm_cli.privacy.budget import Budget
 
@@ -64,7 +64,7 @@ def exact_loss():
 
 def public_facts():
     """Neighbours share the facts that mechanisms plan with."""
-    from dperm_cli.audit.neighbours import pairs
+    from dperm_cli.audit.random_neighbours import pairs
 
     for relation in BOTH:
         for first, second, _ in pairs(relation, 48, 0):
@@ -107,14 +107,15 @@ def certificates():
     import pytest
 
     from dperm_cli.core.errors import PrivacyError
-    from dperm_cli.mechanisms import _minimiser, _views
+    from dperm_cli.mechanisms.shared import noisy_minimiser
+    from dperm_cli.views import central
     from tests.conftest import small_problem
 
     problem = small_problem(ridge=0.5)
-    view = _views.CentralView(problem)
-    theta, solve, locate = np.zeros(3), _views.optimum.solve, _views.nearby.locate
-    _views.optimum.solve = lambda *_, **__: SimpleNamespace(theta=theta, gap=1.0, lower=0.0)
-    _views.nearby.locate = lambda *_: (np.zeros((1, 3)), np.ones(1))
+    view = central.CentralView(problem)
+    theta, solve, locate = np.zeros(3), central.optimum.solve, central.nearby.locate
+    central.optimum.solve = lambda *_, **__: SimpleNamespace(theta=theta, gap=1.0, lower=0.0)
+    central.nearby.locate = lambda *_: (np.zeros((1, 3)), np.ones(1))
     try:
         assert view.minimiser(2.0) is theta
         assert view.perturbed(np.ones((1, 3)), 1.0, 2.0).shape == (1, 3)
@@ -123,9 +124,9 @@ def certificates():
         with pytest.raises(PrivacyError, match="needed"):
             view.perturbed(np.ones((1, 3)), 1.0, 0.5)
     finally:
-        _views.optimum.solve, _views.nearby.locate = solve, locate
+        central.optimum.solve, central.nearby.locate = solve, locate
     spec = problem.spec()
-    modulus, found = spec.n * spec.strong_convexity, _minimiser.stability(spec)
+    modulus, found = spec.n * spec.strong_convexity, noisy_minimiser.stability(spec)
     error = (2.0 * found.certificate / modulus) ** 0.5
     assert found.gap >= spec.gradient_gap / modulus + 2.0 * error * (1.0 - 1e-9)
     assert found.record >= spec.lipschitz / modulus + 2.0 * error * (1.0 - 1e-9)
@@ -140,9 +141,9 @@ def compiled_loop():
 
 def independence():
     """No two of steps, streams and trials share noise: 1e-6 for all correlations together."""
-    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.core.seeds import seed_sequence
     from dperm_cli.privacy.events import Gaussian
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
     trials = 400
     gate = Gate([seed_sequence(3, "mutants", trial) for trial in range(trials)])
@@ -165,9 +166,9 @@ def batches():
     """Pairs of records are drawn alike often, afresh at every step: chi-square, level 1e-6."""
     from scipy.stats import chi2
 
-    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.core.seeds import seed_sequence
     from dperm_cli.privacy.events import SampledGaussian
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
     trials, steps, n = 200, 4, 5
     gate = Gate([seed_sequence(4, "mutants", trial) for trial in range(trials)])
@@ -208,7 +209,7 @@ def inputs():
 
 
 def row_rule():
-    from dperm_cli.problem.datasets._rows import bound_rows
+    from dperm_cli.datasets.shared.row_rules import bound_rows
 
     rows = np.array([[0.3, 0.4], [1.2, 0.9], [30.0, 40.0]])
     for rule in ("clip", "none", "unit"):

@@ -67,7 +67,7 @@ def compiled_steps():
 
     from scipy import sparse
 
-    from dperm_cli.mechanisms.noisy_sgd import NoisySgd
+    from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
     from tests.conftest import small_problem
     from tests.mechanisms import test_noisy_sgd as ours
 
@@ -88,7 +88,7 @@ def shapes_of_few_rows():
 
 
 def local_loops():
-    from dperm_cli.mechanisms.local_sgd import LocalSgd
+    from dperm_cli.mechanisms.local.local_sgd import LocalSgd
     from tests.loops import test_local as loop
     from tests.mechanisms import test_local_sgd as ours
 
@@ -108,9 +108,9 @@ def too_long_for_a_channel():
 def spent_once():
     """No step twice, by whatever way it is drawn, and no compiled loop past a tape."""
     from dperm_cli.core.errors import PrivacyError
-    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.core.seeds import seed_sequence
     from dperm_cli.privacy.events import Gaussian, SampledGaussian
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
     from tests.mechanisms.test_noisy_sgd import Silent
 
     sampled, sums = SampledGaussian(1.0, 1.0, 1, 4, "fixed", 2), Gaussian(1.0, 0.5, 2)
@@ -140,9 +140,9 @@ def spent_once():
 
 def own_gates():
     """The gates of single trials draw what the whole gate would, and each another number."""
-    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.core.seeds import seed_sequence
     from dperm_cli.privacy.events import Gaussian
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
     seeds = [seed_sequence(3, "mutants", trial) for trial in range(3)]
     whole = Gate(seeds).stream(Gaussian(1.0, 0.5), 4).add(np.zeros((3, 4)), 0)
@@ -157,9 +157,9 @@ def laws():
     """20,000 Laplace numbers and norms of Gamma vectors, Kolmogorov-Smirnov at level 1e-6."""
     from scipy import stats
 
-    from dperm_cli.core.rng import seed_sequence
+    from dperm_cli.core.seeds import seed_sequence
     from dperm_cli.privacy.events import GammaNorm, Laplace
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
     gate = Gate([seed_sequence(4, "mutants", trial) for trial in range(5000)])
     zero = np.zeros((5000, 4))
@@ -187,8 +187,8 @@ def draws_of_records():
 
 def empty_batches():
     """Poisson batches of one record of 9 on average are empty a third of the time."""
-    from dperm_cli.mechanisms.noisy_sgd import NoisySgd
-    from dperm_cli.mechanisms.one_pass_sgd import OnePassSgd
+    from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
+    from dperm_cli.mechanisms.gradient.one_pass_sgd import OnePassSgd
     from dperm_cli.privacy.budget import Budget
     from tests.conftest import small_problem
     from tests.mechanisms import test_noisy_sgd as ours
@@ -207,8 +207,8 @@ def empty_batches():
 def grid():
     """Whatever is added, what comes out is a multiple of the grid, and so is what a tape hears."""
     from dperm_cli.privacy.events import Gaussian
-    from dperm_cli.privacy.noise import Gate
-    from dperm_cli.privacy.secure import Grid
+    from dperm_cli.privacy.gate import Gate
+    from dperm_cli.privacy.secure_grid import Grid
     from tests.privacy import test_secure as ours
 
     heard = []
@@ -233,7 +233,7 @@ def grid():
 def secure_plans():
     """Rounding is paid for: the noise is more than that of the plan, and hides one cell more."""
     from dperm_cli.core import registry
-    from dperm_cli.mechanisms._secure import secured
+    from dperm_cli.mechanisms.shared.secure_plan import secured
     from dperm_cli.privacy.budget import Budget
     from tests.conftest import small_problem
 
@@ -376,8 +376,9 @@ def seeds():
     """Trials, seeds and data sets have noise of their own."""
     from dataclasses import replace
 
-    from dperm_cli.runner import cell, plan
-    from dperm_cli.runner.overrides import parse
+    from dperm_cli.runner.cells import run_cell
+    from dperm_cli.runner.compose import study_plan
+    from dperm_cli.runner.compose.command_line import parse
     from tests.conftest import small_problem
 
     data = small_problem(n=30).data
@@ -385,9 +386,11 @@ def seeds():
     for seed, rows in ((0, data), (1, data), (0, replace(data, fingerprint="another"))):
         words = ["loss=logistic", "mechanism=noisy_gd", "mechanism.steps=3", "delta=1e-5",
                  "dataset=synthetic_logistic", "trials=3", f"seed={seed}"]  # fmt: skip
-        item = cell.prepare(plan.plan(parse(words)).cells[0], rows)
-        made = cell.planned(item.cell.mechanism, item.spec, cell.budget_of(item, "approx"))
-        view, made, gate = cell.open_release(item, made, cell.budget_of(item, "approx"), None)
+        item = run_cell.prepare(study_plan.plan(parse(words)).cells[0], rows)
+        made = run_cell.planned(item.cell.mechanism, item.spec, run_cell.budget_of(item, "approx"))
+        view, made, gate = run_cell.open_release(
+            item, made, run_cell.budget_of(item, "approx"), None
+        )
         found.append(item.cell.mechanism.release(view, made, gate).theta)
     points = np.concatenate(found)
     assert len(np.unique(points[:, 0])) == len(points) == 9
@@ -427,7 +430,7 @@ def logs():
 
 
 def ledgers():
-    from dperm_cli.privacy import ledger
+    from dperm_cli.privacy.accounting import ledger_totals
     from dperm_cli.privacy.events import Gaussian
     from tests.results import test_ledger as ours
 
@@ -435,7 +438,7 @@ def ledgers():
     ours.test_relations_and_data_sets_are_kept_apart_and_versions_of_a_name_are_joined()
     (entry,) = ours.made(ours.cell(population_source="declared", population=50))["releases"]
     assert entry["data"]["n"] is None
-    assert ledger.repeated((Gaussian(1.0, 1.0, 3),), 4)[0].count == 12
+    assert ledger_totals.repeated((Gaussian(1.0, 1.0, 3),), 4)[0].count == 12
 
 
 CHECKS = {

@@ -17,10 +17,10 @@ class Patch(NamedTuple):
     check: str
 
 
-GD, SGD = "mechanisms/noisy_gd.py", "mechanisms/noisy_sgd.py"
-STREAMS, NOISE = "privacy/_streams.py", "privacy/noise.py"
+GD, SGD = "mechanisms/gradient/noisy_gd.py", "mechanisms/gradient/noisy_sgd.py"
+STREAMS, NOISE = "privacy/streams.py", "privacy/gate.py"
 BASE, SUMS, LAWS = (f"privacy/events/{name}.py" for name in ("_base", "sums", "laws"))
-VIEWS = "mechanisms/_views.py"
+VIEWS = "views/central.py"
 NORMALS = "gaussian.normals(self.keys, step, 1, dim)[:, 0, :]"
 STREAM = "noise = gate.stream(plan.events[0], spec.p)"
 NOISY = "noisy = noise.add(records.gradient_sum(query), step)"
@@ -46,7 +46,7 @@ BROKEN = (
         "record_norm=spec.lipschitz", "replay noisy_sgd",
     ),
     Patch(
-        "sigma rounded down", "privacy/calibrate.py",
+        "sigma rounded down", "privacy/accounting/calibrate.py",
         "return point, high, value, at_high\n    return low, point, at_low, value",
         "return low, point, at_low, value\n    return point, high, value, at_high",
         "guarantee",
@@ -70,11 +70,11 @@ BROKEN = (
         "replay noisy_gd",
     ),
     Patch(
-        "the Lipschitz constant forgets the row bound", "problem/losses/_glm.py",
+        "the Lipschitz constant forgets the row bound", "losses/shared/margin_loss.py",
         "return row_norm(bounds, norm) * slope", "return 0.5 * slope", "replay noisy_gd",
     ),
     Patch(
-        "long rows are not clipped", "problem/datasets/_rows.py", "long = peak * length > bound",
+        "long rows are not clipped", "datasets/shared/row_rules.py", "long = peak * length > bound",
         "long = peak * length > 2.0 * bound", "row rule",
     ),
     # what is public
@@ -160,7 +160,7 @@ BROKEN = (
         "self.population, self.batch, False,\n", "compiled loop",
     ),
     Patch(
-        "batches of a fixed size are drawn with replacement", "loops/indices.py",
+        "batches of a fixed size are drawn with replacement", "loops/batch_indices.py",
         "        if seen[index]:\n            index = last\n", "", "batches",
     ),
     # accounting
@@ -173,7 +173,7 @@ BROKEN = (
         "mu2=self.ratio(relation) ** 2", "attack noisy_gd",
     ),
     Patch(
-        "delta is spent twice", "privacy/_gdp.py",
+        "delta is spent twice", "privacy/accounting/gaussian_profile.py",
         "    target = math.log(delta)\n    if log_delta(0.0, mu)",
         "    target = math.log(2.0 * delta)\n    if log_delta(0.0, mu)", "exact loss",
     ),
@@ -187,7 +187,7 @@ BROKEN = (
     ),
     # local channels
     Patch(
-        "a turned sign is too rare", "privacy/channels/_bit.py",
+        "a turned sign is too rare", "privacy/channels/sign_bit.py",
         "return (1 << 63) - kept", "return (1 << 63) - int(1.05 * kept)", "local channels",
     ),
     Patch(
@@ -210,7 +210,7 @@ BROKEN = (
     ),
     # draws from a law, and minimisers
     Patch(
-        "the exponent is doubled", "mechanisms/exponential.py",
+        "the exponent is doubled", "mechanisms/sampling/exponential.py",
         "Target(spec, event.exponent), stream", "Target(spec, 2.0 * event.exponent), stream",
         "replay exponential",
     ),
@@ -228,7 +228,7 @@ BROKEN = (
         "return 0.0", "objective loss",
     ),
     Patch(
-        "curvature by the norm of a row", "problem/losses/_glm.py",
+        "curvature by the norm of a row", "losses/shared/margin_loss.py",
         "self.smoothness * (bounds.row * bounds.row)", "self.smoothness * bounds.row",
         "objective loss",
     ),
@@ -245,7 +245,7 @@ BROKEN = (
         'return bound_rows(rows, "clip", bound)', "return rows", "clip",
     ),
     Patch(
-        "noise for an exact minimiser", "mechanisms/_minimiser.py",
+        "noise for an exact minimiser", "mechanisms/shared/noisy_minimiser.py",
         "Stability(record + 2.0 * error, gap + 2.0 * error,", "Stability(record, gap,",
         "certificates",
     ),
@@ -286,7 +286,7 @@ HARMLESS = (
         "return np.array([stream_key", "",
     ),
     Patch(
-        "a squared norm of the row by hand", "problem/datasets/_rows.py",
+        "a squared norm of the row by hand", "datasets/shared/row_rules.py",
         'return np.sqrt(np.einsum("ij,ij->i", x, x))', "return np.sqrt((x * x).sum(axis=1))", "",
     ),
 )  # fmt: skip

@@ -6,10 +6,22 @@ from __future__ import annotations
 
 from tests.mutants.patches import BASE, STREAMS, SUMS, Patch
 
-LOOP, FEW, LOCAL = "loops/sgd.py", "loops/reduced.py", "loops/local.py"
-NORMAL, EXPONENTIAL, INDICES = "loops/gaussian.py", "loops/exponential.py", "loops/indices.py"
-ONE_PASS, KERNELS, CELL = "mechanisms/one_pass_sgd.py", "runner/kernels.py", "runner/cell.py"
-DATA, PREPARE, RELEASES = "problem/data.py", "problem/datasets/_prepare.py", "results/releases.py"
+LOOP, FEW, LOCAL = "loops/sgd.py", "loops/reduced_sgd.py", "loops/local_learning.py"
+NORMAL, EXPONENTIAL, INDICES = (
+    "loops/gaussian_noise.py",
+    "loops/exponential_noise.py",
+    "loops/batch_indices.py",
+)
+ONE_PASS, KERNELS, CELL = (
+    "mechanisms/gradient/one_pass_sgd.py",
+    "runner/cells/kernel_cells.py",
+    "runner/cells/run_cell.py",
+)
+DATA, PREPARE, RELEASES = (
+    "problem/data.py",
+    "datasets/shared/row_pipeline.py",
+    "results/ledger/release_log.py",
+)
 
 LOOPS = (
     # compiled loops of noisy_sgd
@@ -95,7 +107,7 @@ LOOPS = (
         "        if False:\n            raise", "local loops",
     ),
     Patch(
-        "long vectors pass the channel as they are", "loops/channels.py",
+        "long vectors pass the channel as they are", "loops/local_channels.py",
         "            g[j] = factor * g[j] if factor > 0.0 else 0.0\n", "            g[j] = g[j]\n",
         "too long for a channel",
     ),
@@ -119,7 +131,7 @@ LOOPS = (
         "    if False:\n        raise", "spent once",
     ),
     Patch(
-        "single trials share their noise", "privacy/noise.py",
+        "single trials share their noise", "privacy/gate.py",
         "self._shared[number][self._trial : self._trial + 1]", "self._shared[number][:1]",
         "own gates",
     ),
@@ -146,7 +158,7 @@ LOOPS = (
         "return below(word, population - 1)", "draws of records",
     ),
     Patch(
-        "an empty batch is an error", "mechanisms/_views.py",
+        "an empty batch is an error", "views/central.py",
         "        if not len(batch):\n            return np.zeros(np.shape(theta))\n",
         "        if not len(batch):\n            raise IndexError('an empty batch')\n",
         "empty batches",
@@ -161,20 +173,20 @@ LOOPS = (
         "value + drawn.reshape(self._trials, dim) * self._step", "grid",
     ),
     Patch(
-        "secure noise is never negative", "loops/exact.py",
+        "secure noise is never negative", "loops/exact_noise.py",
         "size = -size if sign >= _HALF else size", "size = size", "grid",
     ),
     Patch(
-        "a long gradient goes on the grid as it is", "loops/exact.py",
+        "a long gradient goes on the grid as it is", "loops/exact_noise.py",
         "return weight * (bound / length) if length < np.inf else 0.0",
         "return weight if length < np.inf else 0.0", "grid",
     ),
     Patch(
-        "rounding is not counted", "privacy/secure.py", "* slack + diagonal, gap=None",
+        "rounding is not counted", "privacy/secure_grid.py", "* slack + diagonal, gap=None",
         ", gap=None", "secure plans",
     ),
     Patch(
-        "secure noise of the plan without rounding", "mechanisms/_secure.py",
+        "secure noise of the plan without rounding", "mechanisms/shared/secure_plan.py",
         "return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid",
         "return plan, grid", "secure plans",
     ),
@@ -231,60 +243,61 @@ MECHANISMS = (
         "names=self.names[: len(batch)],", "contents",
     ),
     Patch(
-        "mirror descent with half the gap", "mechanisms/mirror_descent.py",
+        "mirror descent with half the gap", "mechanisms/gradient/mirror_descent.py",
         "steps, gap=spec.gradient_gap)", "steps, gap=spec.gradient_gap / 2.0)", "mirror_descent",
     ),
     Patch(
-        "mirror steps along private gradients", "mechanisms/mirror_descent.py",
+        "mirror steps along private gradients", "mechanisms/gradient/mirror_descent.py",
         "mirror.move(state, noisy, size)",
         "mirror.move(state, noisy + 1e-9 * view.gradient_sum(theta), size)", "mirror_descent",
     ),
     Patch(
-        "curvature of half the size", "mechanisms/newton.py",
+        "curvature of half the size", "mechanisms/gradient/newton.py",
         "GaussianMatrix(moves / second, size, gap=math.sqrt(2.0) * size)",
         "GaussianMatrix(moves / second, size / 4, gap=math.sqrt(2.0) * size / 4)", "newton",
     ),
     Patch(
-        "Newton's steps are not all counted", "mechanisms/newton.py",
+        "Newton's steps are not all counted", "mechanisms/gradient/newton.py",
         "first = Gaussian(scale, spec.lipschitz, self._steps, spec.gradient_gap)\n"
         "        bend = spec.smoothness or 0.0\n        if not",
         "first = Gaussian(scale, spec.lipschitz / 2, self._steps, spec.gradient_gap / 2)\n"
         "        bend = spec.smoothness or 0.0\n        if not", "newton",
     ),
     Patch(
-        "vertices at half the oscillation", "mechanisms/frank_wolfe.py",
+        "vertices at half the oscillation", "mechanisms/gradient/frank_wolfe.py",
         "one, two = spec.lipschitz * across, spec.gradient_gap * across",
         "one, two = 0.5 * spec.lipschitz * across, 0.5 * spec.gradient_gap * across",
         "frank_wolfe",
     ),
     Patch(
-        "the best vertex without noise", "mechanisms/frank_wolfe.py",
+        "the best vertex without noise", "mechanisms/gradient/frank_wolfe.py",
         "return law.release(vertices.take(chosen), step)",
         "return law.release(vertices.take(np.argmin(scores, axis=1)), step)", "frank_wolfe",
     ),
     Patch(
-        "the choice among runs looks beyond the set", "mechanisms/high_probability.py",
+        "the choice among runs looks beyond the set", "mechanisms/combinators/high_probability.py",
         "Exponential(exponent, spec.variation, gap=spec.oscillation)",
         "Exponential(exponent, spec.variation / 8, gap=spec.oscillation / 8)", "high_probability",
     ),
     Patch(
-        "a steeper law than the event", "mechanisms/regularized_exponential.py",
+        "a steeper law than the event", "mechanisms/sampling/regularized_exponential.py",
         "return draw(view, plan, target, stream)",
         "return draw(view, plan, replace(target, exponent=1.5 * target.exponent), stream)",
         "regularized_exponential",
     ),
     Patch(
-        "half the stability of a kernel's minimiser", "mechanisms/_kernels.py",
+        "half the stability of a kernel's minimiser", "mechanisms/shared/kernel_queries.py",
         "weight = spec.stability + 2.0 * spec.close", "weight = 0.3 * spec.stability",
         "kernel_release",
     ),
     Patch(
-        "noisy predictions at half their sensitivity", "mechanisms/kernel_semi_interactive.py",
+        "noisy predictions at half their sensitivity",
+        "mechanisms/kernel/kernel_semi_interactive.py",
         "return Laplace(scale, moves.value / 2.0, count",
         "return Laplace(scale, moves.value / 4.0, count", "kernel_semi_interactive",
     ),
     Patch(
-        "coordinates of a session are not whitened", "mechanisms/kernel_release.py",
+        "coordinates of a session are not whitened", "mechanisms/kernel/kernel_release.py",
         "whitened = (value - float(along @ self._whitened)) / height",
         "whitened = value / height", "kernel sessions",
     ),
@@ -293,7 +306,7 @@ MECHANISMS = (
         "self._made += 0 * far", "kernel sessions",
     ),
     Patch(
-        "queries of a session may be long", "mechanisms/kernel_interactive.py",
+        "queries of a session may be long", "mechanisms/kernel/kernel_interactive.py",
         "        dense = _kernels.checked_queries(self._found.spec, rows)\n",
         "        dense = np.asarray(rows)\n", "kernel sessions",
     ),
@@ -322,7 +335,7 @@ DATA_AND_FILES = (
         "feature maps",
     ),
     Patch(
-        "features may be longer than their bound", "problem/kernels/_features.py",
+        "features may be longer than their bound", "kernels/shared/feature_maps.py",
         "rows[over] *= ((1.0 - 1e-15) * bound / norms[over])[:, None]", "pass", "feature maps",
     ),
     # data preparation
@@ -344,7 +357,7 @@ DATA_AND_FILES = (
         "    if options.intercept:\n        x = _rows.with_constant(x)\n", "preparation",
     ),
     Patch(
-        "long sparse rows are not shortened", "problem/datasets/_rows.py",
+        "long sparse rows are not shortened", "datasets/shared/row_rules.py",
         "np.where(chosen, scaled.data, x.data)", "x.data", "preparation",
     ),
     Patch(
@@ -365,13 +378,13 @@ DATA_AND_FILES = (
         "    names = name_records(x, y)\n", "readers",
     ),
     Patch(
-        "the width is the largest index that occurs", "problem/datasets/_svmlight.py",
+        "the width is the largest index that occurs", "datasets/shared/svmlight_reader.py",
         "x = sparse.csr_array(parts, shape=(entries.counts.size, n_features))",
         "x = sparse.csr_array(parts, shape=(entries.counts.size, int(columns.max())))", "readers",
     ),
     # runs
     Patch(
-        "the seed is ignored", "runner/schema.py",
+        "the seed is ignored", "runner/compose/cell_schema.py",
         '    noise = checks.choice("noise", config["noise"], NOISES)\n',
         '    noise = checks.choice("noise", config["noise"], NOISES)\n'
         '    config = {**config, "seed": 0}\n', "seeds",
@@ -387,21 +400,21 @@ DATA_AND_FILES = (
     ),
     # model files
     Patch(
-        "a model file holds the number of records", "runner/model.py",
+        "a model file holds the number of records", "runner/models/save_model.py",
         'plan = Plan(events, guarantee, row["noise_scale"], row["steps"])',
         'plan = Plan(events, guarantee, row["noise_scale"], item.data.n)', "model files",
     ),
     Patch(
-        "a model's row bound is measured", "runner/model.py",
+        "a model's row bound is measured", "runner/models/save_model.py",
         "row_bound=item.data.row_bound)\n",
         "row_bound=float(np.abs(item.data.x).max()))\n", "model files",
     ),
     Patch(
-        "a model without a declared population is saved", "runner/publishable.py",
+        "a model without a declared population is saved", "runner/models/publishable.py",
         'if relation == "add_remove" and population != spec.n:', "if False:", "model files",
     ),
     Patch(
-        "held-out people are not named", "runner/publishable.py",
+        "held-out people are not named", "runner/models/publishable.py",
         "        if self.features.source != HELD_OUT:\n",
         "        if self.features.source == HELD_OUT:\n", "model files",
     ),
@@ -415,11 +428,11 @@ DATA_AND_FILES = (
         '(first["noise"] == "secure" or session(first))', 'first["noise"] == "secure"', "logs",
     ),
     Patch(
-        "all releases have one name", "results/log_lines.py",
+        "all releases have one name", "results/ledger/release_log_lines.py",
         "return secrets.token_hex(_NAME_BYTES)", 'return "00" * _NAME_BYTES', "logs",
     ),
     Patch(
-        "a ledger forgets what its log lost", "results/kept_ledger.py",
+        "a ledger forgets what its log lost", "results/ledger/kept_ledger.py",
         "if same is None and _fresh(entry)", "if False", "logs",
     ),
     Patch(
@@ -430,21 +443,21 @@ DATA_AND_FILES = (
         'if c.role in ("identity", "public")', "if c.role", "logs",
     ),
     Patch(
-        "the record comes before the log", "results/store.py",
+        "the record comes before the log", "results/records/store.py",
         "        self._log(cell, full)\n        atomic_write(path, encode(full), sync)\n",
         "        atomic_write(path, encode(full), sync)\n        self._log(cell, full)\n", "logs",
     ),
     Patch(
-        "trials count as one release", "results/ledger.py",
+        "trials count as one release", "results/ledger/ledger.py",
         "[(cell.row, cell.trials) for cell in cells]", "[(cell.row, 1) for cell in cells]",
         "ledgers",
     ),
     Patch(
-        "a total leaves add_remove out", "results/ledger.py",
+        "a total leaves add_remove out", "results/ledger/ledger.py",
         'counted = group if relation == "replace_one" else same', "counted = same", "ledgers",
     ),
     Patch(
-        "the ledger holds the number of records", "results/ledger.py",
+        "the ledger holds the number of records", "results/ledger/ledger.py",
         '"n": None if row["population_source"] == "declared" else row["n"]', '"n": row["n"]',
         "ledgers",
     ),

@@ -34,9 +34,13 @@ class Planted(NamedTuple):
     run: tuple[str, ...]
 
 
-GD, ONE_PASS = "mechanisms/noisy_gd.py", "mechanisms/one_pass_sgd.py"
-STREAMS, NOISE, SUMS = "privacy/_streams.py", "privacy/noise.py", "privacy/events/sums.py"
-VIEWS, REDUCED, ROWS = "mechanisms/_views.py", "mechanisms/_reduced.py", "problem/datasets/_rows.py"
+GD, ONE_PASS = "mechanisms/gradient/noisy_gd.py", "mechanisms/gradient/one_pass_sgd.py"
+STREAMS, NOISE, SUMS = "privacy/streams.py", "privacy/gate.py", "privacy/events/sums.py"
+VIEWS, REDUCED, ROWS = (
+    "views/central.py",
+    "mechanisms/shared/row_span.py",
+    "datasets/shared/row_rules.py",
+)
 
 # small problems; the first has more columns than twice its records
 WIDE = ("dataset=synthetic_logistic", "dataset.n=6", "dataset.p=40", "dataset.n_test=10")
@@ -71,7 +75,7 @@ FAULTS = (
          "mechanism.step_size=0.01"),
     ),
     Planted(
-        "the step's own length is the unit of its noise", "mechanisms/newton.py",
+        "the step's own length is the unit of its noise", "mechanisms/gradient/newton.py",
         "        return longest * self._noise.add(found / longest, step)\n",
         "        length = np.maximum(np.linalg.norm(found, axis=1)[:, None], 1e-12)\n"
         "        return length * self._noise.add(found / length, step)\n",
@@ -112,7 +116,7 @@ FAULTS = (
         ("run", *SPARSE, "loss=linear", "mechanism=noisy_sgd", "mechanism.steps=200"),
     ),
     Planted(
-        "a step without records is left out", "loops/reduced.py",
+        "a step without records is left out", "loops/reduced_sgd.py",
         "                for k in range(n):\n                    g[k] = 0.0\n",
         "                if size == 0:\n                    continue\n"
         "                for k in range(n):\n                    g[k] = 0.0\n",
@@ -123,14 +127,14 @@ FAULTS = (
     ),
     # --- laws of noise
     Planted(
-        "one thinning too few for a normal", "loops/exact.py",
+        "one thinning too few for a normal", "loops/exact_noise.py",
         "        for _ in range(k + 1):\n", "        for _ in range(k):\n",
         "The density has steps at the whole numbers, where a small move of the value changes it by"
         " a factor e^(1/2); Gaussian noise=secure.",
         ("run", *FEW, "mechanism=noisy_gd", "mechanism.steps=3", "noise=secure"),
     ),
     Planted(
-        "words of a generator with a known state", "privacy/_exact.py",
+        "words of a generator with a known state", "privacy/secure_noise.py",
         'return np.frombuffer(os.urandom(8 * count), dtype="<u8").astype(np.uint64)',
         "return np.random.default_rng(2024).integers(0, 2**64, count, dtype=np.uint64)",
         "Everybody can draw the same noise and take it off, and all steps share it; every release"
@@ -138,7 +142,7 @@ FAULTS = (
         ("run", *FEW, "mechanism=noisy_gd", "mechanism.steps=3", "noise=secure"),
     ),
     Planted(
-        "the norm of a vector is one exponential", "loops/exponential.py",
+        "the norm of a vector is one exponential", "loops/exponential_noise.py",
         "            radius += _exponential(key0, key1, step, block, first)",
         "            radius = _exponential(key0, key1, step, block, first)",
         "The norm has the law for one coordinate, so that the density has a pole at the value and"
@@ -147,7 +151,7 @@ FAULTS = (
         ("run", *FEW, "mechanism=output_perturbation", "ridge=0.1", "delta=0"),
     ),
     Planted(
-        "half of the quadratic term", "samplers/_target.py",
+        "half of the quadratic term", "samplers/base.py",
         "return self.exponent * self.spec.n * self.spec.ridge + self.kappa",
         "return self.exponent * self.spec.n * self.spec.ridge + 0.5 * self.kappa",
         "The law that is drawn from is half as convex as the one that was accounted for, which has"
@@ -156,14 +160,14 @@ FAULTS = (
     ),
     # --- local channels
     Planted(
-        "another corner may be the same one", "loops/channels.py",
+        "another corner may be the same one", "loops/local_channels.py",
         "at += 1 if at >= place else 0", "at += 1 if at > place else 0",
         "A corner is skipped that should have some chance, so that an answer occurs under one input"
         " and never under another; the l_1 channel in two dimensions or more.",
         ("run", *FEW, "mechanism=local_sgd", "privacy=local"),
     ),
     Planted(
-        "a device has the same coins for all its answers", "loops/local.py",
+        "a device has the same coins for all its answers", "loops/local_learning.py",
         "channels.fill(keys[c, 0], keys[c, 1], np.uint64(t), first, second)",
         "channels.fill(keys[c, 0], keys[c, 1], np.uint64(i), first, second)",
         "Two answers of a user are turned round together or not at all, so that whether they agree"
@@ -180,7 +184,7 @@ FAULTS = (
         ("run", *FEW, "mechanism=noisy_sgd", "mechanism.steps=200"),
     ),
     Planted(
-        "a sign in the weight of the Laplace atoms", "privacy/_bounded.py",
+        "a sign in the weight of the Laplace atoms", "privacy/accounting/bounded_laws.py",
         "return Bounded(distance, (1.0 + math.exp(-distance)) / 2.0, count)",
         "return Bounded(distance, (1.0 - math.exp(-distance)) / 2.0, count)",
         "Laplace steps are composed nearly as steps of half their range, so that there is too"
@@ -189,7 +193,7 @@ FAULTS = (
         ("run", *KERNEL, "mechanism=kernel_semi_interactive", "mechanism.queries=8"),
     ),
     Planted(
-        "a Hessian of many classes has rank one", "mechanisms/_objective.py",
+        "a Hessian of many classes has rank one", "mechanisms/shared/perturbed_objective.py",
         "        return spec.bounds.classes - 1  # that of diag(p) - p p^T",
         "        return 1  # x x^T, times a matrix of the classes",
         "The Jacobian has a factor for each class but one and one is accounted for, and Gaussian"
@@ -199,14 +203,15 @@ FAULTS = (
          "mechanism=objective_perturbation", "delta=0", "epsilon=3", "mechanism.strength=0.1"),
     ),
     Planted(
-        "half of the curvature at a rounded kink", "problem/losses/huberized_hinge.py",
+        "half of the curvature at a rounded kink", "losses/huberized_hinge.py",
         "return 1.0 / (2.0 * self.width)", "return 1.0 / (4.0 * self.width)",
         "The Jacobian and curvature are those of a kink that is rounded twice as wide; huberized,"
         " and objective perturbation and newton on the huberized hinge.",
         ("run", *FEW, "loss=hinge", "mechanism=huberized"),
     ),
     Planted(
-        "the best of the runs is chosen at twice its price", "mechanisms/high_probability.py",
+        "the best of the runs is chosen at twice its price",
+        "mechanisms/combinators/high_probability.py",
         "return Exponential(exponent, spec.variation, gap=spec.oscillation)",
         "return Exponential(exponent, spec.variation, gap=spec.variation)",
         "Two records' losses differ by twice what one's varies, and the choice is charged for one;"
@@ -215,7 +220,7 @@ FAULTS = (
     ),
     # --- sensitivities
     Planted(
-        "the largest slope forgets how long rows are", "problem/losses/_glm.py",
+        "the largest slope forgets how long rows are", "losses/shared/margin_loss.py",
         "slope = self.slope_bound(bounds.row * bounds.radius, bounds.target)",
         "slope = self.slope_bound(bounds.radius, bounds.target)",
         "Margins reach the row bound times the radius, where slopes are larger than what the noise"
@@ -225,7 +230,7 @@ FAULTS = (
          "constraint=l1_ball", "mechanism.steps=5"),
     ),
     Planted(
-        "a square is least at an end of its range", "problem/losses/squared.py",
+        "a square is least at an end of its range", "losses/squared.py",
         "return 2.0 * margin * target if margin <= target else 0.5 * (margin + target) ** 2",
         "return 2.0 * margin * target",
         "Where margins pass the target the least loss is 0 and not that at the end, so that the"
@@ -235,7 +240,7 @@ FAULTS = (
          "mechanism.inner.steps=5"),
     ),
     Planted(
-        "bounded entries pass for bounded rows", "problem/datasets/_prepare.py",
+        "bounded entries pass for bounded rows", "datasets/shared/row_pipeline.py",
         "row_bound=bound * (math.sqrt(x.shape[1]) if options.order == math.inf else 1.0),",
         "row_bound=bound,",
         "Rows whose entries are at most b are as long as b sqrt(p), and noise is for b; every"
@@ -254,7 +259,7 @@ FAULTS = (
         ("run", *FEW, "mechanism=frank_wolfe", "constraint=l1_ball"),
     ),
     Planted(
-        "the kernel's own minimiser for a declared population", "runner/cell.py",
+        "the kernel's own minimiser for a declared population", "runner/cells/run_cell.py",
         "own = prepared.kernel if cell.population is None else None",
         "own = prepared.kernel",
         "That problem has the private number of records in its ridge, so that its minimiser moves"
@@ -324,7 +329,8 @@ FAULTS = (
     ),
     # --- answers of a kernel's minimiser
     Planted(
-        "an answer is the value and what is new of the noise", "mechanisms/kernel_release.py",
+        "an answer is the value and what is new of the noise",
+        "mechanisms/kernel/kernel_release.py",
         "return float(along @ self._noisy[:-1]) + height * noisy",
         "return value + height * (noisy - whitened)",
         "A query near an earlier one has hardly any noise of its own left, and its answer is the"
@@ -345,7 +351,7 @@ FAULTS = (
 
 HARMLESS = (
     Planted(
-        "a local variable has another name", "mechanisms/_minimiser.py",
+        "a local variable has another name", "mechanisms/shared/noisy_minimiser.py",
         """\
     found = view.minimiser(certificate)
     noisy = noise.add(np.tile(found, (gate.trials, 1)), 0)
@@ -364,13 +370,13 @@ HARMLESS = (
         ("run", *FEW, "mechanism=noisy_gd", "mechanism.steps=5"),
     ),
     Planted(
-        "half over the width", "problem/losses/huberized_hinge.py",
+        "half over the width", "losses/huberized_hinge.py",
         "return 1.0 / (2.0 * self.width)", "return 0.5 / self.width",
         "Dividing by two is exact, before a quotient as after it.",
         ("run", *FEW, "loss=hinge", "mechanism=huberized"),
     ),
     Planted(
-        "longer runs between looks at the keyboard", "loops/reduced.py",
+        "longer runs between looks at the keyboard", "loops/reduced_sgd.py",
         "_CHUNK = 1 << 14", "_CHUNK = 1 << 16",
         "Noise and batches are numbered by step, wherever a run is cut.",
         ("run", *WIDE, "dataset.n=18", "dataset.p=80", "mechanism=noisy_sgd",
@@ -389,7 +395,7 @@ HARMLESS = (
         ("run", *PLANE, "mechanism=exponential"),
     ),
     Planted(
-        "a distance is kept once it is known", "problem/kernel_problem.py",
+        "a distance is kept once it is known", "kernels/shared/kernel_problem.py",
         """\
     @property
     def asked(self) -> float:""",
@@ -400,7 +406,8 @@ HARMLESS = (
         ("run", *KERNEL, "mechanism=kernel_release"),
     ),
     Planted(
-        "the streams of both noises are asked for the other way round", "mechanisms/_objective.py",
+        "the streams of both noises are asked for the other way round",
+        "mechanisms/shared/perturbed_objective.py",
         """\
     noise = gate.stream(planned.event, view.spec.p)
     paid = gate.stream(planned.second, view.spec.p)
@@ -424,7 +431,7 @@ HARMLESS = (
         ("run", *FEW, "mechanism=one_pass_sgd", "mechanism.batches=20"),
     ),
     Planted(
-        "the largest modulus from both ends of a row", "problem/datasets/_rows.py",
+        "the largest modulus from both ends of a row", "datasets/shared/row_rules.py",
         "return np.max(np.abs(x), axis=1, initial=0.0)",
         "return np.maximum(x.max(axis=1, initial=0.0), -x.min(axis=1, initial=0.0))",
         "The largest modulus is the largest of the largest entry and of minus the least one.",

@@ -132,7 +132,7 @@ def plant(edit: Planted | None, copy: Path) -> None:
 def plant_mechanism(copy: Path) -> None:
     """The mechanism ``TREE`` with its configuration in a copy of the package."""
     source = Path(__file__).with_name(f"{TREE}.py")
-    shutil.copy(source, copy / "dperm_cli" / "mechanisms" / source.name)
+    shutil.copy(source, copy / "dperm_cli" / "mechanisms" / "gradient" / source.name)
     words = f"# DP-FTRL, for tests\nname: {TREE}\nlevels: 2\nstep_size: 0.05\n"
     (copy / "conf" / "mechanism" / f"{TREE}.yaml").write_text(words)
 

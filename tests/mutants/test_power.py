@@ -72,7 +72,7 @@ def test_the_table_counts():
 def test_a_correct_tree_is_not_accused_and_a_leaky_one_is(tmp_path):
     assert power.measure(None, harmless=True).right
     power.plant(None, tmp_path)
-    path = tmp_path / "dperm_cli" / "mechanisms" / "tree_aggregation.py"
+    path = tmp_path / "dperm_cli" / "mechanisms" / "gradient" / "tree_aggregation.py"
     text = path.read_text()
     assert text.count("            for level in range(self.levels + 1)") == 1
     # the root of the tree is released and not accounted for

@@ -14,13 +14,13 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.mechanisms._adversary import Adversary, linear_pair
-from dperm_cli.mechanisms._protocol import NO_BUDGET, Mechanism, Plan, Release
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import DisjointBatches
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.views.central import CentralView
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,14 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.privacy import _fourier, _gdp, _grid, _saddle
-from dperm_cli.privacy._dominating import release
-from dperm_cli.privacy.accountant import _solve, account, delta_of
+from dperm_cli.privacy.accounting import (
+    fourier_inversion,
+    gaussian_profile,
+    loss_grid,
+    saddle_point,
+)
+from dperm_cli.privacy.accounting.accountant import _solve, account, delta_of
+from dperm_cli.privacy.accounting.dominating_pairs import release
 from dperm_cli.privacy.events import (
     Gaussian,
     SampledGaussian,
@@ -100,11 +105,11 @@ def test_gaussian_events_compose_exactly():
     events = [Gaussian(10.0, 1.0, 5), Gaussian(4.0, 0.5, 3), Gaussian(7.0, 1.0, 2, gap=0.8)]
     mu2 = 5 * (2 / 10) ** 2 + 3 * (1 / 4) ** 2 + 2 * (0.8 / 7) ** 2
     level = account(events, delta=1e-5, relation="replace_one")
-    assert level.epsilon == _gdp.epsilon(1e-5, math.sqrt(mu2))
+    assert level.epsilon == gaussian_profile.epsilon(1e-5, math.sqrt(mu2))
     assert level.accountant == "analytic Gaussian"
     mu2 = 5 * (1 / 10) ** 2 + 3 * (0.5 / 4) ** 2 + 2 * (1 / 7) ** 2
     other = account(events, delta=1e-5, relation="add_remove")
-    assert other.epsilon == _gdp.epsilon(1e-5, math.sqrt(mu2))
+    assert other.epsilon == gaussian_profile.epsilon(1e-5, math.sqrt(mu2))
 
 
 @pytest.mark.parametrize("kind", ["fixed", "poisson"])
@@ -124,7 +129,7 @@ def test_central_limit(kind):
     factor = 1.0 if kind == "fixed" else 2.0
     event = SampledGaussian(2.0 / factor / shift, 1.0, 1, n, kind, n * n)
     level = account([event], delta=1e-6, relation="replace_one")
-    limit = _gdp.epsilon(1e-6, factor * shift)
+    limit = gaussian_profile.epsilon(1e-6, factor * shift)
     assert limit * (1 - 1e-3) < level.epsilon < limit * (1 + (0.5 * shift if factor == 1 else 1e-3))
 
 
@@ -188,26 +193,26 @@ def test_extremes():
 def test_fourier_and_grid_agree(kind, rate, shift, count):
     composition = release([sampled(kind, rate, shift, count)], "replace_one").directions[0]
     log_delta = math.log(1e-7)
-    saddle = _saddle.for_delta(composition, log_delta)
-    contour = _fourier.contour(composition, saddle, 1e9)
+    saddle = saddle_point.for_delta(composition, log_delta)
+    contour = fourier_inversion.contour(composition, saddle, 1e9)
     assert contour is not None
     fourier = _solve(contour.log_delta, log_delta, saddle)
-    layout = _grid.layout(composition, saddle)
-    grid = _solve(_grid.grid(layout).log_delta, log_delta, saddle)
+    layout = loss_grid.layout(composition, saddle)
+    grid = _solve(loss_grid.grid(layout).log_delta, log_delta, saddle)
     # the grid is pessimistic, the contour is not
     assert fourier * (1 - 1e-9) <= grid <= fourier * (1 + 3e-5)
 
 
 def test_contour_does_not_depend_on_its_tilt():
     composition = release([sampled("fixed", 0.02, 0.8, 3000)], "replace_one").directions[0]
-    saddle = _saddle.for_delta(composition, math.log(1e-6))
+    saddle = saddle_point.for_delta(composition, math.log(1e-6))
     values = []
     for factor in (0.6, 1.0, 1.3):
         tilt = factor * saddle.tilt
-        other = _saddle.Saddle(
+        other = saddle_point.Saddle(
             tilt, composition.log_m(tilt), saddle.epsilon, saddle.log_delta, 2 * saddle.period
         )
-        contour = _fourier.contour(composition, other, 1e9)
+        contour = fourier_inversion.contour(composition, other, 1e9)
         assert contour is not None
         values.append(contour.log_delta(saddle.epsilon))
     assert np.ptp(values) < 1e-5

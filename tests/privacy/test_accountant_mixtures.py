@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import binom
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy import _gdp, _saddle
-from dperm_cli.privacy._dominating import release
-from dperm_cli.privacy.accountant import account, delta_of
+from dperm_cli.privacy.accounting import gaussian_profile, saddle_point
+from dperm_cli.privacy.accounting.accountant import account, delta_of
+from dperm_cli.privacy.accounting.dominating_pairs import release
 from dperm_cli.privacy.events import (
     Approx,
     Channel,
@@ -143,7 +143,7 @@ def test_exponential_mechanisms_compose_between_what_is_proved(epsilon, steps):
     got = account([event], delta=1e-6, relation="replace_one").epsilon
     assert got <= account([Pure(epsilon, steps)], delta=1e-6, relation="replace_one").epsilon
     concentrated = Gaussian(1.0, epsilon / 4.0, steps)  # rho = epsilon^2 / 8 each, by Renyi alone
-    bound = _saddle.renyi_epsilon(
+    bound = saddle_point.renyi_epsilon(
         release([concentrated], "replace_one").directions[0], math.log(1e-6)
     )
     assert got <= bound * (1 + 1e-9)
@@ -165,7 +165,9 @@ def test_exponential_mechanisms_compose_between_what_is_proved(epsilon, steps):
 def test_ten_exponential_mechanisms():
     # zero-concentrated composition alone gives 8.847, adding up gives 10
     concentrated = release([Gaussian(1.0, 0.25, 10)], "replace_one").directions[0]
-    assert _saddle.renyi_epsilon(concentrated, math.log(1e-6)) == pytest.approx(8.847, abs=2e-3)
+    assert saddle_point.renyi_epsilon(concentrated, math.log(1e-6)) == pytest.approx(
+        8.847, abs=2e-3
+    )
     got = account([Exponential(0.5, 1.0, 10)], delta=1e-6, relation="replace_one").epsilon
     assert got == pytest.approx(8.1159, abs=2e-4)
 
@@ -181,14 +183,14 @@ def test_ten_exponential_mechanisms():
 )
 def test_very_many_steps_reach_the_central_limit(event, mu):
     level = account([event], delta=1e-6, relation="add_remove").epsilon
-    limit = _gdp.epsilon(1e-6, mu)
+    limit = gaussian_profile.epsilon(1e-6, mu)
     assert limit * (1 - 1e-4) < level < limit * (1 + 5e-4)
 
 
 def test_many_exponential_mechanisms_take_the_concentrated_route():
     # mu = epsilon sqrt(T / 4); Renyi's conversion costs a little over the Gaussian profile
     level = account([Exponential(1e-4, 1.0, 10**8)], delta=1e-6, relation="add_remove").epsilon
-    assert _gdp.epsilon(1e-6, 0.5) < level < 1.1 * _gdp.epsilon(1e-6, 0.5)
+    assert gaussian_profile.epsilon(1e-6, 0.5) < level < 1.1 * gaussian_profile.epsilon(1e-6, 0.5)
 
 
 # ---- black boxes, approximate samplers, channels
@@ -224,7 +226,7 @@ def test_sampler_errors_follow_their_inequalities():
         core = account(pure, delta=delta * math.exp(-0.02), relation="replace_one").epsilon
         got = account([*pure, near], delta=delta, relation="replace_one")
         assert got.epsilon == pytest.approx(core + 0.04, rel=1e-12)
-    core = _gdp.epsilon(1e-6 * math.exp(-0.02), 1 / 3)
+    core = gaussian_profile.epsilon(1e-6 * math.exp(-0.02), 1 / 3)
     got = account([*normal, near], delta=1e-6, relation="replace_one")
     assert got.epsilon == pytest.approx(core + 0.04, rel=1e-12)
     assert "sampler" in got.accountant
@@ -244,7 +246,7 @@ def test_total_variation_makes_a_pure_mechanism_approximate():
     # the level returned satisfies delta_core + (1 + e^eps) t <= delta
     events = [Gaussian(3.0, 0.5), SamplerError("tv", t)]
     level = account(events, delta=1e-6, relation="replace_one").epsilon
-    spent = _gdp.delta(level, 1 / 3) + (1 + math.exp(level)) * t
+    spent = gaussian_profile.delta(level, 1 / 3) + (1 + math.exp(level)) * t
     assert 1e-6 * (1 - 1e-6) < spent <= 1e-6
     # larger epsilons stay covered although e^epsilon t grows
     deltas = [delta_of(events, epsilon=e, relation="replace_one") for e in np.linspace(0, 30, 40)]

@@ -8,9 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
-from dperm_cli.privacy import _gdp
-from dperm_cli.privacy._outside import epsilon_pld
-from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.accounting import gaussian_profile
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.dp_accounting_check import epsilon_pld
 from dperm_cli.privacy.events import (
     Gaussian,
     Laplace,
@@ -32,7 +32,7 @@ def random_setting(rng):
     rate = round(10 ** rng.uniform(-2.5, -0.4), 4)
     count = int(10 ** rng.uniform(0, 2.7))
     delta, epsilon = 10 ** rng.uniform(-8, -3), 10 ** rng.uniform(-0.7, 0.7)
-    mu = _gdp.mu(epsilon, delta)
+    mu = gaussian_profile.mu(epsilon, delta)
     step = min(mu / math.sqrt(count), 3.0)
     shift = min(math.sqrt(math.log1p(mu**2 / (rate**2 * count))), 3.0)
     interval = 2.0 ** math.floor(math.log2(min(max(0.02 * step, 6e-5), 5e-4)))

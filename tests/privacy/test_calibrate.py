@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.events import (
     Approx,
     Exponential,

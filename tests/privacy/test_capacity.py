@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.privacy.capacity import capacity
+from dperm_cli.privacy.channels.capacity import capacity
 
 
 def entropy(p):

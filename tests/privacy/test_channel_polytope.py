@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy import channels
-from dperm_cli.privacy._channel_polytope import PolytopeChannel, max_entropy, multiplier_for
+from dperm_cli.privacy.channels.polytope import PolytopeChannel, max_entropy, multiplier_for
 from tests.privacy.blahut_arimoto import capacity
 
 GOLDEN = (1.0 + math.sqrt(5.0)) / 2.0

@@ -11,10 +11,10 @@ from scipy import stats
 
 from dperm_cli.audit.channel_loss import listed, share
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.loops import channels as loops
+from dperm_cli.loops import local_channels as loops
 from dperm_cli.privacy import channels
-from dperm_cli.privacy.capacity import capacity
-from dperm_cli.privacy.channels import _bit
+from dperm_cli.privacy.channels import sign_bit
+from dperm_cli.privacy.channels.capacity import capacity
 from dperm_cli.privacy.events import Channel
 
 LISTED = ("l_inf", "l_1")
@@ -143,11 +143,11 @@ def test_integers_are_on_the_private_side(gain):
 
     with mpmath.workdps(60):
         most = mpmath.exp(2 * mpmath.mpf(gain))
-        turned = _bit.turned(gain)
+        turned = sign_bit.turned(gain)
         assert 1 <= turned <= 2**63
         assert mpmath.mpf(2**64 - turned) / turned <= most
         for dim in (1, 2, 5, 1000):
-            same, back, others = _bit.corner(gain, dim)
+            same, back, others = sign_bit.corner(gain, dim)
             assert same + back + others == 2**64
             assert min(same, back) >= 1
             assert mpmath.mpf(same) / back <= most
@@ -164,7 +164,7 @@ def test_integers_are_on_the_private_side(gain):
 @pytest.mark.parametrize("gain", [1e-9, 3e-8, 1e-5, 1e-3, 0.5, 20.0, 45.0])
 def test_corners_are_private_in_many_dimensions(dim, gain):
     """Chances rounded up 2 d - 2 times over left the corner itself less than each other one."""
-    same, back, others = _bit.corner(gain, dim)
+    same, back, others = sign_bit.corner(gain, dim)
     assert same + back + others == 1 << 64
     assert same > back > 0
     # of 2^64 words, a part of ``others`` falls on each: the same but for one word in so many
@@ -221,9 +221,9 @@ def test_information_of_a_corner_loses_no_digits(corners_):
             g, c = mpmath.mpf(gain), mpmath.mpf(corners_)
             whole = mpmath.cosh(g) + c - 1
             exact = g * mpmath.sinh(g) / whole - mpmath.log(whole / c)
-            assert _bit.information(gain, corners_) == pytest.approx(float(exact), rel=1e-12)
+            assert sign_bit.information(gain, corners_) == pytest.approx(float(exact), rel=1e-12)
             exact_mean = mpmath.sinh(g) / whole
-            assert _bit.mean(gain, corners_) == pytest.approx(float(exact_mean), rel=1e-14)
+            assert sign_bit.mean(gain, corners_) == pytest.approx(float(exact_mean), rel=1e-14)
 
 
 @pytest.mark.parametrize("shape", LISTED)

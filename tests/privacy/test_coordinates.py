@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
+from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import Gaussian
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 
 EVENT = Gaussian(2.0, 0.5)
 PLAN = ((EVENT,), "replace_one")

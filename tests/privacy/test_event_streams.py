@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.privacy import ledger
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.events import Gaussian, GaussianMatrix
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from tests.privacy._events import EVENTS, NAMES, REMOVE, REPLACE, proved
 
 
@@ -109,8 +109,8 @@ def test_a_ledger_writes_it_and_rebuilds_it(name):
         fields = {field.name for field in dataclasses.fields(event)}
         forms += [event.changed(**change)] if set(change) <= fields else []
     for form in forms:
-        written = ledger.plain(form)
-        assert ledger.rebuilt(json.loads(json.dumps(written))) == form
+        written = ledger_totals.plain(form)
+        assert ledger_totals.rebuilt(json.loads(json.dumps(written))) == form
         # what holds under both relations needs no word for it
         assert written.get("relation", "") == getattr(form, "relation", "")
         assert ("relation" in written) == bool(getattr(form, "relation", ""))
@@ -118,12 +118,12 @@ def test_a_ledger_writes_it_and_rebuilds_it(name):
 
 def test_a_ledger_takes_no_relation_partition_or_noise_that_there_is_not():
     for change in ({"relation": "both"}, {"partition": "random"}, {"noise": "laplace"}):
-        entry = ledger.plain(EVENTS["DisjointBatches"]) | change
+        entry = ledger_totals.plain(EVENTS["DisjointBatches"]) | change
         with pytest.raises(ValueError, match=next(iter(change))):
-            ledger.rebuilt(entry)
+            ledger_totals.rebuilt(entry)
     for name in ("Event", "Noisy", "PrivacyLoss"):
         with pytest.raises(ValueError, match="no privacy event"):
-            ledger.rebuilt({"event": name})
+            ledger_totals.rebuilt({"event": name})
 
 
 def test_which_have_a_form_on_a_grid():

@@ -8,8 +8,8 @@ import math
 import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.privacy import _bounded
-from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.accounting import bounded_laws
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.privacy.events import (
     Approx,
@@ -32,7 +32,7 @@ from dperm_cli.privacy.events import (
     kind,
     replaced_level,
 )
-from dperm_cli.privacy.events._base import SampledLaw
+from dperm_cli.privacy.events.base import SampledLaw
 from tests.privacy._events import EVENTS, NAMES, REMOVE, REPLACE, proved
 
 
@@ -201,18 +201,18 @@ def test_which_relations_are_proved():
 SPENT = {
     "Gaussian": PrivacyLoss(mu2=2 * 0.75**2),
     "GaussianMatrix": PrivacyLoss(mu2=2 * 0.75**2),
-    "Laplace": PrivacyLoss(bounded=_bounded.laplace(6.0 / 80.0, 2)),
-    "GammaNorm": PrivacyLoss(bounded=_bounded.laplace(6.0 / 80.0, 2)),
+    "Laplace": PrivacyLoss(bounded=bounded_laws.laplace(6.0 / 80.0, 2)),
+    "GammaNorm": PrivacyLoss(bounded=bounded_laws.laplace(6.0 / 80.0, 2)),
     # one record's norm: a Poisson batch gains or loses one
     "SampledGaussian": PrivacyLoss(sampled=SampledLaw(1 / 40, 3.0 / 8.0, "poisson", 7)),
     "SampledGaussian fixed": PrivacyLoss(sampled=SampledLaw(1 / 40, 6.0 / 8.0, "fixed", 7)),
     "DisjointBatches": PrivacyLoss(mu2=2 * 0.75**2),
-    "DisjointBatches content": PrivacyLoss(bounded=_bounded.laplace(0.75, 1)),
-    "Exponential": PrivacyLoss(bounded=_bounded.bounded_range(0.12, 2)),
+    "DisjointBatches content": PrivacyLoss(bounded=bounded_laws.laplace(0.75, 1)),
+    "Exponential": PrivacyLoss(bounded=bounded_laws.bounded_range(0.12, 2)),
     "RegularizedExponential": PrivacyLoss(mu2=2 * 0.75**2),
-    "Pure": PrivacyLoss(bounded=_bounded.pure(0.1, 4)),
-    "Approx": PrivacyLoss(bounded=_bounded.pure(0.1, 2), log_failure=2 * math.log1p(-1e-8)),
-    "Channel": PrivacyLoss(bounded=_bounded.pure(0.1, 3), local=True),
+    "Pure": PrivacyLoss(bounded=bounded_laws.pure(0.1, 4)),
+    "Approx": PrivacyLoss(bounded=bounded_laws.pure(0.1, 2), log_failure=2 * math.log1p(-1e-8)),
+    "Channel": PrivacyLoss(bounded=bounded_laws.pure(0.1, 3), local=True),
     "SamplerError": PrivacyLoss(distance=5e-9),
     "SamplerError inf": PrivacyLoss(ratio=5e-3),
     "Disclosure": PrivacyLoss(exposed=True),
@@ -255,7 +255,7 @@ def test_a_perturbed_objective_spends_its_jacobian_and_its_noise():
 def test_sparse_answers_spend_what_all_of_them_would_or_what_their_updates_do():
     event = EVENTS["SparseAnswers"]
     loss = event.loss(REPLACE)
-    assert loss.bounded == _bounded.laplace(6.0 / 80.0, 40)
+    assert loss.bounded == bounded_laws.laplace(6.0 / 80.0, 40)
     assert (loss.updates.reach, loss.updates.count) == (6.0 / 80.0, 1)
 
 

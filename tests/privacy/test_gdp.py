@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dperm_cli.privacy import _gdp
+from dperm_cli.privacy.accounting import gaussian_profile
 
 mpmath.mp.dps = 60
 
@@ -23,39 +23,47 @@ def exact_delta(epsilon: float, mu: float) -> mpmath.mpf:
 def test_log_delta_against_mpmath(epsilon, mu):
     # where the true delta is below e^-3000 mpmath's 60 digits cancel; nothing is left to compare
     if epsilon / mu - mu / 2 > 75:
-        assert _gdp.log_delta(epsilon, mu) < -2800
+        assert gaussian_profile.log_delta(epsilon, mu) < -2800
         return
     mpmath.mp.dps = 60 + int(2e-1 * (epsilon / mu) ** 2)
     expected = mpmath.log(exact_delta(epsilon, mu))
     mpmath.mp.dps = 60
     # relative error of delta is absolute error of its log
-    assert abs(_gdp.log_delta(epsilon, mu) - float(expected)) < 4e-13 * max(1, abs(expected))
+    assert abs(gaussian_profile.log_delta(epsilon, mu) - float(expected)) < 4e-13 * max(
+        1, abs(expected)
+    )
 
 
 @pytest.mark.parametrize("delta", [0.4, 1e-2, 1e-6, 1e-15, 1e-100, 1e-300])
 @pytest.mark.parametrize("epsilon", [1e-4, 0.01, 1.0, 100.0, 1e3])
 def test_inverses_are_private_and_tight(epsilon, delta):
-    mu = _gdp.mu(epsilon, delta)
-    assert _gdp.log_delta(epsilon, mu) <= math.log(delta)
-    assert _gdp.log_delta(epsilon, mu * (1 + 1e-10)) > math.log(delta)
-    again = _gdp.epsilon(delta, mu)
+    mu = gaussian_profile.mu(epsilon, delta)
+    assert gaussian_profile.log_delta(epsilon, mu) <= math.log(delta)
+    assert gaussian_profile.log_delta(epsilon, mu * (1 + 1e-10)) > math.log(delta)
+    again = gaussian_profile.epsilon(delta, mu)
     assert again <= epsilon * (1 + 1e-9)
-    assert _gdp.log_delta(again, mu) <= math.log(delta)
+    assert gaussian_profile.log_delta(again, mu) <= math.log(delta)
 
 
 def test_limits():
     # epsilon = 0: total variation 2 Phi(mu/2) - 1, erf form; small mu: mu / sqrt(2 pi)
-    assert _gdp.delta(0.0, 1.0) == pytest.approx(math.erf(0.5 / math.sqrt(2.0)), rel=1e-13)
-    assert _gdp.delta(0.0, 1e-9) == pytest.approx(1e-9 / math.sqrt(2 * math.pi), rel=1e-12)
-    assert _gdp.delta(1.0, 0.0) == 0.0
-    assert _gdp.epsilon(0.0, 1.0) == math.inf
-    assert _gdp.epsilon(0.0, 0.0) == 0.0
-    assert _gdp.epsilon(0.5, 0.1) == 0.0
+    assert gaussian_profile.delta(0.0, 1.0) == pytest.approx(
+        math.erf(0.5 / math.sqrt(2.0)), rel=1e-13
+    )
+    assert gaussian_profile.delta(0.0, 1e-9) == pytest.approx(
+        1e-9 / math.sqrt(2 * math.pi), rel=1e-12
+    )
+    assert gaussian_profile.delta(1.0, 0.0) == 0.0
+    assert gaussian_profile.epsilon(0.0, 1.0) == math.inf
+    assert gaussian_profile.epsilon(0.0, 0.0) == 0.0
+    assert gaussian_profile.epsilon(0.5, 0.1) == 0.0
 
 
 def test_monotone():
     epsilons = np.geomspace(1e-4, 50, 60)
-    profile = [_gdp.log_delta(e, 0.7) for e in epsilons]
+    profile = [gaussian_profile.log_delta(e, 0.7) for e in epsilons]
     assert np.all(np.diff(profile) < 0)
-    assert np.all(np.diff([_gdp.mu(e, 1e-6) for e in epsilons]) > 0)
-    assert np.all(np.diff([_gdp.log_delta(1.0, m) for m in np.geomspace(1e-3, 10, 80)]) > 0)
+    assert np.all(np.diff([gaussian_profile.mu(e, 1e-6) for e in epsilons]) > 0)
+    assert np.all(
+        np.diff([gaussian_profile.log_delta(1.0, m) for m in np.geomspace(1e-3, 10, 80)]) > 0
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dperm_cli.mechanisms.approximate_minima_perturbation import ApproximateMinimaPerturbation
-from dperm_cli.privacy._minimisers import groupings, joint
-from dperm_cli.privacy.accountant import account, delta_of
+from dperm_cli.mechanisms.perturbation.approximate_minima_perturbation import (
+    ApproximateMinimaPerturbation,
+)
+from dperm_cli.privacy.accounting.accountant import account, delta_of
+from dperm_cli.privacy.accounting.perturbed_minimisers import groupings, joint
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from tests.conftest import small_problem

@@ -10,9 +10,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from dperm_cli.privacy import _bounded
-from dperm_cli.privacy._fourier import _MOST_BLOCKED, _blocked, _direct
-from dperm_cli.privacy._laws import Step, tilted
+from dperm_cli.privacy.accounting import bounded_laws
+from dperm_cli.privacy.accounting.fourier_inversion import _MOST_BLOCKED, _blocked, _direct
+from dperm_cli.privacy.accounting.subsampled_laws import Step, tilted
 
 STEPS = [
     Step(rate, shift, form, 1)
@@ -99,7 +99,7 @@ def test_refined_panels_follow_the_frequency():
 REACHES = [1e-6, 0.003, 0.4, 2.5, 20.0]
 BOUNDED = [
     make(reach)
-    for make in (_bounded.pure, _bounded.laplace, _bounded.bounded_range)
+    for make in (bounded_laws.pure, bounded_laws.laplace, bounded_laws.bounded_range)
     for reach in REACHES
 ]
 
@@ -172,9 +172,9 @@ def test_bounded_profiles_are_those_of_their_pairs(reach):
             )
             logistic = x - a / (1 + mpmath.exp(e - mpmath.log(x / (1 - x))))
             exact = {
-                _bounded.pure: pure,
-                _bounded.laplace: laplace,
-                _bounded.bounded_range: logistic,
+                bounded_laws.pure: pure,
+                bounded_laws.laplace: laplace,
+                bounded_laws.bounded_range: logistic,
             }
             for make, value in exact.items():
                 assert make(reach).delta(float(epsilon)) == pytest.approx(float(value), rel=1e-8)
@@ -191,7 +191,7 @@ def test_bounded_range_steps_are_dominated_and_the_bound_is_reached():
         q = rng.dirichlet(np.full(size, 0.5))
         p = q * np.exp(reach * rng.choice([rng.random(size), rng.integers(0, 2, size)]))
         p /= p.sum()
-        step = _bounded.bounded_range(reach)
+        step = bounded_laws.bounded_range(reach)
         for epsilon in reach * rng.random(5):
             assert divergence(p, q, epsilon) <= step.delta(epsilon) * (1 + 1e-9) + 1e-15
     for share in (0.0, 0.3, 0.8):
@@ -201,7 +201,7 @@ def test_bounded_range_steps_are_dominated_and_the_bound_is_reached():
             chance = -math.expm1(top - reach) / -math.expm1(-reach)
             p = np.array([chance, 1 - chance])
             best = max(best, divergence(p, p * np.exp([-top, reach - top]), epsilon))
-        assert best == pytest.approx(_bounded.bounded_range(reach).delta(epsilon), rel=1e-5)
+        assert best == pytest.approx(bounded_laws.bounded_range(reach).delta(epsilon), rel=1e-5)
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 10])
@@ -211,7 +211,7 @@ def test_gamma_norm_noise_is_dominated_by_laplace(dimension):
         x, r = np.linspace(-40, 40, 801)[:, None], np.linspace(0.025, 39.975, 800)[None, :]
         p, q = (r ** (dimension - 2) * np.exp(-np.hypot(x - c, r)) for c in (0.0, shift))
         p, q = p / p.sum(), q / q.sum()
-        step = _bounded.laplace(shift)
+        step = bounded_laws.laplace(shift)
         for share in (0.0, 0.4, 0.8):
             value = divergence(p, q, share * shift)
             # smaller in higher dimension, by a factor that the linear bound does not see
@@ -229,13 +229,13 @@ def test_split_laplace_shifts_are_dominated_by_one():
         p, q = np.outer(p0, p0), np.outer(p1, p2)
         for epsilon in (0.0, 0.3, 0.8):
             value = divergence(p, q, epsilon)
-            assert value <= _bounded.laplace(1.0).delta(epsilon) * (1 + 2e-3)
+            assert value <= bounded_laws.laplace(1.0).delta(epsilon) * (1 + 2e-3)
 
 
 @pytest.mark.parametrize("reach", [1e-5, 1e-3, 0.1, 0.9])
 def test_smoothed_atoms_dominate_and_touch(reach):
-    step = _bounded.pure(reach, 7)
-    wide = _bounded.smoothed(step)
+    step = bounded_laws.pure(reach, 7)
+    wide = bounded_laws.smoothed(step)
     assert wide.count == 7
     assert reach < wide.reach <= reach * (1 + reach / 3.9)
     gaps = [wide.delta(e) - step.delta(e) for e in np.linspace(0.0, reach, 400)]

@@ -8,10 +8,10 @@ import math
 import pytest
 
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.privacy import ledger
-from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.calibrate import gaussian_scale, mu
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.calibrate import gaussian_scale, mu
 from dperm_cli.privacy.events import (
     Approx,
     Channel,
@@ -53,7 +53,7 @@ RELATION = "replace_one"
 
 def released(kind, event, times=1, relation=RELATION, epsilon=1.0, delta=1e-6):
     guarantee = Guarantee(kind, epsilon, delta if kind == "approx" else 0.0, relation, "told")
-    return ledger.Spent(guarantee, (event,), times)
+    return ledger_totals.Spent(guarantee, (event,), times)
 
 
 def test_every_kind_of_event_is_tried():
@@ -62,15 +62,15 @@ def test_every_kind_of_event_is_tried():
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_an_event_survives_json_and_is_put_in_words(event):
-    assert ledger.rebuilt(json.loads(json.dumps(ledger.plain(event)))) == event
-    facts = ledger.describe(event, RELATION)
+    assert ledger_totals.rebuilt(json.loads(json.dumps(ledger_totals.plain(event)))) == event
+    facts = ledger_totals.describe(event, RELATION)
     assert facts["count"] == event.draws
     assert len(facts["words"]) > 10
     assert not set("{}") & set(facts["words"])
 
 
 def test_words_carry_the_numbers():
-    words = ledger.describe(EVENTS[1], RELATION)["words"]
+    words = ledger_totals.describe(EVENTS[1], RELATION)["words"]
     for number in ("7 x", "2 out of 80", "standard deviation 50", "at most 80 (L2 norm)"):
         assert number in words
 
@@ -89,17 +89,17 @@ def test_words_carry_the_numbers():
 )
 def test_what_is_no_event_is_refused(entry):
     with pytest.raises(ValueError, match=r"no privacy event|Gaussian: "):
-        ledger.rebuilt(entry)
+        ledger_totals.rebuilt(entry)
 
 
 def test_recomputed_is_what_the_accountant_says():
     event = Gaussian(84.494, 1.0, 100)
-    found = ledger.recompute(
+    found = ledger_totals.recompute(
         [event], kind="approx", delta=1e-6, relation=RELATION, certificate="exact"
     )
     assert found.epsilon == pytest.approx(1.0, abs=1e-5)
     assert (found.kind, found.delta, found.certificate) == ("approx", 1e-6, "exact")
-    halved = ledger.recompute(
+    halved = ledger_totals.recompute(
         [event], kind="approx", delta=1e-6, relation="add_remove", certificate=None
     )
     assert mu(halved.epsilon, 1e-6) == pytest.approx(mu(found.epsilon, 1e-6) / 2)
@@ -108,7 +108,7 @@ def test_recomputed_is_what_the_accountant_says():
 def test_a_claim_above_the_budget_is_refused():
     budget = Budget(1.0, 1e-6)
     good = Guarantee("approx", 1.0, 1e-6, RELATION, "told")
-    ledger.require(budget, good)
+    ledger_totals.require(budget, good)
     for kind, epsilon, delta, relation in (
         ("approx", 1.0 + 1e-12, 1e-6, RELATION),
         ("approx", 1.0, 2e-6, RELATION),
@@ -118,7 +118,7 @@ def test_a_claim_above_the_budget_is_refused():
     ):
         bad = Guarantee(kind, epsilon, delta, relation, "told")
         with pytest.raises(PrivacyError, match="refused to release: told"):
-            ledger.require(budget, good, bad)
+            ledger_totals.require(budget, good, bad)
 
 
 def test_the_last_bits_of_an_epsilon_do_not_decide_who_is_named():
@@ -127,7 +127,7 @@ def test_the_last_bits_of_an_epsilon_do_not_decide_who_is_named():
     found = account(events, delta=1e-6, relation="replace_one")
     for epsilon in (found.epsilon, math.nextafter(found.epsilon, 0.0), 0.999 * found.epsilon):
         claim = Guarantee("approx", epsilon, 1e-6, "replace_one", "the claim")
-        total = ledger.compose([ledger.Spent(claim, events)], 1e-6)
+        total = ledger_totals.compose([ledger_totals.Spent(claim, events)], 1e-6)
         same = epsilon > 0.9995 * found.epsilon
         assert (total.source == found.accountant) is same
         assert total.epsilon == (found.epsilon if same else epsilon)
@@ -135,13 +135,13 @@ def test_the_last_bits_of_an_epsilon_do_not_decide_who_is_named():
 
 def test_gaussian_releases_compose_as_mu_squared():
     scale = gaussian_scale(1.0, 1e-6, 2.0)
-    found = ledger.compose([released("approx", Gaussian(scale, 1.0), 4)], 1e-6)
+    found = ledger_totals.compose([released("approx", Gaussian(scale, 1.0), 4)], 1e-6)
     assert found.kind == "approx"
     assert mu(found.epsilon, 1e-6) == pytest.approx(2.0 * mu(1.0, 1e-6))
 
 
 def test_pure_releases_add_up_and_stay_pure():
-    found = ledger.compose(
+    found = ledger_totals.compose(
         [released("pure", Laplace(4.0, 1.0), 3), released("pure", Pure(0.25))], 1e-6
     )
     assert (found.kind, found.delta) == ("pure", 0.0)
@@ -150,32 +150,32 @@ def test_pure_releases_add_up_and_stay_pure():
 
 def test_the_weakest_kind_wins():
     gaussian, pure = Gaussian(gaussian_scale(1.0, 1e-6, 2.0), 1.0), Pure(0.25)
-    found = ledger.compose([released("pure", pure), released("approx", gaussian)], 1e-6)
+    found = ledger_totals.compose([released("pure", pure), released("approx", gaussian)], 1e-6)
     assert (found.kind, found.delta) == ("approx", 1e-6)
     # no less than either, no more than their sum
     assert 1.0 < found.epsilon <= 1.25 + 1e-9
-    nothing = ledger.compose([released("pure", pure), released("none", Disclosure())], 1e-6)
+    nothing = ledger_totals.compose([released("pure", pure), released("none", Disclosure())], 1e-6)
     assert (nothing.kind, nothing.epsilon) == ("none", math.inf)
 
 
 def test_local_messages_add_up_and_beside_others_count_as_what_they_are():
-    found = ledger.compose([released("local", Channel(0.5, 2), 3, epsilon=1.0)], 1e-6)
+    found = ledger_totals.compose([released("local", Channel(0.5, 2), 3, epsilon=1.0)], 1e-6)
     assert (found.kind, found.epsilon) == ("local", pytest.approx(3.0))
     both = [released("local", Channel(0.5, 2), 3), released("approx", Gaussian(9.0, 1.0))]
-    found = ledger.compose(both, 1e-6)
-    assert (found.kind, found.source) == ("approx", ledger.BASIC)
+    found = ledger_totals.compose(both, 1e-6)
+    assert (found.kind, found.source) == ("approx", ledger_totals.BASIC)
     assert (found.epsilon, found.delta) == (pytest.approx(4.0), pytest.approx(1e-6))
 
 
 def test_two_relations_do_not_add():
     one, other = (released("pure", Pure(0.1), relation=r) for r in ("replace_one", "add_remove"))
     with pytest.raises(ValueError, match="one relation"):
-        ledger.compose([one, other], 1e-6)
+        ledger_totals.compose([one, other], 1e-6)
 
 
 def test_a_sampled_release_repeated_costs_what_a_longer_one_does():
     event = SampledGaussian(600.0, 100.0, 1, 100, "fixed", 500)
     longer = SampledGaussian(600.0, 100.0, 1, 100, "fixed", 2500)
-    found = ledger.compose([released("approx", event, 5)], 1e-5)
+    found = ledger_totals.compose([released("approx", event, 5)], 1e-5)
     expected = account([longer], delta=1e-5, relation=RELATION).epsilon
     assert found.epsilon == pytest.approx(expected)

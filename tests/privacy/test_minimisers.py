@@ -11,9 +11,15 @@ import pytest
 from scipy.special import ndtr
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy._minimisers import NAME, folded, joint
-from dperm_cli.privacy.accountant import account, delta_of
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.accounting.accountant import account, delta_of
+from dperm_cli.privacy.accounting.objective_perturbation import (
+    joint_delta,
+    joint_epsilon,
+    noise_delta,
+    noise_ratio,
+)
+from dperm_cli.privacy.accounting.perturbed_minimisers import NAME, folded, joint
 from dperm_cli.privacy.events import (
     Approx,
     Disclosure,
@@ -22,7 +28,6 @@ from dperm_cli.privacy.events import (
     Gaussian,
     PerturbedObjective,
 )
-from dperm_cli.privacy.objective import joint_delta, joint_epsilon, noise_delta, noise_ratio
 
 RELATIONS = ("replace_one", "add_remove")
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.loops import exponential, gaussian, indices, reduced
-from dperm_cli.privacy._streams import LAW
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.loops import batch_indices, exponential_noise, gaussian_noise, reduced_sgd
 from dperm_cli.privacy.events import (
     Channel,
     Exponential,
@@ -17,7 +16,8 @@ from dperm_cli.privacy.events import (
     Laplace,
     SampledGaussian,
 )
-from dperm_cli.privacy.noise import Gate, listening, range_delta
+from dperm_cli.privacy.gate import Gate, listening, range_delta
+from dperm_cli.privacy.streams import LAW
 
 KINDS = {"gaussian": Gaussian, "laplace": Laplace, "gamma_norm": GammaNorm}
 
@@ -112,9 +112,9 @@ def test_an_exponential_passes_the_end_of_its_first_word():
     """A word whose U is the least one takes another word: E = 52 ln 2 + E'."""
     key = np.ones(2, np.uint64)
     last = np.uint64(2**64 - 1)
-    deep = exponential._exponential.py_func(key[0], key[1], np.uint64(0), np.uint64(5), last)
-    word, _ = exponential.words(key[0], key[1], np.uint64(0), np.uint64(5 + 2**24))
-    expected = 52 * np.log(2.0) - np.log(exponential.unit(word))
+    deep = exponential_noise._exponential.py_func(key[0], key[1], np.uint64(0), np.uint64(5), last)
+    word, _ = exponential_noise.words(key[0], key[1], np.uint64(0), np.uint64(5 + 2**24))
+    expected = 52 * np.log(2.0) - np.log(exponential_noise.unit(word))
     assert deep == pytest.approx(expected, rel=1e-14)
     assert deep > 52 * np.log(2.0)
 
@@ -185,8 +185,8 @@ def test_batches_and_their_noise_are_of_one_stream_and_of_two_keys():
     # what a compiled loop gets is the same noise and the same batches, once
     sealed = Gate(seeds()).stream(event, 3).sealed
     assert sealed[2:] == (2.0, 4, 9, 2, False)
-    assert np.array_equal(noisy, 2.0 * gaussian.normals(sealed.noise_keys, 1, 1, 3)[:, 0, :])
-    again = [indices.batch(sealed.index_keys[trial], 3, 9, 2, False) for trial in range(2)]
+    assert np.array_equal(noisy, 2.0 * gaussian_noise.normals(sealed.noise_keys, 1, 1, 3)[:, 0, :])
+    again = [batch_indices.batch(sealed.index_keys[trial], 3, 9, 2, False) for trial in range(2)]
     assert np.array_equal(again, [batches[3], batches[7]])
     with pytest.raises(PrivacyError, match="no compiled loop"):
         _ = drawn.sealed
@@ -238,7 +238,7 @@ def test_a_tape_hears_every_kind_and_closes_the_compiled_path():
     assert sampled.draw(1, 2) == 7.0
     with pytest.raises(PrivacyError, match="past the tape"):
         _ = sampled.sealed
-    frame = reduced.frame(np.eye(1, 6))
+    frame = reduced_sgd.frame(np.eye(1, 6))
     with pytest.raises(PrivacyError, match="past the tape"):
         stream(gate, "gaussian").add_in_frame(np.zeros((2, 3)), 0, 1, 4)
     with pytest.raises(PrivacyError, match="past the tape"):

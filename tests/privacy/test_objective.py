@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.privacy import _gdp
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.events import PerturbedObjective
-from dperm_cli.privacy.objective import (
+from dperm_cli.privacy.accounting import gaussian_profile
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.objective_perturbation import (
     half_normal,
     noise_delta,
     noise_epsilon,
     noise_ratio,
 )
+from dperm_cli.privacy.events import PerturbedObjective
 
 
 def gamma(scale=2.0, **facts):
@@ -66,7 +66,7 @@ def test_no_pair_of_directions_is_worse_than_the_bound(ratio, share):
         assert found <= bound * 1.1 + 1e-4  # the nodes are coarse at the kink
     assert bound <= 1.0
     if share >= 1.0:
-        assert bound == pytest.approx(2.0 * _gdp.delta(e, ratio), rel=1e-9)
+        assert bound == pytest.approx(2.0 * gaussian_profile.delta(e, ratio), rel=1e-9)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])

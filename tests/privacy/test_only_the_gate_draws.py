@@ -11,32 +11,33 @@ from pathlib import Path
 import pytest
 
 import dperm_cli.loops
-from dperm_cli.privacy import _streams
+from dperm_cli.privacy import streams
 
 PACKAGE = Path(__file__).resolve().parents[2] / "dperm_cli"
 
 GATE = {
-    "privacy/noise.py", "privacy/_range.py", "privacy/_streams.py", "privacy/_exact.py",
+    "privacy/gate.py", "privacy/accounting/generator_range.py", "privacy/streams.py",
+    "privacy/secure_noise.py",
     "privacy/events",  # an event opens its stream
 }  # fmt: skip
 # Rooms that may have a generator, and what for.
 GENERATORS = {
-    "core/rng.py",  # makes them
-    "problem/datasets",  # synthetic records, splits of a data set
-    "problem/constraints",  # Gaussian widths, an image's default matrix
-    "problem/transforms",  # public random matrices
-    "problem/_first_order.py",  # start of a power iteration
-    "problem/kernels",  # public frequencies of finite maps
-    "runner/describe.py",  # Gaussian widths
-    "runner/geometry.py",  # Gaussian widths and public points to lift
-    "runner/audit.py",  # a fresh seed for an audit
-    "runner/fuzz.py",  # a fresh seed for a search
-    "runner/ask.py",  # a fresh seed for a session
-    "runner/sessions.py",  # names of sessions
+    "core/seeds.py",  # makes them
+    "datasets",  # synthetic records, splits of a data set
+    "sets",  # Gaussian widths, an image's default matrix
+    "problem/random_projection.py",  # public random matrices
+    "solvers/first_order.py",  # start of a power iteration
+    "kernels",  # public frequencies of finite maps
+    "runner/verbs/describe.py",  # Gaussian widths
+    "runner/cells/geometry_rows.py",  # Gaussian widths and public points to lift
+    "runner/verbs/audit.py",  # a fresh seed for an audit
+    "runner/audits/fuzz.py",  # a fresh seed for a search
+    "runner/verbs/ask.py",  # a fresh seed for a session
+    "runner/models/session_record.py",  # names of sessions
     "audit",  # attacks: neighbours and halves of runs
-    "results/log_lines.py",  # names of fresh releases
-    "results/store.py",  # names of temporary files
-    "runner/spool.py",  # names of temporary folders
+    "results/ledger/release_log_lines.py",  # names of fresh releases
+    "results/records/store.py",  # names of temporary files
+    "runner/sweep/shared_data.py",  # names of temporary folders
 }
 MODULES = {"random", "secrets", "uuid"}
 METHODS = {
@@ -45,23 +46,23 @@ METHODS = {
     "bytes", "logistic", "gumbel", "vonmises", "rvs",
 }  # fmt: skip
 KERNELS = {
-    "dperm_cli.loops.gaussian", "dperm_cli.loops.exponential", "dperm_cli.privacy._exact",
-    "dperm_cli.privacy._streams",
+    "dperm_cli.loops.gaussian_noise", "dperm_cli.loops.exponential_noise",
+    "dperm_cli.privacy.secure_noise", "dperm_cli.privacy.streams",
 }  # fmt: skip
 # What the gate and its streams say to each other; nobody else asks a gate for these.
 INSIDE = {"keys", "draws", "steps", "source", "next_number"}
 STREAMS = {
     name
-    for name, kind in vars(_streams).items()
-    if inspect.isclass(kind) and issubclass(kind, _streams.Stream)
+    for name, kind in vars(streams).items()
+    if inspect.isclass(kind) and issubclass(kind, streams.Stream)
 }
 SEALED = {"SealedNoise", "SealedBatches", "SealedAnswers"}
 # The gate, and the accountant's module with a function named after the Laplace mechanism.
-NO_GENERATORS = {"gate", "self", "_bounded"}
+NO_GENERATORS = {"gate", "self", "bounded_laws"}
 
 
 # A trial with public numbers, by which a plan decides whether a set can be drawn from at all.
-TRIALS = {"samplers/_uniform.py": "_Fixed"}
+TRIALS = {"samplers/shared/uniform.py": "_Fixed"}
 
 
 def draws(text: str, skipped: str = "") -> set[str]:
@@ -88,11 +89,11 @@ def draws(text: str, skipped: str = "") -> set[str]:
             found |= {a.name for a in node.names if a.name in MODULES | KERNELS}
         elif isinstance(node, ast.ImportFrom):
             names = {f"{node.module}.{a.name}" for a in node.names} | {node.module}
-            if node.module == "dperm_cli.privacy._streams":
+            if node.module == "dperm_cli.privacy.streams":
                 names = {a.name for a in node.names} - described(tree)
                 found |= {f"{node.module}.{name}" for name in names}
             found |= {n for n in names if n in MODULES | KERNELS or n.startswith("numpy.random")}
-            found |= {n for n in names if n in ("os.urandom", "dperm_cli.core.rng.generator")}
+            found |= {n for n in names if n in ("os.urandom", "dperm_cli.core.seeds.generator")}
         elif isinstance(node, ast.Attribute):
             name = ast.unparse(node)
             if name == "os.urandom" or name == "exact.fill":
@@ -178,8 +179,8 @@ def test_a_source_is_made_of_a_stream_of_the_gate_alone():
                 if methods & {"uniform", "normal"}:
                     makers.add((path.relative_to(PACKAGE).as_posix(), node.name))
     assert makers == {
-        ("mechanisms/_views.py", "Numbers"),
-        ("samplers/_target.py", "Source"),  # the protocol
+        ("views/central.py", "Numbers"),
+        ("samplers/base.py", "Source"),  # the protocol
         *TRIALS.items(),
     }
 
@@ -195,9 +196,9 @@ def test_a_source_is_made_of_a_stream_of_the_gate_alone():
         "import numpy as np\nx = np.random.default_rng(0)",
         "import numpy as np\nx = np.random.Philox",
         "from numpy.random import default_rng",
-        "from dperm_cli.core.rng import generator",
-        "from dperm_cli.loops import gaussian",
-        "from dperm_cli.privacy import _exact",
+        "from dperm_cli.core.seeds import generator",
+        "from dperm_cli.loops import gaussian_noise",
+        "from dperm_cli.privacy import secure_noise",
         "def f(rng):\n    return rng.standard_normal(3)",
         "x = stats.norm.rvs(3)",
         "def f(source):\n    return source.uniform(3)",
@@ -205,12 +206,12 @@ def test_a_source_is_made_of_a_stream_of_the_gate_alone():
         "def f(source: Source):\n    return [rng.normal(3) for rng in others]",
         "def f(source: Source):\n    return (lambda source: source.normal(3))(other)",
         "class _Fixed:\n    def f(self, rng):\n        return rng.normal(3)",
-        "from dperm_cli.privacy import _streams",
-        "from dperm_cli.privacy._streams import Keyed",
-        "from dperm_cli.privacy._streams import stream_key",
-        "from dperm_cli.privacy._streams import NoiseStream\n"
+        "from dperm_cli.privacy import streams",
+        "from dperm_cli.privacy.streams import Keyed",
+        "from dperm_cli.privacy.streams import stream_key",
+        "from dperm_cli.privacy.streams import NoiseStream\n"
         "def f(gate, event):\n    return NoiseStream(gate, event, 'gaussian', 3)",
-        "from dperm_cli.privacy._streams import NoiseStream\nclass Mine(NoiseStream):\n    pass",
+        "from dperm_cli.privacy.streams import NoiseStream\nclass Mine(NoiseStream):\n    pass",
         "def f(gate):\n    return gate.keys()",
         "def f(self):\n    return self._gate.source(8)",
         "def f(gate, event):\n    return event.open(gate, 3)",
@@ -220,7 +221,7 @@ def test_the_search_for_other_draws_finds_them(source):
     assert draws(source)
     assert not draws("def f(gate, event):\n    return gate.stream(event, 3).add(x, 0)")
     assert not draws(
-        "from dperm_cli.privacy._streams import NoiseStream\n"
+        "from dperm_cli.privacy.streams import NoiseStream\n"
         "def f(noise: NoiseStream) -> NoiseStream | None:\n    return noise.add(x, 0)"
     )
     assert not draws("def f(source: Source):\n    return source.uniform(3)")
@@ -256,7 +257,7 @@ def test_only_streams_of_the_gate_make_what_compiled_loops_draw_from():
         if (found := calls(path.read_text(), SEALED))
     }
     assert makers == {
-        "privacy/_streams.py": SEALED,
+        "privacy/streams.py": SEALED,
         "loops/warmup.py": {"SealedBatches", "SealedAnswers"},
     }
 
@@ -266,7 +267,7 @@ def test_the_search_for_makers_finds_them():
                  "make = SealedAnswers", "noise._replace(scale=0.5)"):  # fmt: skip
         assert calls(text, SEALED | {"_replace"})
     assert not calls("def f(noise: SealedNoise) -> SealedNoise: return noise", SEALED)
-    assert not calls("from dperm_cli.loops.sealed import SealedNoise", SEALED)
+    assert not calls("from dperm_cli.loops.sealed_noise import SealedNoise", SEALED)
 
 
 def test_no_sealed_object_is_changed_on_its_way():
@@ -299,6 +300,6 @@ def test_no_public_loop_is_given_a_loose_noise_scale_or_loose_keys():
             sealed |= {(module.name, name) for note in notes if note in SEALED}
     assert faults == set()
     assert sealed == {
-        ("sgd", "start"), ("sgd", "run"), ("reduced", "run"), ("reduced", "add_noise"),
-        ("local", "run"),
+        ("sgd", "start"), ("sgd", "run"), ("reduced_sgd", "run"), ("reduced_sgd", "add_noise"),
+        ("local_learning", "run"),
     }  # fmt: skip

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.privacy._outside import epsilon_pld, epsilon_rdp
-from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.dp_accounting_check import epsilon_pld, epsilon_rdp
 from dperm_cli.privacy.events import (
     Approx,
     Channel,
@@ -134,11 +134,11 @@ def test_the_library_is_optional():
     code = (
         "import sys; sys.modules['dp_accounting'] = None\n"
         "from dperm_cli.core.errors import Unsupported\n"
-        "from dperm_cli.privacy import _outside, accountant\n"
+        "from dperm_cli.privacy.accounting import accountant, dp_accounting_check\n"
         "from dperm_cli.privacy.events import Gaussian\n"
         "event = [Gaussian(5.0, 1.0)]\n"
         "accountant.account(event, delta=1e-6, relation='replace_one')\n"
-        "try: _outside.epsilon_pld(event, delta=1e-6, relation='replace_one')\n"
+        "try: dp_accounting_check.epsilon_pld(event, delta=1e-6, relation='replace_one')\n"
         "except Unsupported as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,13 +12,13 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.loops import exact, reduced
-from dperm_cli.mechanisms._views import GridView
-from dperm_cli.privacy import _exact
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.loops import exact_noise, reduced_sgd
+from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.events import Channel, Gaussian, SampledGaussian
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.secure import Grid, grid_for, on_grid
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid, grid_for, on_grid
+from dperm_cli.views.central import GridView
 from tests.conftest import small_problem
 from tests.privacy._secure import KINDS, off_grid, source, with_rows
 
@@ -27,8 +27,8 @@ RATIOS = (2.0**8 + 1 / 3, 1.37 * 2.0**30, 2.0**31, 0.999 * 2.0**45)
 
 def replayed(kind, ratio, count, words):
     """The draws of the reference, which looks at as many bits as it needs."""
-    tape = _exact.Words(np.empty(0, np.uint64), words)
-    return [_exact.draw(kind, tape, *_exact._parts(ratio)) for _ in range(count)]
+    tape = secure_noise.Words(np.empty(0, np.uint64), words)
+    return [secure_noise.draw(kind, tape, *secure_noise._parts(ratio)) for _ in range(count)]
 
 
 # --- the sampler ---------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def test_kernels_and_reference_make_the_same_draws_of_the_same_words(kind, ratio
     def words():
         return source(first=pool)
 
-    drawn = _exact.rounded(kind, ratio, 700, words())
+    drawn = secure_noise.rounded(kind, ratio, 700, words())
     assert drawn.dtype == np.int64
     assert drawn.tolist() == replayed(kind, ratio, 700, words())
     assert abs(np.median(np.abs(drawn)) / ratio - 0.68) < 0.1
@@ -59,8 +59,8 @@ def test_words_that_run_out_are_read_again_with_more(kind):
         served += min(count, 40)
         return pool[served - min(count, 40) : served]
 
-    whole = _exact.rounded(kind, 2.0**30, 300, source(first=pool))
-    assert np.array_equal(_exact.rounded(kind, 2.0**30, 300, trickle), whole)
+    whole = secure_noise.rounded(kind, 2.0**30, 300, source(first=pool))
+    assert np.array_equal(secure_noise.rounded(kind, 2.0**30, 300, trickle), whole)
 
 
 @pytest.mark.parametrize(("next_words", "even"), [((1, 2), False), ((2, 1), True)])
@@ -72,50 +72,50 @@ def test_a_tie_is_decided_by_the_next_words(next_words, even):
     x, top, sign = 2**63 + 12345, 2**64 - 1, 2**63
     # Uniform.below asks for the next word of z first, then for that of x
     words = [x, x, *next_words, *([] if even else [top]), sign]
-    kernel = exact.fill(
+    kernel = exact_noise.fill(
         False, np.array(words, np.uint64), np.uint64(2**52), 22, np.empty(1, int), 0
     )
-    assert kernel == (0, 0, exact.UNDECIDED)
+    assert kernel == (0, 0, exact_noise.UNDECIDED)
     if even:
-        assert _exact.rounded("laplace", 2.0**30, 1, source(first=words))[0] == -(2**29)
+        assert secure_noise.rounded("laplace", 2.0**30, 1, source(first=words))[0] == -(2**29)
     else:
-        rejected = _exact.rounded("laplace", 2.0**30, 1, source(first=words))
+        rejected = secure_noise.rounded("laplace", 2.0**30, 1, source(first=words))
         assert abs(int(rejected[0])) >= 2**30  # the integer part has gone up
 
 
 @pytest.mark.parametrize(("later", "up"), [(0, False), (2**64 - 1, True)])
 def test_rounding_reads_as_many_bits_as_it_needs(later, up):
     """s (k + x) + 1/2 passes an integer between two neighbouring 64-bit values of x."""
-    mantissa, shift = _exact._parts(1.37 * 2.0**30)
+    mantissa, shift = secure_noise._parts(1.37 * 2.0**30)
     jump = (2 * 5_000_000 - 1) << (63 + shift)  # where floor(s x + 1/2) becomes 5,000,000
     x = jump // mantissa
     assert mantissa * x < jump < mantissa * (x + 1)
     words = [x, 2**64 - 1, 2**63 - 1, later]
     out = np.empty(1, np.int64)
-    kernel = exact.fill(False, np.array(words, np.uint64), np.uint64(mantissa), shift, out, 0)
-    assert kernel == (0, 0, exact.UNDECIDED)
-    drawn = _exact.rounded("laplace", 1.37 * 2.0**30, 1, source(first=words))
+    kernel = exact_noise.fill(False, np.array(words, np.uint64), np.uint64(mantissa), shift, out, 0)
+    assert kernel == (0, 0, exact_noise.UNDECIDED)
+    drawn = secure_noise.rounded("laplace", 1.37 * 2.0**30, 1, source(first=words))
     assert drawn[0] == 5_000_000 - (not up)
 
 
 def test_nearest_is_exact_rounding():
     rng = np.random.default_rng(1)
     for ratio in RATIOS:
-        mantissa, shift = _exact._parts(ratio)
+        mantissa, shift = secure_noise._parts(ratio)
         assert Fraction(mantissa, 2**shift) == Fraction(ratio)
         for k in (0, 1, 7):
             x = int(rng.integers(0, 2**64, dtype=np.uint64))
-            tape = _exact.Words(np.array([x], np.uint64), source())
-            got = _exact._nearest(k, _exact.Uniform(tape), mantissa, shift)
+            tape = secure_noise.Words(np.array([x], np.uint64), source())
+            got = secure_noise._nearest(k, secure_noise.Uniform(tape), mantissa, shift)
             exactly = Fraction(ratio) * (k + Fraction(2 * x + 1, 2**65)) + Fraction(1, 2)
             assert got == exactly.__floor__()
 
 
 def test_system_words_differ_and_a_ratio_off_the_range_is_refused():
-    assert not np.array_equal(_exact.system_words(8), _exact.system_words(8))
+    assert not np.array_equal(secure_noise.system_words(8), secure_noise.system_words(8))
     for ratio in (2.0**7, 2.0**46, float("inf")):
         with pytest.raises(ValueError, match="grid steps"):
-            _exact.rounded("laplace", ratio, 1)
+            secure_noise.rounded("laplace", ratio, 1)
 
 
 # --- every output is a multiple of the grid ------------------------------------------------------
@@ -175,7 +175,7 @@ def test_a_secure_gate_has_no_keys_and_no_seeded_streams():
     with pytest.raises(PrivacyError, match="no keys"):
         noise.add_in_frame(np.zeros((3, 2)), 0, 1, 4)
     with pytest.raises(PrivacyError, match="no keys"):
-        noise.draw_direction(reduced.frame(np.eye(1, 6)))
+        noise.draw_direction(reduced_sgd.frame(np.eye(1, 6)))
     assert not hasattr(noise, "sealed")
 
 

@@ -7,17 +7,17 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._opening import view_of
-from dperm_cli.mechanisms._secure import secured, secured_channels
-from dperm_cli.mechanisms._views import CentralView, GridView
-from dperm_cli.mechanisms.noisy_gd import NoisyGd
-from dperm_cli.mechanisms.noisy_sgd import NoisySgd
-from dperm_cli.privacy.accountant import account
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
+from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
+from dperm_cli.mechanisms.shared.secure_plan import secured, secured_channels
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, SampledGaussian
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.secure import Grid, grid_for, noisy, on_grid
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import Grid, grid_for, noisy, on_grid
+from dperm_cli.views.central import CentralView, GridView
+from dperm_cli.views.choose import view_of
 from tests.conftest import small_problem
 from tests.privacy._secure import BUDGET, KINDS, off_grid, with_rows
 
@@ -127,10 +127,10 @@ def test_secure_releases_do_not_repeat_and_reach_the_optimum_of_research_ones():
 
 
 def cells(*words):
-    from dperm_cli.runner import plan
-    from dperm_cli.runner.overrides import parse
+    from dperm_cli.runner.compose import study_plan
+    from dperm_cli.runner.compose.command_line import parse
 
-    return plan.plan(parse(list(words))).cells
+    return study_plan.plan(parse(list(words))).cells
 
 
 def test_the_noise_key_is_typed_and_a_seed_is_refused_beside_secure_noise():
@@ -155,9 +155,9 @@ def test_research_noise_is_named_as_before_the_key_existed():
     ("mechanism", "status"), [("noisy_gd", "ok"), ("noisy_sgd", "unsupported")]
 )
 def test_a_secure_row_says_what_it_is(mechanism, status):
-    from dperm_cli.problem.optimum import solve
-    from dperm_cli.results.schema import normalise
-    from dperm_cli.runner import cell as runner
+    from dperm_cli.results.records.schema import normalise
+    from dperm_cli.runner.cells import run_cell as runner
+    from dperm_cli.solvers.optimum import solve
 
     (cell,) = cells("noise=secure", f"mechanism={mechanism}", "mechanism.steps=20", "trials=2")
     problem = small_problem(n=30)

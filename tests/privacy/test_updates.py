@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from dperm_cli.audit.statistical import Draws
+from dperm_cli.audit.statistical_attack import Draws
 from dperm_cli.core.errors import InputError, PrivacyError
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.privacy import _updates
-from dperm_cli.privacy.accountant import account, delta_of
-from dperm_cli.privacy.calibrate import scale_for
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.privacy.accounting import sparse_vector
+from dperm_cli.privacy.accounting.accountant import account, delta_of
+from dperm_cli.privacy.accounting.calibrate import scale_for
 from dperm_cli.privacy.events import Gaussian, Laplace, SparseAnswers
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 
 RELATION, DELTA = "replace_one", 1e-6
 
@@ -76,7 +76,7 @@ def test_ratio_is_the_integral_wherever_the_points_lie():
         threshold = rng.uniform(0.3, 4.0)
         x = rng.uniform(-1.5 * threshold, 1.5 * threshold)
         other, order = x + rng.uniform(-0.3, 0.3), 1.0 + rng.uniform(0.01, 2.0)
-        found = float(_updates.ratio(order, x, other, threshold))
+        found = float(sparse_vector.ratio(order, x, other, threshold))
         if math.isfinite(found):
             tried += 1
             assert found == pytest.approx(brute(order, x, other, threshold), abs=1e-7)
@@ -93,8 +93,8 @@ def test_kappa_is_above_every_pair_and_just_so(threshold, reach):
     x = np.concatenate([far, near, near])
     apart = np.concatenate([rng.uniform(-1, 1, 60_000), rng.choice([-1.0, 1.0], 30_000)])
     for tilt in (0.05 / reach, 0.3 / reach, 0.55 / reach):
-        bound = _updates.kappa(tilt, reach, threshold)
-        found = _updates.ratio(1.0 + tilt, x, x + reach * apart, threshold)
+        bound = sparse_vector.kappa(tilt, reach, threshold)
+        found = sparse_vector.ratio(1.0 + tilt, x, x + reach * apart, threshold)
         # where nearly nothing is outside, N is 1 in floating point and the ratio unknown
         known = np.abs(x) > threshold - 12.0
         worst = float(np.max(found[known]))
@@ -104,18 +104,18 @@ def test_kappa_is_above_every_pair_and_just_so(threshold, reach):
 def test_kappa_is_up_to_twice_its_leading_order():
     """a (a - 1) e'^2 is the leading order of the sup; inside the threshold it is half of that."""
     e = 1e-3
-    assert _updates.kappa(1.0, e, 20.0) == pytest.approx(2.0 * e * e, rel=5e-3)
-    inside = float(_updates.ratio(2.0, 12.0, 12.0 + e, 20.0))
+    assert sparse_vector.kappa(1.0, e, 20.0) == pytest.approx(2.0 * e * e, rel=5e-3)
+    inside = float(sparse_vector.ratio(2.0, 12.0, 12.0 + e, 20.0))
     assert inside == pytest.approx(e * e, rel=5e-3)
     # and at the orders that are used, more than the leading order
-    assert _updates.kappa(17.0, 0.03147, 40.0) > 1.2 * 17.0 * 18.0 * 0.03147**2
+    assert sparse_vector.kappa(17.0, 0.03147, 40.0) > 1.2 * 17.0 * 18.0 * 0.03147**2
 
 
 def test_no_bound_beyond_its_order_or_reach():
-    assert _updates.kappa(1.0, 0.0, 1.0) == 0.0
-    assert _updates.kappa(200.0, 0.01, 1.0) == math.inf  # order above 1 / (1 - e^-e')
-    assert _updates.kappa(0.1, 1.5, 9.0) == math.inf
-    assert _updates.kappa(0.1, 0.5, 0.4) == math.inf
+    assert sparse_vector.kappa(1.0, 0.0, 1.0) == 0.0
+    assert sparse_vector.kappa(200.0, 0.01, 1.0) == math.inf  # order above 1 / (1 - e^-e')
+    assert sparse_vector.kappa(0.1, 1.5, 9.0) == math.inf
+    assert sparse_vector.kappa(0.1, 0.5, 0.4) == math.inf
 
 
 def test_cost_is_free_of_the_queries_and_never_above_all_of_them_shown():

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets.csv import Csv
-from dperm_cli.problem.datasets.npz import Npz
-from dperm_cli.problem.datasets.parquet import Parquet
-from dperm_cli.problem.datasets.svmlight import Svmlight
+from dperm_cli.datasets.files.csv import Csv
+from dperm_cli.datasets.files.npz import Npz
+from dperm_cli.datasets.files.parquet import Parquet
+from dperm_cli.datasets.files.svmlight import Svmlight
 
 SVM = b"1 1:0.5 3:2\n-1 2:-1e-1 # a comment\n\n+1\n-1 3:.25 1:1.\r\n"
 SVM_X = np.array([[0.5, 0, 2], [0, -0.1, 0], [0, 0, 0], [1, 0, 0.25]])

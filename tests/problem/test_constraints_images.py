@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
-from dperm_cli.problem.constraints._linear_image import LinearImage
+from dperm_cli.sets.shared.linear_image import LinearImage
 
 COLUMNS, ROWS = 6, 3
 CUBE = np.vstack([np.eye(COLUMNS), -np.eye(COLUMNS)]).tolist()

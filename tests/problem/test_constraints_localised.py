@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
-from dperm_cli.problem.constraints._localised import Localised
+from dperm_cli.sets.shared.localized_set import Localised
 
 SETS = ["l2_ball", "l1_ball", "box", "simplex", "ellipsoid", "intersection"]
 P = 3

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import catalogue, registry
-from dperm_cli.problem.constraints._set import ConvexSet
-from dperm_cli.problem.constraints.lp_ball import LpBall
+from dperm_cli.sets.base import ConvexSet
+from dperm_cli.sets.lp_ball import LpBall
 
 DRAWS = 8192
 NAMED = ("l2_ball", "l1_ball", "box", "simplex")
@@ -49,7 +49,7 @@ def test_that_comparison_has_power(case):
 
 
 def test_a_set_without_a_closed_form_has_a_standard_error():
-    from dperm_cli.problem.constraints.intersection import Intersection
+    from dperm_cli.sets.intersection import Intersection
 
     body = Intersection(ball=0.8, p=20, inner={"name": "l1_ball", "radius": 1.0})
     mean, error = body.width(np.random.default_rng(0), 2000)

@@ -14,7 +14,7 @@ import yaml
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets import _embedded
+from dperm_cli.datasets.shared import embedded_files
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
 EMBEDDED = {"breast_cancer": (569, 30), "digits": (1797, 64), "diabetes": (442, 10)}
@@ -115,7 +115,7 @@ def test_diabetes_targets_are_mapped_by_the_declared_bounds():
 
 def test_embedded_file_that_differs_is_refused(monkeypatch, tmp_path):
     (tmp_path / "digits.csv.gz").write_bytes(b"1,2\n")
-    monkeypatch.setattr(_embedded, "folder", lambda name: tmp_path)
+    monkeypatch.setattr(embedded_files, "folder", lambda name: tmp_path)
     with pytest.raises(InputError, match=r"dataset=digits.*cannot be read"):
         make("digits").load()
     np.savetxt(tmp_path / "digits.csv.gz", np.ones((3, 65)), delimiter=",")

@@ -12,11 +12,11 @@ from scipy import sparse
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets import _verbs
-from dperm_cli.problem.datasets.a9a import A9a
-from dperm_cli.problem.datasets.breast_cancer import BreastCancer
-from dperm_cli.problem.datasets.npz import Npz
-from dperm_cli.problem.datasets.svmlight import Svmlight
+from dperm_cli.datasets.files.npz import Npz
+from dperm_cli.datasets.files.svmlight import Svmlight
+from dperm_cli.datasets.published.a9a import A9a
+from dperm_cli.datasets.published.breast_cancer import BreastCancer
+from dperm_cli.datasets.shared import data_commands
 
 FOLDER = os.environ.get("DPERM_DATA_DIR", "")
 FILE = next((f for e in ("", ".bz2", ".gz") if (f := Path(FOLDER, f"a9a{e}")).is_file()), None)
@@ -64,8 +64,8 @@ def test_a9a_test_file_never_mentions_the_last_column_but_has_it():
 
 @needs_a9a
 def test_a9a_is_found_and_verified():
-    assert _verbs.path("a9a", Path(FOLDER)) == FILE
-    findings = _verbs.verify("a9a", Path(FOLDER))
+    assert data_commands.path("a9a", Path(FOLDER)) == FILE
+    findings = data_commands.verify("a9a", Path(FOLDER))
     assert {f.level for f in findings} == {"ok"}
     assert any("-1: 24720, +1: 7841" in f.detail for f in findings)
 
@@ -95,18 +95,18 @@ def test_a_file_that_is_not_a9a_is_refused(tmp_path):
 
 def test_listing_covers_the_registry(tmp_path, monkeypatch):
     monkeypatch.delenv("DPERM_DATA_DIR", raising=False)
-    rows = {row.name: row for row in _verbs.listing(tmp_path)}
+    rows = {row.name: row for row in data_commands.listing(tmp_path)}
     assert tuple(rows) == registry.names("dataset")
     assert (rows["digits"].n, rows["digits"].p, rows["digits"].where) == (1797, 64, "embedded")
     assert rows["a9a"].present is False
     assert rows["csv"].n is None
     (tmp_path / "a9a.gz").write_bytes(b"")
-    listed = {row.name: row for row in _verbs.listing(tmp_path)}["a9a"]
+    listed = {row.name: row for row in data_commands.listing(tmp_path)}["a9a"]
     assert (listed.present, listed.where) == (True, str(tmp_path / "a9a.gz"))
 
 
 def test_listed_sizes_are_the_true_ones():
-    for row in _verbs.listing():
+    for row in data_commands.listing():
         if row.where in ("embedded", "generated"):
             kind = registry.load("dataset", row.name)
             none_held = {"n_test": 0, "test_fraction": 0}
@@ -116,19 +116,19 @@ def test_listed_sizes_are_the_true_ones():
 
 
 def test_path_of_each_kind(tmp_path):
-    assert _verbs.path("digits") == "embedded"
-    assert _verbs.path("synthetic_logistic") == "generated"
+    assert data_commands.path("digits") == "embedded"
+    assert data_commands.path("synthetic_logistic") == "generated"
     with pytest.raises(InputError, match=r"dataset\.path"):
-        _verbs.path("csv")
+        data_commands.path("csv")
     with pytest.raises(InputError, match="did you mean 'digits'"):
-        _verbs.path("digit")
+        data_commands.path("digit")
     with pytest.raises(InputError, match="LIBSVM"):
-        _verbs.path("a9a", tmp_path)
+        data_commands.path("a9a", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["breast_cancer", "digits", "diabetes", "synthetic_logistic"])
 def test_verify_finds_no_problem_in_the_shipped_sets(name):
-    findings = _verbs.verify(name)
+    findings = data_commands.verify(name)
     assert "problem" not in {f.level for f in findings}
     assert {"row bound", "fingerprint"} <= {f.check for f in findings}
 
@@ -138,16 +138,16 @@ def test_verify_counts_what_is_wrong(tmp_path):
     path = tmp_path / "f.npz"
     np.savez(path, x=x, y=np.ones(4))
     clipped = Npz(path=str(path), rows="clip", row_bound=5.0, test_fraction=0)
-    details = {f.check: (f.level, f.detail) for f in _verbs.verify(clipped)}
+    details = {f.check: (f.level, f.detail) for f in data_commands.verify(clipped)}
     assert details["row norm"] == ("note", "1 rows longer than 5, clipped")
     assert details["labels"] == ("note", "-1: 0, +1: 4")
     assert details["zero rows"][1].startswith("1 ")
     scaled = Npz(path=str(path), scaling="bounds", bounds=[0, 3.5])
-    details = {f.check: (f.level, f.detail) for f in _verbs.verify(scaled)}
+    details = {f.check: (f.level, f.detail) for f in data_commands.verify(scaled)}
     assert details["bounds"][1].startswith("2 entries")
     unsafe = BreastCancer(scaling="minmax", unsafe_scaling=True)
-    assert any(f.check == "scaling" and f.level == "note" for f in _verbs.verify(unsafe))
+    assert any(f.check == "scaling" and f.level == "note" for f in data_commands.verify(unsafe))
     np.savez(path, x=np.full((2, 2), np.nan), y=np.ones(2))
-    (finding,) = _verbs.verify(Npz(path=str(path)))
+    (finding,) = data_commands.verify(Npz(path=str(path)))
     assert (finding.level, finding.check) == ("problem", "load")
     assert "nan" in finding.detail

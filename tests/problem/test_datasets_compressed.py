@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.projected import Projected
-from dperm_cli.mechanisms.standard_projection import StandardProjection
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.datasets.files.npz import Npz
+from dperm_cli.datasets.shared import projected_records
+from dperm_cli.losses.logistic import Logistic
+from dperm_cli.mechanisms.compression.projected import Projected
+from dperm_cli.mechanisms.compression.standard_projection import StandardProjection
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.constraints.l1_ball import L1Ball
-from dperm_cli.problem.datasets import _compressed
-from dperm_cli.problem.datasets.npz import Npz
-from dperm_cli.problem.losses.logistic import Logistic
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
+from dperm_cli.sets.l1_ball import L1Ball
+from dperm_cli.views.central import CentralView
 
 M, D, N = 6, 30, 50
 BUDGET = Budget(1.0, 0.0, "replace_one")
@@ -78,10 +78,12 @@ def test_a_row_is_the_same_to_the_last_bit_whoever_else_is_there(files):
     plain = loaded(files[0], phi=None)
     x, phi = rng.standard_normal((101, 57)) / 8.0, rng.standard_normal((57, 60))
     most = plain.with_records(x, np.ones(101), row_bound=9.0)
-    whole = _compressed.backwards(most, phi).x
+    whole = projected_records.backwards(most, phi).x
     for gone in (0, 50, 100):
         left = most.with_records(np.delete(x, gone, 0), np.ones(100))
-        np.testing.assert_array_equal(_compressed.backwards(left, phi).x, np.delete(whole, gone, 0))
+        np.testing.assert_array_equal(
+            projected_records.backwards(left, phi).x, np.delete(whole, gone, 0)
+        )
 
 
 def test_what_is_refused(files):

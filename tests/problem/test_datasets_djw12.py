@@ -43,7 +43,7 @@ def test_rows_are_corners_with_these_biases(corners, favoured):
 
 
 def test_blocks_do_not_show(monkeypatch):
-    from dperm_cli.problem.datasets import djw12_corners
+    from dperm_cli.datasets.lower_bounds import djw12_corners
 
     whole = make(n=1000, p=7).load().x
     monkeypatch.setattr(djw12_corners, "BLOCK", 50)

@@ -14,7 +14,7 @@ import pytest
 
 from dperm_cli.core import progress, registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets import _download, _registered, _verbs
+from dperm_cli.datasets.shared import data_commands, download, published_file
 
 CONTENT = bytes(range(256)) * 2000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -87,7 +87,7 @@ def no_proxy(monkeypatch):
 
 def failed(url, target, **more):
     with pytest.raises(InputError) as caught:
-        _download.download("toy", url, target, **more)
+        download.download("toy", url, target, **more)
     message = str(caught.value)
     assert "\n" not in message
     assert message.startswith("dataset=toy: http")
@@ -104,7 +104,7 @@ def test_a_good_download_is_complete_and_reported(server, tmp_path):
     heard = []
     target = tmp_path / "deep" / "f"
     with progress.listening(lambda *words: heard.append(words)):
-        done = _download.download("toy", f"{server}/f", target, sha256=("0" * 64, SHA256))
+        done = download.download("toy", f"{server}/f", target, sha256=("0" * 64, SHA256))
     assert done == target
     assert target.read_bytes() == CONTENT
     assert names(target.parent) == ["f"]
@@ -131,7 +131,7 @@ def test_a_broken_transfer_is_resumed(server, tmp_path, monkeypatch):
     assert (tmp_path / "f.part").read_bytes() == CONTENT[:200_000]
     failed(f"{server}/f", tmp_path / "f", sha256=(SHA256,))
     monkeypatch.setattr(Handler, "cut", None)
-    _download.download("toy", f"{server}/f", tmp_path / "f", sha256=(SHA256,))
+    download.download("toy", f"{server}/f", tmp_path / "f", sha256=(SHA256,))
     assert (tmp_path / "f").read_bytes() == CONTENT
     assert [asked for _, asked in Handler.seen] == [None, "bytes=200000-", "bytes=400000-"]
     assert names(tmp_path) == ["f"]
@@ -152,7 +152,7 @@ def test_a_part_of_another_file_is_never_continued(change, server, tmp_path, mon
         monkeypatch.setattr(Handler, "ranges", False)
     elif change == "longer part":
         (tmp_path / "f.part").write_bytes(b"x" * (len(CONTENT) + 5))
-    _download.download("toy", f"{server}/f", tmp_path / "f")
+    download.download("toy", f"{server}/f", tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == other
 
 
@@ -169,7 +169,7 @@ def test_no_other_protocol_and_no_way_out_by_redirect(server, tmp_path, monkeypa
     secret = tmp_path / "secret"
     secret.write_text("local")
     with pytest.raises(InputError, match="cannot be fetched"):
-        _download.download("toy", secret.as_uri(), tmp_path / "f")
+        download.download("toy", secret.as_uri(), tmp_path / "f")
     for address in (secret.as_uri(), "ftp://127.0.0.1/f"):
         monkeypatch.setattr(Handler, "redirect", address)
         failed(f"{server}/f", tmp_path / "f")
@@ -207,37 +207,37 @@ def toy(server, tmp_path, monkeypatch):
 
 def test_fetch_checks_the_records_and_then_they_load(toy, tmp_path):
     Handler.files["/real-sim.bz2"] = b"1 1:1\n-1 3:2\n"
-    (path,) = _verbs.fetch("real_sim")
+    (path,) = data_commands.fetch("real_sim")
     assert path == tmp_path / "cache" / "downloads" / "real-sim.bz2"
     assert toy(test_fraction=0).load().n == 2
-    assert _verbs.path("real_sim") == path
+    assert data_commands.path("real_sim") == path
     Handler.files.clear()
-    assert _verbs.fetch("real_sim") == [path]
+    assert data_commands.fetch("real_sim") == [path]
     assert len(Handler.seen) == 1
 
 
 def test_fetch_removes_what_is_not_the_published_file(toy, tmp_path):
     Handler.files["/real-sim.bz2"] = b"1 1:1\n1 3:2\n"
     with pytest.raises(InputError, match=r"dataset=real_sim: .* is not the published real-sim"):
-        _verbs.fetch("real_sim")
+        data_commands.fetch("real_sim")
     assert names(tmp_path / "cache" / "downloads") == []
 
 
 def test_fetch_respects_the_offline_switch_and_a_mirror(toy, server, tmp_path, monkeypatch):
     monkeypatch.setenv("DPERM_OFFLINE", "1")
     with pytest.raises(InputError, match="DPERM_OFFLINE forbids a download: put real-sim"):
-        _verbs.fetch("real_sim")
+        data_commands.fetch("real_sim")
     assert Handler.seen == []
     monkeypatch.setenv("DPERM_OFFLINE", "0")
     monkeypatch.setenv("DPERM_MIRROR", f"{server}/copies/")
     Handler.files["/copies/real-sim.bz2"] = b"-1 3:2\n1 1:1\n"
-    assert len(_verbs.fetch("real_sim")) == 1
+    assert len(data_commands.fetch("real_sim")) == 1
     assert Handler.seen == [("/copies/real-sim.bz2", None)]
 
 
 def test_fetch_of_what_cannot_be_fetched():
     with pytest.raises(InputError, match="is not a set that is downloaded"):
-        _verbs.fetch("digits")
+        data_commands.fetch("digits")
     with pytest.raises(InputError, match="has no address to download from"):
-        _verbs.fetch("reuters_moneyfx")
-    assert not _registered.offline()
+        data_commands.fetch("reuters_moneyfx")
+    assert not published_file.offline()

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets._labels import canonical, class_map, label_map, map_labels
-from dperm_cli.problem.datasets.csv import Csv
-from dperm_cli.problem.datasets.svmlight import Svmlight
+from dperm_cli.datasets.files.csv import Csv
+from dperm_cli.datasets.files.svmlight import Svmlight
+from dperm_cli.datasets.shared.label_names import canonical, class_map, label_map, map_labels
 from tests.problem.files_data import KINDS, SVM, SVM_X, made, plain, refused
 
 

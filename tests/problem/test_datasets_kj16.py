@@ -7,13 +7,13 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem import optimum
-from dperm_cli.problem.constraints.l1_ball import L1Ball
-from dperm_cli.problem.datasets._rows import row_norms
-from dperm_cli.problem.datasets.sparse_linear import SparseLinear
-from dperm_cli.problem.datasets.zipf_regression import ZipfRegression
-from dperm_cli.problem.losses.linear import Linear
+from dperm_cli.datasets.generated.sparse_linear import SparseLinear
+from dperm_cli.datasets.generated.zipf_regression import ZipfRegression
+from dperm_cli.datasets.shared.row_rules import row_norms
+from dperm_cli.losses.linear import Linear
 from dperm_cli.problem.problem import Problem
+from dperm_cli.sets.l1_ball import L1Ball
+from dperm_cli.solvers import optimum
 
 
 @pytest.mark.parametrize(("n", "signal", "spread"), [(100, 40, 5), (101, 101, 1), (60, 0, 8)])

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets.csv import Csv
-from dperm_cli.problem.datasets.npz import Npz
-from dperm_cli.problem.datasets.parquet import Parquet
-from dperm_cli.problem.datasets.svmlight import Svmlight
+from dperm_cli.datasets.files.csv import Csv
+from dperm_cli.datasets.files.npz import Npz
+from dperm_cli.datasets.files.parquet import Parquet
+from dperm_cli.datasets.files.svmlight import Svmlight
 from tests.problem.files_data import made, refused
 
 

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dperm_cli.problem.datasets.npz import Npz
+from dperm_cli.datasets.files.npz import Npz
 from tests.problem.files_data import plain, refused
 
 

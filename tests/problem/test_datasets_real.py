@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
-from dperm_cli.problem.datasets import _verbs
+from dperm_cli.datasets.shared import data_commands
 
 FOLDER = os.environ.get("DPERM_DATA_DIR", "")
 
@@ -51,7 +51,7 @@ def test_covtype_labels_split_and_bounds():
     assert abs(np.mean(data.y > 0) - np.mean(data.y_test > 0)) < 0.01
     assert data.x.data.min() > 0
     assert "columns to [0, 1] by public bounds, clipped" in data.preprocessing
-    findings = {f.check: f for f in _verbs.verify("covtype", Path(FOLDER))}
+    findings = {f.check: f for f in data_commands.verify("covtype", Path(FOLDER))}
     assert findings["bounds"].detail.startswith("0 entries")
     assert findings["digest"].level == "ok"
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets import _archives, _cache, _digest, _registered
+from dperm_cli.datasets.shared import archives, content_digest, parsed_cache, published_file
 
 FOLDER = os.environ.get("DPERM_DATA_DIR", "")
 REGISTERED = [n for n in registry.names("dataset") if registry.load("dataset", n).where ==
@@ -29,16 +29,16 @@ LABELS = np.array([1.0, 2.0, 1.0, 2.0])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Toy(_registered.WithClasses):
+class Toy(published_file.WithClasses):
     """A registered set of four records."""
 
     name: ClassVar[str] = "toy"
     upstream: ClassVar[str] = "nowhere"
     signs: ClassVar = {1.0: 1.0, 2.0: -1.0}
     class_labels: ClassVar = (1.0, 2.0)
-    train: ClassVar = _registered.Source(
+    train: ClassVar = published_file.Source(
         names=("toy", "toy.data"), n=4, p=3, limit=1 << 16, nnz=6, labels={1: 2, 2: 2},
-        digest=_digest.of_records(X, LABELS), member="toy.txt",
+        digest=content_digest.of_records(X, LABELS), member="toy.txt",
     )  # fmt: skip
 
 
@@ -96,15 +96,15 @@ def test_an_absent_set_says_what_to_do_in_one_line(name, tmp_path, monkeypatch):
 
 
 def test_digest_does_not_see_order_or_spelling():
-    base = _digest.of_records(X, LABELS)
-    assert _digest.of_records(X[[2, 0, 3, 1]], LABELS[[2, 0, 3, 1]]) == base
-    assert _digest.of_records(X.toarray(), LABELS) == base
+    base = content_digest.of_records(X, LABELS)
+    assert content_digest.of_records(X[[2, 0, 3, 1]], LABELS[[2, 0, 3, 1]]) == base
+    assert content_digest.of_records(X.toarray(), LABELS) == base
     stored_zero = sparse.csr_array(
         (np.append(X.data, -0.0), np.append(X.indices, 1), np.append(X.indptr[:-1], 7)),
         shape=X.shape,
     )
     assert stored_zero.nnz == X.nnz + 1
-    assert _digest.of_records(stored_zero, LABELS) == base
+    assert content_digest.of_records(stored_zero, LABELS) == base
 
 
 def test_digest_sees_every_change():
@@ -114,17 +114,19 @@ def test_digest_sees_every_change():
             x[place] = value
         for place, value in edits.get("y", {}).items():
             y[place] = value
-        return _digest.of_records(x, y)
+        return content_digest.of_records(x, y)
 
     seen = {
-        _digest.of_records(X, LABELS),
+        content_digest.of_records(X, LABELS),
         changed(x={(0, 0): np.nextafter(0.5, 1)}),
         changed(x={(1, 0): 1e-300}),
         changed(x={(2, 0): 0.0, (2, 1): 4.0}),
         changed(y={0: 2.0, 1: 1.0}),
-        _digest.of_records(X[:3], LABELS[:3]),
-        _digest.of_records(X[[0, 0, 1, 2, 3]], LABELS[[0, 0, 1, 2, 3]]),
-        _digest.of_records(sparse.csr_array((X.data, X.indices, X.indptr), shape=(4, 9)), LABELS),
+        content_digest.of_records(X[:3], LABELS[:3]),
+        content_digest.of_records(X[[0, 0, 1, 2, 3]], LABELS[[0, 0, 1, 2, 3]]),
+        content_digest.of_records(
+            sparse.csr_array((X.data, X.indices, X.indptr), shape=(4, 9)), LABELS
+        ),
     }
     assert len(seen) == 8
 
@@ -222,9 +224,9 @@ def test_a_bomb_stops_at_the_declared_size(pack, tmp_path, monkeypatch):
     folder = tmp_path / "data"
     folder.mkdir()
     handed = []
-    whole = _archives._Capped.readinto
+    whole = archives._Capped.readinto
     monkeypatch.setattr(
-        _archives._Capped, "readinto", lambda s, b: handed.append(len(b)) or whole(s, b)
+        archives._Capped, "readinto", lambda s, b: handed.append(len(b)) or whole(s, b)
     )
     put(folder, TEXT + " " * 30_000_000, pack=pack)
     assert "declared limit of" in refused(folder)
@@ -248,7 +250,7 @@ def test_parsed_arrays_are_mapped_and_never_written_to(tmp_path, monkeypatch):
     monkeypatch.setattr(Toy, "parse", lambda *_: pytest.fail("not cached"))
     (entry,) = (tmp_path / "cache").iterdir()
     content = entry.read_bytes()
-    parts = _cache._load(entry)
+    parts = parsed_cache._load(entry)
     assert parts is not None
     assert not parts["data"].flags.writeable
     assert parts["data"].flags.aligned

@@ -13,8 +13,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.datasets import _columns, _rows
-from dperm_cli.problem.datasets._prepare import (
+from dperm_cli.datasets.shared import column_rules, row_rules
+from dperm_cli.datasets.shared.row_pipeline import (
     Raw,
     RowOptions,
     check_finite,
@@ -38,8 +38,8 @@ def true_norm(row, bound):
 @settings(max_examples=150, deadline=None)
 @given(MATRICES, st.sampled_from(["unit", "clip", "none"]), st.sampled_from([1.0, 0.1, 3.7]))
 def test_the_bound_holds_for_any_finite_rows(x, rule, bound):
-    dense = _rows.bound_rows(x, rule, bound)
-    thin = _rows.bound_rows(sparse.csr_array(x), rule, bound).toarray()
+    dense = row_rules.bound_rows(x, rule, bound)
+    thin = row_rules.bound_rows(sparse.csr_array(x), rule, bound).toarray()
     for before, row, same in zip(x, dense, thin, strict=True):
         norm = true_norm(row, bound)
         assert norm <= 1 + 1e-15
@@ -55,9 +55,9 @@ def test_the_bound_holds_for_any_finite_rows(x, rule, bound):
 
 
 def test_row_rules_on_known_rows():
-    unit = _rows.bound_rows(X, "unit", 1.0)
+    unit = row_rules.bound_rows(X, "unit", 1.0)
     assert np.allclose(unit, [[0.6, 0.8], [0, 0], [0.6, 0.8], [-1, 0]])
-    clip = _rows.bound_rows(X, "clip", 1.0)
+    clip = row_rules.bound_rows(X, "clip", 1.0)
     assert np.allclose(clip, [[0.6, 0.8], [0, 0], [0.3, 0.4], [-1, 0]])
     assert np.array_equal(X[0], [3.0, 4.0])
 
@@ -110,7 +110,7 @@ def test_zero_rows_survive():
     for x in (X, sparse.csr_array(X)):
         data = prepare("toy", "binary", RowOptions(test_fraction=0), Raw(x=x, y=np.ones(4)))
         assert data.n == 4
-        assert _rows.row_norms(data.x)[1] == 0.0
+        assert row_rules.row_norms(data.x)[1] == 0.0
 
 
 def test_automatic_row_bounds():
@@ -126,7 +126,7 @@ def test_automatic_row_bounds():
     ]:
         data = prepare("toy", "binary", options, raw)
         assert data.row_bound == pytest.approx(bound)
-        assert _rows.row_norms(data.x).max() <= data.row_bound * (1 + 1e-12)
+        assert row_rules.row_norms(data.x).max() <= data.row_bound * (1 + 1e-12)
     with pytest.raises(InputError, match=r"dataset\.row_bound"):
         prepare("toy", "binary", RowOptions(rows="none"), replace(raw, longest=None))
 
@@ -140,32 +140,32 @@ def test_rows_none_leaves_rows_alone_within_the_bound():
 def test_columns_by_bounds():
     bounds = np.array([[0.0, 2.0], [-1.0, 3.0]])
     x = np.array([[1.0, 1.0], [5.0, -7.0]])
-    assert np.allclose(_columns.by_bounds(x, bounds, True), [[0, 0], [1, -1]])
-    assert np.allclose(_columns.by_bounds(x, bounds, False), [[0.5, 0.5], [1, 0]])
+    assert np.allclose(column_rules.by_bounds(x, bounds, True), [[0, 0], [1, -1]])
+    assert np.allclose(column_rules.by_bounds(x, bounds, False), [[0.5, 0.5], [1, 0]])
 
 
 def test_sparse_columns_keep_zero_at_zero():
     x = sparse.csr_array(np.array([[1.0, 0.0], [0.0, 9.0]]))
-    scaled = _columns.by_bounds(x, np.array([0.0, 4.0]), False)
+    scaled = column_rules.by_bounds(x, np.array([0.0, 4.0]), False)
     assert scaled.toarray().tolist() == [[0.25, 0], [0, 1]]
     assert np.array_equal(
-        _columns.by_bounds(x, np.array([-4.0, 4.0]), True).toarray(), scaled.toarray()
+        column_rules.by_bounds(x, np.array([-4.0, 4.0]), True).toarray(), scaled.toarray()
     )
     for bounds, centred in [([0.0, 4.0], True), ([-1.0, 4.0], False)]:
         with pytest.raises(InputError, match=r"dataset\.scaling"):
-            _columns.by_bounds(x, np.array(bounds), centred)
+            column_rules.by_bounds(x, np.array(bounds), centred)
 
 
 @pytest.mark.parametrize("kind", ["minmax", "standardise"])
 def test_fitted_maps(kind):
     x = np.array([[0.0, 7.0], [2.0, 7.0], [4.0, 7.0]])
-    scaled = _columns.apply_map(x, *_columns.fitted_map(x, kind, True))
+    scaled = column_rules.apply_map(x, *column_rules.fitted_map(x, kind, True))
     assert np.allclose(
         scaled[:, 0], [-1, 0, 1] if kind == "minmax" else np.array([-1, 0, 1]) * 1.5**0.5
     )
     assert np.allclose(scaled[:, 1], 0)
     thin = sparse.csr_array(x)
-    scaled = _columns.apply_map(thin, *_columns.fitted_map(thin, kind, True)).toarray()
+    scaled = column_rules.apply_map(thin, *column_rules.fitted_map(thin, kind, True)).toarray()
     peak = 4.0 if kind == "minmax" else math.sqrt(20 / 3)
     assert np.allclose(scaled[:, 0], x[:, 0] / peak)
     assert np.allclose(scaled[:, 1], 1)
@@ -244,8 +244,8 @@ def test_check_finite_names_the_entry(make, bad):
 @settings(max_examples=100, deadline=None)
 @given(MATRICES, st.sampled_from(["unit", "clip"]), st.sampled_from([1.0, math.inf]))
 def test_the_bound_holds_in_norm_one_and_infinity(x, rule, norm):
-    dense = _rows.bound_rows(x, rule, 2.0, norm)
-    thin = _rows.bound_rows(sparse.csr_array(x), rule, 2.0, norm).toarray()
+    dense = row_rules.bound_rows(x, rule, 2.0, norm)
+    thin = row_rules.bound_rows(sparse.csr_array(x), rule, 2.0, norm).toarray()
     assert np.allclose(dense, thin, rtol=1e-12, atol=0)
     for before, row in zip(x, dense, strict=True):
         size = np.linalg.norm(row, norm)
@@ -269,7 +269,7 @@ def test_the_euclidean_bound_that_follows_from_another_norm():
         options = RowOptions(norm=norm, row_bound=bound, intercept=intercept, test_fraction=0)
         data = prepare("toy", "binary", options, raw)
         assert data.row_bound == pytest.approx(follows)
-        assert _rows.row_norms(data.x).max() <= data.row_bound
+        assert row_rules.row_norms(data.x).max() <= data.row_bound
         size = np.linalg.norm(data.x[0], float(norm))
         assert size == pytest.approx(bound)
     for bad in (0, 3, "two", True, None):
@@ -285,6 +285,6 @@ def test_sparse_columns_that_move_zero_are_filled_when_they_are_few(centred):
     dense = np.where(rng.random((40, 30)) < 0.2, rng.integers(-3, 9, (40, 30)), 0).astype(float)
     bounds = np.tile([0.0, 6.0] if not centred else [-6.0, 6.0], (30, 1))
     bounds[3], bounds[17] = [2.0, 8.0], [-1.0, 3.0]
-    scaled = _columns.by_bounds(sparse.csr_array(dense), bounds, centred)
-    assert np.allclose(scaled.toarray(), _columns.by_bounds(dense, bounds, centred))
+    scaled = column_rules.by_bounds(sparse.csr_array(dense), bounds, centred)
+    assert np.allclose(scaled.toarray(), column_rules.by_bounds(dense, bounds, centred))
     assert scaled.has_sorted_indices

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
-from dperm_cli.problem import _kernel_dual as duals
+from dperm_cli.kernels.linear import Linear
+from dperm_cli.kernels.polynomial import Polynomial
+from dperm_cli.kernels.rbf import Rbf
+from dperm_cli.kernels.shared import dual_solver as duals
+from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks
+from dperm_cli.kernels.shared.kernel_problem import Fit, KernelProblem, norm_bound
+from dperm_cli.kernels.shared.mapped_rows import FeatureRows
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.kernel_problem import Fit, KernelProblem, norm_bound
-from dperm_cli.problem.kernels._features import Explicit, Fourier, Landmarks
-from dperm_cli.problem.kernels._rows import FeatureRows
-from dperm_cli.problem.kernels.linear import Linear
-from dperm_cli.problem.kernels.polynomial import Polynomial
-from dperm_cli.problem.kernels.rbf import Rbf
 
 LOSSES = ("hinge", "logistic", "squared", "huberized_hinge")
 

@@ -10,13 +10,13 @@ from scipy import sparse
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.kernels._features import Explicit, Fourier, Landmarks, held
-from dperm_cli.problem.kernels.histogram_intersection import HistogramIntersection
-from dperm_cli.problem.kernels.laplacian import Laplacian
-from dperm_cli.problem.kernels.linear import Linear
-from dperm_cli.problem.kernels.polynomial import Polynomial
-from dperm_cli.problem.kernels.precomputed import Precomputed
-from dperm_cli.problem.kernels.rbf import Rbf
+from dperm_cli.kernels.histogram_intersection import HistogramIntersection
+from dperm_cli.kernels.laplacian import Laplacian
+from dperm_cli.kernels.linear import Linear
+from dperm_cli.kernels.polynomial import Polynomial
+from dperm_cli.kernels.precomputed import Precomputed
+from dperm_cli.kernels.rbf import Rbf
+from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks, held
 
 KERNELS = [
     Linear(),

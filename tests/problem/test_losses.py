@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
 from dperm_cli.loops import slopes
-from dperm_cli.problem.constraints.l2_ball import L2Ball
 from dperm_cli.problem.data import Bounds
+from dperm_cli.sets.l2_ball import L2Ball
 
 CODES = {
     "logistic": 0, "hinge": 1, "squared": 2, "absolute": 3, "linear": 4,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dperm_cli.problem.losses import _logistic_gap
+from dperm_cli.losses.shared import logistic_gap
 from tests.problem.losses_data import NAMES, bounds, data, loss
 
 every = pytest.mark.parametrize("name", NAMES)
@@ -198,12 +198,12 @@ def test_logistic_gap_on_the_line_is_exact(radius):
 
 
 def test_logistic_gap_limits():
-    assert _logistic_gap.in_the_plane(0.0) == pytest.approx(1.0, rel=1e-11)
-    assert 1.99 < _logistic_gap.in_the_plane(1e4) < 2.0
-    assert _logistic_gap.on_the_line(1e6) == pytest.approx(1.0516339915453221, rel=1e-11)
-    at = _logistic_gap._PEAK_AT
-    assert _logistic_gap.on_the_line(at * (1 + 1e-9)) == pytest.approx(1.0, rel=1e-11)
-    values = [_logistic_gap.in_the_plane(m) for m in np.linspace(0, 30, 400)]
+    assert logistic_gap.in_the_plane(0.0) == pytest.approx(1.0, rel=1e-11)
+    assert 1.99 < logistic_gap.in_the_plane(1e4) < 2.0
+    assert logistic_gap.on_the_line(1e6) == pytest.approx(1.0516339915453221, rel=1e-11)
+    at = logistic_gap._PEAK_AT
+    assert logistic_gap.on_the_line(at * (1 + 1e-9)) == pytest.approx(1.0, rel=1e-11)
+    values = [logistic_gap.in_the_plane(m) for m in np.linspace(0, 30, 400)]
     assert np.all(np.diff(values) > 0)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.special import logsumexp
 
-from dperm_cli.problem.losses import _median
+from dperm_cli.losses.shared import median_loss
 from tests.problem.losses_data import CLASSES, NAMES, data, loss, random_data
 
 every = pytest.mark.parametrize("name", NAMES)
@@ -117,7 +117,7 @@ def test_blocks_change_nothing(name, form, monkeypatch):
     one = loss(name)
     whole = one.values(theta, records), one.gradient(theta, records), one.dual(theta[0], records)
     below = one.minorant(whole[2], records)
-    monkeypatch.setattr(_median, "_BLOCK", 7 * records.p)
+    monkeypatch.setattr(median_loss, "_BLOCK", 7 * records.p)
     np.testing.assert_array_equal(one.values(theta, records), whole[0])
     np.testing.assert_allclose(one.gradient(theta, records), whole[1], atol=1e-13)
     np.testing.assert_array_equal(one.dual(theta[0], records), whole[2])

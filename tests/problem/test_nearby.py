@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm_cli.problem import nearby
-from dperm_cli.problem.optimum import solve
+from dperm_cli.solvers import perturbed_minimiser
+from dperm_cli.solvers.optimum import solve
 from tests.conftest import small_problem
 
 SETS = ("l2_ball", "l1_ball", "box", "simplex", "ellipsoid", "polytope", "lp_ball", "intersection")
@@ -19,8 +19,8 @@ def test_two_ways_to_the_same_point(constraint):
     """By steps and by the certified gap of the general solver."""
     problem = small_problem(constraint=constraint, ridge=2.0 / 40)
     tilts = 6.0 * np.random.default_rng(0).standard_normal((3, problem.p))
-    distance = nearby.reachable(problem.spec(), 2.0)
-    points, bounds = nearby.locate(problem, tilts, 2.0, distance)
+    distance = perturbed_minimiser.reachable(problem.spec(), 2.0)
+    points, bounds = perturbed_minimiser.locate(problem, tilts, 2.0, distance)
     assert np.all(bounds <= distance)
     assert np.all(problem.constraint.contains(points))
     for point, tilt in zip(points, tilts, strict=True):
@@ -32,7 +32,7 @@ def test_bound_covers_the_true_distance():
     """Linear losses and a ridge: the minimiser is a projection, in closed form."""
     problem = small_problem(loss="linear", ridge=1.0)
     tilts = 30.0 * np.random.default_rng(1).standard_normal((20, 3))
-    points, bounds = nearby.locate(problem, tilts, 40.0, 1e-8)
+    points, bounds = perturbed_minimiser.locate(problem, tilts, 40.0, 1e-8)
     slope = problem.data_gradient(np.zeros(3))
     exact = problem.constraint.project(-(slope + tilts) / 40.0)
     assert np.all(np.linalg.norm(points - exact, axis=1) <= bounds)
@@ -43,7 +43,7 @@ def test_bound_covers_the_true_distance():
 def test_a_lasso_is_thresholded(loss):
     problem = replace(small_problem(loss=loss, ridge=0.05), lasso=0.05)
     tilts = np.random.default_rng(2).standard_normal((2, problem.p))
-    points, bounds = nearby.locate(problem, tilts, 2.0, 1e-7)
+    points, bounds = perturbed_minimiser.locate(problem, tilts, 2.0, 1e-7)
     assert np.all(bounds <= 1e-7)
     for point, tilt in zip(points, tilts, strict=True):
         found = solve(replace(problem, tilt=tilt), relative_gap=1e-9)
@@ -52,9 +52,9 @@ def test_a_lasso_is_thresholded(loss):
 
 def test_a_distance_that_cannot_be_had_is_not_claimed():
     problem = small_problem(ridge=0.05)
-    _, bounds = nearby.locate(problem, np.ones((1, 3)), 2.0, 1e-2)
+    _, bounds = perturbed_minimiser.locate(problem, np.ones((1, 3)), 2.0, 1e-2)
     assert bounds[0] <= 1e-2
-    _, bounds = nearby.locate(problem, np.ones((1, 3)), 2.0, 1e-30)
+    _, bounds = perturbed_minimiser.locate(problem, np.ones((1, 3)), 2.0, 1e-30)
     assert 1e-30 < bounds[0] < 1e-9
 
 
@@ -64,7 +64,7 @@ def test_one_dimension_is_bisected(constraint, lasso):
     """Inside, at an end and at the lasso's kink; as near as a certified gap says."""
     problem = replace(small_problem(constraint=constraint, p=1, ridge=0.05), lasso=lasso)
     tilts = np.array([[-200.0], [-7.0], [-0.5], [0.0], [3.0], [9.0], [200.0]])
-    points, bounds = nearby.locate(problem, tilts, 2.0, 1e-8)
+    points, bounds = perturbed_minimiser.locate(problem, tilts, 2.0, 1e-8)
     assert np.all(bounds <= 1e-8)
     assert np.all(problem.constraint.contains(points))
     for point, tilt in zip(points, tilts, strict=True):

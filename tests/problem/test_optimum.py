@@ -12,11 +12,11 @@ from scipy import optimize, sparse
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import StorageError
-from dperm_cli.problem import _conic, _first_order, _interior_point, optimum
-from dperm_cli.problem._newton_system import NewtonSystem
+from dperm_cli.losses.shared.margin_loss import margins
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.losses._glm import margins
 from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import conic, first_order, interior_point, optimum
+from dperm_cli.solvers.newton_system import NewtonSystem
 
 LOSSES = ["logistic", "hinge", "squared", "absolute"]
 SETS = ["l2_ball", "l1_ball", "box"]
@@ -251,8 +251,8 @@ def test_optimum_at_the_centre_counts_as_converged():
 
 @pytest.mark.parametrize(("loss", "shape"), PAIRS)
 def test_first_order_fallback(loss, shape, monkeypatch):
-    monkeypatch.setattr(_interior_point, "applies", lambda problem: False)
-    monkeypatch.setattr(_conic, "applies", lambda problem: False)
+    monkeypatch.setattr(interior_point, "applies", lambda problem: False)
+    monkeypatch.setattr(conic, "applies", lambda problem: False)
     problem = sample(loss, shape, 2.0, 0.01)
     found = optimum.solve(problem, relative_gap=1e-3)
     assert found.method == "first_order"
@@ -275,7 +275,7 @@ class Bare:
 def test_a_loss_known_by_its_protocol_only(loss):
     problem = sample(loss, "l2_ball", 2.0)
     problem = dataclasses.replace(problem, loss=Bare(problem.loss))
-    assert not _interior_point.applies(problem)
+    assert not interior_point.applies(problem)
     found = optimum.solve(problem, relative_gap=0.03, seconds=5)
     assert found.method == "first_order"
     assert found.lower <= optimum.solve(sample(loss, "l2_ball", 2.0)).value
@@ -285,8 +285,8 @@ def test_a_loss_known_by_its_protocol_only(loss):
 def test_spectral_bound():
     x = rows(np.random.default_rng(0), 40, 6)
     exact = np.linalg.eigvalsh(x.T @ x)[-1]
-    assert exact <= _first_order._largest_eigenvalue(x) <= 1.3 * exact
-    assert exact <= _first_order._largest_eigenvalue(sparse.csr_array(x)) <= 1.3 * exact
+    assert exact <= first_order._largest_eigenvalue(x) <= 1.3 * exact
+    assert exact <= first_order._largest_eigenvalue(sparse.csr_array(x)) <= 1.3 * exact
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 6), (6, 30)])

@@ -9,9 +9,9 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
-from dperm_cli.problem import _conic, _inner_minimum, _interior_point, optimum
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import conic, interior_point, linear_minimum, optimum
 from tests.problem.test_optimum_pairs import (
     LOSSES,
     OTHERS,
@@ -61,7 +61,7 @@ def test_small_and_large_sets_and_weights(loss, shape, radius, lasso):
 def test_two_methods_agree(loss, shape, monkeypatch):
     problem = pulled(loss, shape, ridge=1e-3)
     own = optimum.solve(problem)
-    monkeypatch.setattr(_interior_point, "applies", lambda problem: False)
+    monkeypatch.setattr(interior_point, "applies", lambda problem: False)
     other = optimum.solve(problem)
     assert (own.method, other.method) == ("interior_point", "conic")
     assert own.lower <= other.value
@@ -72,7 +72,7 @@ def test_two_methods_agree(loss, shape, monkeypatch):
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "multinomial"])
 @pytest.mark.parametrize("shape", ["l2_ball", "box", "l1_ball", "simplex", "ellipsoid", "lp_ball"])
 def test_first_order_alone_certifies_more_slowly(loss, shape, monkeypatch):
-    for method in (_conic, _interior_point):
+    for method in (conic, interior_point):
         monkeypatch.setattr(method, "applies", lambda problem: False)
     problem = pulled(loss, shape, ridge=1e-2)
     found = optimum.solve(problem, relative_gap=1e-3)
@@ -81,9 +81,9 @@ def test_first_order_alone_certifies_more_slowly(loss, shape, monkeypatch):
 
 
 def test_without_the_conic_solver_signs_still_certify(monkeypatch):
-    monkeypatch.setattr("dperm_cli.problem._cones.find_spec", lambda name: None)
+    monkeypatch.setattr("dperm_cli.solvers.cone_programs.find_spec", lambda name: None)
     problem = pulled("logistic", "simplex", ridge=0.1)
-    assert _conic.l1_slope(problem, np.ones(4)) is None
+    assert conic.l1_slope(problem, np.ones(4)) is None
     found = optimum.solve(problem, relative_gap=1e-3)
     assert_certified(problem, found, 1e-3)
 
@@ -115,7 +115,7 @@ def test_the_inner_minimum_is_the_minimum(shape, ridge):
     g = 10.0 * rng.standard_normal(4)
     points = np.array(feasible(problem, rng))
     values = points @ g + problem.penalty.value(points)
-    bound = _inner_minimum.lower_bound(problem, g, points[np.argmin(values)])
+    bound = linear_minimum.lower_bound(problem, g, points[np.argmin(values)])
     size = np.linalg.norm(g) + problem.penalty.lipschitz(2.0, 4)
     assert bound <= values.min() + 1e-9 * size
     # the same minimum by another route: records whose slopes sum to g

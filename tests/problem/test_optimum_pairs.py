@@ -10,10 +10,10 @@ import pytest
 from scipy import optimize, sparse
 
 from dperm_cli.core import registry
-from dperm_cli.problem import _conic, _duals, _first_order, _interior_point, optimum
-from dperm_cli.problem._cones import Program
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import conic, dual_points, first_order, interior_point, optimum
+from dperm_cli.solvers.cone_programs import Program
 
 LOSSES, SETS = registry.names("loss"), registry.names("constraint")
 PAIRS = [(loss, shape) for loss in LOSSES for shape in SETS]
@@ -118,7 +118,7 @@ def test_two_methods_agree(loss, shape, monkeypatch):
     """The own interior point and the conic route, on the sets that both know."""
     problem = pair(loss, shape, 1e-3)
     own = optimum.solve(problem)
-    monkeypatch.setattr(_interior_point, "applies", lambda problem: False)
+    monkeypatch.setattr(interior_point, "applies", lambda problem: False)
     other = optimum.solve(problem)
     assert (own.method, other.method) == ("interior_point", "conic")
     assert own.lower <= other.value
@@ -128,7 +128,7 @@ def test_two_methods_agree(loss, shape, monkeypatch):
 @pytest.mark.parametrize("loss", ["hinge", "l1_median", "l2_median", "logistic", "multinomial"])
 @pytest.mark.parametrize("shape", ["simplex", "ellipsoid", "intersection"])
 def test_first_order_alone_certifies_more_slowly(loss, shape, monkeypatch):
-    monkeypatch.setattr(_conic, "applies", lambda problem: False)
+    monkeypatch.setattr(conic, "applies", lambda problem: False)
     problem = pair(loss, shape, 1e-2)
     found = optimum.solve(problem, relative_gap=1e-3)
     assert found.method == "first_order"
@@ -136,7 +136,7 @@ def test_first_order_alone_certifies_more_slowly(loss, shape, monkeypatch):
 
 
 def test_without_the_conic_solver_first_order_serves(monkeypatch):
-    monkeypatch.setattr("dperm_cli.problem._cones.find_spec", lambda name: None)
+    monkeypatch.setattr("dperm_cli.solvers.cone_programs.find_spec", lambda name: None)
     found = optimum.solve(pair("logistic", "simplex", 0.1), relative_gap=1e-3)
     assert found.method == "first_order"
     assert found.converged
@@ -168,8 +168,8 @@ def test_no_dual_certifies_above_a_feasible_point(loss, shape):
     found = optimum.solve(problem)
     assert found.lower <= lowest
     duals = [found.dual, 0.5 * found.dual, -found.dual, rng.permutation(found.dual)]
-    duals += [_duals.at(problem, v) for v in points[:3]]
-    duals += [rng.random() * _duals.at(problem, v, 0.1) for v in points[:3]]
+    duals += [dual_points.at(problem, v) for v in points[:3]]
+    duals += [rng.random() * dual_points.at(problem, v, 0.1) for v in points[:3]]
     for dual in duals:
         assert optimum.certificate(problem, points[0], dual) <= lowest
 
@@ -273,9 +273,9 @@ def test_wide_sparse_rows_are_never_dense(monkeypatch):
 
 def test_first_order_takes_over_where_the_conic_route_gets_stuck(monkeypatch):
     def stuck(problem, start, seconds):
-        yield start, _duals.at(problem, start)
+        yield start, dual_points.at(problem, start)
 
-    monkeypatch.setattr(_conic, "iterate", stuck)
+    monkeypatch.setattr(conic, "iterate", stuck)
     problem = pair("logistic", "simplex", 0.1)
     found = optimum.solve(problem, relative_gap=1e-4)
     assert found.method == "first_order"
@@ -292,14 +292,16 @@ def test_hessian_is_the_gradient_s_slope(loss):
     sides = [
         problem.gradient(at + step * e) - problem.gradient(at - step * e) for e in np.eye(problem.p)
     ]
-    np.testing.assert_allclose(_duals.hessian(problem, at), np.array(sides) / (2 * step), atol=1e-6)
+    np.testing.assert_allclose(
+        dual_points.hessian(problem, at), np.array(sides) / (2 * step), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_dual_s_slope_is_the_gradient(loss):
     problem = pair(loss, "simplex")
     at = problem.constraint.centre()
-    slope = _duals.gradient(problem, _duals.at(problem, at))
+    slope = dual_points.gradient(problem, dual_points.at(problem, at))
     np.testing.assert_allclose(slope, problem.data_gradient(at), atol=1e-12)
 
 
@@ -307,8 +309,10 @@ def test_the_dual_s_slope_is_the_gradient(loss):
 def test_rounded_duals_meet_the_true_ones_and_stay_feasible(loss):
     problem = pair(loss, "simplex")
     at = problem.constraint.centre()
-    np.testing.assert_allclose(_duals.at(problem, at, 1e-12), _duals.at(problem, at), atol=1e-9)
-    wide = problem.loss.minorant(_duals.at(problem, at, 0.7), problem.data)
+    np.testing.assert_allclose(
+        dual_points.at(problem, at, 1e-12), dual_points.at(problem, at), atol=1e-9
+    )
+    wide = problem.loss.minorant(dual_points.at(problem, at, 0.7), problem.data)
     assert np.isfinite(wide.constant)
 
 
@@ -327,7 +331,7 @@ def test_a_cone_program_by_hand():
 
 
 def test_spread_of_the_medians_is_the_number_of_records():
-    assert _first_order._spread(pair("l2_median", "simplex")) == 30.0
+    assert first_order._spread(pair("l2_median", "simplex")) == 30.0
 
 
 # the cache

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate
 
 from dperm_cli.core import registry
-from dperm_cli.problem.exposure import records_exposed
+from dperm_cli.problem.exposed_records import records_exposed
 from dperm_cli.problem.population import excess_risk
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
+from dperm_cli.losses.shared.margin_loss import margins
 from dperm_cli.problem.data import Bounds
-from dperm_cli.problem.losses._glm import margins
 from dperm_cli.problem.problem import make_spec
 from dperm_cli.problem.regulariser import Regulariser
 from tests.conftest import small_problem

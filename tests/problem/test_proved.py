@@ -10,9 +10,9 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.problem import _normals, _proved, nearby
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import normal_cones, perturbed_minimiser, rounding_bounds
 from tests.conftest import small_problem
 
 SETS = ("l2_ball", "l1_ball", "box", "simplex")
@@ -65,7 +65,7 @@ def test_the_slope_error_covers_the_true_one(loss, radius):
     for _ in range(4):
         theta = problem.constraint.project(radius * rng.standard_normal((1, 7)))
         tilt = 10.0 * rng.standard_normal(7)
-        facts = _proved.rounding(problem.spec(), 2.0, float(np.linalg.norm(tilt)))
+        facts = rounding_bounds.rounding(problem.spec(), 2.0, float(np.linalg.norm(tilt)))
         found = problem.data_gradient(theta)[0] + problem.penalty.ridge * theta[0] + tilt
         exact = exact_gradient(problem, theta[0], tilt, problem.penalty.ridge)
         error = length([mpmath.mpf(float(a)) - b for a, b in zip(found, exact, strict=True)])
@@ -80,11 +80,11 @@ def test_points_are_where_their_normals_are_known(constraint):
     further from the exact projection than ``step`` allows for."""
     for p, radius in ((2, 1.0), (9, 0.3), (60, 7.1), (60, 1e12)):
         body = registry.load("constraint", constraint)(radius, p)
-        facts = _proved.rounding(_spec(constraint, p, radius), 1.0, 0.0)
+        facts = rounding_bounds.rounding(_spec(constraint, p, radius), 1.0, 0.0)
         rng = np.random.default_rng(p)
         rows = np.concatenate([s * radius * rng.standard_normal((5, p)) for s in (1e-3, 1.0, 1e6)])
-        found = _normals.project(body, rows)
-        again = _normals.project(body, found)
+        found = normal_cones.project(body, rows)
+        again = normal_cones.project(body, found)
         assert np.max(np.abs(found - again)) <= facts.off_set + 1e-15 * radius
         assert np.max(np.linalg.norm(found - body.project(rows), axis=1)) <= 1e-13 * p * radius
         for row, v in zip(found, rows, strict=True):
@@ -114,10 +114,10 @@ def test_what_is_left_is_the_distance_to_the_normals(constraint, lasso):
     lasso = 0.0 if constraint == "simplex" else lasso
     for _ in range(30):
         slope = 3.0 * rng.standard_normal((1, 5))
-        start = _normals.project(body, 2.0 * rng.standard_normal((1, 5)))
+        start = normal_cones.project(body, 2.0 * rng.standard_normal((1, 5)))
         start[0, start[0] == np.min(np.abs(start))] = 0.0
-        at = _normals.project(body, start)
-        left = _normals.residual(body, at, slope, lasso)[0]
+        at = normal_cones.project(body, start)
+        left = normal_cones.residual(body, at, slope, lasso)[0]
         for _ in range(60):
             element = slope + _normal(constraint, body, at, rng)
             kink = np.where(at == 0.0, rng.uniform(-1.0, 1.0, at.shape), np.sign(at))
@@ -125,8 +125,8 @@ def test_what_is_left_is_the_distance_to_the_normals(constraint, lasso):
         # the minimiser of |theta - v|^2 / 2 + lasso |theta|_1
         v = 3.0 * rng.standard_normal((1, 5))
         shrunk = np.sign(v) * np.maximum(np.abs(v) - lasso, 0.0)
-        best = _normals.project(body, shrunk)
-        assert _normals.residual(body, best, best - v, lasso)[0] <= 1e-13
+        best = normal_cones.project(body, shrunk)
+        assert normal_cones.residual(body, best, best - v, lasso)[0] <= 1e-13
 
 
 def _normal(constraint, body, at, rng):
@@ -204,8 +204,10 @@ def test_bounds_cover_the_distance_to_the_exact_minimiser(loss, radius):
     rng = np.random.default_rng(2)
     for size in (1.0, 8.0, 20.0 * radius):
         tilt = size * rng.standard_normal((1, 4))
-        wanted = nearby.reachable(problem.spec(), modulus, float(np.linalg.norm(tilt)), 0.0)
-        points, bounds = nearby.locate(problem, tilt, modulus, wanted)
+        wanted = perturbed_minimiser.reachable(
+            problem.spec(), modulus, float(np.linalg.norm(tilt)), 0.0
+        )
+        points, bounds = perturbed_minimiser.locate(problem, tilt, modulus, wanted)
         assert bounds[0] <= wanted
         exact = exact_minimiser(problem, tilt[0], modulus, points[0])
         away = length([mpmath.mpf(float(a)) - b for a, b in zip(points[0], exact, strict=True)])
@@ -219,30 +221,32 @@ def test_a_distance_that_is_promised_is_always_had(loss, constraint, monkeypatch
     problem = small_problem(loss=loss, constraint=constraint, ridge=0.5, n=10)
     tilts = 9.0 * np.random.default_rng(3).standard_normal((3, problem.p))
     size = float(np.max(np.linalg.norm(tilts, axis=1)))
-    distance = nearby.reachable(problem.spec(), 5.0, size)
-    points, _ = nearby.locate(problem, tilts, 5.0, distance)
-    monkeypatch.setattr(nearby._Descent, "run", lambda self, start, _: (start, np.full(3, np.inf)))
-    again, bounds = nearby.locate(problem, tilts, 5.0, distance)
+    distance = perturbed_minimiser.reachable(problem.spec(), 5.0, size)
+    points, _ = perturbed_minimiser.locate(problem, tilts, 5.0, distance)
+    monkeypatch.setattr(
+        perturbed_minimiser._Descent, "run", lambda self, start, _: (start, np.full(3, np.inf))
+    )
+    again, bounds = perturbed_minimiser.locate(problem, tilts, 5.0, distance)
     assert np.all(bounds <= distance)
     assert np.all(np.linalg.norm(points - again, axis=1) <= 2.0 * distance)
     assert np.all(problem.constraint.contains(again))
     # ... and that they do needs no look at the point: the theorem says so
-    monkeypatch.setattr(nearby._Descent, "_proof", lambda self, *_: np.full(3, np.inf))
-    blind, bounds = nearby.locate(problem, tilts, 5.0, distance)
+    monkeypatch.setattr(perturbed_minimiser._Descent, "_proof", lambda self, *_: np.full(3, np.inf))
+    blind, bounds = perturbed_minimiser.locate(problem, tilts, 5.0, distance)
     assert np.all(bounds <= distance)
     assert np.all(np.linalg.norm(points - blind, axis=1) <= 2.0 * distance)
 
 
 def test_what_no_number_of_steps_is_sure_to_reach_is_refused_beforehand():
     spec = small_problem(n=40, p=3).spec()
-    least = nearby.least_modulus(spec)
-    assert nearby.reachable(spec, 1.001 * least) > 0.0
+    least = perturbed_minimiser.least_modulus(spec)
+    assert perturbed_minimiser.reachable(spec, 1.001 * least) > 0.0
     with pytest.raises(Unsupported, match="at least"):
-        nearby.reachable(spec, 0.5 * least)
+        perturbed_minimiser.reachable(spec, 0.5 * least)
     # a bracket in one dimension needs no such thing
     line = small_problem(n=40, p=1).spec()
-    assert nearby.least_modulus(line) == 0.0
-    assert nearby.reachable(line, 1e-9) > 0.0
+    assert perturbed_minimiser.least_modulus(line) == 0.0
+    assert perturbed_minimiser.reachable(line, 1e-9) > 0.0
 
 
 def test_the_distance_follows_from_public_facts_alone():
@@ -251,14 +255,14 @@ def test_the_distance_follows_from_public_facts_alone():
         problem, data=replace(problem.data, x=np.zeros_like(problem.data.x), fingerprint="zeros")
     )
     assert problem.spec() == other.spec()
-    far = nearby.reachable(problem.spec(), 0.3, 4.0)
-    assert far == nearby.reachable(other.spec(), 0.3, 4.0)
+    far = perturbed_minimiser.reachable(problem.spec(), 0.3, 4.0)
+    assert far == perturbed_minimiser.reachable(other.spec(), 0.3, 4.0)
     # what rounding does grows with the radius, and is no more than a share of it
     assert far >= 1e-8 * 2e9
-    assert nearby.reachable(problem.spec(), 0.3, 4.0, 1e-3) < 1.0
+    assert perturbed_minimiser.reachable(problem.spec(), 0.3, 4.0, 1e-3) < 1.0
 
 
-@pytest.mark.parametrize("n", [_proved.BLOCK + 1, 2 * _proved.BLOCK + 7])
+@pytest.mark.parametrize("n", [rounding_bounds.BLOCK + 1, 2 * rounding_bounds.BLOCK + 7])
 def test_sums_in_blocks_are_the_sums(n):
     rng = np.random.default_rng(4)
     x = rng.standard_normal((n, 3))
@@ -269,19 +273,19 @@ def test_sums_in_blocks_are_the_sums(n):
     problem = Problem(data, loss, ball)
     theta = rng.standard_normal((2, 3))
     whole = problem.data_gradient(theta)
-    facts = _proved.rounding(problem.spec(), 1.0, 0.0)
-    apart = np.linalg.norm(nearby._Sums(problem)(theta) - whole, axis=1)
+    facts = rounding_bounds.rounding(problem.spec(), 1.0, 0.0)
+    apart = np.linalg.norm(perturbed_minimiser._Sums(problem)(theta) - whole, axis=1)
     assert np.all(apart <= 10.0 * facts.slope)
     # n^2 u / 2 without blocks
-    assert facts.slope < 0.8 * n * n * _proved.U
+    assert facts.slope < 0.8 * n * n * rounding_bounds.U
 
 
 def test_a_gap_is_never_wider_than_it_is_computed_to_be():
     """The bound on the rounding of gaps is above the allowance made for one data set."""
-    from dperm_cli.problem import _duals, optimum
+    from dperm_cli.solvers import dual_points, optimum
 
     for loss in ("logistic", "hinge", "squared"):
         problem = small_problem(loss=loss, ridge=0.1, n=50)
         theta = optimum.solve(problem).theta
-        allowance = optimum.rounding_allowance(problem, theta, _duals.at(problem, theta))
-        assert nearby.gap_error(problem.spec(), 5.0) > allowance
+        allowance = optimum.rounding_allowance(problem, theta, dual_points.at(problem, theta))
+        assert perturbed_minimiser.gap_error(problem.spec(), 5.0) > allowance

@@ -15,12 +15,12 @@ from scipy import sparse
 
 import dperm_cli
 from dperm_cli.core import registry
+from dperm_cli.datasets.shared import projected_records
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, prepare
 from dperm_cli.problem import record_names
 from dperm_cli.problem.data import Data, padded
-from dperm_cli.problem.datasets import _compressed
-from dperm_cli.problem.datasets._prepare import Raw, RowOptions, prepare
 from dperm_cli.problem.record_names import NO_RECORD, batch_of, name_records
-from dperm_cli.runner import spool
+from dperm_cli.runner.sweep import shared_data
 from tests.conftest import small_problem
 from tests.problem.files_data import KINDS, made
 
@@ -198,7 +198,7 @@ def test_rows_that_are_computed_keep_their_names():
     thin = data.with_rows(sparse.csr_array(data.x)).with_record(3, np.array([0.1, 0.2, 0.3]), 1.0)
     np.testing.assert_array_equal(thin.names, changed.names)
     np.testing.assert_array_equal(thin.x.toarray(), changed.x)
-    projected = _compressed.backwards(data, np.eye(3))
+    projected = projected_records.backwards(data, np.eye(3))
     np.testing.assert_array_equal(projected.names, data.names)
     named = data.with_records(data.x + 1.0, data.y)
     np.testing.assert_array_equal(named.names, name_records(data.x + 1.0, data.y))
@@ -217,8 +217,8 @@ def test_rows_that_fill_up_are_no_records(form):
 def test_workers_of_other_processes_get_the_names(tmp_path):
     data = prepare("toy", "binary", RowOptions(test_fraction=0.0),
                    Raw(x=2.0 * np.eye(3), y=np.ones(3)))  # fmt: skip
-    spool.share(tmp_path / "d", data)
-    back = spool.load(tmp_path / "d")
+    shared_data.share(tmp_path / "d", data)
+    back = shared_data.load(tmp_path / "d")
     np.testing.assert_array_equal(back.names, data.names)
     assert back.identity == data.identity
     twice = prepare("toy", "binary", RowOptions(test_fraction=0.0),
@@ -240,7 +240,7 @@ def test_there_is_no_data_set_without_names():
         replace(good, x=x[:2], y=y[:2])
 
 
-MAKERS = {"problem/data.py", "problem/datasets/_prepare.py", "runner/spool.py"}
+MAKERS = {"problem/data.py", "datasets/shared/row_pipeline.py", "runner/sweep/shared_data.py"}
 FIELDS = {"x", "y", "names"}  # that only the makers may set
 
 

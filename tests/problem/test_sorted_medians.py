@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
-from dperm_cli.problem import _sorted_medians, optimum
-from dperm_cli.problem.constraints.box import Box
-from dperm_cli.problem.constraints.l2_ball import L2Ball
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.sets.box import Box
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.solvers import optimum, sorted_medians
 
 
 def cloud(seed, n, p, constraint, ridge=0.0, digits=None):
@@ -33,7 +33,7 @@ def test_no_other_method_finds_less(ridge, digits, constraint, n, monkeypatch):
     found = optimum.solve(problem)
     assert (found.method, found.converged) == ("sorted", True)
     assert constraint.contains(found.theta)
-    monkeypatch.setattr(_sorted_medians, "applies", lambda problem: False)
+    monkeypatch.setattr(sorted_medians, "applies", lambda problem: False)
     other = optimum.solve(problem)
     assert other.method != "sorted"
     assert found.value <= other.value + 1e-9
@@ -59,6 +59,6 @@ def test_many_records_are_solved_to_rounding():
 
 def test_left_to_the_others():
     problem = cloud(2, 20, 3, registry.load("constraint", "l1_ball")(0.5, 3))
-    assert not _sorted_medians.applies(problem)
+    assert not sorted_medians.applies(problem)
     with_lasso = Problem(problem.data, problem.loss, L2Ball(1.0, 3), 0.0, 0.1)
-    assert not _sorted_medians.applies(with_lasso)
+    assert not sorted_medians.applies(with_lasso)

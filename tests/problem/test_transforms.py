@@ -10,12 +10,14 @@ from scipy import sparse
 from scipy.optimize import linprog, minimize
 
 from dperm_cli.core import registry
-from dperm_cli.problem.constraints._atomic import Atomic, PointAtoms
-from dperm_cli.problem.constraints._corral import Mixture, solve
-from dperm_cli.problem.constraints._hull import Hull
-from dperm_cli.problem.constraints.polytope import Polytope
-from dperm_cli.problem.transforms import image_set, lift, random_projection
-from dperm_cli.problem.transforms.random_projection import KINDS, Cosines, draw
+from dperm_cli.problem import random_projection
+from dperm_cli.problem.random_projection import KINDS, Cosines, draw
+from dperm_cli.sets.polytope import Polytope
+from dperm_cli.sets.shared import image_set
+from dperm_cli.sets.shared.atomic_hull import Atomic, PointAtoms
+from dperm_cli.sets.shared.hull_quadratic import Mixture, solve
+from dperm_cli.sets.shared.vertex_hull import Hull
+from dperm_cli.solvers import lift
 
 SETS = ("l1_ball", "l2_ball", "simplex", "box", "lp_ball", "ellipsoid", "polytope", "intersection")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dperm_cli.results.store import Store
-from dperm_cli.results.summary import summarise
+from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.summary import summarise
 
 FLOOR = 80.0
 

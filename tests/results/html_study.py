@@ -9,10 +9,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.results import html_data, html_page, ledger
-from dperm_cli.results.schema import normalise
-from dperm_cli.results.summary import summarise
-from dperm_cli.results.tables import csv_text
+from dperm_cli.results.ledger import ledger
+from dperm_cli.results.page import html_page, page_data
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.results.records.summary import summarise
+from dperm_cli.results.tables.summary_table import csv_text
 from tests.results.conftest import refused, trial_rows
 
 MECHANISMS = ("noisy_gd", "noisy_sgd", "output_perturbation", "objective_perturbation", "frank")
@@ -75,7 +76,7 @@ def manifest(study: str = "large", **more: Any) -> dict[str, Any]:
 def payload(records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     rows = summarise(records)
     released = ledger.statement(records, Adding())
-    return html_data.payload(rows, records, manifest(**more), None, csv_text(rows), released)
+    return page_data.payload(rows, records, manifest(**more), None, csv_text(rows), released)
 
 
 def page(records: list[dict[str, Any]], **more: Any) -> str:
@@ -90,7 +91,7 @@ def embedded(text: str) -> dict[str, Any]:
 
 def rows_in(made: dict[str, Any]) -> list[dict[str, Any]]:
     """The cells of an embedded study, unpacked."""
-    return html_data.unpacked(made["rows"]["columns"], made["rows"]["count"])
+    return page_data.unpacked(made["rows"]["columns"], made["rows"]["count"])
 
 
 ABOUT: dict[str, Any] = {

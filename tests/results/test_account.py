@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
-from dperm_cli.results import account_figure, account_table
+from dperm_cli.results.charts import account_figure
+from dperm_cli.results.tables import account_table
 
 
 def row(**values):

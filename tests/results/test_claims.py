@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results.claims import (
+from dperm_cli.results.charts.curve_points import NotComparable, Select, extended, points
+from dperm_cli.results.claims.claims import (
     FAIL,
     NO_DATA,
     NOT_JUDGED,
@@ -19,8 +20,7 @@ from dperm_cli.results.claims import (
     log_log,
     typed,
 )
-from dperm_cli.results.experiment import verdicts_text
-from dperm_cli.results.points import NotComparable, Select, extended, points
+from dperm_cli.results.claims.experiment_tables import verdicts_text
 
 NS = (100, 200, 400, 800, 1600, 3200)
 

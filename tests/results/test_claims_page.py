@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dperm_cli.results.claims import Finding, Verdict, typed
-from dperm_cli.results.claims_page import Entry, expectation, kept, page
+from dperm_cli.results.claims.claims import Finding, Verdict, typed
+from dperm_cli.results.claims.claims_page import Entry, expectation, kept, page
 
 CLAIMS = typed([
     {"id": "falls", "text": "it falls", "theorem": "Thm 1", "kind": "slope", "axis": "n",

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.results import compare as module
-from dperm_cli.results.compare import compare, text
-from dperm_cli.results.schema import COLUMNS
+from dperm_cli.results.records.schema import COLUMNS
+from dperm_cli.results.tables import comparison as module
+from dperm_cli.results.tables.comparison import compare, text
 
 BASE = {column.name: None for column in COLUMNS} | {
     "status": "ok", "dataset": "d", "task": "binary", "n": 100, "p": 3, "loss": "logistic",

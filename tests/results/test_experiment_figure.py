@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dperm_cli.results.experiment import Curve
-from dperm_cli.results.experiment_figure import (
+from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.experiment_figure import (
     _curve,
     _hold_limits,
     _kept,
@@ -18,7 +18,7 @@ from dperm_cli.results.experiment_figure import (
     _thinned,
     _ticks,
 )
-from dperm_cli.results.points import Point
+from dperm_cli.results.claims.experiment_tables import Curve
 
 
 @pytest.mark.parametrize("longest", [1, 4])

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 from matplotlib.text import Text
 
-from dperm_cli.results import account_figure, experiment_figure, plots, portrait
-from dperm_cli.results.schema import normalise
-from dperm_cli.results.summary import summarise
+from dperm_cli.results.charts import (
+    account_figure,
+    experiment_figure,
+    problem_portrait,
+    study_figure,
+)
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.results.records.summary import summarise
 from tests.results import html_study, test_account, test_portrait
 from tests.results.conftest import study_rows
 
@@ -18,13 +23,13 @@ NAMES = ("$x^2$", "a_b$", r"$\frac{1", "$", "5$ or 10$", r"\alpha$^{", "$\\mathr
 def texts(monkeypatch):
     """Draws in all formats; gives every word that stands in the figure, and how it is read."""
     kept = []
-    real = plots.image_bytes
+    real = study_figure.image_bytes
 
     def keep(drawn, ending):
         kept.append(drawn)
         return real(drawn, ending)
 
-    for module in (plots, portrait, account_figure, experiment_figure):
+    for module in (study_figure, problem_portrait, account_figure, experiment_figure):
         monkeypatch.setattr(module, "image_bytes", keep)
 
     def call(draw):
@@ -44,7 +49,7 @@ def texts(monkeypatch):
 def test_a_study(texts, name):
     values = {"dataset": name, "loss": name, "constraint": name, "bound_upper_id": f"[{name}]"}
     rows = [row | values | {"mechanism": f"m {name}"} for row in study_rows()]
-    seen = texts(lambda: plots.figure(summarise(normalise(row) for row in rows)))
+    seen = texts(lambda: study_figure.figure(summarise(normalise(row) for row in rows)))
     assert f"{name}, {name}" in seen
     assert f"m {name}, tight" in seen
     assert f"upper bound [{name}]" in seen
@@ -53,7 +58,7 @@ def test_a_study(texts, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_with_many_epsilons_and_one_with_a_single_one(texts, name):
     rows = [row | {"dataset": name, "epsilon": 1.0, "calibration": "tight"} for row in study_rows()]
-    assert name in texts(lambda: plots.figure(summarise(normalise(row) for row in rows)))
+    assert name in texts(lambda: study_figure.figure(summarise(normalise(row) for row in rows)))
 
 
 def test_an_axis_of_many_values_has_numbers_and_no_formulas(texts):
@@ -61,7 +66,7 @@ def test_an_axis_of_many_values_has_numbers_and_no_formulas(texts):
         row | {"cell": f"{row['cell']}-{k}", "epsilon": row["epsilon"] * 1.2**k}
         for k in range(6) for row in study_rows()[:-1]
     ]  # fmt: skip
-    seen = texts(lambda: plots.figure(summarise(normalise(row) for row in rows)))
+    seen = texts(lambda: study_figure.figure(summarise(normalise(row) for row in rows)))
     assert "epsilon 0.01 0.01 0.1 0.1 1 1 10 10" in seen
 
 
@@ -71,7 +76,7 @@ def test_a_portrait(texts, name):
     for rows in found["mechanisms"].values():
         for row in rows:
             row["bound_upper_id"] = name
-    seen = texts(lambda: portrait.figure(found))
+    seen = texts(lambda: problem_portrait.figure(found))
     assert f"{name}, {name}, kernel {name}, l2_ball: n = 5" in seen
     assert f"upper: {name}" in seen
 

@@ -13,11 +13,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dperm_cli.results import claims, experiment, html_data, html_page, html_views
-from dperm_cli.results.points import Select, extended, points
+from dperm_cli.results.charts.curve_points import Select, extended, points
+from dperm_cli.results.claims import claims, experiment_tables
+from dperm_cli.results.page import html_page, page_data, page_views
+from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.report import report
-from dperm_cli.results.summary import summarise
-from dperm_cli.results.tables import exact
+from dperm_cli.results.tables.summary_table import exact
 from tests.results import html_study
 from tests.results.conftest import stored, study_rows, trial_rows
 from tests.results.html_study import EVIL, Adding, embedded, large, page, payload, rows_in
@@ -75,10 +76,10 @@ def test_every_number_of_table_csv_is_in_the_page(tmp_path):
 def test_packing_keeps_every_value_and_its_type():
     values = [1, 1.0, True, None, "1", 1, 1.0, True, None, "1", 1, 1.0, "1", [1], {"a": 2}]
     rows = [{"x": value, "same": 3} for value in values]
-    packed = html_data._packed(rows)
+    packed = page_data._packed(rows)
     assert "of" in packed["columns"]["x"]
     assert packed["columns"]["same"] == {"one": 3}
-    back = html_data.unpacked(packed["columns"], packed["count"])
+    back = page_data.unpacked(packed["columns"], packed["count"])
     assert [(type(row["x"]), row["x"]) for row in back] == [(type(v), v) for v in values]
 
 
@@ -104,7 +105,7 @@ def test_names_cannot_leave_the_data(records):
 
 def test_infinite_numbers_do_not_break_the_data():
     made = {"a": [math.inf, -math.inf, 1.0], "b": {"c": math.nan}}
-    assert json.loads(html_data.embedded(made)) == {"a": ["inf", "-inf", 1.0], "b": {"c": "nan"}}
+    assert json.loads(page_data.embedded(made)) == {"a": ["inf", "-inf", 1.0], "b": {"c": "nan"}}
 
 
 def test_nothing_is_loaded_and_nothing_can_be(text):
@@ -187,7 +188,7 @@ def test_slopes_are_those_that_claims_are_judged_on(records):
 
 def test_a_fit_leaves_saturated_points_out_and_says_so():
     rows = summarise(study_rows())
-    made = html_views.curves(html_views.study(rows), "epsilon")
+    made = page_views.curves(page_views.study(rows), "epsilon")
     assert [curve["calibration"] for curve in made] == ["tight", "paper"]
     assert (made[0]["fit"]["used"], made[0]["fit"]["of"]) == (3, 4)
     assert (made[1]["fit"]["used"], made[1]["fit"]["slope"]) == (2, None)
@@ -195,7 +196,7 @@ def test_a_fit_leaves_saturated_points_out_and_says_so():
 
 def test_no_slope_below_three_places():
     rows = summarise([*trial_rows("a", epsilon=0.1), *trial_rows("b", epsilon=1.0)])
-    (curve,) = html_views.curves(html_views.study(rows), "epsilon")
+    (curve,) = page_views.curves(page_views.study(rows), "epsilon")
     assert (curve["fit"], curve["fit_each"]) == (None, None)
 
 
@@ -214,20 +215,20 @@ def test_settings_of_a_mechanism_make_curves_and_those_of_data_problems():
         *trial_rows("c", overrides=config(labels="y"), epsilon=0.1),
         *trial_rows("d", overrides=config(), epsilon=1.0),
     ]  # fmt: skip
-    found = html_views.study(summarise(records))
-    made = html_views.curves(found, "epsilon")
+    found = page_views.study(summarise(records))
+    made = page_views.curves(found, "epsilon")
     assert [(c["problem"], c["variant"], len(c["rows"])) for c in made] == [
         (0, "average a", 2), (0, "average b", 1), (1, "average a", 1),
     ]  # fmt: skip
-    titles = [problem["title"] for problem in html_views.problems(found)]
+    titles = [problem["title"] for problem in page_views.problems(found)]
     assert titles[0].endswith("dataset.labels x")
     assert titles[1].endswith("dataset.labels y")
 
 
 def test_a_problem_is_called_by_its_kernel():
     config = json.dumps({"kernel": {"name": "rbf"}})
-    found = html_views.study(summarise([*trial_rows("a", overrides=config), *trial_rows("b")]))
-    assert [problem["title"] for problem in html_views.problems(found)] == [
+    found = page_views.study(summarise([*trial_rows("a", overrides=config), *trial_rows("b")]))
+    assert [problem["title"] for problem in page_views.problems(found)] == [
         "digits, logistic, kernel rbf, l2_ball radius 1", "digits, logistic, l2_ball radius 1",
     ]  # fmt: skip
 
@@ -240,7 +241,7 @@ def test_ranking_by_median_and_who_has_no_rank():
         *cell("worse", 3.0), *cell("best", 1.0), *cell("equal", 3.0),
         *cell("open", 0.0, guarantee="none"), *cell("loose", 0.5, epsilon_accounted=1.5),
     ]  # fmt: skip
-    ((found),) = html_views.ranking(html_views.study(summarise(records)))
+    ((found),) = page_views.ranking(page_views.study(summarise(records)))
     ranks = {who["mechanism"]: rank for who, (rank,) in
              zip(found["contenders"], found["ranks"], strict=True)}  # fmt: skip
     assert ranks == {"worse": 2, "best": 1, "equal": 2, "open": None, "loose": None}
@@ -265,7 +266,7 @@ def test_the_ledger_of_the_page_is_the_ledger(records):
     made = payload(records)
     released = html_study.ledger.statement(records, Adding())
     back = made["ledger"]
-    mine = html_data.unpacked(back["releases"]["columns"], back["releases"]["count"])
+    mine = page_data.unpacked(back["releases"]["columns"], back["releases"]["count"])
     assert [(e["cell"], e["statement"], e["trials"]) for e in mine] == [
         (e["cell"], e["statement"], e["trials"]) for e in released["releases"]
     ]
@@ -295,7 +296,9 @@ def test_a_table_for_people_names_the_statistic_that_is_drawn(records, statistic
     about = html_study.experiment(rows)
     about["plot"] = [{**panel, "statistic": statistic} for panel in about["plot"]]
     heads = next(
-        line for line in experiment.texts(rows, about)["terminal"].splitlines() if "curve" in line
+        line
+        for line in experiment_tables.texts(rows, about)["terminal"].splitlines()
+        if "curve" in line
     )
     assert heads.split().count(statistic) == 1 + (statistic != "median" and "saturated" in heads)
     assert "value" not in heads
@@ -304,13 +307,13 @@ def test_a_table_for_people_names_the_statistic_that_is_drawn(records, statistic
 def test_an_experiment_shows_its_panels_table_and_verdicts(records):
     rows = [row for row in records if row["dataset"] == "data0" and row["epsilon"] == 1.0]
     about = html_study.experiment(rows)
-    text = experiment.texts(rows, about)["csv"]
+    text = experiment_tables.texts(rows, about)["csv"]
     table = list(csv.DictReader(io.StringIO(text)))
     finding = {"curve": "noisy_gd", "holds": True, "measured": "slope 0.1"}
     verdict = {"id": "c", "text": "falls", "verdict": "pass", "allowed": "tolerance 0.15",
                "findings": [finding]}  # fmt: skip
     found = {"experiment": "mine", "size": "small", "claims": [verdict]}
-    made = html_data.payload(summarise(rows), rows, {}, about, text, None, claims=found)
+    made = page_data.payload(summarise(rows), rows, {}, about, text, None, claims=found)
     (figure,) = made["figures"]
     assert (made["title"], figure["title"], figure["axis"]) == ("mine", "every n", "n")
     mine = [
@@ -341,8 +344,8 @@ def test_an_experiment_shows_its_panels_table_and_verdicts(records):
 def test_points_per_record_are_those_of_the_sum_over_n(records):
     rows = [row for row in records if row["dataset"] == "data0" and row["epsilon"] == 1.0]
     about = html_study.experiment(rows)
-    csv_ = experiment.texts(rows, about)["csv"]
-    (figure,) = html_data.payload(summarise(rows), rows, {}, about, csv_, None)["figures"]
+    csv_ = experiment_tables.texts(rows, about)["csv"]
+    (figure,) = page_data.payload(summarise(rows), rows, {}, about, csv_, None)["figures"]
     for total, each in zip(figure["curves"], figure["each"], strict=True):
         for a, b in zip(total["points"], each["points"], strict=True):
             for name in ("value", "low", "high", "floor", "upper"):
@@ -358,7 +361,7 @@ def test_points_per_record_are_those_of_the_sum_over_n(records):
 )  # fmt: skip
 def test_verdicts_of_another_run_or_of_nonsense_stay_out(records, found):
     about = html_study.experiment(records[:3])
-    made = html_data.payload(summarise(records[:3]), records[:3], {}, about, "a\n1\n", None,
+    made = page_data.payload(summarise(records[:3]), records[:3], {}, about, "a\n1\n", None,
                              claims=found)  # fmt: skip
     assert all(claim["id"] == "" for claim in made["claims"])
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dperm_cli.results import kept_ledger, ledger, releases
+from dperm_cli.results.ledger import kept_ledger, ledger, release_log
+from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import report
-from dperm_cli.results.store import Store
 from tests.results.html_study import Adding
 from tests.results.test_releases import rows, unnamed
 
@@ -44,7 +44,7 @@ def study(tmp_path):
 @pytest.mark.parametrize("trust", [False, True])
 @pytest.mark.parametrize("harm", ["lost", "emptied", "garbage", "first line", "last line"])
 def test_no_report_shrinks_the_ledger(study, trust, harm):
-    path = study.out / releases.LOG
+    path = study.out / release_log.LOG
     lines = path.read_bytes().splitlines(keepends=True)
     if harm == "lost":
         path.unlink()
@@ -67,7 +67,7 @@ def test_no_report_shrinks_the_ledger(study, trust, harm):
 
 
 def test_a_record_that_goes_with_the_log_stays_in_the_ledger(study):
-    (study.out / releases.LOG).unlink()
+    (study.out / release_log.LOG).unlink()
     study.path("abc").unlink()
     study.write("abc", rows(risks=(1.0,) * 4, events=events()))
     assert written(study.out).faults == ()
@@ -77,7 +77,7 @@ def test_a_record_that_goes_with_the_log_stays_in_the_ledger(study):
 
 
 def test_a_log_that_is_found_again_is_believed_again(study):
-    path = study.out / releases.LOG
+    path = study.out / release_log.LOG
     log, before = path.read_bytes(), (study.out / ledger.LEDGER).read_bytes()
     path.unlink()
     written(study.out)
@@ -95,7 +95,7 @@ def test_releases_of_an_earlier_dperm_are_kept_too(tmp_path):
     store.write_manifest({"cells": ["abc"]})
     assert written(tmp_path).gaps == ()
     assert kept(tmp_path)[1] == [6]
-    (tmp_path / releases.LOG).unlink()
+    (tmp_path / release_log.LOG).unlink()
     for _ in range(2):
         assert written(tmp_path).gaps
         assert kept(tmp_path)[1] == [6]
@@ -136,7 +136,7 @@ ODD = {
 @pytest.mark.parametrize("name", list(ODD))
 def test_an_odd_entry_of_a_lost_release_is_no_traceback(study, name):
     """A report leaves the ledger and says so; a run replaces it, and the log says so for good."""
-    (study.out / releases.LOG).unlink()
+    (study.out / release_log.LOG).unlink()
     path = study.out / ledger.LEDGER
     found = json.loads(path.read_text())
     odd(name)(next(e for e in found["releases"] if e.get("record") is False))
@@ -163,7 +163,7 @@ def test_any_changed_value_of_a_fresh_release_is_found(study):
 
 
 def test_a_merged_folder_keeps_what_only_a_source_knows(study, tmp_path):
-    (study.out / releases.LOG).unlink()
+    (study.out / release_log.LOG).unlink()
     target = Store(tmp_path / "m")
     target.write("xyz", rows("xyz", events=events()))
     target.write_manifest({"cells": ["xyz"]})

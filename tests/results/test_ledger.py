@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from dperm_cli.results import kept_ledger, ledger
+from dperm_cli.results.ledger import kept_ledger, ledger
+from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.report import report
-from dperm_cli.results.schema import normalise
 from tests.results.conftest import refused, stored, trial_rows
 
 EVENTS = [{"event": "Gaussian", "scale": 2.0, "count": 30}]

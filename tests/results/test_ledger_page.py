@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dperm_cli.privacy import ledger
-from dperm_cli.privacy.calibrate import mu
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.calibrate import mu
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
 ENTRY, TOTAL, CHOICE = (json.loads(b) for b in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
@@ -18,19 +18,21 @@ ENTRY, TOTAL, CHOICE = (json.loads(b) for b in re.findall(r"```json\n(.*?)```", 
 
 def events():
     names = ("event", "scale", "record_norm", "count", "gap")
-    return [ledger.rebuilt({name: event[name] for name in names}) for event in ENTRY["events"]]
+    return [
+        ledger_totals.rebuilt({name: event[name] for name in names}) for event in ENTRY["events"]
+    ]
 
 
 def test_the_entry_is_what_its_events_give():
     accounted = ENTRY["accounted"]
-    again = ledger.recompute(
+    again = ledger_totals.recompute(
         events(), kind="approx", delta=accounted["delta"], relation=ENTRY["relation"],
         certificate=None,
     )  # fmt: skip
     assert again.epsilon == pytest.approx(accounted["epsilon"], rel=1e-9)
     (event,) = events()
     written = ENTRY["events"][0]
-    assert ledger.describe(event, ENTRY["relation"]).items() <= written.items()
+    assert ledger_totals.describe(event, ENTRY["relation"]).items() <= written.items()
     assert f"= {written['sensitivity'] * math.sqrt(200) / event.scale:.6f}" in PAGE
 
 

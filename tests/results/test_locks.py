@@ -10,13 +10,13 @@ import threading
 import pytest
 
 from dperm_cli.core.errors import StorageError
-from dperm_cli.results import locks
-from dperm_cli.results.locks import WORK, Claims, locked
+from dperm_cli.results.records import cell_claims
+from dperm_cli.results.records.cell_claims import WORK, Claims, locked
 from tests.results.conftest import trial_rows
 
 HOLD = """
 import sys, time
-from dperm_cli.results.locks import Claims
+from dperm_cli.results.records.cell_claims import Claims
 with Claims(sys.argv[1]).claim("abc") as mine:
     print(mine, flush=True)
     time.sleep(60)
@@ -74,15 +74,15 @@ def test_waiting_ends_with_the_holder(tmp_path):
 
 
 def test_a_lock_whose_file_has_gone_is_no_lock(tmp_path, monkeypatch):
-    opened = locks._opened
+    opened = cell_claims._opened
 
     def raced(path):
         descriptor = opened(path)
-        monkeypatch.setattr(locks, "_opened", opened)
+        monkeypatch.setattr(cell_claims, "_opened", opened)
         os.unlink(path)  # as its last holder does between our opening and locking it
         return descriptor
 
-    monkeypatch.setattr(locks, "_opened", raced)
+    monkeypatch.setattr(cell_claims, "_opened", raced)
     with locked(tmp_path / "a") as mine:
         assert mine
         assert (tmp_path / "a").exists()
@@ -90,9 +90,9 @@ def test_a_lock_whose_file_has_gone_is_no_lock(tmp_path, monkeypatch):
 
 def test_without_locks_every_claim_is_granted(tmp_path, monkeypatch):
     def refused(*_):
-        raise OSError(locks.errno.ENOLCK, "no locks available")
+        raise OSError(cell_claims.errno.ENOLCK, "no locks available")
 
-    monkeypatch.setattr(locks.fcntl, "flock", refused)
+    monkeypatch.setattr(cell_claims.fcntl, "flock", refused)
     with locked(tmp_path / "a") as first, locked(tmp_path / "a") as second:
         assert (first, second) == (True, True)
 
@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_half_written_files_go_unless_they_are_being_written(tmp_path):
-    from dperm_cli.results.store import Store
+    from dperm_cli.results.records.store import Store
 
     Store(tmp_path).write("abc", trial_rows())
     for name in (".abc.parquet.1-ff.tmp", ".held.parquet.2-ff.tmp"):

@@ -1,4 +1,4 @@
-"""Lines of ``releases.log`` that dperm never wrote: each is named and none is believed."""
+"""Lines of ``release_log.log`` that dperm never wrote: each is named and none is believed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from dperm_cli.results import ledger, log_lines, releases
-from dperm_cli.results.schema import normalise
-from dperm_cli.results.store import Store
+from dperm_cli.results.ledger import ledger, release_log, release_log_lines
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.results.records.store import Store
 from tests.results.html_study import Adding
 from tests.results.test_releases import rows
 
@@ -17,7 +17,7 @@ GAP = {"before": "", "gap": "a: a line is gone"}
 
 
 def entry(cell="abc", **values):
-    return releases.written(cell, [normalise(row) for row in rows(cell, **values)])
+    return release_log.written(cell, [normalise(row) for row in rows(cell, **values)])
 
 
 def facts(**more):
@@ -91,46 +91,46 @@ FORGED = {
 
 
 def test_a_true_line_and_a_gap_are_read():
-    found = log_lines.read_lines(signed(json.dumps(facts())))
+    found = release_log_lines.read_lines(signed(json.dumps(facts())))
     assert (len(found.entries), found.faults) == (1, ())
-    found = log_lines.read_lines(signed(json.dumps(GAP)))
+    found = release_log_lines.read_lines(signed(json.dumps(GAP)))
     assert (len(found.gaps), len(found.faults)) == (1, 1)
 
 
 @pytest.mark.parametrize("name", list(FORGED))
 def test_a_forged_line_is_a_damaged_one(tmp_path, name):
     """One message of one line that names the number; the lines around it are read."""
-    whole = log_lines.line_of(entry(), b"")
+    whole = release_log_lines.line_of(entry(), b"")
     forged = signed(FORGED[name])
-    last = log_lines.line_of(entry(), whole + forged)
-    (tmp_path / releases.LOG).write_bytes(whole + forged + last)
-    (fault,) = releases.damaged(tmp_path)
+    last = release_log_lines.line_of(entry(), whole + forged)
+    (tmp_path / release_log.LOG).write_bytes(whole + forged + last)
+    (fault,) = release_log.damaged(tmp_path)
     assert fault.startswith("releases.log: line 2: is damaged (")
     assert fault.isprintable()
     assert len(fault) < 200
-    assert len(releases.entries(tmp_path)) == 2
+    assert len(release_log.entries(tmp_path)) == 2
     store = Store(tmp_path)
-    assert [item.trials for item in releases.earlier(store)] == [2, 2]
+    assert [item.trials for item in release_log.earlier(store)] == [2, 2]
     store.write("abc", rows())  # and a run goes on
-    assert len(releases.entries(tmp_path)) == 3
+    assert len(release_log.entries(tmp_path)) == 3
 
 
 def test_a_million_trials_are_one_row(tmp_path):
     """A count stands beside the row: a line costs what it is long, whatever it says."""
-    many = signed(json.dumps(facts(trials=log_lines.MOST_TRIALS)))
-    (tmp_path / releases.LOG).write_bytes(many)
-    (item,) = releases.earlier(Store(tmp_path))
-    assert item.trials == log_lines.MOST_TRIALS
+    many = signed(json.dumps(facts(trials=release_log_lines.MOST_TRIALS)))
+    (tmp_path / release_log.LOG).write_bytes(many)
+    (item,) = release_log.earlier(Store(tmp_path))
+    assert item.trials == release_log_lines.MOST_TRIALS
     found = ledger.statement([], Adding(), [item])
-    assert found["totals"][0]["releases"] == log_lines.MOST_TRIALS
+    assert found["totals"][0]["releases"] == release_log_lines.MOST_TRIALS
 
 
 def test_lines_taken_away_or_changed_are_noticed(tmp_path):
     lines = b""
     for _ in range(4):
-        lines += log_lines.line_of(entry(), lines)
+        lines += release_log_lines.line_of(entry(), lines)
     one, two, three, four = lines.splitlines(keepends=True)
-    assert log_lines.read_lines(lines).faults == ()
+    assert release_log_lines.read_lines(lines).faults == ()
     words = "what stood before it was changed or taken away"
     for bad, at in (
         (two + three + four, 1),  # the first line is gone
@@ -139,37 +139,37 @@ def test_lines_taken_away_or_changed_are_noticed(tmp_path):
         (one + signed(json.dumps(facts())) + three + four, 2),  # another one in its place
         (one + three + two + four, 2),
     ):
-        assert f"line {at}: {words}" in log_lines.read_lines(bad).faults
+        assert f"line {at}: {words}" in release_log_lines.read_lines(bad).faults
 
 
 def test_lines_of_an_earlier_dperm_are_read_and_chained():
     old = {k: v for k, v in facts().items() if k != "before"}
     old["row"] = {k: v for k, v in old["row"].items() if k != "release"}
     first = signed(json.dumps(old))
-    second = log_lines.line_of(entry(), first)
-    found = log_lines.read_lines(first + second)
+    second = release_log_lines.line_of(entry(), first)
+    found = release_log_lines.read_lines(first + second)
     assert (len(found.entries), found.faults) == (2, ())
     assert found.entries[0].identity[0] == "content"
-    assert len(log_lines.read_lines(second).faults) == 1
+    assert len(release_log_lines.read_lines(second).faults) == 1
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"x", b" ", b"\r\n", b"\x00"])
 def test_any_ending_is_survived(tmp_path, end):
-    path = tmp_path / releases.LOG
-    path.write_bytes(log_lines.line_of(entry(), b"") + end)
-    releases.append(tmp_path, [entry()])
-    assert len(releases.entries(tmp_path)) == 2
-    assert len(releases.damaged(tmp_path)) == (1 if end else 0)
+    path = tmp_path / release_log.LOG
+    path.write_bytes(release_log_lines.line_of(entry(), b"") + end)
+    release_log.append(tmp_path, [entry()])
+    assert len(release_log.entries(tmp_path)) == 2
+    assert len(release_log.damaged(tmp_path)) == (1 if end else 0)
 
 
 def test_a_name_on_two_releases_counts_both(tmp_path):
     """Who copies a name to a release that costs less does not take the other's place."""
     true = entry()
-    cheap = releases.written(
+    cheap = release_log.written(
         "abc", [normalise(row) for row in rows(release=true.release, epsilon_accounted=1e-9)]
     )
-    releases.append(tmp_path, [cheap, true, true])
-    found = releases.earlier(Store(tmp_path))
+    release_log.append(tmp_path, [cheap, true, true])
+    found = release_log.earlier(Store(tmp_path))
     assert [item.row["epsilon_accounted"] for item in found] == [1e-9, 0.99]
     assert len({item.row["cell"] for item in found}) == 2
     total = ledger.statement([], Adding(), found)["totals"][0]

@@ -12,12 +12,12 @@ from itertools import pairwise
 
 import pytest
 
-from dperm_cli.results import drawing, plots
-from dperm_cli.results.facts import title_of
-from dperm_cli.results.plots import figure
-from dperm_cli.results.schema import normalise
-from dperm_cli.results.series import Line, axis_of, fit_order, panels
-from dperm_cli.results.summary import summarise
+from dperm_cli.results.charts import panel_drawing, study_figure
+from dperm_cli.results.charts.study_figure import figure
+from dperm_cli.results.charts.study_panels import Line, axis_of, fit_order, panels
+from dperm_cli.results.records.row_facts import title_of
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.results.records.summary import summarise
 from tests.results.conftest import refused, study_rows, trial_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -87,18 +87,18 @@ def _face(point):
     from matplotlib.figure import Figure
 
     place = Figure().subplots()
-    drawing._mark(place, point.x, point, "#0072B2", "o")
+    panel_drawing._mark(place, point.x, point, "#0072B2", "o")
     return place.lines[0].get_markerfacecolor()
 
 
 def test_a_risk_under_the_gap_is_drawn_at_the_gap():
     (panel,) = panels(summed(trial_rows(risks=(-1e-9, 0.0, 1e-9), optimum_gap=1e-6)))
     (point,) = panel.curves[0].points
-    assert drawing.level(point) == 1e-6
+    assert panel_drawing.level(point) == 1e-6
     from matplotlib.figure import Figure
 
     place = Figure().subplots()
-    drawing._mark(place, 1.0, point, "#0072B2", "o")
+    panel_drawing._mark(place, 1.0, point, "#0072B2", "o")
     assert place.lines[0].get_marker() == 11
 
 
@@ -108,11 +108,11 @@ def test_the_gap_is_a_bar_where_it_is_visible(gap, bars):
 
     (panel,) = panels(summed(trial_rows(risks=(2.0,), optimum_gap=gap)))
     place = Figure().subplots()
-    drawing._mark(place, 1.0, panel.curves[0].points[0], "#0072B2", "o")
+    panel_drawing._mark(place, 1.0, panel.curves[0].points[0], "#0072B2", "o")
     assert len(place.lines) == 1 + bars
     if bars:
         assert list(place.lines[1].get_ydata()) == [2.0, 2.0 + gap]
-    assert (": the bar above a marker" in plots._caption([panel], None)) == bool(bars)
+    assert (": the bar above a marker" in study_figure._caption([panel], None)) == bool(bars)
 
 
 def with_kernel(cell, name, **more):
@@ -192,7 +192,7 @@ def test_nothing_to_draw_is_a_note_and_no_figure(rows):
 
 def test_the_figure_says_what_it_shows(summary, monkeypatch):
     """SVG text is drawn as outlines; matplotlib keeps each text as a comment beside them."""
-    monkeypatch.setattr("dperm_cli.results.plots.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
     svg = figure(summary)[0]["svg"].decode()
     words = re.findall(r"<!-- (.*?) -->", svg)
     for text in (
@@ -206,7 +206,7 @@ def test_the_figure_says_what_it_shows(summary, monkeypatch):
 
 @pytest.mark.parametrize("noise", ["research", "secure"])
 def test_the_caption_says_whether_trials_are_spent(noise, monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.plots.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
     svg = figure(summed(trial_rows(risks=(2.0, 3.0), noise=noise)))[0]["svg"].decode()
     text = " ".join(re.findall(r"<!-- (.*?) -->", svg))
     assert ("a simulation" in text) == (noise == "research")
@@ -221,8 +221,8 @@ def test_single_epsilon_and_single_trial_studies_draw():
 
 
 def test_more_problems_than_panels_is_said(monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.plots.FORMATS", ("svg",))
-    monkeypatch.setattr("dperm_cli.results.plots.MAX_PANELS", 2)
+    monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.charts.study_figure.MAX_PANELS", 2)
     rows = summed(*(trial_rows(f"c{i}", (1.0,), dataset=f"set{i}") for i in range(3)))
     drawn, note = figure(rows)
     assert "first 2 of 3" in note
@@ -271,7 +271,7 @@ def test_mechanisms_with_different_keys_share_a_panel():
     labels = [curve.label for curve in panel.curves]
     assert labels[1] == "exponential/net, tight (delta 0)"
     assert labels[-1] == "non_private, tight (no guarantee)"
-    assert len({drawing._look([c.hue for c in panel.curves], c) for c in panel.curves}) == 8
+    assert len({panel_drawing._look([c.hue for c in panel.curves], c) for c in panel.curves}) == 8
 
 
 def test_a_key_that_only_some_mechanisms_have_never_splits_panels():
@@ -297,9 +297,9 @@ def test_deltas_that_were_asked_for_have_a_panel_each():
 def test_a_figure_of_eight_mechanisms_keeps_its_parts_apart(epsilons):
     """No warning of a collapsed layout; axes above the legend, the legend above the caption."""
     _, rows = compared(epsilons)
-    with plots.styled(), warnings.catch_warnings():
+    with study_figure.styled(), warnings.catch_warnings():
         warnings.simplefilter("error")
-        drawn = plots._draw(panels(rows), "epsilon", None)
+        drawn = study_figure._draw(panels(rows), "epsilon", None)
     write = drawn.canvas.get_renderer()
     (legend,) = drawn.legends
     box = legend.get_window_extent(write)
@@ -316,24 +316,24 @@ def test_a_figure_of_eight_mechanisms_keeps_its_parts_apart(epsilons):
 def test_bars_without_room_are_numbered():
     _, rows = compared((1.0,))
     (panel,) = panels(rows)
-    labels, size = drawing.place_labels(panel, 20.0)
+    labels, size = panel_drawing.place_labels(panel, 20.0)
     assert labels[2] == "localization(noisy_gd)\ntight"
     assert size == 7.5
-    assert drawing.place_labels(panel, 2.4) is None
+    assert panel_drawing.place_labels(panel, 2.4) is None
 
 
 def test_the_optimum_itself_does_not_stretch_the_axis():
     free = trial_rows("a", (0.0, 0.0), mechanism="non_private", guarantee="none")
     (panel,) = panels(summed(free, trial_rows("b")))
-    assert drawing._limits(panel)[0] > 0.1
+    assert panel_drawing._limits(panel)[0] > 0.1
     (alone,) = panels(summed(free))
-    assert drawing._limits(alone)[0] < 1e-6
+    assert panel_drawing._limits(alone)[0] < 1e-6
 
 
 def test_the_caption_says_which_curves_are_not_private():
     free = trial_rows("a", mechanism="exponential", guarantee="none")
     for group, told in ((free, True), (trial_rows("a"), False)):
-        assert ("are NOT private." in plots._caption(panels(summed(group)), None)) == told
+        assert ("are NOT private." in study_figure._caption(panels(summed(group)), None)) == told
 
 
 def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
@@ -341,15 +341,15 @@ def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
 
     line = Line("upper", "u", (0.5,), (3.0,))
     place = Figure().subplots()
-    drawing._draw_line(place, line, (1.0, 9.0), [], True, False)
+    panel_drawing._draw_line(place, line, (1.0, 9.0), [], True, False)
     assert list(place.lines[0].get_xdata()) == [0.5]
 
 
 _PRINT = """
 import hashlib, sys
-from dperm_cli.results.plots import figure
-from dperm_cli.results.schema import normalise
-from dperm_cli.results.summary import summarise
+from dperm_cli.results.charts.study_figure import figure
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.results.records.summary import summarise
 from tests.results.conftest import study_rows
 drawn, _ = figure(summarise(normalise(row) for row in study_rows()))
 print({name: hashlib.sha256(data).hexdigest() for name, data in drawn.items()})

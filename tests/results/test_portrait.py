@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dperm_cli.results import portrait
+from dperm_cli.results.charts import problem_portrait
 
 
 def facts(mechanisms, kernel=None):
@@ -23,8 +23,8 @@ def facts(mechanisms, kernel=None):
 
 @pytest.mark.parametrize("mechanisms", [1, 12])
 def test_the_legend_stands_below_the_panels(mechanisms, monkeypatch):
-    monkeypatch.setattr(portrait, "image_bytes", lambda drawn, ending: drawn)
-    drawn = portrait.figure(facts(mechanisms))["pdf"]
+    monkeypatch.setattr(problem_portrait, "image_bytes", lambda drawn, ending: drawn)
+    drawn = problem_portrait.figure(facts(mechanisms))["pdf"]
     write = FigureCanvasAgg(drawn).get_renderer()
     drawn.draw_without_rendering()
     (legend,) = drawn.legends
@@ -37,5 +37,5 @@ def test_the_legend_stands_below_the_panels(mechanisms, monkeypatch):
 
 @pytest.mark.parametrize(("kernel", "words"), [(None, "logistic, l2"), ("rbf", "kernel rbf, l2")])
 def test_the_title_names_the_kernel(kernel, words, monkeypatch):
-    monkeypatch.setattr(portrait, "image_bytes", lambda drawn, ending: drawn)
-    assert words in portrait.figure(facts(1, kernel))["png"].get_suptitle()
+    monkeypatch.setattr(problem_portrait, "image_bytes", lambda drawn, ending: drawn)
+    assert words in problem_portrait.figure(facts(1, kernel))["png"].get_suptitle()

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from dperm_cli.results import kept_ledger, ledger, releases
-from dperm_cli.results.schema import normalise
-from dperm_cli.results.store import Store, encode
+from dperm_cli.results.ledger import kept_ledger, ledger, release_log
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.results.records.store import Store, encode
 from tests.results.conftest import refused, trial_rows
 from tests.results.html_study import Adding
 
@@ -19,27 +19,27 @@ def rows(cell="abc", risks=(1.0, 2.0), **values):
     """A release with fresh noise, under a name of its own at every call."""
     kept = {"noise": "secure", "population": 100, "settings": "{}", "events": "[]",
             "data_fingerprint": "f" * 32, "population_source": "public",
-            "release": releases.new_name(), **values}  # fmt: skip
+            "release": release_log.new_name(), **values}  # fmt: skip
     return trial_rows(cell, risks, **kept)
 
 
 def unnamed(store, cell="abc", **values):
     """A release as an earlier dperm wrote it: no name, and a line without the one before."""
     found = [normalise(row) for row in rows(cell, release=None, **values)]
-    entry = releases.written(cell, found)
+    entry = release_log.written(cell, found)
     facts = {name: value for name, value in entry.row.items() if name != "release"}
     text = json.dumps(
         {"cell": cell, "content": entry.content, "row": facts, "trials": entry.trials},
         sort_keys=True, separators=(",", ":"),
     ).encode()  # fmt: skip
     store.records.mkdir(exist_ok=True, parents=True)
-    with open(store.out / releases.LOG, "ab") as file:
+    with open(store.out / release_log.LOG, "ab") as file:
         file.write(hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n")
     store.path(cell).write_bytes(encode(found))
 
 
 def stated(store):
-    return ledger.statement(store.read_all(store.cells()), Adding(), releases.earlier(store))
+    return ledger.statement(store.read_all(store.cells()), Adding(), release_log.earlier(store))
 
 
 def totals(store):
@@ -49,10 +49,10 @@ def totals(store):
 def test_a_record_that_is_written_over_still_counts(tmp_path):
     store = Store(tmp_path)
     store.write("abc", rows())
-    assert releases.earlier(store) == []
+    assert release_log.earlier(store) == []
     assert totals(store) == [2]
     store.write("abc", rows(risks=(5.0, 6.0, 7.0)))
-    (old,) = {item.row["cell"] for item in releases.earlier(store)}
+    (old,) = {item.row["cell"] for item in release_log.earlier(store)}
     assert old.startswith("abc-")
     assert totals(store) == [5]
     found = stated(store)
@@ -94,7 +94,7 @@ def test_another_key_of_the_same_cell_counts_both(tmp_path):
 def test_a_record_from_before_the_log_enters_it_when_it_is_replaced(tmp_path):
     store = Store(tmp_path)
     unnamed(store)
-    (tmp_path / releases.LOG).unlink()
+    (tmp_path / release_log.LOG).unlink()
     store.write("abc", rows(risks=(3.0,)))
     assert totals(store) == [3]
 
@@ -103,7 +103,7 @@ def test_seeded_noise_is_drawn_again_and_not_logged(tmp_path):
     store = Store(tmp_path)
     store.write("abc", rows(noise="research", seed=0, release=None))
     store.write("abc", rows(noise="research", seed=0, release=None))
-    assert not (tmp_path / releases.LOG).exists()
+    assert not (tmp_path / release_log.LOG).exists()
     assert totals(store) == [2]
 
 
@@ -119,15 +119,15 @@ def test_a_session_is_logged(tmp_path):
 def test_the_log_holds_no_point_and_no_risk(tmp_path):
     store = Store(tmp_path)
     store.write("abc", rows(risks=(123.456789,), train_metric=0.87654321))
-    text = (tmp_path / releases.LOG).read_text()
+    text = (tmp_path / release_log.LOG).read_text()
     assert "123.456789" not in text
     assert "0.87654321" not in text
-    row = releases.entries(tmp_path)[0].row
+    row = release_log.entries(tmp_path)[0].row
     assert not {"theta", "excess_risk", "optimum", "train_metric", "records_exposed"} & set(row)
 
 
 def test_lines_are_only_added(tmp_path):
-    store, path = Store(tmp_path), tmp_path / releases.LOG
+    store, path = Store(tmp_path), tmp_path / release_log.LOG
     same = rows()
     store.write("abc", same)
     first = path.read_bytes()
@@ -135,7 +135,7 @@ def test_lines_are_only_added(tmp_path):
     assert path.read_bytes() == first
     store.write("abc", rows(risks=(9.0,)))
     assert path.read_bytes().startswith(first)
-    assert len(releases.entries(tmp_path)) == 2
+    assert len(release_log.entries(tmp_path)) == 2
 
 
 def test_the_log_is_written_before_the_record(tmp_path, monkeypatch):
@@ -143,7 +143,7 @@ def test_the_log_is_written_before_the_record(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     store = Store(tmp_path)
-    monkeypatch.setattr("dperm_cli.results.store.atomic_write", fail)
+    monkeypatch.setattr("dperm_cli.results.records.store.atomic_write", fail)
     with pytest.raises(KeyboardInterrupt):
         store.write("abc", rows())
     assert store.state("abc") == "absent"
@@ -151,23 +151,23 @@ def test_the_log_is_written_before_the_record(tmp_path, monkeypatch):
 
 
 def test_a_torn_line_spoils_no_other_and_is_told(tmp_path):
-    store, path = Store(tmp_path), tmp_path / releases.LOG
+    store, path = Store(tmp_path), tmp_path / release_log.LOG
     store.write("abc", rows())
     whole = path.read_bytes()
     path.write_bytes(whole + whole[: len(whole) // 2])
     store.write("abc", rows(risks=(9.0,)))
-    assert [entry.trials for entry in releases.entries(tmp_path)] == [2, 1]
-    (message,) = releases.damaged(tmp_path)
+    assert [entry.trials for entry in release_log.entries(tmp_path)] == [2, 1]
+    (message,) = release_log.damaged(tmp_path)
     assert message == "releases.log: line 2: is damaged (its checksum is another)"
     path.write_bytes(path.read_bytes().replace(b'"trials":2', b'"trials":1'))
-    assert len(releases.damaged(tmp_path)) == 2
+    assert len(release_log.damaged(tmp_path)) == 2
 
 
 def test_many_writers_lose_no_line(tmp_path):
     def write(k):
         for i in range(5):
-            releases.append(
-                tmp_path, [releases.written("abc", [normalise(rows()[0] | {"p": k * 10 + i})])]
+            release_log.append(
+                tmp_path, [release_log.written("abc", [normalise(rows()[0] | {"p": k * 10 + i})])]
             )
 
     threads = [threading.Thread(target=write, args=(k,)) for k in range(8)]
@@ -175,9 +175,9 @@ def test_many_writers_lose_no_line(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert releases.damaged(tmp_path) == []
-    assert len(releases.entries(tmp_path)) == 40
-    assert [path.name for path in tmp_path.iterdir()] == [releases.LOG]
+    assert release_log.damaged(tmp_path) == []
+    assert len(release_log.entries(tmp_path)) == 40
+    assert [path.name for path in tmp_path.iterdir()] == [release_log.LOG]
 
 
 def test_a_ledger_that_was_written_between_log_and_record_is_no_contradiction(tmp_path):
@@ -195,7 +195,7 @@ def test_equal_points_are_two_releases(tmp_path):
     store = Store(tmp_path)
     for _ in range(3):
         store.write("abc", rows())
-    assert len(releases.entries(tmp_path)) == 3
+    assert len(release_log.entries(tmp_path)) == 3
     assert totals(store) == [6]
 
 
@@ -204,7 +204,7 @@ def test_a_lost_log_takes_nothing_from_the_ledger(tmp_path):
     store.write("abc", rows())
     store.write("abc", rows())
     (tmp_path / ledger.LEDGER).write_bytes(ledger.text(stated(store)))
-    (tmp_path / releases.LOG).unlink()
+    (tmp_path / release_log.LOG).unlink()
     found = kept_ledger.state(store, store.cells(), Adding())
     assert [entry["trials"] for entry in found.found["releases"]] == [2, 2]
     assert found.gaps
@@ -228,11 +228,11 @@ def test_a_record_of_an_earlier_dperm_is_read_by_the_old_rule(tmp_path):
     """Cell and content: the same content is the same release, and another one is another."""
     store = Store(tmp_path)
     unnamed(store)
-    assert releases.earlier(store) == []
-    assert (releases.damaged(tmp_path), releases.unlogged(store)) == ([], [])
+    assert release_log.earlier(store) == []
+    assert (release_log.damaged(tmp_path), release_log.unlogged(store)) == ([], [])
     unnamed(store, risks=(7.0,))
     assert totals(store) == [3]
     store.write("abc", rows(risks=(7.0,)))  # the same point, drawn again
     assert totals(store) == [4]
-    assert len(releases.entries(tmp_path)) == 3
-    assert releases.damaged(tmp_path) == []
+    assert len(release_log.entries(tmp_path)) == 3
+    assert release_log.damaged(tmp_path) == []

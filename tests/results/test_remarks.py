@@ -7,11 +7,11 @@ import io
 
 import pytest
 
-from dperm_cli.results import ledger
-from dperm_cli.results.remarks import remarks, told
-from dperm_cli.results.schema import normalise
-from dperm_cli.results.summary import summarise
-from dperm_cli.results.tables import csv_text
+from dperm_cli.results.ledger import ledger
+from dperm_cli.results.ledger.remarks import remarks, told
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.results.records.summary import summarise
+from dperm_cli.results.tables.summary_table import csv_text
 from tests.results.conftest import refused, trial_rows
 from tests.results.html_study import Adding
 

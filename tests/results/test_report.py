@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from dperm_cli.core.errors import InputError, StorageError
+from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import FIGURES, report
-from dperm_cli.results.store import Store
 from tests.results.conftest import refused, stored, study_rows, trial_rows
 
 TABLES = ("table.csv", "table.md", "table.tex")
@@ -72,7 +72,7 @@ def test_a_table_that_cannot_be_written_names_its_path(tmp_path):
 
 def test_the_room_knows_records_only_and_imports_nothing_heavy():
     code = (
-        "import sys, dperm_cli.results.report, dperm_cli.results.manifest\n"
+        "import sys, dperm_cli.results.report, dperm_cli.results.records.manifest\n"
         "rooms = ('mechanisms', 'problem', 'privacy', 'runner', 'bounds', 'loops')\n"
         "bad = [m for m in sys.modules if m.split('.')[0] in"
         " ('matplotlib', 'pyarrow', 'pandas', 'hydra', 'scipy')]\n"

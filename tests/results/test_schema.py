@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.results.schema import (
+from dperm_cli.results.records.schema import (
     BY_NAME,
     COLUMNS,
     ROLES,
@@ -19,7 +19,7 @@ from dperm_cli.results.schema import (
     markdown,
     normalise,
 )
-from dperm_cli.results.summary import SUMMARY
+from dperm_cli.results.records.summary import SUMMARY
 
 PAGE = Path(__file__).parents[2] / "docs" / "records.md"
 

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dperm_cli.core.errors import StorageError
-from dperm_cli.results import store as module
-from dperm_cli.results.manifest import build
-from dperm_cli.results.schema import COLUMNS, OPTIONAL, normalise
-from dperm_cli.results.store import Store, content_digest, decode, encode, intact
+from dperm_cli.results.records import store as module
+from dperm_cli.results.records.manifest import build
+from dperm_cli.results.records.schema import COLUMNS, OPTIONAL, normalise
+from dperm_cli.results.records.store import Store, content_digest, decode, encode, intact
 from tests.results.conftest import refused, stored, trial_rows
 
 
@@ -161,7 +161,7 @@ _WRITER = """
 import sys
 sys.path[:0] = {path!r}
 from tests.results.conftest import trial_rows
-from dperm_cli.results.store import Store
+from dperm_cli.results.records.store import Store
 store = Store({out!r})
 print("ready", flush=True)
 i = 0

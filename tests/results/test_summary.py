@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from dperm_cli.results.schema import normalise
-from dperm_cli.results.summary import SUMMARY_NAMES, is_saturated, summarise
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.results.records.summary import SUMMARY_NAMES, is_saturated, summarise
 from tests.results.conftest import refused, trial_rows
 
 PROMISED = {

@@ -6,11 +6,11 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.problem.constraints.l2_ball import L2Ball
 from dperm_cli.problem.problem import bare_spec
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner.account import answer, curves
-from dperm_cli.runner.account_request import Ask, question
+from dperm_cli.runner.verbs.account import answer, curves
+from dperm_cli.runner.verbs.account_request import Ask, question
+from dperm_cli.sets.l2_ball import L2Ball
 
 
 def ask(name="noisy_gd", n=100, smoothness=None, **values):

@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from dperm_cli.privacy import ledger
-from dperm_cli.privacy.accountant import account
-from dperm_cli.privacy.calibrate import gaussian_scale, mu
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.calibrate import gaussian_scale, mu
 from dperm_cli.privacy.events import (
     Approx,
     Disclosure,
@@ -19,15 +19,15 @@ from dperm_cli.privacy.events import (
     Laplace,
     Pure,
 )
-from dperm_cli.privacy.noise import range_delta
-from dperm_cli.runner import accounting
-from dperm_cli.runner.accounting import Accounting
+from dperm_cli.privacy.gate import range_delta
+from dperm_cli.runner.cells import ledger_accountant
+from dperm_cli.runner.cells.ledger_accountant import Accounting
 
 
 def row(event, kind="approx", epsilon=1.0, delta=1e-6, **values):
     return {
-        "events": json.dumps([ledger.plain(event)]), "guarantee": kind, "relation": "replace_one",
-        "epsilon": epsilon, "delta": delta, "epsilon_accounted": epsilon,
+        "events": json.dumps([ledger_totals.plain(event)]), "guarantee": kind,
+        "relation": "replace_one", "epsilon": epsilon, "delta": delta, "epsilon_accounted": epsilon,
         "delta_accounted": delta, "accountant": "told", "certificate": None, **values,
     }  # fmt: skip
 
@@ -58,8 +58,8 @@ def test_totals_are_at_the_largest_delta():
 
 def test_where_the_largest_delta_is_spent_outright_a_total_is_at_the_sum_of_deltas():
     """Half of each release's delta is spent outright: two of them spend what one has."""
-    gaussian = ledger.rebuilt(json.loads(GAUSSIAN["events"])[0])
-    events = json.dumps([ledger.plain(event) for event in (gaussian, Approx(0.0, 1e-6))])
+    gaussian = ledger_totals.rebuilt(json.loads(GAUSSIAN["events"])[0])
+    events = json.dumps([ledger_totals.plain(event) for event in (gaussian, Approx(0.0, 1e-6))])
     held = {**GAUSSIAN, "delta_accounted": 2e-6, "events": events}
     one, two, three = (Accounting().total([(held, times)], "replace_one") for times in (1, 2, 3))
     assert (one["epsilon"], one["delta"]) == (pytest.approx(1.0), 2e-6)
@@ -101,7 +101,7 @@ def total_of(event, epsilon, delta=0.0, times=1, **values):
     kind = "approx" if delta else "pure"
     events = event if isinstance(event, list) else [event]
     one = row(events[0], kind, epsilon, delta, relation=REMOVED, **values)
-    one["events"] = json.dumps([ledger.plain(e) for e in events])
+    one["events"] = json.dumps([ledger_totals.plain(e) for e in events])
     found = Accounting().total([(one, times)], "replace_one")
     return found["epsilon"], found["delta"]
 
@@ -161,7 +161,7 @@ def test_the_bounded_range_is_that_of_the_total_and_not_of_the_release():
 
     def entered(size, relation="replace_one", **values):
         one = row(Gaussian(1.0, size), relation=REMOVED, **{"noise": "research", "p": 2, **values})
-        return accounting._events_under(one, relation)
+        return ledger_accountant._events_under(one, relation)
 
     assert entered(1.7) == (event, Approx(0.0, both, 1, "replace_one"))
     # of an unknown number of parameters there may be many

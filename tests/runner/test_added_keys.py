@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.runner import plan
-from dperm_cli.runner.overrides import parse
-from dperm_cli.runner.schema import ADDED
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.cell_schema import ADDED
+from dperm_cli.runner.compose.command_line import parse
 
 
 def cells(*arguments):
-    return plan.plan(parse(list(arguments))).cells
+    return study_plan.plan(parse(list(arguments))).cells
 
 
 def test_a_default_is_no_part_of_a_cell_s_identity():

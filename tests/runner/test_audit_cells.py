@@ -10,28 +10,29 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dperm_cli.audit import grid
+from dperm_cli.audit import declared_grid
 from dperm_cli.audit.cell_checks import examine
-from dperm_cli.audit.pairs import ALONE, KINDS
+from dperm_cli.audit.hard_pairs import ALONE, KINDS
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError
-from dperm_cli.loops import reduced
-from dperm_cli.mechanisms import noisy_sgd
-from dperm_cli.mechanisms.noisy_gd import NoisyGd
+from dperm_cli.loops import reduced_sgd
+from dperm_cli.mechanisms.gradient import noisy_sgd
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import Guarantee
-from dperm_cli.runner import audit_cells, audit_grid, cell, kernels
-from dperm_cli.runner.compose import Composer
+from dperm_cli.runner.audits import audit_cells, audit_grid
+from dperm_cli.runner.cells import kernel_cells, run_cell
+from dperm_cli.runner.compose.composer import Composer
 
 COMPOSER = Composer()
 FEW = {"p": 20, "radius": 1e12, "ridge": 0.0}  # noisy_sgd works in the coordinates of the rows
-WIDE = {"p": grid.VERY_WIDE, "radius": 1e12, "mechanism.step_size": 1e-3}  # and noisy_gd
+WIDE = {"p": declared_grid.VERY_WIDE, "radius": 1e12, "mechanism.step_size": 1e-3}  # and noisy_gd
 
 
 def report_on(name, kinds=("alone", "label flip"), **settings):
     """The report on one row of the grid: the first value of every factor, but for ``settings``."""
     made = registry.load("mechanism", name)
     kernel, features = getattr(made, "space", "") == "kernel", made.features is not None
-    factors = grid.factors(name, kernel, features)
+    factors = declared_grid.factors(name, kernel, features)
     row = {factor: values[0] for factor, values in factors.items()} | settings
     subject = audit_cells.of_grid(name, row, COMPOSER)
     with audit_cells.Folder() as folder:
@@ -83,7 +84,7 @@ def test_noise_over_n_in_the_few_rows_loop_is_found(monkeypatch):
             frame, y, noise._replace(scale=noise.scale / 6), **k
         )
 
-    plant(monkeypatch, reduced, "run", change)
+    plant(monkeypatch, reduced_sgd, "run", change)
     assert said(report_on("noisy_sgd", **FEW), "loops on", "one law")
 
 
@@ -98,7 +99,7 @@ def test_noise_over_n_in_the_few_rows_loop_is_found(monkeypatch):
     ids=["smaller", "the same at every step"],
 )
 def test_wrong_noise_in_the_frame_of_few_rows_is_found(change, monkeypatch):
-    plant(monkeypatch, reduced, "add_noise", change)
+    plant(monkeypatch, reduced_sgd, "add_noise", change)
     assert said(report_on("noisy_gd", **WIDE), "loops on", "one law")
 
 
@@ -114,7 +115,7 @@ def test_a_compiled_loop_of_its_own_is_found(monkeypatch):
 
 def test_a_seed_that_is_ignored_is_found(monkeypatch):
     plant(
-        monkeypatch, cell, "seed_sequence", lambda make: lambda seed, *path: make(0, *path)
+        monkeypatch, run_cell, "seed_sequence", lambda make: lambda seed, *path: make(0, *path)
     )  # fmt: skip
     report = report_on("noisy_gd")
     assert said(report, "two seeds drew the same noise")
@@ -144,7 +145,7 @@ def test_a_map_that_follows_the_records_is_found(monkeypatch):
 
         return fitted
 
-    plant(monkeypatch, kernels, "_prepare", change)
+    plant(monkeypatch, kernel_cells, "_prepare", change)
     report = report_on("random_features")
     assert said(report, "gamma", "differ on neighbours")
 
@@ -158,7 +159,7 @@ def test_a_plan_that_follows_the_records_is_found(monkeypatch):
 
         return fitted
 
-    plant(monkeypatch, cell, "plan_of", change)
+    plant(monkeypatch, run_cell, "plan_of", change)
     assert said(report_on("noisy_gd"), "plan.settings.step_size differ on neighbours")
 
 
@@ -180,21 +181,21 @@ def test_a_claim_above_what_was_asked_is_found(monkeypatch):
     report = report_on("noisy_gd")
     assert said(report, "a claim above its epsilon is not refused")
     plant(
-        monkeypatch, cell, "budget_of",
+        monkeypatch, run_cell, "budget_of",
         lambda of: lambda *a: dataclasses.replace(of(*a), epsilon=2.0),
     )  # fmt: skip
     assert said(report_on("noisy_gd"), "is claimed and 1 was asked")
 
 
 def test_noise_that_is_in_no_plan_is_found(monkeypatch):
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
     monkeypatch.setattr(Gate, "_spend", lambda self, event: event)
     assert said(report_on("noisy_gd"), "passes the gate")
 
 
 def test_a_record_that_moves_others_is_found(monkeypatch):
-    from dperm_cli.mechanisms import _views
+    from dperm_cli.views import central
 
     def change(batch_of):
         def shifted(names, batches):
@@ -202,24 +203,24 @@ def test_a_record_that_moves_others_is_found(monkeypatch):
 
         return shifted
 
-    plant(monkeypatch, _views, "batch_of", change)
+    plant(monkeypatch, central, "batch_of", change)
     report = report_on("one_pass_sgd", ("label flip",), relation="declared population")
     assert said(report, "another record changes its batch")
 
 
 def test_a_row_rule_that_lets_long_rows_pass_is_found(monkeypatch):
-    from dperm_cli.problem.datasets import _prepare
+    from dperm_cli.datasets.shared import row_pipeline
 
-    monkeypatch.setattr(_prepare._rows, "bound_rows", lambda x, *_: x)
+    monkeypatch.setattr(row_pipeline.row_rules, "bound_rows", lambda x, *_: x)
     report = report_on("noisy_gd", ("huge row",), loss="hinge")
     assert said(report, "above the bound")
     assert said(report, "moved by")
 
 
 def test_noise_for_an_exact_minimiser_is_found(monkeypatch):
-    from dperm_cli.audit.examine import examine as examine_own
-    from dperm_cli.mechanisms import _minimiser
-    from dperm_cli.mechanisms.output_perturbation import OutputPerturbation
+    from dperm_cli.audit.mechanism_audit import examine as examine_own
+    from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
+    from dperm_cli.mechanisms.shared import noisy_minimiser
     from dperm_cli.privacy.budget import Budget
 
     def change(stability):
@@ -232,30 +233,30 @@ def test_noise_for_an_exact_minimiser_is_found(monkeypatch):
 
     budget = Budget(1.0, 1e-5)
     asked = {"seed": 0, "quick": True, "rounds": 4}
-    monkeypatch.setattr("dperm_cli.audit.statistical.RUNS", {"gaussian": 8000})
+    monkeypatch.setattr("dperm_cli.audit.statistical_attack.RUNS", {"gaussian": 8000})
     right = examine_own("output_perturbation", OutputPerturbation(), budget, **asked)
     assert 0.999 < right.replay.worst <= 1.0
     assert right.replay.faults == ()
-    plant(monkeypatch, _minimiser, "stability", change)
+    plant(monkeypatch, noisy_minimiser, "stability", change)
     wrong = examine_own("output_perturbation", OutputPerturbation(), budget, **asked)
     assert any("sensitivities" in fault for fault in wrong.replay.faults)
 
 
 def test_a_minimiser_without_a_certificate_is_found(monkeypatch):
-    from dperm_cli.mechanisms import _views
+    from dperm_cli.views import central
 
     monkeypatch.setattr(
-        _views, "certified_minimiser",
-        lambda problem, gap: _views.optimum.solve(problem, relative_gap=1e-6).theta,
+        central, "certified_minimiser",
+        lambda problem, gap: central.optimum.solve(problem, relative_gap=1e-6).theta,
     )  # fmt: skip
     assert said(report_on("output_perturbation"), "released without a certificate")
 
 
 def test_a_user_who_answers_too_often_is_found(monkeypatch):
-    from dperm_cli.privacy import _streams
+    from dperm_cli.privacy import streams
 
     monkeypatch.setattr(
-        _streams.ChannelStream, "messages", property(lambda self: self.event.messages + 1)
+        streams.ChannelStream, "messages", property(lambda self: self.event.messages + 1)
     )
     assert said(report_on("local_sgd"), "answers once more")
 

@@ -10,18 +10,19 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dperm_cli.audit import channel_answers, composition, constants, noise_laws
-from dperm_cli.audit.case import Listener
+from dperm_cli.audit import channel_answers, composed_delta, constant_checks, noise_laws
+from dperm_cli.audit.opened_cell import Listener
 from dperm_cli.core import registry
-from dperm_cli.loops import channels
-from dperm_cli.mechanisms import noisy_gd
-from dperm_cli.mechanisms.kernel_release import Session
-from dperm_cli.privacy import _exact, noise
-from dperm_cli.privacy._streams import NoiseStream
+from dperm_cli.loops import local_channels
+from dperm_cli.mechanisms.gradient import noisy_gd
+from dperm_cli.mechanisms.kernel.kernel_release import Session
+from dperm_cli.privacy import gate as noise
+from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Channel, Gaussian, Laplace, PerturbedObjective
-from dperm_cli.privacy.secure import Grid
-from dperm_cli.runner import cell
+from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.privacy.streams import NoiseStream
+from dperm_cli.runner.cells import run_cell
 from tests.runner.test_audit_cells import report_on, said
 
 
@@ -90,14 +91,14 @@ def test_gradients_at_points_outside_of_the_set_are_found(monkeypatch):
 
 
 def test_a_runner_that_releases_another_problem_is_found(monkeypatch):
-    opened = cell.open_release
+    opened = run_cell.open_release
 
     def other(prepared, plan, budget, grid):
         size = 0.02 if np.any(prepared.data.x) else 1.0
         released = dataclasses.replace(prepared.released, ridge=size * prepared.released.ridge)
         return opened(dataclasses.replace(prepared, released=released), plan, budget, grid)
 
-    monkeypatch.setattr(cell, "open_release", other)
+    monkeypatch.setattr(run_cell, "open_release", other)
     assert said(report_on("output_perturbation", ("alone",)), "a run, alone")
 
 
@@ -109,7 +110,7 @@ def test_answers_of_channels_are_as_frequent_as_they_should_be(shape, dim):
 
 
 def test_a_corner_that_never_comes_is_found(monkeypatch):
-    send = channels.send
+    send = local_channels.send
 
     def never(coding, g, drawn):
         answers = send(coding, g, drawn)
@@ -117,7 +118,7 @@ def test_a_corner_that_never_comes_is_found(monkeypatch):
         answers[beside] = coding.size * np.eye(answers.shape[1])[0]
         return answers
 
-    monkeypatch.setattr(channels, "send", never)
+    monkeypatch.setattr(local_channels, "send", never)
     (fault,) = channel_answers.faults(Channel(1.0, 1, "l_1", 3), "replace_one")
     assert "times as frequent" in fault
 
@@ -126,13 +127,13 @@ def test_a_corner_that_never_comes_is_found(monkeypatch):
 def test_secure_noise_has_the_law_of_its_event(event, monkeypatch):
     grid = Grid(-4)
     assert noise_laws.faults(event, 3, "replace_one", grid=grid) == []
-    rounded = _exact.rounded
+    rounded = secure_noise.rounded
 
-    def steps(kind, ratio, count, source=_exact.system_words):
+    def steps(kind, ratio, count, source=secure_noise.system_words):
         found = rounded(kind, ratio, count, source)
         return np.where(np.abs(found) < ratio, found // 2, found)
 
-    monkeypatch.setattr(_exact, "rounded", steps)
+    monkeypatch.setattr(secure_noise, "rounded", steps)
     assert noise_laws.faults(event, 3, "replace_one", grid=grid)
 
 
@@ -140,13 +141,13 @@ def test_a_hessian_of_more_rank_and_curvature_than_an_event_says_is_found():
     mechanism = registry.load("mechanism", "objective_perturbation")(noise="gamma")
     problem = _many_classes()
     plan = mechanism.plan(problem.spec(), Budget(1.0, 0.0))
-    assert constants.faults(problem, plan.events) == []
+    assert constant_checks.faults(problem, plan.events) == []
     (event,) = (e for e in plan.events if isinstance(e, PerturbedObjective))
     assert event.rank == 2
     lower = dataclasses.replace(event, rank=1)
-    assert any("rank of a Hessian" in words for words in constants.faults(problem, (lower,)))
+    assert any("rank of a Hessian" in words for words in constant_checks.faults(problem, (lower,)))
     flat = dataclasses.replace(event, curvature=0.3 * event.curvature)
-    assert any("curvature" in words for words in constants.faults(problem, (flat,)))
+    assert any("curvature" in words for words in constant_checks.faults(problem, (flat,)))
 
 
 def _many_classes():
@@ -165,9 +166,9 @@ def _many_classes():
 
 
 def test_laplace_steps_together_spend_what_they_claim():
-    from dperm_cli.privacy.accountant import account
+    from dperm_cli.privacy.accounting.accountant import account
 
     events = (Laplace(20.0, 1.0, 8),)
     level = account(events, delta=1e-5, relation="add_remove")
-    assert composition.faults(events, level.epsilon, 1e-5, "add_remove") == []
-    assert composition.faults(events, 0.8 * level.epsilon, 1e-5, "add_remove")
+    assert composed_delta.faults(events, level.epsilon, 1e-5, "add_remove") == []
+    assert composed_delta.faults(events, 0.8 * level.epsilon, 1e-5, "add_remove")

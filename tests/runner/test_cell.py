@@ -6,12 +6,14 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.privacy.accountant import account, delta_of
+from dperm_cli.privacy.accounting.accountant import account, delta_of
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Approx
-from dperm_cli.privacy.noise import range_delta
-from dperm_cli.runner import app, cell, plan
-from dperm_cli.runner.overrides import parse
+from dperm_cli.privacy.gate import range_delta
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.verbs import run
 from tests.conftest import small_problem
 
 RELATION = "replace_one"
@@ -19,7 +21,7 @@ RELATION = "replace_one"
 
 def planned(epsilon, delta):
     mechanism, spec = registry.load("mechanism", "noisy_gd")(), small_problem().spec()
-    return cell.planned(mechanism, spec, Budget(epsilon, delta, RELATION))
+    return run_cell.planned(mechanism, spec, Budget(epsilon, delta, RELATION))
 
 
 def test_an_ordinary_plan_is_the_mechanisms_own():
@@ -37,7 +39,7 @@ def test_a_tiny_delta_holds_what_the_bounded_range_adds():
     assert isinstance(held, Approx)
     assert 1e-3 * budget.delta < added <= held.delta <= 1.5 * added
     assert delta_of([noise], epsilon=1.0, relation=RELATION) + added <= budget.delta
-    guarantee, _ = cell.check(found, budget, "approx")
+    guarantee, _ = run_cell.check(found, budget, "approx")
     assert guarantee.within(budget)
     alone = account([noise], delta=budget.delta, relation=RELATION)
     assert alone.epsilon < guarantee.epsilon <= 1.0
@@ -50,7 +52,7 @@ def test_where_the_range_would_take_too_much_there_is_no_plan():
 
 def test_a_plan_over_the_budget_is_refused():
     with pytest.raises(PrivacyError, match="refused"):
-        cell.check(planned(1.0, 1e-6), Budget(0.9, 1e-6, RELATION), "approx")
+        run_cell.check(planned(1.0, 1e-6), Budget(0.9, 1e-6, RELATION), "approx")
 
 
 @pytest.mark.parametrize(
@@ -60,8 +62,8 @@ def test_mechanisms_of_several_events_do_not_see_what_the_range_holds(name):
     words = ["dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "ridge=0.1", "trials=1"]
     words += [f"mechanism={name}", "epsilon=10", "delta=[1e-12,1e-13,1e-14,1e-15]"]
     rows = [
-        cell.run(prepared, app.optima(), debug=True)[0]
-        for prepared in app.prepare(plan.plan(parse(words)).cells)
+        run_cell.run(prepared, run.optima(), debug=True)[0]
+        for prepared in run.prepare(study_plan.plan(parse(words)).cells)
     ]
     ran = [row for row in rows if row["status"] == "ok"]
     assert any(row["events"][-1]["event"] == "Approx" for row in ran)

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.results.schema import normalise
-from dperm_cli.runner.channel_rows import row
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.runner.cells.channel_rows import row
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
 

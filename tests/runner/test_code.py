@@ -8,23 +8,24 @@ from pathlib import Path
 import pytest
 
 import dperm_cli
-from dperm_cli.runner import code
+from dperm_cli.runner.cells import record_digest
 
 HERE = Path(dperm_cli.__file__).parent
 
 
 def digest(folder, monkeypatch):
-    monkeypatch.setattr(code.dperm_cli, "__file__", str(folder / "__init__.py"))
-    return code.code_digest.__wrapped__()
+    monkeypatch.setattr(record_digest.dperm_cli, "__file__", str(folder / "__init__.py"))
+    return record_digest.code_digest.__wrapped__()
 
 
 @pytest.mark.parametrize(
     ("name", "decides"),
     [
-        ("runner/cell.py", True), ("runner/kernels.py", True), ("runner/channel_rows.py", True),
-        ("runner/geometry.py", True), ("runner/account.py", True), ("loops/sgd.py", True),
-        ("mechanisms/noisy_gd.py", True), ("core/progress.py", False), ("results/tables.py", False),
-        ("runner/progress.py", False),
+        ("runner/cells/run_cell.py", True), ("runner/cells/kernel_cells.py", True),
+        ("runner/cells/channel_rows.py", True), ("runner/cells/geometry_rows.py", True),
+        ("runner/verbs/account.py", True), ("loops/sgd.py", True),
+        ("mechanisms/gradient/noisy_gd.py", True), ("core/progress.py", False),
+        ("results/tables/summary_table.py", False), ("runner/sweep/progress.py", False),
     ],
 )  # fmt: skip
 def test_a_changed_source_is_other_code_if_it_makes_records(name, decides, tmp_path, monkeypatch):

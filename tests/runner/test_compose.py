@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.paths import shipped
-from dperm_cli.runner import compose
+from dperm_cli.core.package_paths import shipped
+from dperm_cli.runner.compose import composer
 
 
 @pytest.mark.parametrize(
@@ -19,16 +19,16 @@ from dperm_cli.runner import compose
     ],
 )  # fmt: skip
 def test_a_combination_is_what_hydra_composes_at_once(chosen):
-    whole = compose._compose(shipped("conf"), *(f"{g}={name}" for g, name in chosen.items()))
-    found = compose.Composer().compose(chosen)
+    whole = composer._compose(shipped("conf"), *(f"{g}={name}" for g, name in chosen.items()))
+    found = composer.Composer().compose(chosen)
     assert found == whole
     assert list(found) == list(whole)
 
 
 def test_a_choice_is_composed_once_in_a_process(monkeypatch):
-    compose.Composer().compose({"dataset": "digits", "loss": "hinge"})
-    monkeypatch.setattr(compose, "hydra_compose", None)
-    found = compose.Composer().compose({"dataset": "digits", "loss": "hinge"})
+    composer.Composer().compose({"dataset": "digits", "loss": "hinge"})
+    monkeypatch.setattr(composer, "hydra_compose", None)
+    found = composer.Composer().compose({"dataset": "digits", "loss": "hinge"})
     assert found["dataset"]["name"] == "digits"
     with pytest.raises(InputError, match="dataset=none_such"):
-        compose.Composer().compose({"dataset": "none_such"})
+        composer.Composer().compose({"dataset": "none_such"})

@@ -9,17 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.audit import fuzz_draws, holder_only
-from dperm_cli.audit.differences import first_difference, line_difference
+from dperm_cli.audit import fuzz_draws, holder_facts
+from dperm_cli.audit.first_difference import first_difference, line_difference
 from dperm_cli.audit.fuzz_draws import Records
-from dperm_cli.audit.same_noise import SameNoise
-from dperm_cli.core.rng import seed_sequence
+from dperm_cli.audit.noise_tape import SameNoise
+from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import Gaussian, Laplace
-from dperm_cli.privacy.noise import Gate, listening
-from dperm_cli.results import html_data, releases, tables
-from dperm_cli.results.schema import BY_NAME, COLUMNS
-from dperm_cli.runner import cell, end_to_end, reporting
-from dperm_cli.runner.worker import warnings_untold
+from dperm_cli.privacy.gate import Gate, listening
+from dperm_cli.results.ledger import release_log
+from dperm_cli.results.page import page_data
+from dperm_cli.results.records.schema import BY_NAME, COLUMNS
+from dperm_cli.results.tables import summary_table
+from dperm_cli.runner.audits import neighbour_runs
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.sweep.worker import warnings_untold
+from dperm_cli.runner.verbs import report
 
 N = 12
 QUICK = ["mechanism.steps=3", "trials=1", "seed=0", "epsilon=2", "delta=1e-6"]
@@ -51,7 +55,7 @@ def replayed(tmp_path, words, first, second, reader="npz", figures=False):
         f"dataset={reader}", f"dataset.path=records.{reader}", "dataset.test_fraction=0",
         *read.get(reader, []), *words,
     ]  # fmt: skip
-    return end_to_end.replayed(words, *folders, cache=tmp_path / "cache", figures=figures)
+    return neighbour_runs.replayed(words, *folders, cache=tmp_path / "cache", figures=figures)
 
 
 PAIRS = {
@@ -137,7 +141,7 @@ def test_secure_noise(tmp_path):
     assert [entry["trials"] for entry in one.logged] == [1]
     assert one.logged[0]["data_fingerprint"] != other.logged[0]["data_fingerprint"]
     other.logged[0]["epsilon_accounted"] += 1e-9
-    assert "releases.log 0, column epsilon_accounted" in end_to_end.compared(one, other)
+    assert "releases.log 0, column epsilon_accounted" in neighbour_runs.compared(one, other)
 
 
 def test_figures_and_json(tmp_path):
@@ -176,82 +180,84 @@ def seen_after(tmp_path, words=()):
 
 def test_a_new_column_is_private(tmp_path, monkeypatch):
     """A value of the records in a column that nobody has listed."""
-    kept = cell._common
+    kept = run_cell._common
 
     def more(prepared):
         return kept(prepared) | {"smoothness": float(np.sum(prepared.data.x))}
 
-    monkeypatch.setattr(cell, "_common", more)
+    monkeypatch.setattr(run_cell, "_common", more)
     assert seen_after(tmp_path).startswith("record 0, column smoothness")
 
 
 @pytest.fixture
 def held(monkeypatch):
     """The training rows of the run at hand, where a fault may find them."""
-    kept, found = cell._common, {}
+    kept, found = run_cell._common, {}
 
     def noted(prepared):
         found["x"] = prepared.data.x
         return kept(prepared)
 
-    monkeypatch.setattr(cell, "_common", noted)
+    monkeypatch.setattr(run_cell, "_common", noted)
     return found
 
 
 def test_a_value_beside_the_records_in_a_table(tmp_path, monkeypatch, held):
-    kept = tables.terminal
-    monkeypatch.setattr(tables, "terminal", lambda rows: f"{kept(rows)}{np.sum(held['x'])}\n")
+    kept = summary_table.terminal
+    monkeypatch.setattr(
+        summary_table, "terminal", lambda rows: f"{kept(rows)}{np.sum(held['x'])}\n"
+    )
     assert seen_after(tmp_path).startswith("what is printed, without the holder's columns")
 
 
 def test_a_value_in_the_page(tmp_path, monkeypatch, held):
-    kept = html_data.payload
+    kept = page_data.payload
 
     def payload(*facts):
         return kept(*facts) | {"form": float(np.sum(held["x"]))}
 
-    monkeypatch.setattr(html_data, "payload", payload)
+    monkeypatch.setattr(page_data, "payload", payload)
     assert seen_after(tmp_path).startswith("report.html")
 
 
 def test_a_line_of_the_log_that_is_not_its_record(tmp_path, monkeypatch, held):
-    kept = releases.written
+    kept = release_log.written
 
     def written(cell, rows):
         found = kept(cell, rows)
         return replace(found, row=found.row | {"population": int(np.sum(held["x"] != 0.0))})
 
-    monkeypatch.setattr(releases, "written", written)
+    monkeypatch.setattr(release_log, "written", written)
     words = ["mechanism.steps=3", "trials=1", "epsilon=2", "delta=1e-6", "noise=secure"]
     fault, _, _ = replayed(tmp_path, words, records(), changed(records(), 0.0, 1.0))
     assert fault.startswith("releases.log 0, column population")
 
 
 def test_a_file_more(tmp_path, monkeypatch, held):
-    kept = reporting.present
+    kept = report.present
 
     def present(out, *rest, **more):
         if np.all(np.any(held["x"] != 0.0, axis=1)):
             (out / "notes.txt").write_text("")
         return kept(out, *rest, **more)
 
-    monkeypatch.setattr(reporting, "present", present)
+    monkeypatch.setattr(report, "present", present)
     assert seen_after(tmp_path).startswith("names of files: ['out/notes.txt']")
 
 
 def test_every_listed_column_exists_and_says_why():
-    for name, reason in holder_only.COLUMNS.items():
+    for name, reason in holder_facts.COLUMNS.items():
         assert name in BY_NAME
         assert reason
     listed = {column.name for column in COLUMNS if column.role in ("public",)}
-    assert listed & set(holder_only.COLUMNS) == {"n"}
-    assert "theta" not in holder_only.COLUMNS
+    assert listed & set(holder_facts.COLUMNS) == {"n"}
+    assert "theta" not in holder_facts.COLUMNS
 
 
 def test_the_listed_columns_are_named_in_the_threats():
     text = (Path(__file__).parents[2] / "docs" / "threats.md").read_text()
     for name in ("optimum", "excess_risk", "floor_risk", "train_metric", "data_fingerprint"):
-        assert name in holder_only.COLUMNS
+        assert name in holder_facts.COLUMNS
         assert f"`{name}`" in text
 
 

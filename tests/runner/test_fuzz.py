@@ -11,13 +11,15 @@ from dperm_cli.audit import fuzz_draws
 from dperm_cli.cli import main
 from dperm_cli.core import progress
 from dperm_cli.core.errors import InputError, UnknownKey
-from dperm_cli.mechanisms import _views
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.problem.kernels import _maps
-from dperm_cli.problem.kernels._features import Fourier
+from dperm_cli.kernels.shared import map_choice
+from dperm_cli.kernels.shared.feature_maps import Fourier
 from dperm_cli.problem.problem import Problem
-from dperm_cli.results import statement
-from dperm_cli.runner import fuzz, kernels, reporting
+from dperm_cli.results.ledger import statement
+from dperm_cli.runner.audits import fuzz
+from dperm_cli.runner.cells import kernel_cells
+from dperm_cli.runner.verbs import report
+from dperm_cli.views import central
+from dperm_cli.views.central import CentralView
 
 SEED = 3
 
@@ -55,9 +57,9 @@ def test_a_private_n_in_a_file(monkeypatch):
 def test_a_message_with_a_private_value(monkeypatch):
     def tell(made):
         values = [row["optimum"] for row in made.summary if row["status"] == "ok"]
-        print(f"the optimum is {values}", file=reporting.sys.stderr)
+        print(f"the optimum is {values}", file=report.sys.stderr)
 
-    monkeypatch.setattr(reporting, "_tell_ledger", tell)
+    monkeypatch.setattr(report, "_tell_ledger", tell)
     assert found_within(20).fault.startswith("stderr, line")
 
 
@@ -65,7 +67,7 @@ def test_a_progress_label_with_a_private_value(monkeypatch):
     def tell(*facts):
         progress.report(f"the mechanism's minimiser, gap {facts[-1]:.12g}", 0.0, 0.0)
 
-    monkeypatch.setattr(_views, "_tell", tell)
+    monkeypatch.setattr(central, "_tell", tell)
     assert found_within(40, "output_perturbation").fault.startswith("progress")
 
 
@@ -74,14 +76,14 @@ def test_a_map_made_of_the_records(monkeypatch):
         return Fourier(dataclasses.replace(kernel, gamma=spread[-1]), p, size, bound)
 
     spread = [1.0]
-    prepare = kernels._prepare
+    prepare = kernel_cells._prepare
 
     def noticed(cell, data):
         spread.append(1.0 + float(np.linalg.norm(np.asarray(data.x.sum(axis=0)))))
         return prepare(cell, data)
 
-    monkeypatch.setattr(_maps, "Fourier", frequencies)
-    monkeypatch.setattr(kernels, "_prepare", noticed)
+    monkeypatch.setattr(map_choice, "Fourier", frequencies)
+    monkeypatch.setattr(kernel_cells, "_prepare", noticed)
     finding = found_within(40, "random_features")
     assert "feature map" in finding.fault or "model.npz" in finding.fault
 
@@ -91,7 +93,7 @@ def test_a_plan_that_follows_the_records(monkeypatch):
 
     def measured(self):
         # more than enough, so that nothing but the measuring is wrong
-        x = self.data.x.rows if isinstance(self.data.x, kernels.Pending) else self.data.x
+        x = self.data.x.rows if isinstance(self.data.x, kernel_cells.Pending) else self.data.x
         found, measure = spec(self), 2.0 + float(np.tanh(np.sum(x)))
         return dataclasses.replace(found, lipschitz=found.lipschitz * measure)
 

@@ -11,24 +11,26 @@ import pytest
 
 from dperm_cli.core import progress
 from dperm_cli.core.errors import InputError, PrivacyError
-from dperm_cli.mechanisms.local_sgd import LocalSgd
+from dperm_cli.mechanisms.local.local_sgd import LocalSgd
 from dperm_cli.privacy import channels
-from dperm_cli.results.ledger import statement
-from dperm_cli.results.schema import normalise
-from dperm_cli.runner import app, cell, plan
-from dperm_cli.runner.accounting import Accounting
-from dperm_cli.runner.overrides import parse
+from dperm_cli.results.ledger.ledger import statement
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.verbs import run
 
 CLOUD = ("dataset=median_cloud", "dataset.n=60", "dataset.p=3", "trials=2")
 
 
 def prepared(*words):
-    (found,) = app.prepare(plan.plan(parse([*CLOUD, *words])).cells)
+    (found,) = run.prepare(study_plan.plan(parse([*CLOUD, *words])).cells)
     return found
 
 
 def rows(*words):
-    return cell.run(prepared(*words), app.optima(), debug=True)
+    return run_cell.run(prepared(*words), run.optima(), debug=True)
 
 
 def test_epsilon_gives_a_local_row():
@@ -118,13 +120,13 @@ def test_bad_levels_are_refused(words, key):
 
 def test_a_level_that_is_not_asked_for_names_no_cell():
     """A cell of before keeps its name; information replaces epsilon in the name."""
-    (bare,) = plan.plan(parse([])).cells
+    (bare,) = study_plan.plan(parse([])).cells
     assert "information" not in bare.config
     one = prepared("mechanism=local_sgd", "privacy=local", "information=0.5").cell
     same = prepared("mechanism=local_sgd", "privacy=local", "information=0.5", "epsilon=1").cell
     assert one.config == same.config
     assert one.config["information"] == 0.5
-    swept = plan.plan(
+    swept = study_plan.plan(
         parse([*CLOUD, "mechanism=local_sgd", "privacy=local", "information=[0.1,1]"])
     )
     assert [c.information for c in swept.cells] == [0.1, 1.0]
@@ -144,13 +146,13 @@ class Greedy(LocalSgd):
 def test_a_plan_beyond_the_budget_is_not_released(level):
     item = prepared("mechanism=local_sgd", "privacy=local", level)
     greedy = dataclasses.replace(item, cell=dataclasses.replace(item.cell, mechanism=Greedy()))
-    (row,) = cell.run(greedy, app.optima())
+    (row,) = run_cell.run(greedy, run.optima())
     assert row["status"] == "failed"
     assert "refused to release" in row["reason"]
-    budget = cell.budget_of(greedy, "local")
+    budget = run_cell.budget_of(greedy, "local")
     planned = Greedy().plan(greedy.released.spec(), budget)
     with pytest.raises(PrivacyError, match="refused"):
-        cell.check(planned, budget, "local")
+        run_cell.check(planned, budget, "local")
 
 
 def test_the_statement_says_which_is_the_guarantee():
@@ -215,12 +217,12 @@ def test_settings_say_what_one_answer_is():
 def test_an_epsilon_beside_information_is_refused_though_it_be_the_default(epsilon):
     words = ["mechanism=local_sgd", "privacy=local", "information=0.5", f"epsilon={epsilon}"]
     with pytest.raises(InputError, match="cannot stand beside information="):
-        plan.asked_for(words)
-    assert plan.asked_for(words[:-1])[1].cells[0].information == 0.5
+        study_plan.asked_for(words)
+    assert study_plan.asked_for(words[:-1])[1].cells[0].information == 0.5
 
 
 def test_describe_shows_the_epsilon_that_information_implies(tmp_path, capsys, monkeypatch):
-    from dperm_cli.runner.describe import describe
+    from dperm_cli.runner.verbs.describe import describe
 
     monkeypatch.chdir(tmp_path)
     words = ["mechanism=local_sgd", "privacy=local", "information=0.5", "loss=l1_median"]

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from dperm_cli.core import registry
-from dperm_cli.runner import metrics
+from dperm_cli.runner.cells import metrics
 from tests.conftest import small_problem
 
 TASKS = [("logistic", "accuracy"), ("squared", "r2"), ("multinomial", "accuracy")]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dperm_cli.core.errors import InputError, UnknownKey
-from dperm_cli.runner import plan
-from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
 
 
 def cells(*words):
-    return plan.plan(parse(list(words))).cells
+    return study_plan.plan(parse(list(words))).cells
 
 
 def test_defaults_and_keys_of_the_inner_mechanism():

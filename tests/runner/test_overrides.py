@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.compose.command_line import parse
 
 
 def settings(*words):

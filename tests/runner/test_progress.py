@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dperm_cli.core import progress as steps
-from dperm_cli.runner import progress
-from dperm_cli.runner.worker import Outcome
+from dperm_cli.runner.sweep import progress
+from dperm_cli.runner.sweep.worker import Outcome
 
 
 @pytest.fixture

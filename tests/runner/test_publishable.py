@@ -14,19 +14,22 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError, PrivacyError
+from dperm_cli.kernels.rbf import Rbf
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.kernels.rbf import Rbf
 from dperm_cli.problem.problem import Problem
-from dperm_cli.results import ledger, statement
-from dperm_cli.results.schema import normalise
-from dperm_cli.runner import app, cell, model, model_file, plan, publishable
-from dperm_cli.runner.accounting import Accounting
-from dperm_cli.runner.input_schema import InputSchema
-from dperm_cli.runner.optima import optima
-from dperm_cli.runner.overrides import parse
-from dperm_cli.runner.predict import told
-from dperm_cli.runner.publishable import FeatureMap, Publishable
+from dperm_cli.results.ledger import ledger, statement
+from dperm_cli.results.records.schema import normalise
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.models import model_file, publishable, save_model
+from dperm_cli.runner.models.input_schema import InputSchema
+from dperm_cli.runner.models.publishable import FeatureMap, Publishable
+from dperm_cli.runner.verbs import run
+from dperm_cli.runner.verbs.predict import told
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, (24, 3))
@@ -77,8 +80,8 @@ def write(name, records, header="left,middle,right,answer"):
 def released(records, words, theta=None):
     """(the cell, its record) of a run on these records; ``theta`` stands in for what came out."""
     write("t.csv", records)
-    (item,) = app.prepare(plan.plan(parse([*FILE, *words])).cells)
-    (row,) = cell.run(item, optima(), debug=True)
+    (item,) = run.prepare(study_plan.plan(parse([*FILE, *words])).cells)
+    (row,) = run_cell.run(item, optima(), debug=True)
     assert row["status"] == "ok", row["reason"]
     return item, row if theta is None else {**row, "theta": theta}
 
@@ -86,7 +89,7 @@ def released(records, words, theta=None):
 def left(records, words, theta=None):
     """(everything that leaves, theta): file, words of predict, statement of the ledger's entry."""
     item, row = released(records, words, theta)
-    found = model.publishable(item, model.schema_of(item), row)
+    found = save_model.publishable(item, save_model.schema_of(item), row)
     entry = statement.words(statement.public(normalise(row)), 1)
     parts = model_file.bytes_of(found), "\n".join(told(found, 4)), found.statement(), entry
     return (*parts, found.session_words()), row["theta"]
@@ -121,7 +124,7 @@ def test_a_planted_n_would_be_seen():
     files = []
     for records in (RECORDS, RECORDS[1:]):
         item, row = released(records, words, np.zeros(4))
-        found = model.publishable(item, model.schema_of(item), row)
+        found = save_model.publishable(item, save_model.schema_of(item), row)
         leaking = dataclasses.replace(found, steps=item.data.n)
         files.append(model_file.bytes_of(leaking))
     assert files[0] != files[1]
@@ -131,24 +134,24 @@ def test_a_missing_cell_is_refused_before_anything_leaves():
     """The loader refuses it, to the holder: no model is made of such a file."""
     write("t.csv", [("", *RECORDS[0][1:]), *RECORDS[1:]])
     with pytest.raises(InputError, match="missing"):
-        app.prepare(plan.plan(parse([*FILE, *WAYS["plain"]])).cells)
+        run.prepare(study_plan.plan(parse([*FILE, *WAYS["plain"]])).cells)
 
 
 def test_add_remove_needs_a_declared_population():
     item, row = released(RECORDS, [*WAYS["plain"], "privacy.relation=add_remove"])
     with pytest.raises(InputError, match=r"privacy\.population=auto"):
-        model.check_cell(item.cell)
+        save_model.check_cell(item.cell)
     with pytest.raises(PrivacyError, match="declared"):
-        model.publishable(item, model.schema_of(item), row)
+        save_model.publishable(item, save_model.schema_of(item), row)
 
 
 def test_a_record_whose_claim_does_not_follow_is_not_saved():
     item, row = released(RECORDS, WAYS["plain"])
     with pytest.raises(PrivacyError, match="not saved"):
-        model.publishable(item, model.schema_of(item), {**row, "epsilon_accounted": 1.0})
+        save_model.publishable(item, save_model.schema_of(item), {**row, "epsilon_accounted": 1.0})
 
 
-PRIVATE = (Data, Problem, Path, cell.Prepared)
+PRIVATE = (Data, Problem, Path, run_cell.Prepared)
 
 
 @pytest.mark.parametrize("made", [Publishable, FeatureMap, publishable.Facts, InputSchema])
@@ -209,9 +212,9 @@ def test_what_is_in_a_file_is_this_and_no_more():
 def test_a_file_is_read_as_it_was_written():
     for words in (*WAYS.values(), EXACT):
         item, row = released(RECORDS, words)
-        found = model.publishable(item, model.schema_of(item), row)
-        model.save(Path("m.npz"), found)
-        again = model.load("m.npz")
+        found = save_model.publishable(item, save_model.schema_of(item), row)
+        save_model.save(Path("m.npz"), found)
+        again = save_model.load("m.npz")
         assert model_file.bytes_of(again) == model_file.bytes_of(found)
         assert again.events == found.events
         assert again.guarantee == found.guarantee
@@ -222,14 +225,14 @@ def test_a_file_is_read_as_it_was_written():
 
 def test_held_out_landmarks_are_named_as_published_inputs():
     item, row = released(RECORDS, WAYS["landmarks"])
-    found = model.publishable(item, model.schema_of(item), row)
+    found = save_model.publishable(item, save_model.schema_of(item), row)
     assert "5 inputs of held-out records are its landmarks" in found.statement()
     entry = ledger.statement([normalise(row)], Accounting())["releases"][0]
     assert "inputs of held-out records are its landmarks" in entry["statement"]
     np.savez("z.npz", x=X[:5])
     words = [*WAYS["landmarks"], "kernel.landmarks=z.npz"]
     item, row = released(RECORDS, words)
-    found = model.publishable(item, model.schema_of(item), row)
+    found = save_model.publishable(item, save_model.schema_of(item), row)
     assert "held-out" not in found.statement()
     assert "held-out" not in statement.words(statement.public(normalise(row)), 1)
     assert b"z.npz" not in model_file.bytes_of(found)
@@ -240,7 +243,7 @@ def test_the_statement_is_the_ledgers():
     for words in (WAYS["plain"], [*WAYS["plain"], "privacy.relation=add_remove",
                                   "privacy.population=40"]):  # fmt: skip
         item, row = released(RECORDS, words)
-        found = model.publishable(item, model.schema_of(item), row)
+        found = save_model.publishable(item, save_model.schema_of(item), row)
         entry = statement.words(statement.public(normalise(row)), 1)
         assert entry.partition(" (asked")[0] + "." == found.statement()
 
@@ -253,7 +256,7 @@ def test_points_of_no_kernel_that_shifts_are_refused():
 
 def test_the_guarantee_is_that_of_the_events():
     item, row = released(RECORDS, WAYS["plain"])
-    found = model.publishable(item, model.schema_of(item), row)
+    found = save_model.publishable(item, save_model.schema_of(item), row)
     (event,) = found.events
     assert isinstance(event, Gaussian)
     less = dataclasses.replace(found, events=(dataclasses.replace(event, scale=event.scale / 2),))

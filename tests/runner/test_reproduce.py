@@ -10,11 +10,12 @@ import yaml
 
 from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.results import experiment as shown
+from dperm_cli.results.claims import experiment_tables as shown
+from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import report
-from dperm_cli.results.store import Store
-from dperm_cli.runner import experiment, reproduce
-from dperm_cli.runner.compose import Composer
+from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.studies import experiment_file
+from dperm_cli.runner.verbs import reproduce
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(catalogue.choices("experiment"))
@@ -48,7 +49,7 @@ def changed(**entries):
 
 
 def typed(size="small", **entries):
-    return experiment.typed(changed(**entries), size)
+    return experiment_file.typed(changed(**entries), size)
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("size", ["small", "full"])
 def test_shipped_experiments_are_whole(name, size):
-    found = experiment.load(name, size)
+    found = experiment_file.load(name, size)
     assert found.name == name
     assert found.claims
     assert (found.paper and found.text) != ""
@@ -77,7 +78,7 @@ def test_shipped_experiments_are_whole(name, size):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_cells_of_shipped_experiments_are_valid(name):
     """Every cell of every part that this version can run has valid keys and values."""
-    found, composer = experiment.load(name, "small"), Composer()
+    found, composer = experiment_file.load(name, "small"), Composer()
     for part in found.parts:
         if part.lacks() is None and found.verb == "run":
             assert reproduce.cells_of(part, composer)
@@ -88,7 +89,7 @@ def test_golden_tables_belong_to_their_experiments(name):
     path = ROOT / "experiments" / name / "table.csv"
     if not path.exists():
         pytest.skip("no golden table yet: the experiment has not been run in full")
-    found = experiment.load(name, "small")
+    found = experiment_file.load(name, "small")
     head = path.read_text().splitlines()[0].split(",")
     assert head == (["part", *found.table] if found.table else list(shown.POINTS))
 
@@ -211,7 +212,7 @@ def test_bad_requests_leave_nothing_behind(words, key, folder):
 
 
 def test_planned_rows_say_that_nothing_was_released():
-    found = experiment.load("bst14_accounting", "small")
+    found = experiment_file.load("bst14_accounting", "small")
     asks = reproduce._asks(found.parts[0], Composer())
     row = reproduce.planned(*next(iter(asks.values())))
     assert row["status"] == "planned"

@@ -12,8 +12,9 @@ import yaml
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import InputError
-from dperm_cli.results.store import Store
-from dperm_cli.runner import experiment, fresh, reproduce, reproduce_all, verdict_files
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.studies import experiment_file, freshness, verdict_files
+from dperm_cli.runner.verbs import reproduce, reproduce_all
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {
@@ -114,14 +115,14 @@ def test_a_second_call_computes_and_draws_nothing(folder, capsys, monkeypatch):
 
 
 def test_a_note_of_nonsense_is_not_fresh(tmp_path):
-    inputs = fresh._inputs(tmp_path, b"")
+    inputs = freshness._inputs(tmp_path, b"")
     files = ({"..": None}, {"../a": None}, {"": None}, {"/etc": None}, {"a\0": None}, [5], "a")
     notes = [json.dumps({"files": each, "inputs": inputs}).encode() for each in files]
     (tmp_path / "records").mkdir()
     notes.append(json.dumps({"files": {"records": None}, "inputs": inputs}).encode())
     for data in (b"", b"[]", b"{", b"[" * 100_000, b'{"files": 1, "inputs": 2}', *notes):
-        (tmp_path / fresh.NOTE).write_bytes(data)
-        assert not fresh.is_fresh(tmp_path, b"")
+        (tmp_path / freshness.NOTE).write_bytes(data)
+        assert not freshness.is_fresh(tmp_path, b"")
 
 
 def test_verdicts_are_kept_by_size(folder, capsys):
@@ -157,5 +158,5 @@ def test_the_page_has_every_claim_and_no_other():
     for name, section in sections.items():
         filed = yaml.safe_load((ROOT / "experiments" / name / "claims.yaml").read_text())["claims"]
         assert re.findall(r"^\| `(\w+)`: ", section, re.M) == [claim["id"] for claim in filed]
-        for claim in experiment.load(name, "small").claims:
+        for claim in experiment_file.load(name, "small").claims:
             assert (f"`{claim.id}` is expected to fail" in section) == (claim.expected == "fails")

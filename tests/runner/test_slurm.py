@@ -13,11 +13,13 @@ import warnings
 
 import pytest
 
+from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import report
-from dperm_cli.results.store import Store
-from dperm_cli.runner import app, plan, sweep
-from dperm_cli.runner.backends import Options, Submitit
-from dperm_cli.runner.overrides import parse
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.sweep import sweep
+from dperm_cli.runner.sweep.backends import Options, Submitit
+from dperm_cli.runner.verbs import run
 
 pytestmark = pytest.mark.slurm
 WORDS = [
@@ -68,7 +70,7 @@ def table(out, items, options) -> bytes:
 )
 def test_slurm_jobs_write_the_same_table(controller, tmp_path, backend, address, module):
     pytest.importorskip(module)
-    items = app.prepare(plan.plan(parse(WORDS)).cells)
+    items = run.prepare(study_plan.plan(parse(WORDS)).cells)
     serial = table(tmp_path / "serial", items, Options())
     slurm = {"minutes": 5, "memory": "1GB"}
     assert table(tmp_path / "slurm", items, Options(backend, 2, address, slurm)) == serial
@@ -77,7 +79,7 @@ def test_slurm_jobs_write_the_same_table(controller, tmp_path, backend, address,
 def test_a_job_that_is_killed_is_made_up_for(controller, tmp_path, monkeypatch):
     """Whether or not the cluster keeps accounts: the other jobs go on, and nothing is lost."""
     pytest.importorskip("submitit")
-    items = app.prepare(plan.plan(parse(WORDS)).cells)
+    items = run.prepare(study_plan.plan(parse(WORDS)).cells)
     serial = table(tmp_path / "serial", items, Options())
     submitted = Submitit._submitted
 

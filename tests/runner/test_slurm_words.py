@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.runner import slurm
-from dperm_cli.runner.backends import Broken, Options, Submitit
+from dperm_cli.runner.sweep import slurm_jobs
+from dperm_cli.runner.sweep.backends import Broken, Options, Submitit
 
 DEFAULTS = {"backend": "submitit", "workers": 2, "address": "auto", "slurm": {}, "on_error": "stop"}
 
@@ -60,8 +60,8 @@ def test_a_job_that_is_gone_without_a_result_ends_and_the_others_are_waited_for(
     command, tmp_path, monkeypatch
 ):
     """As on a cluster without accounting, where nothing else would tell."""
-    monkeypatch.setattr(slurm, "_ASK", 0.0)
-    monkeypatch.setattr(slurm, "_POLL", 0.01)
+    monkeypatch.setattr(slurm_jobs, "_ASK", 0.0)
+    monkeypatch.setattr(slurm_jobs, "_POLL", 0.01)
     folder = tmp_path / "jobs"
     folder.mkdir()
     asked = tmp_path / "asked"
@@ -70,7 +70,7 @@ def test_a_job_that_is_gone_without_a_result_ends_and_the_others_are_waited_for(
             "echo 7_2")  # fmt: skip
     jobs = [Job("7_0", folder), Job("7_1", folder), Job("7_2", folder)]
     (folder / "7_0").touch()
-    assert {job.job_id for job in slurm.ended(jobs)} == {"7_0", "7_1", "7_2"}
+    assert {job.job_id for job in slurm_jobs.ended(jobs)} == {"7_0", "7_1", "7_2"}
     assert asked.read_text().count("x") >= 2  # 7_1 was not given up at its first absence
     with pytest.raises(Broken, match="job 7_1 left the queue without a result"):
         Submitit(2, {})._result(jobs[1])
@@ -87,4 +87,4 @@ def test_a_job_that_is_gone_without_a_result_ends_and_the_others_are_waited_for(
 def test_what_the_queue_says(command, lines, names):
     """A job that is forgotten is gone; a controller that does not answer says nothing."""
     command("squeue", *lines)
-    assert slurm.queued({"7_0": None, "7_1": None}) == names
+    assert slurm_jobs.queued({"7_0": None, "7_1": None}) == names

@@ -13,14 +13,17 @@ from scipy import sparse
 
 from dperm_cli.core.errors import DpermError, InputError, StorageError
 from dperm_cli.problem.data import Data
-from dperm_cli.results.locks import Claims
+from dperm_cli.results.records.cell_claims import Claims
+from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import report
-from dperm_cli.results.store import Store
-from dperm_cli.runner import app, cell, plan, spool, sweep, worker
-from dperm_cli.runner.backends import Broken, Dask, Local, Options, Submitit
-from dperm_cli.runner.overrides import parse
-from dperm_cli.runner.progress import Tally, duration
-from dperm_cli.runner.worker import Outcome, Report, Setup, Task, run_chunk
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.sweep import shared_data, sweep, worker
+from dperm_cli.runner.sweep.backends import Broken, Dask, Local, Options, Submitit
+from dperm_cli.runner.sweep.progress import Tally, duration
+from dperm_cli.runner.sweep.worker import Outcome, Report, Setup, Task, run_chunk
+from dperm_cli.runner.verbs import run as app
 
 WORDS = [
     "-m", "dataset=synthetic_logistic", "dataset.n=30", "dataset.p=2", "trials=2",
@@ -38,7 +41,7 @@ def unsettled(monkeypatch):
 
 
 def prepared(*words):
-    return app.prepare(plan.plan(parse([*WORDS, *words])).cells)
+    return app.prepare(study_plan.plan(parse([*WORDS, *words])).cells)
 
 
 def table(out, items) -> bytes:
@@ -110,13 +113,13 @@ def test_submitit_jobs_write_the_same_table(items, serial, tmp_path):
 
 
 def test_finished_cells_are_looked_up_and_failed_ones_tried_again(items, tmp_path, monkeypatch):
-    real = cell.run
+    real = run_cell.run
     broken = {items[0].key, items[3].key}
 
     def run(item, *rest):
-        return cell.failed(item, "on purpose") if item.key in broken else real(item, *rest)
+        return run_cell.failed(item, "on purpose") if item.key in broken else real(item, *rest)
 
-    monkeypatch.setattr(cell, "run", run)
+    monkeypatch.setattr(run_cell, "run", run)
     store = Store(tmp_path)
     first = sweep.run_cells(items[:6], store)
     assert [outcome.key for outcome in first.failures] == [items[0].key, items[3].key]
@@ -128,7 +131,7 @@ def test_finished_cells_are_looked_up_and_failed_ones_tried_again(items, tmp_pat
 
 
 def test_failures_are_told_at_once_and_listed_at_the_end(items, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cell, "run", lambda item, *_: cell.failed(item, "on purpose"))
+    monkeypatch.setattr(run_cell, "run", lambda item, *_: run_cell.failed(item, "on purpose"))
     tally = sweep.run_cells(items[:3], Store(tmp_path))
     lines = capsys.readouterr().err.splitlines()
     label = "noisy_gd epsilon=1 tight on synthetic_logistic"
@@ -141,10 +144,10 @@ def test_failures_are_told_at_once_and_listed_at_the_end(items, tmp_path, monkey
 @pytest.mark.parametrize("workers", [1, 2])
 def test_on_error_stop_leaves_the_rest(items, tmp_path, monkeypatch, workers):
     if workers == 1:
-        monkeypatch.setattr(cell, "run", lambda item, *_: cell.failed(item, "on purpose"))
+        monkeypatch.setattr(run_cell, "run", lambda item, *_: run_cell.failed(item, "on purpose"))
     else:
         monkeypatch.setattr(Local, "run", here)
-        monkeypatch.setattr(cell, "run", lambda item, *_: cell.failed(item, "on purpose"))
+        monkeypatch.setattr(run_cell, "run", lambda item, *_: run_cell.failed(item, "on purpose"))
     options = Options(workers=workers, on_error="stop")
     tally = sweep.run_cells(items, Store(tmp_path), options=options)
     assert (tally.failed, tally.remaining) == (1, len(items) - 1)
@@ -158,7 +161,7 @@ def here(self, call, chunks, folder):
 
 
 def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_path, monkeypatch):
-    real, ran = cell.run, []
+    real, ran = run_cell.run, []
     store, claims = Store(tmp_path), Claims(tmp_path)
     held = claims.claim(items[0].key)
     assert held.__enter__()
@@ -171,7 +174,7 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
             held.__exit__(None, None, None)
         return real(item, *rest)
 
-    monkeypatch.setattr(cell, "run", run)
+    monkeypatch.setattr(run_cell, "run", run)
     tally = sweep.run_cells(items[:3], store)
     assert ran == [items[1].key, items[2].key]
     assert (tally.done, tally.looked_up) == (2, 1)
@@ -179,7 +182,7 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
 
 def test_a_cell_that_kills_its_worker_fails_alone(items, tmp_path, monkeypatch):
     """The pool breaks twice at the same cell; every other cell is finished."""
-    deadly, real = items[2].key, cell.run
+    deadly, real = items[2].key, run_cell.run
 
     def run(self, call, chunks, folder):
         for chunk in chunks:
@@ -207,7 +210,7 @@ def test_a_cell_that_kills_its_worker_fails_alone(items, tmp_path, monkeypatch):
             monkeypatch.setattr(os, "unlink", unlink)
 
     monkeypatch.setattr(Local, "run", broken)
-    monkeypatch.setattr(cell, "run", dies)
+    monkeypatch.setattr(run_cell, "run", dies)
     tally = sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
     assert [outcome.key for outcome in tally.failures] == [deadly]
     assert "died twice (killed by signal 9)" in str(tally.failures[0].reason)
@@ -228,7 +231,7 @@ def test_workers_that_always_die_end_the_sweep(items, tmp_path, monkeypatch):
 
 def test_a_worker_of_another_version_refuses(items, tmp_path):
     item = items[0]
-    spool.share(tmp_path / "spool" / "data", item.data)
+    shared_data.share(tmp_path / "spool" / "data", item.data)
     setup = Setup(str(tmp_path / "out"), str(tmp_path / "spool"), str(tmp_path), None, False,
                   False, None)  # fmt: skip
     good = run_chunk(setup, [Task(item.cell, item.key, "data")])
@@ -265,9 +268,9 @@ def test_shared_data_come_back_as_they_were(tmp_path, kind):
         y_test=np.zeros(0),
         preprocessing=("clipped", "scaled"),
     )
-    spool.share(tmp_path / "d", data)
+    shared_data.share(tmp_path / "d", data)
     assert os.stat(tmp_path / "d").st_mode & 0o077 == 0
-    back = spool.load(tmp_path / "d")
+    back = shared_data.load(tmp_path / "d")
     assert type(back.x) is type(data.x)
     dense = back.x.toarray() if kind == "sparse" else back.x
     assert dense.tobytes() == x.tobytes()
@@ -275,7 +278,7 @@ def test_shared_data_come_back_as_they_were(tmp_path, kind):
     # the same compiled loops, and nobody else sees a write
     assert back.y.flags.writeable
     back.y[0] = -1.0
-    assert spool.load(tmp_path / "d").y[0] == 1.0
+    assert shared_data.load(tmp_path / "d").y[0] == 1.0
     for name in ("name", "task", "row_bound", "preprocessing", "minimiser", "data_dependent"):
         assert getattr(back, name) == getattr(data, name)
     assert back.x_test is not None
@@ -323,7 +326,7 @@ def test_a_missing_extra_says_how_to_get_it(given, module, extra, monkeypatch):
 
 
 def test_auto_takes_no_more_workers_than_are_worth_their_start(monkeypatch):
-    monkeypatch.setattr("dperm_cli.runner.backends.cores", lambda: 8)
+    monkeypatch.setattr("dperm_cli.runner.sweep.backends.cores", lambda: 8)
     auto = Options.typed({**DEFAULTS, "workers": "auto"})
     assert auto.chosen(20) is None
     assert auto.chosen(64) == Local(4)

@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
-from dperm_cli.samplers._target import Target
+from dperm_cli.samplers.base import Target
 
 TASKS = {"hinge": "binary", "logistic": "binary", "huberized_hinge": "binary"}
 TASKS |= {"l1_median": "location", "l2_median": "location"}

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from dperm_cli.problem.problem import Problem
-from dperm_cli.samplers._potential import Records
-from dperm_cli.samplers._target import Target
+from dperm_cli.samplers.base import Target
+from dperm_cli.samplers.shared.potential import Records
 from tests.conftest import small_problem
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)

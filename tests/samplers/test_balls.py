@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm_cli.problem.constraints._localised import Localised
-from dperm_cli.samplers._balls import Near, WithinBalls, balls
-from dperm_cli.samplers._truncated import truncated
+from dperm_cli.samplers.shared.ball_intersections import Near, WithinBalls, balls
+from dperm_cli.samplers.shared.truncated_gaussian import truncated
+from dperm_cli.sets.shared.localized_set import Localised
 from tests.samplers import Numbers, cell_p_value
 from tests.samplers.test_truncated import build
 

@@ -9,10 +9,11 @@ import pytest
 from scipy import sparse
 from scipy.stats import kstest
 
-from dperm_cli.samplers import _chain, proximal
-from dperm_cli.samplers._potential import Records
-from dperm_cli.samplers._target import Target
+from dperm_cli.samplers import proximal
+from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.proximal import Conditional, Proximal
+from dperm_cli.samplers.shared import compiled_chain
+from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import Numbers, cell_p_value, problem, target
 from tests.samplers.test_balls import two_balls
 from tests.samplers.test_truncated import build
@@ -29,7 +30,9 @@ def law(loss, n, body, epsilon, **regulariser):
 def chains(facts, potential, h, steps, count, start, seed):
     """Points after ``steps`` compiled steps from ``start``."""
     source = Numbers(seed)
-    return np.array([_chain.run(potential, facts, h, steps, start, source) for _ in range(count)])
+    return np.array(
+        [compiled_chain.run(potential, facts, h, steps, start, source) for _ in range(count)]
+    )
 
 
 @pytest.mark.parametrize("loss", ["hinge", "absolute", "logistic", "l1_median", "l2_median"])
@@ -80,13 +83,13 @@ def test_rows_of_any_storage_are_the_same_chain():
 def test_which_laws_are_covered():
     """By the loss, the set and the number of entries: nothing that a record could change."""
     for loss in ("hinge", "logistic", "absolute", "positive_part", "l1_median", "huberized_hinge"):
-        assert _chain.covers(law(loss, 20, build("l2_ball", 1.0, 3), 1.0)[1])
-    assert _chain.covers(law("hinge", 20, two_balls(1.0, np.zeros(3), 0.5), 1.0)[1])
+        assert compiled_chain.covers(law(loss, 20, build("l2_ball", 1.0, 3), 1.0)[1])
+    assert compiled_chain.covers(law("hinge", 20, two_balls(1.0, np.zeros(3), 0.5), 1.0)[1])
     for name in ("box", "l1_ball", "simplex", "polytope"):
-        assert not _chain.covers(law("hinge", 20, build(name, 1.0, 3), 1.0)[1])
+        assert not compiled_chain.covers(law("hinge", 20, build(name, 1.0, 3), 1.0)[1])
     facts = law("hinge", 20, build("l2_ball", 1.0, 3), 1.0)[1]
-    large = replace(facts.spec, n=_chain.MOST_ENTRIES)
-    assert not _chain.covers(replace(facts, spec=large))
+    large = replace(facts.spec, n=compiled_chain.MOST_ENTRIES)
+    assert not compiled_chain.covers(replace(facts, spec=large))
 
 
 def test_a_step_without_end_is_an_error():
@@ -95,7 +98,7 @@ def test_a_step_without_end_is_an_error():
     _, facts, potential = law("absolute", 10, body, 1.0)
     wrong = replace(facts, exponent=float("nan"))
     with pytest.raises(ArithmeticError, match="not a private outcome"):
-        _chain.run(potential, wrong, 0.1, 1, np.zeros(2), Numbers(5))
+        compiled_chain.run(potential, wrong, 0.1, 1, np.zeros(2), Numbers(5))
 
 
 def test_the_first_case_of_the_manual_takes_seconds():

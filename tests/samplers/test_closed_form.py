@@ -10,10 +10,10 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers._pieces import _depth, draw_pieces, make_cells
-from dperm_cli.samplers._potential import Records
-from dperm_cli.samplers._target import Pieces
+from dperm_cli.samplers.base import Pieces
 from dperm_cli.samplers.closed_form import ClosedForm, case, tilted_ball
+from dperm_cli.samplers.shared.interval_pieces import _depth, draw_pieces, make_cells
+from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import Numbers, cell_p_value, problem, target
 from tests.samplers.test_truncated import build
 

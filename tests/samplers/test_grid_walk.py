@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.loops.walk import advance
-from dperm_cli.samplers import _walk_grid, _walk_spectrum
-from dperm_cli.samplers._walk_steps import Walk
+from dperm_cli.loops.grid_walk import advance
 from dperm_cli.samplers.grid_walk import GridWalk, run
+from dperm_cli.samplers.shared import walk_grid, walk_spectrum
+from dperm_cli.samplers.shared.walk_steps import Walk
 from tests.samplers.laws import Bins, Numbers, built, case, colder, draw, p_value, small_problem
 
 DIMENSIONS = (1, 2, 3, 5, 10)
@@ -119,9 +119,9 @@ def test_printed_least_weight_is_too_large_on_a_diagonal():
 def test_conductance_bound_on_a_line(loss, seed):
     """Of every interval cut, exactly: for log-concave weights the worst sets are intervals."""
     _, target, potential = case(loss, "l2_ball", 1, f=9.0, radius=2.0, seed=seed)
-    place, walk = _walk_grid.describe(target, 0.3)
-    table = _walk_grid.grid(potential, 20, place, walk)
-    pi, chain = _walk_spectrum.stationary(table), _walk_spectrum.transitions(table)
+    place, walk = walk_grid.describe(target, 0.3)
+    table = walk_grid.grid(potential, 20, place, walk)
+    pi, chain = walk_spectrum.stationary(table), walk_spectrum.transitions(table)
     least = math.inf
     for i in range(table.cells):
         for j in range(i, table.cells):
@@ -137,7 +137,7 @@ def test_conductance_bound_on_a_line(loss, seed):
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_chain_is_lazy_reversible_and_keeps_the_law(dim):
     energy = np.random.default_rng(dim).uniform(0, 4, (5,) * dim)
-    accept, jump = _walk_grid.moves(energy)
+    accept, jump = walk_grid.moves(energy)
     flat, size = energy.ravel(), energy.size
     chain = np.zeros((size, size))
     for k in range(2 * dim):
@@ -155,7 +155,7 @@ def test_chain_is_lazy_reversible_and_keeps_the_law(dim):
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_compiled_walk_is_the_plain_one(dim):
-    accept, jump = _walk_grid.moves(np.random.default_rng(dim).uniform(0, 3, (6,) * dim))
+    accept, jump = walk_grid.moves(np.random.default_rng(dim).uniform(0, 3, (6,) * dim))
     uniforms = 1.0 - np.random.default_rng(9).random(20_000)
     at = start = accept.shape[0] // 2
     visited = set()
@@ -172,14 +172,14 @@ def test_compiled_walk_is_the_plain_one(dim):
 def test_powers_of_the_chain():
     """The certified length is enough, an eighth of it is not, the theorem's is far more."""
     _, target, potential = case("logistic", "l2_ball", 1, n=50, f=2.5)
-    place, walk = _walk_grid.describe(target, 0.1 / 3)
-    table = _walk_grid.grid(potential, 50, place, walk)
-    steps = _walk_spectrum.steps_certified(table, 0.5 * walk.inner, walk.steps)
-    assert _walk_spectrum.log_distance(table, steps) <= 0.5 * walk.inner
-    assert _walk_spectrum.log_distance(table, steps // 8) > 0.5 * walk.inner
+    place, walk = walk_grid.describe(target, 0.1 / 3)
+    table = walk_grid.grid(potential, 50, place, walk)
+    steps = walk_spectrum.steps_certified(table, 0.5 * walk.inner, walk.steps)
+    assert walk_spectrum.log_distance(table, steps) <= 0.5 * walk.inner
+    assert walk_spectrum.log_distance(table, steps // 8) > 0.5 * walk.inner
     assert 100 * steps < walk.steps
     with pytest.raises(ArithmeticError, match="not a private outcome"):
-        _walk_spectrum.steps_certified(table, 1e-13, walk.steps)
+        walk_spectrum.steps_certified(table, 1e-13, walk.steps)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "absolute"])
@@ -187,10 +187,10 @@ def test_density_of_the_whole_draw(loss):
     """Walk, then a uniform point of its cell: |log(law / pi)| <= dist_inf at every point."""
     distance = 0.2
     _, target, potential = case(loss, "l2_ball", 1, f=9.0, radius=2.0)
-    place, walk = _walk_grid.describe(target, distance)
-    table = _walk_grid.grid(potential, 20, place, walk)
-    steps = _walk_spectrum.steps_certified(table, 0.5 * walk.inner, walk.steps)
-    row = np.linalg.matrix_power(_walk_spectrum.transitions(table), steps)[table.start()]
+    place, walk = walk_grid.describe(target, distance)
+    table = walk_grid.grid(potential, 20, place, walk)
+    steps = walk_spectrum.steps_certified(table, 0.5 * walk.inner, walk.steps)
+    row = np.linalg.matrix_power(walk_spectrum.transitions(table), steps)[table.start()]
     offsets = (np.arange(40) + 0.5) / 40
     theta = np.array([table.point(i, np.array([o])) for i in range(table.cells) for o in offsets])
     density = np.exp(-potential.value(theta))
@@ -217,9 +217,9 @@ SETS = [("l2_ball", 2), ("l1_ball", 2), ("simplex", 3), ("ellipsoid", 2)]
 def test_weights_of_the_cube(constraint, p):
     """-log F = f inside, f + alpha (gauge - 1) outside, the unit ball inside, Lipschitz, convex."""
     _, target, potential = case("logistic", constraint, p, f=3.0, radius=2.0)
-    place, walk = _walk_grid.describe(target, 2.0)
+    place, walk = walk_grid.describe(target, 2.0)
     coarse = SimpleNamespace(cells=61.0, alpha=walk.alpha, slope=walk.slope)
-    table = _walk_grid.grid(potential, 20, place, coarse)
+    table = walk_grid.grid(potential, 20, place, coarse)
     energy = table.energy.reshape((table.cells,) * place.dim)
     centres = place.points(
         place.low + table.side * (np.indices(energy.shape).reshape(place.dim, -1).T + 0.5)
@@ -241,10 +241,10 @@ def test_weights_of_the_cube(constraint, p):
 
 def test_gauge_about_another_point():
     _, target, _ = case("hinge", "simplex", 3)
-    place = _walk_grid.rounded(target.constraint)
+    place = walk_grid.rounded(target.constraint)
     vertex = np.array([1.0, 0.0, 0.0])
     away = place.shift + np.array([[0.5], [1.0], [2.5]]) * (vertex - place.shift)
-    np.testing.assert_allclose(_walk_grid.gauge(place, away), [1.0, 1.0, 2.5], rtol=1e-9)
+    np.testing.assert_allclose(walk_grid.gauge(place, away), [1.0, 1.0, 2.5], rtol=1e-9)
 
 
 def test_retries_end_inside():
@@ -258,7 +258,7 @@ def test_retries_end_inside():
     theta = draw(sampler, target, potential, 20, dist_inf=3.0)
     assert np.all(target.constraint.contains(theta))
     assert len(np.unique(theta, axis=0)) == 20
-    table = _walk_grid.grid(potential, 2, *_walk_grid.describe(target, 3.0))
+    table = walk_grid.grid(potential, 2, *walk_grid.describe(target, 3.0))
     ends = [table.point(run(table, 200_000, Numbers(s)), np.full(2, 0.5)) for s in range(60)]
     share = np.mean(target.constraint.contains(np.array(ends)))
     assert share >= 0.5
@@ -323,7 +323,7 @@ class TestPlans:
         """The hinge loss's is that of the ball; the squared loss's grows with the corner."""
         for loss, grows in (("hinge", False), ("squared", True)):
             _, target, _ = case(loss, "l2_ball", 2)
-            place = _walk_grid.rounded(target.constraint)
+            place = walk_grid.rounded(target.constraint)
             assert place.reach == pytest.approx(math.sqrt(2.0))
-            eta = _walk_grid.lipschitz(target, place.reach)
+            eta = walk_grid.lipschitz(target, place.reach)
             assert (eta > target.lipschitz * 1.05) == grows

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.samplers._cells import Frame
-from dperm_cli.samplers._potential import Records
-from dperm_cli.samplers._uniform import uniform
 from dperm_cli.samplers.net import Net, net
+from dperm_cli.samplers.shared.potential import Records
+from dperm_cli.samplers.shared.tangent_boxes import Frame
+from dperm_cli.samplers.shared.uniform import uniform
 from tests.samplers.laws import Numbers, case, draw
 
 SETS = [("l2_ball", 1), ("l2_ball", 2), ("l1_ball", 3), ("simplex", 3), ("simplex", 4), ("box", 2)]
@@ -79,7 +79,7 @@ def test_frequencies():
 def test_exact_privacy_loss():
     """epsilon = exponent times oscillation, at worst: all records equal, one turned round."""
     problem, _, _ = case("linear", "l2_ball", 1)
-    from dperm_cli.samplers._target import Target
+    from dperm_cli.samplers.base import Target
 
     spec, n = problem.spec(), problem.data.n
     target = Target(spec, 1.0 / spec.oscillation)

@@ -11,10 +11,10 @@ from scipy.stats import kstest
 
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.samplers import proximal
-from dperm_cli.samplers._potential import Records
-from dperm_cli.samplers._target import Target
-from dperm_cli.samplers._truncated import truncated
+from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.proximal import Conditional, Proximal
+from dperm_cli.samplers.shared.potential import Records
+from dperm_cli.samplers.shared.truncated_gaussian import truncated
 from tests.samplers import Numbers, cell_p_value, problem, target
 from tests.samplers.test_truncated import build
 

@@ -12,16 +12,16 @@ from scipy.special import expit
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.problem.losses.logistic import Logistic
+from dperm_cli.losses.logistic import Logistic
 from dperm_cli.samplers import rejection
-from dperm_cli.samplers._envelope import OnBall, OnBox, WithinBox
-from dperm_cli.samplers._minorant import (
+from dperm_cli.samplers.rejection import Rejection
+from dperm_cli.samplers.shared.gaussian_envelope import OnBall, OnBox, WithinBox
+from dperm_cli.samplers.shared.quadratic_minorant import (
     curvatures,
     least_ratio,
     log_uniform_acceptance,
     minorant,
 )
-from dperm_cli.samplers.rejection import Rejection
 from tests.samplers.laws import Bins, Numbers, case, draw, p_value
 
 
@@ -63,8 +63,8 @@ def test_minorant_below_f_everywhere(loss, constraint, more):
 def test_lasso_keeps_the_minorant_below():
     from dataclasses import replace
 
-    from dperm_cli.samplers._potential import Records
-    from dperm_cli.samplers._target import Target
+    from dperm_cli.samplers.base import Target
+    from dperm_cli.samplers.shared.potential import Records
 
     problem, target, _ = case("logistic", "l2_ball", 4, f=30.0)
     problem = replace(problem, lasso=0.2)
@@ -79,10 +79,10 @@ def test_lasso_keeps_the_minorant_below():
 
 
 def test_too_much_curvature_aborts(monkeypatch):
-    from dperm_cli.samplers import _minorant
+    from dperm_cli.samplers.shared import quadratic_minorant
 
-    exact = _minorant.curvatures
-    monkeypatch.setattr(_minorant, "curvatures", lambda *a: 1.3 * exact(*a))
+    exact = quadratic_minorant.curvatures
+    monkeypatch.setattr(quadratic_minorant, "curvatures", lambda *a: 1.3 * exact(*a))
     _, target, potential = case("logistic", "l2_ball", 2, f=30.0, radius=3.0)
     with pytest.raises(ArithmeticError, match="not a private outcome"):
         draw(Rejection(), target, potential, 300)
@@ -288,7 +288,7 @@ def test_sparse_rows(form):
 
     from scipy import sparse
 
-    from dperm_cli.samplers._potential import Records
+    from dperm_cli.samplers.shared.potential import Records
 
     problem, target, potential = case("logistic", "l2_ball", 5)
     if form == "csr":
@@ -307,10 +307,10 @@ def test_five_dimensions_against_another_proposal(constraint, radius, monkeypatc
     """
     _, target, potential = case("squared", constraint, 5, n=200, f=400.0, radius=radius)
     first = potential.value(draw(Rejection(), target, potential, 350))
-    from dperm_cli.samplers import _minorant
+    from dperm_cli.samplers.shared import quadratic_minorant
 
-    exact = _minorant.record_curvatures
-    monkeypatch.setattr(_minorant, "record_curvatures", lambda *a: 0.5 * exact(*a))
+    exact = quadratic_minorant.record_curvatures
+    monkeypatch.setattr(quadratic_minorant, "record_curvatures", lambda *a: 0.5 * exact(*a))
     fresh = case("squared", constraint, 5, n=200, f=400.0, radius=radius)[2]
     second = potential.value(draw(Rejection(), target, fresh, 350, seed=2))
     assert stats.ks_2samp(first, second).pvalue > 1e-5

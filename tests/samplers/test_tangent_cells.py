@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.samplers._cells import Frame, cover, quantile
-from dperm_cli.samplers._target import Target
-from dperm_cli.samplers._uniform import uniform
+from dperm_cli.samplers.base import Target
+from dperm_cli.samplers.shared.tangent_boxes import Frame, cover, quantile
+from dperm_cli.samplers.shared.uniform import uniform
 from dperm_cli.samplers.tangent_cells import TangentCells
 from tests.conftest import small_problem
 from tests.samplers.laws import Numbers, case, colder, draw

@@ -15,8 +15,8 @@ from scipy.special import log_ndtr
 from scipy.stats import gamma, kstest
 
 from dperm_cli.core import registry
-from dperm_cli.samplers._pieces import _depth
-from dperm_cli.samplers._truncated import (
+from dperm_cli.samplers.shared.interval_pieces import _depth
+from dperm_cli.samplers.shared.truncated_gaussian import (
     HalfSpace,
     Segment,
     _positive,

@@ -8,7 +8,7 @@ from scipy.stats import kstest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers._uniform import uniform, uniform_on
+from dperm_cli.samplers.shared.uniform import uniform, uniform_on
 from tests.samplers import Numbers, cell_p_value
 from tests.samplers.test_truncated import LINE, PLANE, build
 

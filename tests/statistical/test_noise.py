@@ -15,14 +15,14 @@ import pytest
 from scipy import stats
 
 from dperm_cli.audit.replay import neighbour
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.noisy_gd import NoisyGd
-from dperm_cli.mechanisms.noisy_sgd import NoisySgd
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
+from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian, Laplace
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.privacy.secure import grid_for, on_grid
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.secure_grid import grid_for, on_grid
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 pytestmark = pytest.mark.stat

@@ -1,7 +1,7 @@
 """Which rooms the package has, who is above whom, and where sets and losses live.
 
-A room is the first part of a module's name after the package: ``problem`` for
-``dperm_cli.problem.losses.hinge``. Move a room and these tables are all there is to change.
+A room is the first part of a module's name after the package: ``losses`` for
+``dperm_cli.losses.hinge``. Move a room and these tables are all there is to change.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 PACKAGE = "dperm_cli"
 
 # From the door to the ground floor. A room may import rooms below its own line only; rooms on one
-# line do not import each other. Rooms that do not exist yet have their place already: whoever
-# takes rooms out of `problem` begins with the highest (kernels), and no arrow ever points upwards.
+# line do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
@@ -37,11 +36,11 @@ FRONT = "api"
 # Where privacy events are declared, and the name of the class that all of them extend.
 EVENT_ROOM, EVENT_BASE = "privacy", "Event"
 
-# Folders of plug-ins, the old place and the new one: every public module in them that holds a
+# Folders of plug-ins: every public module in them that holds a
 # class of its own name, or a class with a ``name``, is a plug-in.
-SET_FOLDERS = ("problem.constraints", "sets")
-LOSS_FOLDERS = ("problem.losses", "losses")
-OTHER_FOLDERS = ("problem.kernels", "kernels", "problem.datasets", "datasets", "mechanisms")
+SET_FOLDERS = ("sets",)
+LOSS_FOLDERS = ("losses",)
+OTHER_FOLDERS = ("kernels", "datasets", "mechanisms")
 
 # Words that a set or a loss shares with something else: a literal means the other thing where one
 # of these words stands on the same line and none of OWN_WORDS does.

@@ -167,15 +167,6 @@ class TestPlugins:
         modules = {**PLUGINS, "losses/pairs.py": "PAIR = ('hinge', 'linear')\nX = 'l2_ball'\n"}
         assert find("plugins", modules) == ["losses/pairs.py:2"]
 
-    def test_the_rooms_of_before_the_moves(self, find):
-        modules = {
-            "problem/constraints/l2_ball.py": 'class L2Ball:\n    name = "l2_ball"\n',
-            "problem/constraints/_tools.py": "class Hull:\n    name = 'hull'\nX = 'l2_ball'\n",
-            "problem/losses/hinge.py": "class Hinge: ...\n",
-            "problem/optimum.py": "X = 'l2_ball'\nY = 'hinge'\nZ = 'hull'\n",
-        }
-        assert find("plugins", modules) == ["problem/optimum.py:1", "problem/optimum.py:2"]
-
     def test_a_loss_named_unlike_its_file(self, find):
         modules = {**PLUGINS, "losses/soft.py": "class Smoothed:\n    name = 'soft_hinge'\n"}
         modules["audit/a.py"] = "X = 'soft_hinge'\nY = 'soft'\n"

@@ -13,10 +13,9 @@ from tests.structure.measure import COUNTED, SCALED, House
 CEILINGS: dict[str, float] = {
     "circles-in-functions": 5,
     "circles-in-typing": 8,
-    "private": 92,
     "participles": 432,
     "events": 55,
-    "plugins": 227,
+    "plugins": 242,
     "getattr": 167,
 }
 TARGETS = {name: target for name, target, *_ in (*COUNTED, *SCALED)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dperm_cli.bounds._bound import Setting
+from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import bare_spec

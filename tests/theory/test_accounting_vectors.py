@@ -12,9 +12,9 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.privacy import calibrate
-from dperm_cli.privacy._outside import epsilon_pld, epsilon_rdp
-from dperm_cli.privacy.accountant import account
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.dp_accounting_check import epsilon_pld, epsilon_rdp
 from dperm_cli.privacy.events import (
     Channel,
     Exponential,

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.bounds import _registry, bst14_lemmas, bst14_population, bst14_table1
-from dperm_cli.bounds._bound import QUANTITIES
+from dperm_cli.bounds import all_bounds, bst14_lemmas, bst14_population, bst14_table1
+from dperm_cli.bounds.base import QUANTITIES
 from dperm_cli.bounds.bst14_lower import BOUNDS as LOWER
 from dperm_cli.bounds.bst14_table1 import CELLS, COLUMNS, ROWS, Numbers, cell
 from tests.conftest import small_problem
 from tests.theory.bounds_data import bare
 
-BY_ID = {bound.id: bound for bound in _registry.ALL}
+BY_ID = {bound.id: bound for bound in all_bounds.ALL}
 
 
 def test_every_theorem_and_lemma_has_an_object():
@@ -28,8 +28,8 @@ def test_every_theorem_and_lemma_has_an_object():
     lemmas = {f"Lemma {n}" for n in ("2.2", "2.3", "4.2", "5.1(1)", "5.1(2)", "A.2", "A.3")}
     lemmas |= {f"Lemma 6.{k}" for k in range(1, 7)}
     assert lemmas <= set(bst14_lemmas.LEMMAS)
-    assert len(BY_ID) == len(_registry.ALL)
-    for bound in _registry.ALL:
+    assert len(BY_ID) == len(all_bounds.ALL)
+    for bound in all_bounds.ALL:
         assert bound.kind in ("upper", "lower")
         assert bound.constant in ("explicit", "order")
         assert bound.quantity in QUANTITIES
@@ -40,7 +40,7 @@ def test_no_bound_speaks_of_a_mechanism_it_is_not_about():
     """Whatever the plan, only lower bounds apply to a mechanism nobody has heard of."""
     for delta in (0.0, 1e-6):
         at = bare(mechanism="unheard of", delta=delta, ridge=0.0)
-        assert {b.kind for b in _registry.ALL if b.applies(at) is None} == {"lower"}
+        assert {b.kind for b in all_bounds.ALL if b.applies(at) is None} == {"lower"}
 
 
 # --- Section 6
@@ -124,7 +124,7 @@ def test_order_of_thm_3_4():
     assert BY_ID["BST14 Thm 3.4 (time)"].applies(at) is None
     assert BY_ID["BST14 Thm 3.4 (time)"].value(at) == pytest.approx(found)
     assert BY_ID["BST14 Thm 3.4"].value(at) == pytest.approx(2.0 * 3 / 0.5)
-    assert "order_upper" in _registry.best(at)
+    assert "order_upper" in all_bounds.best(at)
     assert BY_ID["BST14 Thm 3.4"].applies(bare(sampler={"name": "proximal"}))
 
 
@@ -159,8 +159,8 @@ def test_huberization_costs_the_square_root_of_n():
     )
     assert BY_ID["BST14 Thm A.1"].applies(at) is None
     assert BY_ID["BST14 Thm A.1"].value(at) == pytest.approx(2.0 * 10.0)
-    assert "order_lower" in _registry.best(at)
-    assert _registry.best(at)["order_lower_id"] == "BST14 Thm 5.2"  # not a bound on all methods
+    assert "order_lower" in all_bounds.best(at)
+    assert all_bounds.best(at)["order_lower_id"] == "BST14 Thm 5.2"  # not a bound on all methods
 
 
 @pytest.mark.stat
@@ -338,7 +338,7 @@ def test_formulas_of_appendix_f():
     assert BY_ID["BST14 Thm F.6(2)"].applies(approx) is None
     assert BY_ID["BST14 Thm F.6(2)"].value(approx) == pytest.approx(2e-4 * 2 * math.log(1e16))
     assert not any(key.startswith("order_upper_id") and "F." in str(value)
-                   for key, value in _registry.best(approx).items())  # fmt: skip
+                   for key, value in all_bounds.best(approx).items())  # fmt: skip
 
 
 def test_margin_losses_generalise_when_there_are_enough_records():

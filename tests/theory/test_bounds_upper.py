@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import gamma
 
-from dperm_cli.bounds import _registry, bst14_combined, bst14_upper
-from dperm_cli.bounds._bound import Setting, span
+from dperm_cli.bounds import all_bounds, bst14_combined, bst14_upper
+from dperm_cli.bounds.base import Setting, span
 from dperm_cli.bounds.bst14 import (
     NoisySgdConvex,
     NoisySgdStronglyConvex,
@@ -22,11 +22,11 @@ from dperm_cli.bounds.bst14 import (
     suffix_start,
 )
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.optimum import solve
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 from tests.theory.bounds_data import bare
 
@@ -37,7 +37,7 @@ def explicit(at):
     """The explicit upper bounds on the empirical excess risk that apply, by id."""
     kind = [
         b
-        for b in _registry.ALL
+        for b in all_bounds.ALL
         if (b.kind, b.constant, b.quantity) == ("upper", "explicit", "excess_risk")
     ]
     return {b.id: b.value(at) for b in kind if b.applies(at) is None}
@@ -179,8 +179,8 @@ def test_a_law_on_a_net_has_its_own_bound():
     assert set(explicit(whole)) == {"exponential Thm 2", "BST14 Thm 3.2 (constants)"}
     expected = math.log(1000) / 0.5 + 0.7
     assert explicit(at) == {"exponential net": pytest.approx(expected)}
-    assert "order_upper" in _registry.best(whole)
-    assert "order_upper" not in _registry.best(at)
+    assert "order_upper" in all_bounds.best(whole)
+    assert "order_upper" not in all_bounds.best(at)
 
 
 @pytest.mark.parametrize("points", [2, 50, 3000])
@@ -273,7 +273,7 @@ def test_mechanisms_stay_below_their_bounds(name, fields, loss, ridge, delta):
     least = risk.mean() - 5 * risk.std() / math.sqrt(len(risk))
     for key, value in found.items():
         assert least <= value, key
-    row = _registry.best(at)
+    row = all_bounds.best(at)
     assert row["bound_upper"] == min(*found.values(), span(at))
     assert row["bound_lower"] <= row["bound_upper"]
     if row["bound_lower"] > 0:

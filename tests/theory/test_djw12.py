@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dperm_cli.bounds import _registry, djw12
-from dperm_cli.bounds._bound import Setting
+from dperm_cli.bounds import all_bounds, djw12
+from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._opening import view_of
+from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
+from dperm_cli.views.choose import view_of
 from tests.theory.bounds_data import bare
 
 SIZES = (1, 2, 3, 10, 101, 10**4, 10**6)
@@ -220,13 +220,13 @@ def test_other_steps_and_the_power_map_have_bounds_too():
 
 def test_records_hold_the_best_of_them():
     at = plan_of("local_mirror_descent", 10**6, 6, "l1_ball")
-    row = _registry.best(at)
+    row = all_bounds.best(at)
     assert row["population_bound_lower_id"] == "DJW12 Thm 1(b) (sharp)"
     assert row["population_bound_upper_id"] == "DJW12 mirror descent"
     assert 0.0 < row["population_bound_lower"] < row["population_bound_upper"]
     assert row["population_bound_upper"] / row["population_bound_lower"] < 9.0
-    few = _registry.best(plan_of("local_mirror_descent", 2, 6, "l1_ball"))
-    assert few["population_bound_upper_id"] == _registry.RANGE
+    few = all_bounds.best(plan_of("local_mirror_descent", 2, 6, "l1_ball"))
+    assert few["population_bound_upper_id"] == all_bounds.RANGE
 
 
 @pytest.mark.slow
@@ -258,7 +258,7 @@ def test_the_hard_family_lies_between_the_bounds(mechanism, channel, constraint,
         means.append((np.mean(risks), np.std(risks) / math.sqrt(30)))
     at = Setting(problem.spec(), budget, "local", mechanism, plan.noise_scale, plan.steps,
                  plan.settings)  # fmt: skip
-    row = _registry.best(at)
+    row = all_bounds.best(at)
     worst, error = max(means)
     assert worst + 5 * error >= row["population_bound_lower"]
     assert all(mean - 5 * off <= row["population_bound_upper"] for mean, off in means)

@@ -14,11 +14,12 @@ from scipy.stats import binom
 
 from dperm_cli.bounds import djw12
 from dperm_cli.bounds.kj16_lemmas import pure_risk
-from dperm_cli.privacy import _gdp, calibrate, channels
-from dperm_cli.privacy.accountant import account
+from dperm_cli.losses.huberized_positive_part import HuberizedPositivePart
+from dperm_cli.privacy import channels
+from dperm_cli.privacy.accounting import calibrate, gaussian_profile
+from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.events import Exponential, Laplace, SampledGaussian
 from dperm_cli.problem.data import Bounds
-from dperm_cli.problem.losses.huberized_positive_part import HuberizedPositivePart
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errata.md"
 IDS = re.findall(r"^\| `([a-z0-9-]+)` \|", PAGE.read_text(), re.MULTILINE)
@@ -126,7 +127,7 @@ def delta_of(epsilon: float, mu: float) -> float:
 def test_bst14_app_b_sigma(epsilon, truth):
     sigma = math.sqrt(math.log(1e6)) / epsilon
     assert delta_of(epsilon, 1 / sigma) == pytest.approx(truth, rel=2e-3)
-    assert 1 / _gdp.mu(1.0, 1e-6) == pytest.approx(4.22468, rel=1e-5)
+    assert 1 / gaussian_profile.mu(1.0, 1e-6) == pytest.approx(4.22468, rel=1e-5)
 
 
 def test_bst14_app_b_tail():

@@ -11,7 +11,7 @@ import pytest
 
 from dperm_cli.bounds import jt13
 from dperm_cli.bounds.jt13 import Setting
-from dperm_cli.mechanisms._kernels import in_ball
+from dperm_cli.mechanisms.shared.kernel_queries import in_ball
 from tests.contract.test_proof_pages import resolve
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "proofs" / "_jt13.md"

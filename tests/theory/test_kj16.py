@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dperm_cli.bounds import _registry, kj16, kj16_table1
+from dperm_cli.bounds import all_bounds, kj16, kj16_table1
 from dperm_cli.bounds import kj16_lemmas as lemmas
-from dperm_cli.problem.constraints.l1_ball import L1Ball
-from dperm_cli.problem.constraints.l2_ball import L2Ball
-from dperm_cli.problem.constraints.simplex import Simplex
+from dperm_cli.losses.logistic import Logistic
+from dperm_cli.losses.squared import Squared
+from dperm_cli.problem import projection_dimension
 from dperm_cli.problem.data import Bounds
-from dperm_cli.problem.losses.logistic import Logistic
-from dperm_cli.problem.losses.squared import Squared
 from dperm_cli.problem.problem import make_spec
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.problem.transforms import dimension
+from dperm_cli.sets.l1_ball import L1Ball
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.sets.simplex import Simplex
 from tests.contract.test_proof_pages import resolve
 from tests.theory.bounds_data import bare
 
@@ -33,7 +33,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "proofs" / "_kj16.md"
 LINES = re.findall(
     r"^\| (.+?) \| (\"[^\"]+\"|`[\w.]+`) \| (explicit|order) \|", PAGE.read_text(), re.MULTILINE
 )
-BY_ID = {bound.id: bound for bound in _registry.ALL}
+BY_ID = {bound.id: bound for bound in all_bounds.ALL}
 STATEMENTS = (
     *(f"Thm {number}" for number in ("3.1", "3.8", "3.11(1)", "3.11(2)")),
     *(f"Cor. {number}" for number in ("3.2", "3.9", "4.1")),
@@ -213,8 +213,8 @@ def of_loss(loss, **settings):
     spec = make_spec(1000, loss, body, Regulariser(), "binary", bounds)
     width = L1Ball(2.0, D).width()[0] / 2.0
     facts = {
-        "m": min(max(round(dimension.balanced(1000, 0.5, 0.0, width)), 1), D), "phi": "gaussian",
-        "projected_radius": 2.5, "row_bound": 2.0,
+        "m": min(max(round(projection_dimension.balanced(1000, 0.5, 0.0, width)), 1), D),
+        "phi": "gaussian", "projected_radius": 2.5, "row_bound": 2.0,
         "inner": {"name": "exponential", "exponent": 0.05, "dist_inf": 0.0},
     }  # fmt: skip
     return replace(bare(p=D), spec=spec, mechanism="projected", settings={**facts, **settings})
@@ -300,6 +300,6 @@ def test_the_m_of_the_paper_is_beyond_what_runs():
     """44,157 and 1.5 million at n = 10,000, epsilon = 1, w = 4, constants taken as one."""
     assert lemmas.paper_rows("pure", 10_000, 1.0, 4.0) == pytest.approx(44157.7, abs=0.1)
     assert lemmas.paper_rows("approx", 10_000, 1.0, 4.0) == pytest.approx(1.510e6, rel=1e-3)
-    assert dimension.of_the_paper(10_000, 1.0, 0.0, 4.0) > 10_000
+    assert projection_dimension.of_the_paper(10_000, 1.0, 0.0, 4.0) > 10_000
     at = kj16_table1.Numbers(10_000, 1.0, width=8.0, radius=2.0)
     assert kj16_table1.projected_rows("pure", at) == pytest.approx(44157.7, abs=0.1)

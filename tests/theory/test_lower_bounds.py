@@ -14,7 +14,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import beta as beta_law
 
-from dperm_cli.bounds import _sphere
+from dperm_cli.bounds import random_directions
 from dperm_cli.bounds.bst14_lower import (
     CapsLower,
     TracingLower,
@@ -23,9 +23,9 @@ from dperm_cli.bounds.bst14_lower import (
     marginals_pure,
 )
 from dperm_cli.core import registry
-from dperm_cli.core.rng import generator, seed_sequence
-from dperm_cli.privacy.calibrate import gaussian_scale
-from dperm_cli.problem.datasets.bst14_fingerprint import accusation, tracing_limit
+from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.datasets.lower_bounds.bst14_fingerprint import accusation, tracing_limit
+from dperm_cli.privacy.accounting.calibrate import gaussian_scale
 from tests.theory.bounds_data import bare
 
 # --- caps: the lean of the sphere
@@ -43,19 +43,21 @@ def gain(p, x, draws=400_000):
 @pytest.mark.parametrize(("p", "x"), [(1, 0.3), (2, 0.5), (3, 0.2), (10, 0.4)])
 def test_gain_of_the_sphere(p, x):
     expected, error = gain(p, x)
-    assert math.exp(_sphere.log_gain(p, np.array(x))) == pytest.approx(expected, abs=5 * error)
+    assert math.exp(random_directions.log_gain(p, np.array(x))) == pytest.approx(
+        expected, abs=5 * error
+    )
 
 
 def test_gain_in_three_dimensions_is_a_square():
     # t is uniform on [-1, 1]
     x = np.array([0.1, 0.5, 0.9])
-    assert np.exp(_sphere.log_gain(3, x)) == pytest.approx((1 - x) ** 2 / 4, rel=1e-6)
+    assert np.exp(random_directions.log_gain(3, x)) == pytest.approx((1 - x) ** 2 / 4, rel=1e-6)
 
 
 @pytest.mark.parametrize("p", [2, 5, 200, 9_999, 10_001, 10**6])
 def test_gain_bound_of_high_dimension_is_above_and_close(p):
     x = np.array([0.3, 0.5, 0.77, 0.9])
-    exact = _sphere.log_gain(p, x)
+    exact = random_directions.log_gain(p, x)
     log_c = math.lgamma(p / 2) - math.lgamma((p - 1) / 2) - 0.5 * math.log(math.pi)
     above = log_c + (p + 1) / 2 * np.log(1 - x**2) - 2 * np.log(x) - math.log(p * p - 1)
     assert np.all(exact <= above + 1e-6)
@@ -75,15 +77,15 @@ def test_lean_is_the_best_reweighting_of_a_circle(log_ratio):
         np.append(-t, 0.0), A_ub=rows, b_ub=np.zeros(480),
         A_eq=np.append(np.ones(240), 0.0)[None], b_eq=[240.0],
     )  # fmt: skip
-    lean = float(_sphere.lean(2, np.array(log_ratio)))
+    lean = float(random_directions.lean(2, np.array(log_ratio)))
     # arcs taken at their middles: within (pi / 240)^2 of the integral
     assert lean == pytest.approx(-found.fun / 240, rel=2e-4)
 
 
 def test_lean_on_a_line_is_randomised_response():
     a = np.array([0.2, 1.0, 3.0])
-    assert _sphere.lean(1, a) == pytest.approx(np.tanh(a / 2))
-    assert _sphere.one_sided_lean(1, a) == pytest.approx(-np.expm1(-a), rel=1e-6)
+    assert random_directions.lean(1, a) == pytest.approx(np.tanh(a / 2))
+    assert random_directions.one_sided_lean(1, a) == pytest.approx(-np.expm1(-a), rel=1e-6)
 
 
 def test_one_sided_lean_is_between_what_a_cap_reaches_and_one():
@@ -92,7 +94,7 @@ def test_one_sided_lean_is_between_what_a_cap_reaches_and_one():
         x = 1 - 2 / (math.exp(b) + 1)  # in three dimensions
         mean = (1 - x * x) / 4  # E t 1{t > x}
         reached = (math.exp(b) - math.exp(-b)) * mean
-        found = float(_sphere.one_sided_lean(3, np.array(b)))
+        found = float(random_directions.one_sided_lean(3, np.array(b)))
         assert reached <= found <= reached * 1.001 + 1e-6
 
 
@@ -109,18 +111,18 @@ def test_lean_of_corners_and_axes_is_the_best_reweighting(shape, log_ratio):
         np.append(-t, 0.0), A_ub=rows, b_ub=np.zeros(2 * count),
         A_eq=np.append(np.ones(count), 0.0)[None], b_eq=[count],
     )  # fmt: skip
-    lean = float(_sphere.lean(4, np.array(log_ratio), _sphere.GAINS[shape]))
+    lean = float(random_directions.lean(4, np.array(log_ratio), random_directions.GAINS[shape]))
     assert lean == pytest.approx(-found.fun / count, rel=1e-6)
 
 
 def test_chernoff_is_above_the_sum_and_close():
     x = np.array([0.05, 0.3, 0.7, 0.95])
-    exact = _sphere.log_gain_of_corners(200, x)
+    exact = random_directions.log_gain_of_corners(200, x)
     divergence = (1 + x) / 2 * np.log1p(x) + (1 - x) / 2 * np.log1p(-x)
     above = -200 * divergence - 1 - np.log(200 * np.arctanh(x))
     assert np.all(exact <= above)
     assert exact == pytest.approx(above, abs=4.5)  # a factor of about 200^{1/2} * 200^{1/4}
-    assert _sphere.log_gain_of_corners(201, x) == pytest.approx(above, abs=1.5)
+    assert random_directions.log_gain_of_corners(201, x) == pytest.approx(above, abs=1.5)
 
 
 def test_caps_on_other_sets():
@@ -154,7 +156,7 @@ def test_on_an_interval_caps_is_the_two_point_bound():
 def test_caps_is_attained_by_the_mechanism_that_leans_as_far_as_it_may(p):
     """Weights e^a on the cap around u and 1 elsewhere: exactly a-DP, risk k L R (1 - rho)."""
     epsilon, k = 0.5, 4
-    rho = float(_sphere.lean(p, np.array(k * epsilon)))
+    rho = float(random_directions.lean(p, np.array(k * epsilon)))
     rng = generator(seed_sequence(2, "test", p))
     theta = rng.standard_normal((400_000, p))
     theta /= np.linalg.norm(theta, axis=1, keepdims=True)

@@ -10,16 +10,16 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.bounds import _registry, one_pass
-from dperm_cli.bounds._bound import Setting
+from dperm_cli.bounds import all_bounds, one_pass
+from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms._views import CentralView
-from dperm_cli.mechanisms.one_pass_sgd import OnePassSgd, population_bound
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient.one_pass_sgd import OnePassSgd, population_bound
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
+from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.views.central import CentralView
 
 N, P, TRUTH = 300, 4, np.array([0.5, -0.3, 0.2, 0.0])
 
@@ -107,4 +107,4 @@ def test_nothing_is_claimed_for_other_settings():
         at = setting(spec, OnePassSgd(**fields).plan(spec, budget), budget)
         assert applying(at) == []
     assert all(b.quantity == "population_risk" for b in one_pass.BOUNDS)
-    assert set(one_pass.BOUNDS) <= set(_registry.ALL)
+    assert set(one_pass.BOUNDS) <= set(all_bounds.ALL)

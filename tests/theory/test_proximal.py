@@ -13,7 +13,7 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.samplers import proximal
-from dperm_cli.samplers._potential import Records
+from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import problem, target
 
 NODES = 160

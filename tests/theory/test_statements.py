@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dperm_cli.bounds import _registry
+from dperm_cli.bounds import all_bounds
 from dperm_cli.bounds.bst14_lemmas import LEMMAS
 from dperm_cli.bounds.bst14_table1 import CELLS, COLUMNS, ROWS, Numbers, cell
 from tests.contract.test_proof_pages import resolve
@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "proofs" / "_statements.md
 LINES = re.findall(
     r"^\| (.+?) \| (\"[^\"]+\"|`[\w.]+`) \| (explicit|order) \|", PAGE.read_text(), re.MULTILINE
 )
-BY_ID = {bound.id: bound for bound in _registry.ALL}
+BY_ID = {bound.id: bound for bound in all_bounds.ALL}
 # what the paper states, in its order
 STATEMENTS = (
     """

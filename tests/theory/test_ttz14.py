@@ -12,16 +12,16 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.bounds import _registry, ttz14
-from dperm_cli.bounds._bound import Setting, span
+from dperm_cli.bounds import all_bounds, ttz14
+from dperm_cli.bounds.base import Setting, span
 from dperm_cli.core import registry
-from dperm_cli.core.rng import seed_sequence
-from dperm_cli.mechanisms import frank_wolfe
-from dperm_cli.mechanisms._mirrors import Power, mirror
-from dperm_cli.mechanisms._views import CentralView
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.mechanisms.gradient import frank_wolfe
+from dperm_cli.mechanisms.shared.mirror_maps import Power, mirror
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.noise import Gate
-from dperm_cli.problem.optimum import solve
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.solvers.optimum import solve
+from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
 THEOREMS = ("frank_wolfe Thm 2", "mirror_descent Thm 2(a)", "mirror_descent Thm 2(b)")
@@ -75,7 +75,7 @@ def test_mechanisms_stay_below_their_bounds(name, fields, loss, constraint, ridg
     (value,) = found.values()
     assert least <= value
     assert value >= 0.9 * risk.mean()
-    assert _registry.best(at)["bound_upper"] == pytest.approx(min(value, span(at)))
+    assert all_bounds.best(at)["bound_upper"] == pytest.approx(min(value, span(at)))
 
 
 def test_one_choice_among_linear_losses_is_nearly_as_bad_as_its_bound():

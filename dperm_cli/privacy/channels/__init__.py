@@ -1,7 +1,7 @@
 """Channels of local privacy: what a user's own device sends in place of a vector [DJW12].
 
 Each takes vectors of a unit ball (l_inf, l_1 or l_2) to answers whose mean is the vector, and is
-known by its dimension and the ``gain`` of one private sign (``_bit``). Proofs:
+known by its dimension and the ``gain`` of one private sign (``sign_bit``). Proofs:
 docs/proofs/_channels.md.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy.channels import _bit
-from dperm_cli.privacy.channels._channel import Channel
+from dperm_cli.privacy.channels import sign_bit
+from dperm_cli.privacy.channels.base import Channel
 from dperm_cli.privacy.channels.l_1 import L1
 from dperm_cli.privacy.channels.l_2 import L2
 from dperm_cli.privacy.channels.l_inf import LInf
@@ -47,7 +47,7 @@ def by_multiplier(shape: str, dim: int, multiplier: float) -> Channel:
     cls = _class(shape, dim)
     least = cls.least_multiplier(dim)
     multiplier = checks.number("multiplier", multiplier, low=least, low_open=True)
-    found = _bit.solve(lambda gain: -cls(dim, gain).multiplier, -multiplier, cls.most_gain(dim))
+    found = sign_bit.solve(lambda gain: -cls(dim, gain).multiplier, -multiplier, cls.most_gain(dim))
     return cls(dim, found)
 
 
@@ -66,7 +66,7 @@ def by_information(shape: str, dim: int, information: float) -> Channel:
             f"dimensions never tells {most:.6g} nats or more; ask for less, or for an epsilon"
         )
     limit = cls.most_gain(dim)
-    return cls(dim, _bit.solve(lambda g: cls(dim, g).information, information, limit))
+    return cls(dim, sign_bit.solve(lambda g: cls(dim, g).information, information, limit))
 
 
 def most_information(shape: str, dim: int) -> float:
@@ -75,8 +75,8 @@ def most_information(shape: str, dim: int) -> float:
 
 
 def _private(cls: type[Channel], dim: int, gain: float, kept) -> Channel:
-    if not gain >= _bit.LEAST:
-        raise _bit.too_little()
+    if not gain >= sign_bit.LEAST:
+        raise sign_bit.too_little()
     found = cls(dim, gain)
     while not kept(found):
         found = cls(dim, found.gain * (1.0 - 2.0**-53))

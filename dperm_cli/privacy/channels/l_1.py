@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.loops import channels as loops
-from dperm_cli.loops.channels import Coding
-from dperm_cli.privacy.channels import _bit
-from dperm_cli.privacy.channels._channel import Channel, pair_distance, shortened
+from dperm_cli.loops import local_channels as loops
+from dperm_cli.loops.local_channels import Coding
+from dperm_cli.privacy.channels import sign_bit
+from dperm_cli.privacy.channels.base import Channel, pair_distance, shortened
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class L1(Channel):
 
     @property
     def multiplier(self) -> float:
-        return 1.0 / _bit.mean(self.gain, self.dim)
+        return 1.0 / sign_bit.mean(self.gain, self.dim)
 
     @property
     def epsilon(self) -> float:
@@ -38,7 +38,7 @@ class L1(Channel):
 
     @property
     def information(self) -> float:
-        return _bit.information(self.gain, self.dim)
+        return sign_bit.information(self.gain, self.dim)
 
     @property
     def second_moment(self) -> float:
@@ -71,7 +71,7 @@ class L1(Channel):
         return np.max(pair_distance(self.law(x), self.law(other)), axis=1)
 
     def coding(self, bound: float = 1.0) -> Coding:
-        same, back, _ = _bit.corner(self.gain, self.dim)
+        same, back, _ = sign_bit.corner(self.gain, self.dim)
         gain = (same - back) / (1 << 64)
         last = np.uint64(same + back - 1)
         return Coding(self.code, bound, bound / gain, gain, np.uint64(back), np.uint64(same), last)

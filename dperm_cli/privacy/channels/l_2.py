@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from dperm_cli.loops import channels as loops
-from dperm_cli.loops.channels import Coding
-from dperm_cli.privacy.channels import _bit
-from dperm_cli.privacy.channels._channel import Channel, shortened
+from dperm_cli.loops import local_channels as loops
+from dperm_cli.loops.local_channels import Coding
+from dperm_cli.privacy.channels import sign_bit
+from dperm_cli.privacy.channels.base import Channel, shortened
 
 _STRAIGHT = 1e-14  # of a cosine: rounding
 
@@ -33,7 +33,7 @@ class L2(Channel):
 
     @property
     def multiplier(self) -> float:
-        return self.least_multiplier(self.dim) / _bit.mean(self.gain)
+        return self.least_multiplier(self.dim) / sign_bit.mean(self.gain)
 
     @property
     def epsilon(self) -> float:
@@ -41,7 +41,7 @@ class L2(Channel):
 
     @property
     def information(self) -> float:
-        return _bit.information(self.gain)
+        return sign_bit.information(self.gain)
 
     @property
     def second_moment(self) -> float:
@@ -70,7 +70,7 @@ class L2(Channel):
         if self.dim > 1:
             raise ValueError("the answers of the l_2 channel are a sphere")
         x = shortened(x, self.norm)
-        far = _bit.far(np.abs(x), self.gain)
+        far = sign_bit.far(np.abs(x), self.gain)
         minus = np.where(x < 0.0, 1.0 - far, far)
         return np.concatenate([minus, 1.0 - minus], axis=1)
 
@@ -93,11 +93,11 @@ class L2(Channel):
     def _sides(self, x: np.ndarray) -> np.ndarray:
         """ln of the chances of the near and of the far side, [2, k]."""
         length = np.minimum(np.linalg.norm(np.atleast_2d(x), axis=1), 1.0)
-        far = _bit.far(length, self.gain)
+        far = sign_bit.far(length, self.gain)
         return np.stack([np.log1p(-far), np.log(far)])
 
     def coding(self, bound: float = 1.0) -> Coding:
-        flip = _bit.turned(self.gain)
+        flip = sign_bit.turned(self.gain)
         gain = ((1 << 63) - flip) / (1 << 63)
         size = bound * self.least_multiplier(self.dim) / gain
         return Coding(self.code, bound, size, gain, np.uint64(flip), np.uint64(0), np.uint64(0))

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.loops import channels as loops
-from dperm_cli.loops.channels import Coding
-from dperm_cli.privacy.channels import _bit
-from dperm_cli.privacy.channels._channel import Channel, shortened
+from dperm_cli.loops import local_channels as loops
+from dperm_cli.loops.local_channels import Coding
+from dperm_cli.privacy.channels import sign_bit
+from dperm_cli.privacy.channels.base import Channel, shortened
 
 _MOST = 16  # dimensions up to which the 2^d answers are listed
 
@@ -31,7 +31,7 @@ class LInf(Channel):
 
     @property
     def multiplier(self) -> float:
-        return 1.0 / _bit.mean(self.gain)
+        return 1.0 / sign_bit.mean(self.gain)
 
     @property
     def epsilon(self) -> float:
@@ -39,7 +39,7 @@ class LInf(Channel):
 
     @property
     def information(self) -> float:
-        return self.dim * _bit.information(self.gain)
+        return self.dim * sign_bit.information(self.gain)
 
     @property
     def second_moment(self) -> float:
@@ -71,7 +71,7 @@ class LInf(Channel):
         return np.maximum(most, -least)
 
     def coding(self, bound: float = 1.0) -> Coding:
-        flip = _bit.turned(self.gain)
+        flip = sign_bit.turned(self.gain)
         gain = ((1 << 63) - flip) / (1 << 63)
         return Coding(
             self.code, bound, bound / gain, gain, np.uint64(flip), np.uint64(0), np.uint64(0)
@@ -80,5 +80,5 @@ class LInf(Channel):
     def _signs(self, x: np.ndarray) -> np.ndarray:
         """The chances of +M and of -M in each coordinate, [2, k, dim]."""
         x = shortened(x, self.norm)
-        far = _bit.far(np.abs(x), self.gain)
+        far = sign_bit.far(np.abs(x), self.gain)
         return np.stack([np.where(x < 0.0, far, 1.0 - far), np.where(x < 0.0, 1.0 - far, far)])

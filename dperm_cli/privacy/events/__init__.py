@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy.events._base import RELATIONS, Event, Noisy, PrivacyLoss
+from dperm_cli.privacy.events.base import RELATIONS, Event, Noisy, PrivacyLoss
 from dperm_cli.privacy.events.black_boxes import (
     Approx,
     Channel,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy import _bounded
-from dperm_cli.privacy.events._base import RELATIONS, Event, PrivacyLoss
+from dperm_cli.privacy.accounting import bounded_laws
+from dperm_cli.privacy.events.base import RELATIONS, Event, PrivacyLoss
 from dperm_cli.privacy.meters import ChannelRatio, Meter
 
 if TYPE_CHECKING:
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
 SHAPES = ("l_inf", "l_1", "l_2")  # of channels
 DISTANCES = ("inf", "tv")
@@ -62,7 +62,7 @@ class Pure(Event):
 
     def loss(self, relation: str) -> PrivacyLoss:
         epsilon, _ = self.level(relation)
-        return PrivacyLoss(bounded=_bounded.pure(epsilon, self.count))
+        return PrivacyLoss(bounded=bounded_laws.pure(epsilon, self.count))
 
     def phrase(self) -> str:
         return "a step of epsilon {epsilon}"
@@ -101,7 +101,7 @@ class Approx(Event):
         if not delta < 1.0:
             return PrivacyLoss(exposed=True)
         failure = self.count * math.log1p(-delta)
-        return PrivacyLoss(bounded=_bounded.pure(epsilon, self.count), log_failure=failure)
+        return PrivacyLoss(bounded=bounded_laws.pure(epsilon, self.count), log_failure=failure)
 
     def phrase(self) -> str:
         return "a step of epsilon {epsilon} and delta {delta}"
@@ -162,14 +162,14 @@ class Channel(Event):
     def loss(self, relation: str) -> PrivacyLoss:
         if relation != "replace_one":
             raise Unsupported("a local channel protects what a user's record says: use replace_one")
-        return PrivacyLoss(bounded=_bounded.pure(self.epsilon, self.messages), local=True)
+        return PrivacyLoss(bounded=bounded_laws.pure(self.epsilon, self.messages), local=True)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
         """``bound``: on the norm, in the channel's own, of the vectors that answers stand for;
         longer ones are shortened. ``users``: how many devices there are."""
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.ChannelStream(gate, self, dim, **public)
+        return streams.ChannelStream(gate, self, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return ChannelRatio(self.channel(), self.messages * self.epsilon)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dperm_cli.core import checks
-from dperm_cli.privacy import _bounded, _range
-from dperm_cli.privacy._updates import Updates
-from dperm_cli.privacy.events._base import (
+from dperm_cli.privacy.accounting import bounded_laws, generator_range
+from dperm_cli.privacy.accounting.sparse_vector import Updates
+from dperm_cli.privacy.events.base import (
     MOVES,
     RELATIONS,
     Event,
@@ -22,7 +22,7 @@ from dperm_cli.privacy.events.sums import Gaussian, Laplace
 from dperm_cli.privacy.meters import Each, LawRange, LawSlope, Meter
 
 if TYPE_CHECKING:
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class Exponential(Event):
         return self.exponent * self.sensitivity(relation)
 
     def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(bounded=_bounded.bounded_range(self.ratio(relation), self.count))
+        return PrivacyLoss(bounded=bounded_laws.bounded_range(self.ratio(relation), self.count))
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.LawStream(gate, self, self.exponent, dim, **public)
+        return streams.LawStream(gate, self, self.exponent, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return LawRange(self.exponent, self.sensitivity(relation))
@@ -113,12 +113,12 @@ class RegularizedExponential(Noisy):
         return Gaussian(self.scale, self.record_norm, self.count, self.gap, self.relation)
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * _range.uniforms(self.ratio(relation), dim)
+        return self.count * generator_range.uniforms(self.ratio(relation), dim)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.LawStream(gate, self, self.scale, dim, **public)
+        return streams.LawStream(gate, self, self.scale, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return LawSlope(self.scale, self.sensitivity(relation))
@@ -141,7 +141,7 @@ class SparseAnswers(Noisy):
     update; otherwise nothing is shown but that it is not so. A run ends after ``updates`` updates.
     ``record_norm`` bounds one record's share of a value, ``gap`` (optional) how far two records'
     shares are apart: a value moves by at most ``sensitivity``. The cost follows the updates
-    (``_updates``), and is never more than that of ``queries`` Laplace releases.
+    (``sparse_vector``), and is never more than that of ``queries`` Laplace releases.
     """
 
     scale: float
@@ -187,9 +187,9 @@ class SparseAnswers(Noisy):
         return self.all_shown().range_delta(relation, dim)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.SparseStream(gate, self, dim, **public)
+        return streams.SparseStream(gate, self, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return Each(1, self.sensitivity(relation))

@@ -1,4 +1,7 @@
-"""The event of objective perturbation (``privacy.objective`` has what it spends)."""
+"""The event of objective perturbation.
+
+What it spends is in ``privacy.accounting.objective_perturbation``.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dperm_cli.core import checks
-from dperm_cli.privacy import _bounded, _range
-from dperm_cli.privacy.events._base import MOVES, Noisy, PrivacyLoss, proved_for
+from dperm_cli.privacy.accounting import bounded_laws, generator_range
+from dperm_cli.privacy.accounting.objective_perturbation import joint_epsilon
+from dperm_cli.privacy.events.base import MOVES, Noisy, PrivacyLoss, proved_for
 from dperm_cli.privacy.meters import Each, Meter
-from dperm_cli.privacy.objective import joint_epsilon
 
 if TYPE_CHECKING:
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
 NOISES = ("gamma_norm", "gaussian")
 UNLIKELY = 2.0**-50
@@ -77,7 +80,7 @@ class PerturbedObjective(Noisy):
 
     def largest_noise(self, dim: int) -> float:
         """The largest 2-norm that one draw of the linear term can have."""
-        return _range.largest_norm(self.noise, self.scale, dim)
+        return generator_range.largest_norm(self.noise, self.scale, dim)
 
     def likely_noise(self, dim: int) -> float:
         """A 2-norm that one draw of the linear term exceeds with a chance of ``UNLIKELY``."""
@@ -91,19 +94,19 @@ class PerturbedObjective(Noisy):
         return "approx" if self.delta > 0.0 else "pure"
 
     def loss(self, relation: str) -> PrivacyLoss:
-        step = _bounded.pure(self.epsilon(relation), self.count)
+        step = bounded_laws.pure(self.epsilon(relation), self.count)
         return PrivacyLoss(bounded=step, log_failure=self.count * math.log1p(-self.delta))
 
     def range_delta(self, relation: str, dim: int) -> float:
         ratio = self.ratio(relation)
         if self.noise == "gaussian":
-            return self.count * _range.normals(ratio, dim)
-        return self.count * _range.exponentials(ratio)
+            return self.count * generator_range.normals(ratio, dim)
+        return self.count * generator_range.exponentials(ratio)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.NoiseStream(gate, self, self.noise, dim, **public)
+        return streams.NoiseStream(gate, self, self.noise, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return Each(2, self.sensitivity(relation))

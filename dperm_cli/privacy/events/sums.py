@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy import _bounded, _range
-from dperm_cli.privacy.events._base import (
+from dperm_cli.privacy.accounting import bounded_laws, generator_range
+from dperm_cli.privacy.events.base import (
     MOVES,
     Event,
     Noisy,
@@ -22,7 +22,7 @@ from dperm_cli.privacy.events._base import (
 from dperm_cli.privacy.meters import Each, Meter, RootOfSquares, Total
 
 if TYPE_CHECKING:
-    from dperm_cli.privacy.noise import Gate
+    from dperm_cli.privacy.gate import Gate
 
 SAMPLINGS = ("fixed", "poisson")
 BATCH_NOISES = ("gaussian", "gamma_norm")
@@ -51,7 +51,7 @@ class Gaussian(Noisy):
         return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * _range.normals(self.ratio(relation), dim)
+        return self.count * generator_range.normals(self.ratio(relation), dim)
 
     def grid_diagonal(self, dim: int) -> float:
         return math.sqrt(dim)
@@ -62,13 +62,13 @@ class Gaussian(Noisy):
         Its values are coordinates of one vector in orthonormal directions, each chosen from public
         facts and earlier answers, so that their squared moves add up to the sensitivity's square.
         """
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
         if public.pop("one_by_one", False):
             if self.count != 1:
                 raise Unsupported("one vector is handed out coordinate by coordinate, not several")
-            return _streams.CoordinateStream(gate, self, dim, **public)
-        return _streams.NoiseStream(gate, self, _streams.GAUSSIAN, dim, **public)
+            return streams.CoordinateStream(gate, self, dim, **public)
+        return streams.NoiseStream(gate, self, streams.GAUSSIAN, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return Each(2, self.sensitivity(relation))
@@ -121,18 +121,18 @@ class Laplace(Noisy):
         return "pure"
 
     def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(bounded=_bounded.laplace(self.ratio(relation), self.count))
+        return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * _range.exponentials(self.ratio(relation))
+        return self.count * generator_range.exponentials(self.ratio(relation))
 
     def grid_diagonal(self, dim: int) -> float:
         return float(dim)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.NoiseStream(gate, self, _streams.LAPLACE, dim, **public)
+        return streams.NoiseStream(gate, self, streams.LAPLACE, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return Each(1, self.sensitivity(relation))
@@ -164,15 +164,15 @@ class GammaNorm(Noisy):
         return "pure"
 
     def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(bounded=_bounded.laplace(self.ratio(relation), self.count))
+        return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * _range.exponentials(self.ratio(relation))
+        return self.count * generator_range.exponentials(self.ratio(relation))
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.NoiseStream(gate, self, _streams.GAMMA_NORM, dim, **public)
+        return streams.NoiseStream(gate, self, streams.GAMMA_NORM, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return Each(2, self.sensitivity(relation))
@@ -235,12 +235,12 @@ class SampledGaussian(Noisy):
         return self.count * self.rate**2 * math.expm1(min(ratio**2, 600.0))
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * self.rate * _range.normals(self.ratio(relation), dim)
+        return self.count * self.rate * generator_range.normals(self.ratio(relation), dim)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.SampledStream(gate, self, dim, **public)
+        return streams.SampledStream(gate, self, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         return Each(2, self.sensitivity(relation))
@@ -319,7 +319,7 @@ class DisjointBatches(Noisy):
         ratio = self.ratio(relation)
         if self.noise == "gaussian":
             return PrivacyLoss(mu2=self.count * ratio**2)
-        return PrivacyLoss(bounded=_bounded.laplace(ratio, self.count))
+        return PrivacyLoss(bounded=bounded_laws.laplace(ratio, self.count))
 
     def as_one_sum(self, relation: str) -> Event:
         moves = self.sensitivity(relation)
@@ -329,14 +329,16 @@ class DisjointBatches(Noisy):
     def range_delta(self, relation: str, dim: int) -> float:
         # two of its sums move at most, neither by more than all of the sensitivity
         ratio, gaussian = self.ratio(relation), self.noise == "gaussian"
-        one = _range.normals(ratio, dim) if gaussian else _range.exponentials(ratio)
+        one = (
+            generator_range.normals(ratio, dim) if gaussian else generator_range.exponentials(ratio)
+        )
         return 2.0 * self.count * one
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
         """``parts``: the record numbers of every batch."""
-        from dperm_cli.privacy import _streams
+        from dperm_cli.privacy import streams
 
-        return _streams.BatchStream(gate, self, dim, **public)
+        return streams.BatchStream(gate, self, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         sensitivity = self.sensitivity(relation)

@@ -1,0 +1,152 @@
+"""Whether the public constants that a plan rests on hold for records within their bounds.
+
+Gradients, losses and points are computed, not looked up: every record's gradient is at most
+``lipschitz`` long, two of them are at most ``gradient_gap`` apart, the difference of two records'
+losses varies by at most ``oscillation`` over the set, and a smooth gradient turns at ``smoothness``
+at most. Rows and targets keep their bounds, and points of the set their radius and diameter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.privacy.events import PerturbedObjective
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem
+
+WITHIN = 1e-9  # relative, for rounding
+_POINTS = 24
+_MOST_HESSIAN = 24  # coordinates up to which a Hessian is looked at
+
+
+def faults(problem: Problem, events: Sequence[Any] = (), seed: int = 0) -> list[str]:
+    """What does not hold, in words, of the problem's constants and of those that events name."""
+    spec = problem.spec()
+    found = [*_of_records(problem.data), *_of_set(problem.constraint, seed)]
+    theta = _points(problem.constraint, seed)
+    extreme = _extreme(problem, seed)
+    one = [extreme.take(np.array([i])) for i in range(extreme.n)]
+    gradients = np.stack([problem.loss.gradient(theta, record) for record in one])
+    losses = np.stack([problem.loss.values(theta, record)[..., 0] for record in one])
+    if not (np.all(np.isfinite(gradients)) and np.all(np.isfinite(losses))):
+        return found  # beyond float64: nothing can be said
+    lengths = np.linalg.norm(gradients, axis=-1)
+    found += _above("lipschitz", float(np.max(lengths)), spec.lipschitz)
+    pairs = list(itertools.combinations(range(extreme.n), 2))
+    apart = [float(np.max(np.linalg.norm(gradients[a] - gradients[b], axis=-1))) for a, b in pairs]
+    found += _above("gradient_gap", max(apart, default=0.0), spec.gradient_gap)
+    # differences of large losses lose digits: those are left to the laws' own checks
+    if float(np.max(np.abs(losses))) < 1e9:
+        ranges = [float(np.ptp(losses[a] - losses[b])) for a, b in pairs]
+        found += _above("oscillation", max(ranges, default=0.0), spec.oscillation)
+        found += _above("variation", float(np.max(np.ptp(losses, axis=1))), spec.variation)
+    if spec.smoothness is not None:
+        found += _above("smoothness", _turn(problem, one, theta), spec.smoothness)
+        found += _of_hessians(problem, one, events)
+    return found
+
+
+def _of_hessians(problem: Problem, records: list[Data], events: Sequence[Any]) -> list[str]:
+    """One record's Hessian has no more rank and no larger eigenvalues than an event says."""
+    named = [event for event in events if isinstance(event, PerturbedObjective)]
+    p = problem.p
+    if not named or p > _MOST_HESSIAN:
+        return []
+    step = 1e-4 / max(problem.data.row_bound, 1e-300)
+    near = problem.constraint.project(np.full((1, p), 3.0 * step))
+    moved = near + step * np.concatenate([np.eye(p), -np.eye(p)])
+    rank, largest = 0, 0.0
+    for record in records:
+        slopes = problem.loss.gradient(moved, record)
+        sizes = np.linalg.svd((slopes[:p] - slopes[p:]) / (2.0 * step), compute_uv=False)
+        largest = max(largest, float(sizes[0]))
+        if sizes[0] > 1e-6 * (problem.spec().smoothness or 0.0):
+            rank = max(rank, int(np.sum(sizes > 1e-3 * sizes[0])))
+    found = _above("curvature", largest * (1.0 - 1e-5), min(event.curvature for event in named))
+    return found + _above("the rank of a Hessian", rank, min(event.rank for event in named))
+
+
+def _above(name: str, seen: float, declared: float) -> list[str]:
+    if seen <= declared * (1.0 + WITHIN) + 1e-12:
+        return []
+    return [f"{name} is declared to be {declared:.6g}, and is at least {seen:.6g}"]
+
+
+def _of_records(data: Data) -> list[str]:
+    x: Any = data.x
+    if not isinstance(x, np.ndarray):
+        x = sparse.csr_array(x).toarray()
+    found = []
+    longest = float(np.max(np.linalg.norm(x, axis=1), initial=0.0))
+    if not longest <= data.row_bound * (1.0 + WITHIN):
+        found.append(f"a row of norm {longest:.6g} is above the bound {data.row_bound:.6g}")
+    largest = float(np.max(np.abs(data.y), initial=0.0))
+    most = data.classes - 1.0 if data.task == "multiclass" else data.target_bound
+    if not largest <= most * (1.0 + WITHIN):
+        found.append(f"a target of size {largest:.6g} is above the bound {most:.6g}")
+    return found
+
+
+def _of_set(body: Any, seed: int) -> list[str]:
+    """A projection lies in the set, and the set is as large as it says."""
+    theta = _points(body, seed)
+    found = []
+    if not np.all(body.contains(theta, tolerance=1e-6)):
+        found.append(f"a projection on {body.name} lies outside of it")
+    found += _above("radius", float(np.max(np.linalg.norm(theta, axis=1))), body.radius)
+    apart = np.linalg.norm(theta[:, None] - theta[None], axis=-1)
+    return found + _above("diameter", float(np.max(apart)), body.diameter)
+
+
+def _points(body: Any, seed: int) -> np.ndarray:
+    """Points [m, p] of a set: its centre, ends in many directions, and points between."""
+    p = body.p
+    rng = generator(seed_sequence(seed, "audit", "points", body.name, p))
+    away = rng.standard_normal((_POINTS, p))
+    away[: min(p, 8)] = np.eye(p)[: min(p, 8)]
+    away = np.concatenate([away, -away])
+    away *= body.radius / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
+    between = away * 10.0 ** -rng.uniform(0.0, 13.0, (len(away), 1))
+    centre = np.asarray(body.centre())
+    return body.project(np.concatenate([centre[None], centre + away, centre + between]))
+
+
+def _extreme(problem: Problem, seed: int) -> Data:
+    """Records as long as the bound allows, with every label."""
+    data, p = problem.data, problem.data.p
+    rng = generator(seed_sequence(seed, "audit", "extreme", p))
+    rows = rng.standard_normal((4, p))
+    rows[0] = np.eye(p)[0]
+    rows *= data.row_bound / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = np.concatenate([rows, -rows[:2], np.zeros((1, p))])
+    labels = [0.0] if data.task == "location" else [data.target_bound, -data.target_bound]
+    if data.task == "multiclass":
+        labels = [float(k) for k in range(data.classes)]
+    x = np.tile(rows, (len(labels), 1))
+    y = np.repeat(labels, len(rows))
+    return data.with_records(
+        x, y, x_test=None, y_test=None, fingerprint="extreme records", minimiser=None
+    )
+
+
+def _turn(problem: Problem, records: list[Data], theta: np.ndarray) -> float:
+    """The largest rate at which one record's gradient turns between points that are near."""
+    rng = generator(seed_sequence(0, "audit", "turns", problem.p))
+    worst = 0.0
+    size = 1.0 / max(problem.data.row_bound, 1e-300)
+    for step in (1e-2 * size, size):
+        near = theta * min(1.0, 10.0 * size / max(problem.constraint.radius, 1e-300))
+        move = rng.standard_normal(near.shape)
+        move *= step / np.linalg.norm(move, axis=1, keepdims=True)
+        for record in records:
+            turned = problem.loss.gradient(near + move, record)
+            turned = turned - problem.loss.gradient(near, record)
+            worst = max(worst, float(np.max(np.linalg.norm(turned, axis=-1))) / step)
+    return worst * (1.0 - 1e-7) if math.isfinite(worst) else worst

@@ -1,0 +1,238 @@
+"""Exact privacy loss where the density of the output is known, by quadrature.
+
+``log_ratio`` is the largest |ln f(theta) - ln g(theta)| of two laws exp(-energy) on a box in one or
+two dimensions, their normalising integrals taken by Gauss-Legendre quadrature. ``delta_at`` is the
+hockey-stick divergence of two densities. ``noise_loss`` holds each kind of noise that the gate
+issues to what its event claims, the data moving by exactly the sensitivity (in the norm of that
+noise).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.audit import channel_loss, objective_loss
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy.accounting.accountant import account, delta_of
+from dperm_cli.privacy.events import (
+    Channel,
+    Event,
+    Exponential,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    PerturbedObjective,
+    SampledGaussian,
+)
+
+Energy = Callable[[np.ndarray], np.ndarray]
+WITHIN = 1e-6  # relative error granted to the quadrature
+POWER = 0.4  # a search that finds less of epsilon than this has not searched
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+_PIECES = {1: 400, 2: 40}  # along each axis
+_EDGES = 9
+_REACH = 12.0  # of the noise, in scales, beyond the sensitivity
+
+
+def points(low: Sequence[float], high: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Quadrature points [m, p] and weights [m] on a box in one or two dimensions."""
+    axes = [_pieces(a, b, _PIECES[len(low)]) for a, b in zip(low, high, strict=True)]
+    if len(axes) == 1:
+        return axes[0][0][:, None], axes[0][1]
+    (x, v), (y, w) = axes
+    grid = np.stack(np.meshgrid(x, y, indexing="ij"), axis=-1).reshape(-1, 2)
+    return grid, np.outer(v, w).ravel()
+
+
+def log_ratio(first: Energy, second: Energy, low: Sequence[float], high: Sequence[float]) -> float:
+    """max over theta of |ln f - ln g| for densities f, g prop. to exp(-energy) on a box.
+
+    Energies take theta [m, p] to [m], p = 1 or 2; +inf marks points outside the set. The maximum
+    is over the quadrature points and a grid that holds the box's corners.
+    """
+    theta, weight = points(low, high)
+    shift = _log_integral(-first(theta), weight) - _log_integral(-second(theta), weight)
+    edges = [np.linspace(a, b, _EDGES) for a, b in zip(low, high, strict=True)]
+    corners = np.stack(np.meshgrid(*edges, indexing="ij"), axis=-1).reshape(-1, len(low))
+    tried = np.concatenate([theta, corners])
+    energy, other = first(tried), second(tried)
+    if not np.array_equal(np.isfinite(energy), np.isfinite(other)):
+        return math.inf  # a point that only one of the two can give
+    inside = np.isfinite(energy)
+    return float(np.max(np.abs(other[inside] - energy[inside] - shift)))
+
+
+def delta_at(epsilon: float, first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
+    """The larger of the integrals of (f - e^epsilon g)_+ and (g - e^epsilon f)_+, densities [m]."""
+    factor = math.exp(epsilon)
+    sides = ((first, second), (second, first))
+    return max(float(np.maximum(f - factor * g, 0.0) @ weight) for f, g in sides)
+
+
+def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> float:
+    """What the event's noise law really spends, over what is claimed for it.
+
+    Gaussian events: delta at epsilon by quadrature, over the claimed delta. Sampled ones: of one of
+    the steps, over what the accountant has for one. Laplace and Gamma-norm: the log-density
+    ratio, maximised over places and shifts in one and two dimensions, over epsilon. Exponential
+    mechanism: of linear losses on an interval. Objective perturbation: ``objective_loss.share``.
+    Other events raise ``Unsupported``.
+    """
+    event = event.as_one_sum(relation)
+    if isinstance(event, Gaussian):
+        return _gaussian(event, epsilon, relation) / delta
+    if isinstance(event, SampledGaussian):
+        return _sampled(event, epsilon, delta, relation)
+    if isinstance(event, PerturbedObjective):
+        return objective_loss.share(event, epsilon, relation)
+    if isinstance(event, Exponential):
+        return event.count * linear_exponential(event, relation) / epsilon
+    if isinstance(event, Laplace | GammaNorm):
+        energy = _l1 if isinstance(event, Laplace) else _l2
+        shift = event.sensitivity(relation) / event.scale
+        return event.count * _shifted(energy, shift) / epsilon
+    raise Unsupported(f"no exact loss is known for {type(event).__name__}")
+
+
+def plan_loss(
+    events: Sequence[Event], epsilon: float, delta: float, relation: str
+) -> tuple[float, float] | None:
+    """(largest, smallest) of what the parts of a plan really spend over their claims.
+
+    Gaussian events are one of the root of their summed squares, and pure ones add up at delta = 0:
+    both are held to the whole ``epsilon``. In a plan of both kinds, or of pure events at ``delta``
+    > 0, each event is held to what is accounted for it alone. Local channels are listed
+    (``channel_loss``). None where no density is known.
+    """
+    if any(isinstance(event, Channel) for event in events):
+        return _channels(events, epsilon)
+    noisy: list[Any] = [one for event in events if _known(one := event.as_one_sum(relation))]
+    noisy = [event for event in noisy if event.sensitivity(relation) > 0.0]
+    if len(noisy) > 1 and all(isinstance(event, Gaussian) for event in noisy):
+        squares = (e.count * (e.sensitivity(relation) / e.scale) ** 2 for e in noisy)
+        mu = math.sqrt(math.fsum(squares))
+        record = mu / 2.0 if relation == "replace_one" else mu
+        noisy = [Gaussian(1.0, record)]
+    if delta == 0.0 and len(noisy) > 1 and all(_pure(event) for event in noisy):
+        whole = math.fsum(noise_loss(event, epsilon, delta, relation) for event in noisy)
+        return whole, whole
+    found = []
+    for event in noisy:
+        own, pure = epsilon, _pure(event)
+        # at delta > 0 a claim may lie below the largest log ratio, which is a pure epsilon
+        if len(noisy) > 1 or (pure and delta > 0.0):
+            own = account((event,), delta=0.0 if pure else delta, relation=relation).epsilon
+        found.append(noise_loss(event, own, delta, relation))
+    return (max(found), min(found)) if found else None
+
+
+def _channels(events: Sequence[Event], epsilon: float) -> tuple[float, float] | None:
+    """Of local channels: what all answers of a user spend, over the claim.
+
+    The channels are those of the plan, and the worst and the least of them in other dimensions.
+    """
+    worst, least = [], []
+    for event in events:
+        shares = channel_loss.shares(event) if isinstance(event, Channel) else None
+        if shares is None or not isinstance(event, Channel):
+            return None
+        worst.append(max(shares) * event.epsilon * event.messages)
+        least.append(min(shares) * event.epsilon * event.messages)
+    return math.fsum(worst) / epsilon, math.fsum(least) / epsilon
+
+
+def _known(event: Event) -> bool:
+    known = Gaussian | SampledGaussian | PerturbedObjective | Exponential | Laplace | GammaNorm
+    return isinstance(event, known)
+
+
+def _pure(event: Event) -> bool:
+    gamma = isinstance(event, PerturbedObjective) and event.noise == "gamma_norm"
+    return gamma or isinstance(event, Exponential | Laplace | GammaNorm)
+
+
+def linear_exponential(event: Exponential, relation: str, records: int = 1000) -> float:
+    """The exponential mechanism's log ratio for ``records`` linear losses, all alike but one.
+
+    On [-1/2, 1/2] the loss g theta has oscillation |g|: the neighbour's total slope is smaller by
+    the sensitivity.
+    """
+    step = event.exponent * event.sensitivity(relation)
+    steep = records * step / 2.0 if relation == "replace_one" else records * step
+
+    def energy(slope: float) -> Energy:
+        return lambda theta: slope * theta[:, 0]
+
+    return log_ratio(energy(steep), energy(steep - step), [-0.5], [0.5])
+
+
+def _gaussian(event: Gaussian, epsilon: float, relation: str) -> float:
+    """delta at epsilon: T releases are one of sqrt(T) times the shift."""
+    mu = math.sqrt(event.count) * event.sensitivity(relation) / event.scale
+    x, weight = _pieces(-_REACH, mu + _REACH, 4 * _PIECES[1])
+    return delta_at(epsilon, _normal(x), _normal(x - mu), weight)
+
+
+def _sampled(event: SampledGaussian, epsilon: float, delta: float, relation: str) -> float:
+    """One step's mixture against its neighbour, at the epsilon where one step spends delta."""
+    one = replace(event, count=1)
+    at = min(epsilon, account((one,), delta=delta, relation=relation).epsilon)
+    claimed = delta_of((one,), epsilon=at, relation=relation)
+    if not claimed > 0.0:
+        return 0.0
+    # replace_one under Poisson: the record comes or goes on either side of the middle
+    both = relation == "replace_one" and event.sampling == "poisson"
+    shift = event.record_norm / event.scale if both else event.sensitivity(relation) / event.scale
+    x, weight = _pieces(-shift - _REACH, shift + _REACH, 4 * _PIECES[1])
+    rate, without = event.batch / event.population, _normal(x)
+    first = (1.0 - rate) * without + rate * _normal(x - shift)
+    second = (1.0 - rate) * without + rate * _normal(x + shift) if both else without
+    return delta_at(at, first, second, weight) / claimed
+
+
+def _shifted(energy: Energy, shift: float) -> float:
+    """The largest |energy(b - m) - energy(b)| over places b and shifts m, in 1-D and 2-D.
+
+    A shifted density has the same normalising constant.
+    """
+    worst = 0.0
+    for p in (1, 2):
+        axis = np.linspace(-2.0, 2.0, 41)
+        places = np.stack(np.meshgrid(*[axis] * p, indexing="ij"), axis=-1).reshape(-1, p)
+        for angle in (0.0, 0.5, math.pi / 4.0) if p == 2 else (0.0,):
+            move = np.array([math.cos(angle), math.sin(angle)][:p])
+            move *= shift / float(energy(move[None])[0])
+            at = (shift + 1.0) * places
+            worst = max(worst, float(np.max(np.abs(energy(at - move) - energy(at)))))
+    return worst
+
+
+def _l1(b: np.ndarray) -> np.ndarray:
+    return np.sum(np.abs(b), axis=1)
+
+
+def _l2(b: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(b, axis=1)
+
+
+def _normal(x: np.ndarray) -> np.ndarray:
+    return np.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)
+
+
+def _pieces(low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Composite Gauss-Legendre nodes and weights on an interval."""
+    edges = np.linspace(low, high, count + 1)
+    half = (edges[1:] - edges[:-1])[:, None] / 2.0
+    middle = (edges[1:] + edges[:-1])[:, None] / 2.0
+    return (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
+
+
+def _log_integral(log_values: np.ndarray, weight: np.ndarray) -> float:
+    top = float(np.max(log_values))
+    return top + math.log(float(np.exp(log_values - top) @ weight))

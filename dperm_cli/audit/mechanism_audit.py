@@ -1,0 +1,108 @@
+"""One line of the audit: a mechanism under one budget, by every check there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.audit import exact_loss, statistical_attack
+from dperm_cli.audit.random_neighbours import search
+from dperm_cli.audit.replay import Replay, replay
+from dperm_cli.audit.solver_errors import far_points
+from dperm_cli.audit.statistical_attack import Finding
+from dperm_cli.core.errors import DpermError
+from dperm_cli.privacy.budget import Budget
+
+ROUNDS = 200  # random neighbours of a mechanism
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the checks of one mechanism under one relation found.
+
+    ``exact`` is the exact loss of the noise over what its events claim, or None where no density is
+    known; ``faults`` says what is wrong, in words.
+    """
+
+    name: str
+    budget: Budget
+    finding: Finding
+    replay: Replay
+    exact: float | None
+    faults: tuple[str, ...]
+
+    def row(self) -> dict[str, Any]:
+        """One flat record, JSON-able."""
+        found = self.finding
+        return {
+            "mechanism": self.name,
+            "relation": self.budget.relation,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "claim": found.claim,
+            "bound": found.bound,
+            "tightness": found.tightness,
+            "floor": found.floor,
+            "control_bound": found.control,
+            "control_caught": found.caught,
+            "control_asked": found.control_asked,
+            "replay_calls": self.replay.calls,
+            "replay_worst": self.replay.worst,
+            "exact": self.exact,
+            "verdict": "violation" if self.faults else "ok",
+            "faults": list(self.faults),
+        }
+
+
+def examine(
+    name: str, mechanism: Any, budget: Budget, *, seed: int, quick: bool, rounds: int = ROUNDS
+) -> Verdict:
+    """Attack, replay and compute; raises ``Unsupported`` where the mechanism has no such plan."""
+    adversary = mechanism.adversary(budget)
+    plan = adversary.mechanism.plan(adversary.first.spec(), budget)
+    try:
+        finding = statistical_attack.attack(adversary, budget, seed=seed, quick=quick)
+        pair = replay(adversary.mechanism, plan, adversary.first, adversary.second, seed)
+        for way in (0, 1):
+            pair = _joined(pair, _far(adversary, plan, seed, way))
+        replayed = _joined(pair, search((mechanism, adversary.mechanism), budget, rounds, seed))
+        claim = plan.guarantee.epsilon
+        loss = exact_loss.plan_loss(plan.events, claim, budget.delta, budget.relation)
+    except DpermError as error:
+        # the gate or the accountant refused what the mechanism does
+        return refused(name, budget, str(error))
+    return Verdict(
+        name, budget, finding, replayed, None if loss is None else loss[0],
+        (*finding.faults, *replayed.faults[:3], *_exact_faults(loss)),
+    )  # fmt: skip
+
+
+def _far(adversary: Any, plan: Any, seed: int, way: int) -> Replay:
+    """The adversary's pair, with certified minimisers as far apart as their gaps allow."""
+    with far_points(adversary.first, way) as calls:
+        found = replay(adversary.mechanism, plan, adversary.first, adversary.second, seed)
+    return found if calls.count else Replay(0, 0.0, ())
+
+
+def _joined(pair: Replay, others: Replay) -> Replay:
+    return Replay(
+        pair.calls + others.calls, max(pair.worst, others.worst), (*pair.faults, *others.faults)
+    )
+
+
+def _exact_faults(loss: tuple[float, float] | None) -> tuple[str, ...]:
+    if loss is None:
+        return ()
+    worst, least = loss
+    if not worst <= 1.0 + exact_loss.WITHIN:
+        return (f"the exact loss is {worst:.6g} times the claim",)
+    if not least >= exact_loss.POWER:
+        return (f"the exact loss is only {least:.3g} of the claim: the search has no power",)
+    return ()
+
+
+def refused(name: str, budget: Budget, reason: str) -> Verdict:
+    """A verdict on what could not be attacked because of a fault."""
+    nan = float("nan")
+    finding = Finding(budget.epsilon, budget.delta, nan, nan, None)
+    return Verdict(name, budget, finding, Replay(0, nan, ()), None, (reason,))

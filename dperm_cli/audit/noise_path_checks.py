@@ -1,0 +1,163 @@
+"""How often a release can be made, what its seeds and trials do, and every path of its noise."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.audit import law_comparison
+from dperm_cli.audit.case_report import Case, Report
+from dperm_cli.audit.opened_cell import OK, Listener, Opened
+from dperm_cli.views.choose import is_local
+
+# draws of all trials and coordinates of one replay, beyond which it is left out
+MOST_HEARD = 300_000
+NUMBERS = 2e6  # that the releases of one comparison of laws are made of, about
+SLOW = 0.5  # seconds of a release that is made as seldom as can be
+_SIZES = (100, 250, 500, 1000)  # releases of one attack, on each side
+_SECONDS = 0.3  # that these may take
+_SAME_TRIALS, _HEARD_TRIALS, _SEEN_TRIALS = 3, 8, 16
+_TIMED = 64  # releases that are timed together, where they are quick
+
+
+def measure(report: Report, one: Opened, seed: int) -> None:
+    """About how long a release takes: it decides how often it can be made."""
+    one.draw(1, seed)  # what is compiled or fitted once is not counted
+    trials = _SAME_TRIALS
+    while True:
+        started = time.process_time()
+        one.draw(trials, seed)
+        spent = time.process_time() - started
+        report.seconds = spent / trials
+        if trials >= _TIMED or spent > _SECONDS / 8.0:
+            return
+        trials *= 8  # what is done once for all trials counts less
+
+
+def check_seeds(report: Report, one: Opened, seed: int) -> None:
+    """One seed is repeated, another one is not, and no two trials are alike.
+
+    What is released may be the same for any noise, as a corner of the set is: then this shows at
+    the gate alone.
+    """
+    quick = report.seconds <= SLOW
+    if quick and not one.secure and numbers(one) * _HEARD_TRIALS <= 4 * MOST_HEARD:
+        _check_heard_seeds(report, one, seed)
+    trials = _SEEN_TRIALS if report.seconds * _SEEN_TRIALS <= _SECONDS else 1
+    drawn = [one.draw(trials, number) for number in (seed, seed, seed + 1)]
+    if not one.secure and not np.array_equal(drawn[0], drawn[1], equal_nan=True):
+        report.faults.append("one seed gave two different releases")
+    distinct = [len(np.unique(side, axis=0)) for side in drawn]
+    alike = np.array_equal(drawn[0], drawn[1 if one.secure else 2], equal_nan=True)
+    if distinct[0] > 1 and alike:
+        words = "two runs with secure noise" if one.secure else "two seeds"
+        report.faults.append(f"{words} gave the same releases")
+    if trials > 1 and distinct[0] == distinct[2] == 1 and not np.array_equal(drawn[0], drawn[2]):
+        report.faults.append("all trials gave the same release")
+
+
+def _check_heard_seeds(report: Report, one: Opened, seed: int) -> None:
+    """What the gate draws differs from seed to seed and from trial to trial."""
+    tapes = [Listener(keep=True) for _ in range(2)]
+    for place, tape in enumerate(tapes):
+        one.draw(_HEARD_TRIALS, seed + place, tape)
+    report.heard = tapes[0].calls
+    if not tapes[0].calls:
+        report.faults.append("a release drew nothing through the gate")
+        return
+    if tapes[0].kept and tapes[0].kept == tapes[1].kept:
+        report.faults.append("two seeds drew the same noise")
+    if tapes[0].shared:
+        report.faults.append("two draws of a release share their random numbers")
+    if tapes[0].trials_alike:
+        report.faults.append("all trials drew the same noise")
+
+
+def check_paths(report: Report, case: Case, seed: int) -> None:
+    """What a run draws past the tape, against the plain loop that the tape hears."""
+    one = case.neighbours[0].first
+    if one.secure:
+        report.paths.append("secure")
+    elif report.seconds > SLOW:
+        report.left_out.append("plain loop: a release takes too long")
+    elif numbers(one) * _SAME_TRIALS <= MOST_HEARD * 4:
+        _compare_heard(report, case, one, seed)
+    else:
+        report.left_out.append(f"plain loop: {one.plan.steps} steps are too many for it")
+        report.paths.append("compiled")
+    for name, (mine, twin) in case.twins.items():
+        if mine.status != OK or twin.status != mine.status:
+            if (mine.status, mine.reason) != (twin.status, twin.reason) and name != "seeded":
+                words = f"{mine.status} and {twin.status} for the same records"
+                report.faults.append(f"{name}: {words}")
+            continue
+        report.paths.append(name)
+        if name == "seeded":
+            _compare_laws(report, "secure and seeded noise", mine, twin, seed)
+        elif not law_comparison.same_numbers(
+            mine.draw(_SAME_TRIALS, seed), twin.draw(_SAME_TRIALS, seed)
+        ):
+            # a minimiser is found to a certain distance only, on another way for another storage
+            _compare_laws(report, f"{name} and dense rows", mine, twin, seed)
+
+
+def _compare_heard(report: Report, case: Case, one: Opened, seed: int) -> None:
+    plain, drawn = one.draw(_SAME_TRIALS, seed, Listener()), one.draw(_SAME_TRIALS, seed)
+    report.paths.append("plain")
+    if np.array_equal(plain, drawn, equal_nan=True):
+        return
+    silent = case.silent
+    report.paths.append("few rows" if _few_rows(one) else "compiled")
+    if law_comparison.same_numbers(plain, drawn):
+        return
+    if not _few_rows(one):
+        report.faults.append("a compiled loop gives another release than the plain one")
+    for name, opened in (("rows of zeros", silent), ("the records", one)):
+        if opened is not None and opened.status == OK:
+            _compare_laws(report, f"loops on {name}", opened, opened, seed, Listener())
+
+
+def _few_rows(one: Opened) -> bool:
+    """Whether public facts let a plan work in the coordinates of the rows alone."""
+    return bool(getattr(one.spec, "p", 0) > 2 * getattr(one.spec, "n", 0))
+
+
+def _compare_laws(
+    report: Report, name: str, mine: Opened, other: Opened, seed: int, tape: Any = None
+) -> None:
+    trials = _law_trials(report, mine)
+    if not trials:
+        report.left_out.append(f"{name}: a release takes too long to be made often")
+        return
+    first, second = mine.draw(trials, seed), other.draw(trials, seed + 1, tape)
+    law = law_comparison.compare(first, second, seed)
+    report.law = law.worst if report.law is None else min(law.worst, report.law)
+    if not law.alike:
+        report.faults.append(f"{name} do not have one law: {law.said}, chance {law.worst:.1g}")
+
+
+def numbers(one: Opened) -> float:
+    """Numbers that one release is made of, about."""
+    draws = sum(int(getattr(event, "count", 1) or 1) for event in one.plan.events)
+    users = one.spec.n if is_local(one.mechanism) else 1
+    steps, dim = int(one.plan.steps or 1), int(getattr(one.spec, "p", 1))
+    return float(max(draws, steps) * max(dim, 1) * users)
+
+
+def attack_trials(report: Report, one: Opened) -> int:
+    return affordable(report, _SIZES[-1])
+
+
+def affordable(report: Report, wanted: float) -> int:
+    """The largest of ``_SIZES`` up to what is wanted that takes about ``_SECONDS``, or 0."""
+    most = min(wanted, report.effort * _SECONDS / max(report.seconds, 1e-9))
+    return max((size for size in _SIZES if size <= most), default=0)
+
+
+def _law_trials(report: Report, one: Opened) -> int:
+    """How many releases of each side tell two laws apart; 0 where these would take too long."""
+    seconds = 20.0 * report.effort * _SECONDS
+    most = min(8.0 * NUMBERS / (numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))
+    return 0 if most < _SIZES[0] else int(min(max(most, 250.0), 600.0))

@@ -1,0 +1,129 @@
+"""Whether what must be refused is refused: a claim above its budget, and noise not accounted for.
+
+These checks are the last line before a release. Where one is gone, nothing leaks as long as all
+else is right, so that no attack on a release can tell: it is given something wrong on purpose.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.audit import solver_errors
+from dperm_cli.audit.error_rates import scaled
+from dperm_cli.audit.noise_laws import drawer, has_noise
+from dperm_cli.audit.opened_cell import Opened
+from dperm_cli.core.errors import PrivacyError, Unsupported
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.privacy.budget import RELATIONS
+from dperm_cli.privacy.events import Channel
+from dperm_cli.privacy.gate import Gate
+
+
+def faults(one: Opened) -> list[str]:
+    """What passes though it is wrong, in words."""
+    return [*_ledger(one), *_gate(one), *_steps(one), *_answers(one), *_certificates(one)]
+
+
+def _ledger(one: Opened) -> list[str]:
+    """A plan is refused under a smaller budget, and under another relation."""
+    if one.recheck is None:
+        return []
+    budget, claim = one.budget, one.guarantee
+    other = next(relation for relation in RELATIONS if relation != budget.relation)
+    wrong = {
+        "a claim under another relation": replace(budget, relation=other),
+        "a claim against epsilon = nan": replace(budget, epsilon=float("nan")),
+    }
+    if claim.epsilon > 0.0:
+        wrong["a claim above its epsilon"] = replace(budget, epsilon=0.5 * claim.epsilon)
+    if claim.delta > 0.0:
+        wrong["a claim above its delta"] = replace(budget, delta=0.5 * claim.delta)
+        wrong["an approximate claim for a pure one"] = replace(budget, delta=0.0)
+    if claim.information is not None:
+        told = 0.5 * claim.information
+        wrong["a claim that tells more than was asked"] = replace(budget, information=told)
+    return [f"{words} is not refused" for words, b in wrong.items() if not _refused(one.recheck, b)]
+
+
+def _gate(one: Opened) -> list[str]:
+    """A release whose noise is not that of the plan it is checked against is refused."""
+    if one.secure or one.view is None:
+        return []
+    seeds = [seed_sequence(0, "audit", "refusals")]
+    relation = one.guarantee.relation
+    events = one.planned[0].events
+    changed = list(events)
+    for place, event in enumerate(events):
+        with contextlib.suppress(ValueError, Unsupported):
+            changed[place] = scaled(event, 2.0)
+    if changed == list(events):
+        return []
+    found = []
+    for words, allowed in (("noise of another scale", changed), ("noise of no event", [])):
+        gate = Gate(seeds, plan=(tuple(allowed), relation))
+        if not _refused(one.mechanism.release, one.view(), one.plan, gate):
+            found.append(f"{words} passes the gate")
+    return found
+
+
+def _steps(one: Opened) -> list[str]:
+    """No step of a stream is drawn twice, and none beyond those that were accounted for."""
+    relation = one.guarantee.relation
+    for event in one.plan.events:
+        if not has_noise(event):
+            continue
+        gate = Gate([seed_sequence(0, "audit", "refusals")], plan=((event,), relation))
+        draw = drawer(gate, event, 1)
+        if draw is None:
+            continue
+        value = np.zeros((1, 1))
+        draw(value, 0)
+        found = []
+        if not _refused(draw, value, 0):
+            found.append("the noise of one step is drawn twice")
+        if not _refused(draw, value, event.draws):
+            found.append("noise is drawn for a step that was not accounted for")
+        return found
+    return []
+
+
+def _answers(one: Opened) -> list[str]:
+    """No user's device answers more often than was accounted for."""
+    for event in one.plan.events:
+        if not isinstance(event, Channel) or not event.shape:
+            continue
+        gate = Gate(
+            [seed_sequence(0, "audit", "refusals")], plan=((event,), one.guarantee.relation)
+        )
+        stream = gate.stream(event, event.dim, bound=1.0, users=2)
+        value = np.zeros((1, event.dim))
+        for _ in range(event.messages):
+            stream.send(0, value)
+        if not _refused(stream.send, 0, value):
+            return ["a user answers once more than was accounted for"]
+    return []
+
+
+def _certificates(one: Opened) -> list[str]:
+    """A minimiser that nothing is proved of is not released."""
+    if one.secure or one.release is None:
+        return []
+    with solver_errors.no_certificates() as calls:
+        refused = _refused(one.release, 1, 0)
+    return [] if refused or not calls.count else ["a minimiser is released without a certificate"]
+
+
+def _refused(action: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether an action ends with a refusal."""
+    try:
+        action(*arguments)
+    except (PrivacyError, Unsupported):
+        return True
+    except Exception:
+        return False
+    return False

@@ -1,0 +1,234 @@
+"""Statistical audit: a lower bound on the epsilon of a mechanism, from its outputs alone.
+
+A mechanism is run many times on two neighbouring data sets. A threshold on the adversary's
+statistic is chosen on one half of the runs; its false and true positive rates are bounded on the
+other half [Clopper-Pearson 1934], each with half of the error allowed. An attacker with such
+rates exists against no mechanism that is really (epsilon, delta)-DP with a smaller epsilon
+than the bound, and a bound above the claim is a violation.
+
+Where the law of the outputs is known up to its noise, the whole of it is used (``error_rates``):
+the bound is then the epsilon of the noise that would explain the rates, and one above the
+claim says that the events of the plan are not what happens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr
+
+from dperm_cli.audit.error_rates import (
+    Argument,
+    GaussianOutputs,
+    Rates,
+    argument,
+    lower,
+    scaled,
+    upper,
+)
+from dperm_cli.core import progress
+from dperm_cli.core.seeds import seed_sequence
+from dperm_cli.kernels.shared.kernel_problem import KernelProblem
+from dperm_cli.mechanisms.adversary import Adversary
+from dperm_cli.mechanisms.base import Plan
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import Problem
+from dperm_cli.views.choose import view_of
+
+CONTROL, QUICK_CONTROL = 0.5, 1.0  # epsilon from which half the noise must be noticed
+FLOOR = (1.0, 30.0)  # epsilons at which a floor is asked for: beyond, the runs are too few
+RUNS = {  # on each side
+    "gaussian": 300_000, "profile": 60_000, "threshold": 100_000, "interval": 40_000,
+    "sign": 1_000_000,
+}  # fmt: skip
+QUICK = 4  # --quick makes this many times fewer
+CHUNK = 10_000
+_THRESHOLDS = 400
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the attack found: ``bound`` <= epsilon but with chance ``ERROR``; ``tightness`` is
+    bound / claim; ``control`` the bound against half the noise, nan where there is no room for
+    one."""
+
+    claim: float
+    delta: float
+    bound: float
+    control: float
+    floor: float | None
+    control_from: float = CONTROL
+
+    @property
+    def tightness(self) -> float:
+        return self.bound / self.claim
+
+    @property
+    def caught(self) -> bool:
+        """Whether half the noise was noticed, at the level that was claimed."""
+        return self.control > self.claim
+
+    @property
+    def control_asked(self) -> bool:
+        """Whether the claim is large enough for these runs to tell half the noise."""
+        return self.claim >= 0.999 * self.control_from
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong, in words; comparisons are written so that nan is a fault."""
+        found = []
+        if not self.bound <= self.claim * (1.0 + 1e-9):
+            found.append(f"epsilon is at least {self.bound:.4g}, above the claim {self.claim:.4g}")
+        if self.control_asked and not self.caught:
+            found.append("half the noise was not noticed")
+        if self.floor is not None and not self.tightness >= self.floor:
+            found.append(f"tightness {self.tightness:.3g} is under the floor {self.floor:g}")
+        return tuple(found)
+
+
+class Draws(Gate):
+    """A gate of very many trials: their keys are consecutive words of one leaf of the seed tree.
+
+    A seed sequence for each of 10^5 trials would take longer than their releases.
+    """
+
+    def __init__(
+        self,
+        seed: np.random.SeedSequence,
+        trials: int,
+        plan: tuple[Sequence[Event], str] | None = None,
+    ) -> None:
+        super().__init__([seed], plan=plan)
+        self.trials = trials
+
+    def keys(self) -> np.ndarray:
+        number, self._streams = self._streams, self._streams + 1
+        leaf = self._seeds[0]
+        return _child(leaf, number).generate_state(2 * self.trials, np.uint64).reshape(-1, 2)
+
+
+def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool = False) -> Finding:
+    """Run the adversary against its mechanism, and against the same with half the noise.
+
+    The control's gate does not check what is drawn against a plan.
+    """
+    plan = adversary.mechanism.plan(adversary.first.spec(), budget)
+    claim = plan.guarantee.epsilon
+    how = argument(adversary.kind, plan.events, claim, budget.delta, budget.relation)
+    runs = RUNS[adversary.kind] // (QUICK if quick else 1)
+    name = (type(adversary.mechanism).__name__, budget.relation, budget.epsilon)
+    leaf = seed_sequence(seed, "audit", "as planned", *name)
+    bound = lower_bound(adversary, plan, how, runs, leaf)
+    leaf = seed_sequence(seed, "audit", "half noise", *name)
+    control = lower_bound(adversary, halved(plan), how, runs // 2, leaf, checked=False)
+    asked = not quick and FLOOR[0] <= budget.epsilon <= FLOOR[1]
+    floor = adversary.floor if asked else None
+    least = QUICK_CONTROL if quick else CONTROL
+    if adversary.kind == "sign" and adversary.floor is None:
+        least = math.inf  # a sign that nearly never turns shows no more than the runs can count
+    return Finding(claim, budget.delta, bound, control, floor, least)
+
+
+def halved(plan: Plan) -> Plan:
+    """The plan with every noise scale halved; what it claims stays."""
+    events = tuple(scaled(event, 0.5) for event in plan.events)
+    return replace(plan, events=events, noise_scale=plan.noise_scale / 2.0)
+
+
+def lower_bound(
+    adversary: Adversary,
+    plan: Plan,
+    how: Argument,
+    runs: int,
+    leaf: np.random.SeedSequence,
+    checked: bool = True,
+) -> float:
+    """The bound from ``runs`` releases a side, inf where an output is not finite."""
+    sides = (adversary.first, adversary.second)
+    scores = [
+        _scores(adversary, problem, plan, runs, _child(leaf, side), checked)
+        for side, problem in enumerate(sides)
+    ]
+    if not all(np.all(np.isfinite(score)) for score in scores):
+        return math.inf
+    if how.attack is not None:
+        return how.epsilon(rates_of(scores[0], scores[1], *how.attack))
+    half = runs // 2
+    chosen = choose(scores[0][:half], scores[1][:half], how)
+    return how.epsilon(rates_of(scores[0][half:], scores[1][half:], *chosen))
+
+
+def _scores(
+    adversary: Adversary,
+    problem: Problem | KernelProblem,
+    plan: Plan,
+    runs: int,
+    leaf: np.random.SeedSequence,
+    checked: bool,
+) -> np.ndarray:
+    """The statistic of ``runs`` independent releases on one data set."""
+    allowed = (plan.events, plan.guarantee.relation) if checked else None
+    parts = []
+    for start in range(0, runs, CHUNK):
+        count = min(CHUNK, runs - start)
+        view = view_of(adversary.mechanism, problem)  # users are asked once by each release
+        gate = Draws(_child(leaf, start), count, allowed)
+        theta = np.asarray(adversary.mechanism.release(view, plan, gate).theta)
+        if len(theta) != count:
+            raise ValueError(f"{len(theta)} releases where {count} were asked for")
+        parts.append(np.asarray(adversary.statistic(theta), dtype=float))
+        progress.report("audit", start + count, runs)
+    return np.concatenate(parts)
+
+
+def _child(leaf: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(leaf.entropy, spawn_key=(*leaf.spawn_key, number))
+
+
+def choose(first: np.ndarray, second: np.ndarray, how: Argument) -> tuple[float, bool, bool]:
+    """(threshold, swap, below): the attack that does best on these runs.
+
+    ``swap`` takes ``first`` for the positive side; ``below`` calls small scores positive.
+    """
+    pooled, runs = np.concatenate([first, second]), len(first)
+    levels = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _THRESHOLDS)))
+    above = [
+        runs - np.searchsorted(np.sort(side), levels, side="right") for side in (first, second)
+    ]
+    best, chosen = -math.inf, (float(levels[0]), False, False)
+    for swap in (False, True):
+        for below in (False, True):
+            false, true = (above[1], above[0]) if swap else (above[0], above[1])
+            if below:
+                false, true = runs - false, runs - true
+            value = how.promise(upper(false, runs), lower(true, runs))
+            at = int(np.argmax(value))
+            if value[at] > best:
+                best, chosen = float(value[at]), (float(levels[at]), swap, below)
+    return chosen
+
+
+def rates_of(
+    first: np.ndarray, second: np.ndarray, threshold: float, swap: bool, below: bool
+) -> Rates:
+    """Confidence bounds on the rates of a threshold that was chosen on other runs."""
+    negative, positive = (second, first) if swap else (first, second)
+    false, true = (
+        int(np.count_nonzero(scores <= threshold if below else scores > threshold))
+        for scores in (negative, positive)
+    )
+    return Rates(float(upper(false, len(negative))), float(lower(true, len(positive))))
+
+
+def ideal_tightness(epsilon: float, delta: float, runs: int) -> float:
+    """What a Gaussian mechanism's bound over its claim comes to, about, with these runs."""
+    mu, half = calibrate.mu(epsilon, delta), runs // 2
+    rate = float(ndtr(-mu / 2.0))
+    rates = Rates(float(upper(half * rate, half)), float(lower(half * (1.0 - rate), half)))
+    return GaussianOutputs(delta).epsilon(rates) / epsilon

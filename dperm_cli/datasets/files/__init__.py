@@ -1,0 +1,1 @@
+"""Data sets of the user's own files, one file a format."""

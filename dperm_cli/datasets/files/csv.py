@@ -1,0 +1,133 @@
+"""Records in a text table (csv, tsv, ...), plain or compressed."""
+
+from __future__ import annotations
+
+import csv as stdlib_csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.number_text import number_in
+from dperm_cli.datasets.shared.archives import open_bytes
+from dperm_cli.datasets.shared.table_columns import TableOptions, delimiter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Csv(TableOptions):
+    """Numeric feature columns and one target column; no cell may be empty.
+
+    header : whether the first line holds the column names (without it, give positions); ``auto``
+        takes it for names, and refuses one that holds a number, since it may be a record.
+    delimiter : one of , ; | : ``space`` or ``tab``.
+    """
+
+    name: ClassVar[str] = "csv"
+
+    header: bool | str = "auto"
+    delimiter: str = ","
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.auto_or(checks.boolean, "dataset.header", self.header)
+        object.__setattr__(self, "delimiter", delimiter("dataset.delimiter", self.delimiter))
+
+    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        first = self.header_line(key, path)
+        names = [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]
+        wanted, target = self.choose(names)
+        table = self._table(key, path, len(first), target)
+        x = np.empty((len(table), len(wanted)))
+        for j, i in enumerate(wanted):
+            x[:, j] = _numeric(key, path, table[i], names[i])
+        if target is None:
+            return x, np.zeros(len(x))
+        if self.task == "regression":
+            return x, _numeric(key, path, table[target], names[target])
+        return x, table[target].fillna("").to_numpy(dtype=str)
+
+    def header_of(self, key: str, path: Path) -> list[str] | None:
+        """The first line, where it holds the column names."""
+        return [c.strip() for c in self.header_line(key, path)] if self.header else None
+
+    def _text(self, path: Path) -> io.TextIOWrapper:
+        return io.TextIOWrapper(open_bytes(path, self.limit), encoding="utf-8-sig", newline="")
+
+    def header_line(self, key: str, path: Path) -> list[str]:
+        """The cells of the first line, whatever they are."""
+        with self._text(path) as text:
+            try:
+                # A limit, so that a file without line ends is not taken in whole.
+                line = text.readline(1 << 24)
+                first = next(stdlib_csv.reader([line], delimiter=self.delimiter), [])
+            except stdlib_csv.Error as error:
+                raise InputError(key, path.name, f"is not a text table ({error})") from None
+        if not first:
+            raise InputError(key, path.name, "is empty")
+        number = next((cell for cell in first if number_in(cell) is not None), None)
+        if self.header == "auto" and number is not None:
+            allowed = f"the first line of {path.name} holds the number {number.strip()[:40]}: say "
+            allowed += "dataset.header=false if it is a record, true if it names the columns"
+            raise InputError("dataset.header", "auto", allowed)
+        return first
+
+    def _table(self, key: str, path: Path, width: int, target: int | None) -> Any:
+        import pandas as pd
+
+        text_columns: Any = {} if self.task in ("regression", "location") else {target: str}
+        with self._text(path) as text:
+            try:
+                table = pd.read_csv(
+                    text, header=None, skiprows=int(bool(self.header)), sep=self.delimiter,
+                    dtype=text_columns, keep_default_na=False, na_values=[""],
+                    skipinitialspace=True, low_memory=False,
+                )  # fmt: skip
+            except pd.errors.EmptyDataError:
+                raise InputError(key, path.name, "holds no records") from None
+            except (pd.errors.ParserError, ValueError) as error:
+                self._check_lines(key, path, width)
+                words = str(error).rpartition("C error: ")[2].strip()
+                raise InputError(key, path.name, f"is not a regular table ({words})") from None
+        # A line that is too short reads as one with empty cells at its end.
+        if table.shape[1] != width or table.iloc[:, -1].isna().any():
+            self._check_lines(key, path, width)
+        if table.shape[1] != width:
+            allowed = f"records have {table.shape[1]} columns, the first line {width}"
+            raise InputError(key, path.name, allowed)
+        return table
+
+    def _check_lines(self, key: str, path: Path, width: int) -> None:
+        """InputError about the first line that has another number of fields than the first one."""
+        with self._text(path) as text:
+            reader = stdlib_csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
+            try:
+                for fields in reader:
+                    if fields and len(fields) != width:
+                        allowed = f"line {reader.line_num} has {len(fields)} fields, "
+                        allowed += f"the first line {width}"
+                        raise InputError(key, path.name, allowed)
+            except stdlib_csv.Error:
+                return
+
+
+def _numeric(key: str, path: Path, column: Any, name: str) -> np.ndarray:
+    """A column as float64, nan where a cell is empty; InputError shows the first text in it."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=np.float64)
+    try:
+        numbers: Any = pd.to_numeric(column, errors="coerce")
+    except OverflowError:
+        allowed = f"column {name!r} holds a whole number of more than 308 digits"
+        raise InputError(key, path.name, allowed) from None
+    text = np.flatnonzero(numbers.isna() & column.notna())
+    if text.size:
+        cell = str(column.iloc[text[0]])[:40]
+        allowed = f"record {text[0] + 1}, column {name!r} holds {cell!r}, not a number"
+        raise InputError(key, path.name, allowed)
+    return numbers.to_numpy(dtype=np.float64)

@@ -1,0 +1,75 @@
+"""Records in a NumPy archive (.npz)."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import npy_files
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import TooLarge, first_words
+from dperm_cli.datasets.shared import projected_records
+from dperm_cli.datasets.shared.file_options import FileOptions
+from dperm_cli.problem.data import Data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Npz(FileOptions):
+    """One array of rows [n, p] and one of labels or targets [n]; nothing is ever unpickled.
+
+    x, y : the names of the two arrays; task=location reads x alone.
+    phi : a public .npz (array ``phi``) or .csv file with the matrix [m, d] that the rows, of m
+        columns, have been projected by: parameters are then those of R^d.
+    """
+
+    name: ClassVar[str] = "npz"
+
+    x: str = "x"
+    y: str = "y"
+    phi: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("x", "y"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value:
+                raise InputError(f"dataset.{name}", value, "must be the name of an array")
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        """Read, scale and bound the records; with ``phi`` they become rows of R^d."""
+        phi = None if self.phi is None else projected_records.matrix(self.phi)
+        data = super().load(data_dir)
+        return data if phi is None else projected_records.backwards(data, phi)
+
+    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        if not zipfile.is_zipfile(path):
+            raise InputError(key, path.name, "is not an npz archive")
+        wanted = [self.x] if self.task == "location" else [self.x, self.y]
+        try:
+            names, held = npy_files.names_in(path)
+            most = max(self.limit, path.stat().st_size)
+            # Compressed archives only: a plain one cannot hold more than it weighs.
+            if held > most:
+                raise TooLarge(self.limit)
+            found = npy_files.read_archive(path, wanted, npy_files.LABELS, most)
+        except npy_files.NotAnArray as error:
+            allowed = f"is not a plain npz archive ({first_words(error)})"
+            raise InputError(key, path.name, allowed) from error
+        for field, name in zip(("dataset.x", "dataset.y"), wanted, strict=False):
+            if name not in found:
+                listed = ", ".join(names) or "none"
+                raise InputError(field, name, f"no such array; the archive holds {listed}", names)
+        x = found[self.x]
+        y = np.zeros(x.shape[:1]) if self.task == "location" else found[self.y]
+        if x.ndim != 2 or x.dtype.kind not in "biuf":
+            allowed = f"{self.x!r} must be a matrix of real numbers, not {x.dtype}{list(x.shape)}"
+            raise InputError(key, path.name, allowed)
+        if y.shape not in ((len(x),), (len(x), 1)) or y.dtype.kind not in "biufUS":
+            allowed = f"{self.y!r} must hold one label for each of the {len(x)} rows, "
+            allowed += f"not {y.dtype}{list(y.shape)}"
+            raise InputError(key, path.name, allowed)
+        return npy_files.real(x), y.reshape(-1)

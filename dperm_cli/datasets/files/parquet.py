@@ -1,0 +1,87 @@
+"""Records in a Parquet table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import TooLarge
+from dperm_cli.datasets.shared.table_columns import TableOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parquet(TableOptions):
+    """Numeric feature columns and one target column; no cell may be null."""
+
+    name: ClassVar[str] = "parquet"
+
+    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        table = _open(key, path, self.limit)
+        names = [str(name) for name in table.column_names]
+        if not names:
+            raise InputError(key, path.name, "holds no columns")
+        wanted, target = self.choose(names)
+        x = np.empty((table.num_rows, len(wanted)))
+        for j, i in enumerate(wanted):
+            x[:, j] = _numeric(key, path, table.column(i), names[i])
+        if target is None:
+            return x, np.zeros(len(x))
+        if self.task == "regression":
+            return x, _numeric(key, path, table.column(target), names[target])
+        return x, np.array(
+            ["" if v is None else str(v) for v in table.column(target).to_pylist()], dtype=str
+        )
+
+    def header_of(self, key: str, path: Path) -> list[str]:
+        """The names in the file's footer."""
+        import pyarrow.parquet as pq
+
+        with _understood(key, path), open(path, "rb") as file:
+            return [str(name) for name in pq.ParquetFile(file).schema_arrow.names]
+
+
+def _open(key: str, path: Path, limit: int) -> Any:
+    import pyarrow.parquet as pq
+
+    # From a handle: given a path, a folder named key=value would add a column.
+    with _understood(key, path), open(path, "rb") as file:
+        facts = pq.ParquetFile(file).metadata
+        # Run-length coding: a few bytes may stand for any number of equal cells.
+        if 8 * facts.num_rows * facts.num_columns > max(limit, path.stat().st_size):
+            raise InputError(key, path.name, str(TooLarge(limit)))
+        return pq.read_table(file)
+
+
+@contextmanager
+def _understood(key: str, path: Path) -> Iterator[None]:
+    """Turn what pyarrow cannot read into one line about the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, ValueError) as error:
+        words = str(error).splitlines()[0] if str(error) else "damaged"
+        # pyarrow speaks of the buffer it was handed, not of the file
+        words = words.rpartition("'<Buffer>': ")[2]
+        raise InputError(key, path.name, f"is not a Parquet file ({words})") from None
+
+
+def _numeric(key: str, path: Path, column: Any, name: str) -> np.ndarray:
+    import pyarrow as pa
+
+    kind = column.type
+    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    if not any(is_kind(kind) for is_kind in known):
+        raise InputError(key, path.name, f"column {name!r} holds {kind}, not numbers")
+    values = np.array(
+        [np.nan if v is None else float(v) for v in column.to_pylist()]
+        if pa.types.is_decimal(kind)
+        else column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    )
+    return values.astype(np.float64)

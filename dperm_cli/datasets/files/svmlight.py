@@ -1,0 +1,46 @@
+"""Records in an svmlight (LIBSVM) text file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.shared import svmlight_reader
+from dperm_cli.datasets.shared.file_options import FileOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Svmlight(FileOptions):
+    """``label index:value ...`` lines, indices from 1; kept as CSR unless storage=dense.
+
+    n_features : the number of columns, required: the largest index in a file is a fact about its
+        records (one record may decide it), and p must be public.
+    cache : keep the parsed arrays in the cache folder (a copy of the data, readable by you only).
+    """
+
+    name: ClassVar[str] = "svmlight"
+
+    n_features: int | None = None
+    storage: str = "sparse"
+    cache: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_features is None:
+            allowed = "must be declared: the number of columns is public, and the largest index in "
+            allowed += "the file depends on its records"
+            raise InputError("dataset.n_features", None, allowed)
+        checks.integer("dataset.n_features", self.n_features, low=1, high=2**31 - 2)
+        checks.choice("dataset.storage", self.storage, ("sparse", "dense"))
+        checks.boolean("dataset.cache", self.cache)
+
+    def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
+        assert self.n_features is not None
+        width = int(self.n_features)
+        x, labels = svmlight_reader.read(key, path, width, self.cache, self.limit)
+        return (x.toarray() if self.storage == "dense" else x), labels

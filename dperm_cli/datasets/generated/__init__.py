@@ -1,0 +1,1 @@
+"""Data sets drawn from a seed, one file each."""

@@ -1,0 +1,76 @@
+"""Linear losses whose worst case sweeps how strong and how spread the signal is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.shared.generated_rows import INSIDE, fitting, leaf
+from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.problem.data import Data
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseLinear:
+    """``signal`` copies of one row with ``spread`` equal entries +-1/sqrt(spread), then padding.
+
+    The padding is half c and half -c for another such row and cancels, up to one c where its length
+    is odd: n and M = |sum of the informative records| are chosen apart, as in the instances of
+    [BST14, Lemma 5.1]. With linear loss and an L1 ball of radius r the optimum is -r M /
+    sqrt(spread) on a face of ``spread`` vertices, one of them for spread = 1: a projection to m
+    dimensions takes other vertices for those once spread reaches m. Rows are stored sparse.
+    """
+
+    name: ClassVar[str] = "sparse_linear"
+    where: ClassVar[str] = "generated"
+    task: ClassVar[str] = "binary"
+    default_loss: ClassVar[str] = "linear"
+
+    n: int = 1000
+    p: int = 1000
+    signal: int = 100
+    spread: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.integer("dataset.n", self.n, low=1)
+        checks.integer("dataset.p", self.p, low=1)
+        checks.integer("dataset.signal", self.signal, low=0, high=int(self.n))
+        checks.integer("dataset.spread", self.spread, low=1)
+        if 2 * int(self.spread) > int(self.p):
+            allowed = f"must be at most p / 2 = {int(self.p) // 2}"
+            raise InputError("dataset.spread", self.spread, allowed)
+        checks.integer("dataset.seed", self.seed, low=0)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return int(self.n), int(self.p)
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        """Build the records; ``data_dir`` is not used."""
+        (n, p), k, m = self.size, int(self.spread), int(self.signal)
+        rng = leaf(self.seed, self.name)
+        places = rng.permutation(p)[: 2 * k].reshape(2, k)
+        signs = rng.choice([-1.0, 1.0], size=(2, k)) * (INSIDE / np.sqrt(k))
+        which = np.zeros(n, dtype=int)
+        which[m:] = 1
+        sign = np.ones(n)
+        sign[m + (n - m + 1) // 2 :] = -1.0
+        with fitting(n, k):
+            values = (sign[:, None] * signs[which]).ravel()
+            indptr = np.arange(0, n * k + 1, k)
+            x = sparse.csr_array((values, places[which].ravel(), indptr), shape=(n, p))
+            x.sort_indices()
+        notes = (
+            f"{m} informative records, |their sum| = {m}; {n - m} of padding",
+            f"|sum of all records| = {float(np.linalg.norm(x.sum(axis=0))):.6g}",
+        )
+        return make_data(
+            self.name, "binary", x, np.ones(n), None, None, row_bound=1.0, preprocessing=notes
+        )

@@ -1,0 +1,50 @@
+"""Records of a logistic model whose parameter, the population minimiser, is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.datasets.shared.generated_rows import INSIDE, LinearModel, fitting, leaf, lengths
+from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.problem.data import Data
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticLogistic(LinearModel):
+    """P(y = 1 | x) = 1 / (1 + exp(-<x, theta*>)), the direction of theta* random.
+
+    theta* minimises the expected logistic loss over R^p, hence over any set that contains it.
+    """
+
+    task: ClassVar[str] = "binary"
+    default_loss: ClassVar[str] = "logistic"
+    minimises: ClassVar[tuple[str, ...]] = ("logistic",)
+
+    signal: float = 5.0
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        """Draw the records; ``data_dir`` is not used."""
+        with fitting(self.n, self.p):
+            theta = leaf(self.seed, "synthetic_logistic", "theta").standard_normal(int(self.p))
+            theta *= self.signal / np.linalg.norm(theta)
+            x, y = self._draw("train", int(self.n), theta)
+            held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)
+        return make_data(
+            "synthetic_logistic", self.task, x, y, *held,
+            row_bound=float(self.row_bound),
+            preprocessing=(self.rows_in_words,),
+            minimiser=theta,
+        )  # fmt: skip
+
+    def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        p = theta.size
+        x = leaf(self.seed, "synthetic_logistic", part, "rows").standard_normal((n, p))
+        uniform = leaf(self.seed, "synthetic_logistic", part, "labels").random((n, 2))
+        radius = np.ones(n) if self.rows == "unit" else uniform[:, 1] ** (1.0 / p)
+        x *= (self.row_bound * INSIDE * radius / lengths(x))[:, None]
+        likely = np.exp(-np.logaddexp(0.0, -(x @ theta)))
+        return x, np.where(uniform[:, 0] < likely, 1.0, -1.0)

@@ -1,0 +1,80 @@
+"""Regression on sparse rows whose columns are as popular as words are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, fitting, leaf
+from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.problem.data import Data
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZipfRegression(Generated):
+    """Unit rows of ``row_nonzeros`` draws of a column, and y = <x, theta*> + w.
+
+    Column j is drawn with chance ~ 1 / (j + 1), a column that is drawn twice weighs double, and
+    each row is scaled to norm row_bound: counts of words. theta* has ``nonzeros`` equal
+    coefficients of alternating sign and L1 norm ``signal`` on the most popular columns: for an L1
+    ball of radius ``signal`` it lies inside a face, and is no vertex. w is uniform on [-noise,
+    noise]; targets are clipped to 1. Rows are drawn, stored and used sparse.
+    """
+
+    name: ClassVar[str] = "zipf_regression"
+    task: ClassVar[str] = "regression"
+    default_loss: ClassVar[str] = "squared"
+
+    p: int = 1000
+    row_nonzeros: int = 10
+    nonzeros: int = 4
+    signal: float = 1.6
+    noise: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("dataset.row_nonzeros", self.row_nonzeros, low=1)
+        checks.integer("dataset.nonzeros", self.nonzeros, low=1, high=int(self.p))
+        checks.nonnegative("dataset.signal", self.signal)
+        checks.nonnegative("dataset.noise", self.noise)
+        largest = self.row_bound * self.signal / self.nonzeros
+        if largest * np.sqrt(min(self.nonzeros, self.row_nonzeros)) + self.noise > 1.0 + 1e-12:
+            allowed = "targets must stay within 1: lower signal, row_bound or noise, or raise "
+            raise InputError("dataset.signal", self.signal, allowed + "dataset.nonzeros")
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        """Draw the records; ``data_dir`` is not used."""
+        with fitting(self.n, int(self.row_nonzeros)):
+            theta = self._parameter()
+            x, y = self._draw("train", int(self.n), theta)
+            held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)
+        notes = (f"{self.row_nonzeros} draws of a column a row, to norm {self.row_bound:g}",)
+        return make_data(
+            self.name, self.task, x, y, *held,
+            row_bound=float(self.row_bound), preprocessing=notes,
+        )  # fmt: skip
+
+    def _parameter(self) -> np.ndarray:
+        theta, k = np.zeros(int(self.p)), int(self.nonzeros)
+        theta[:k] = np.where(np.arange(k) % 2 == 0, 1.0, -1.0) * (self.signal / k)
+        return theta
+
+    def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
+        p, k = int(self.p), int(self.row_nonzeros)
+        chances = np.cumsum(1.0 / np.arange(1.0, p + 1.0))
+        uniform = leaf(self.seed, self.name, part, "rows").random((n, k))
+        columns = np.minimum(np.searchsorted(chances, uniform * chances[-1]), p - 1)
+        indptr = np.arange(0, n * k + 1, k)
+        x = sparse.csr_array((np.ones(n * k), columns.ravel(), indptr), shape=(n, p))
+        x.sum_duplicates()
+        lengths = np.sqrt(np.asarray(x.multiply(x).sum(axis=1)).ravel())
+        x.data *= np.repeat(INSIDE * self.row_bound / lengths, np.diff(x.indptr))
+        noise = leaf(self.seed, self.name, part, "targets").random(n)
+        y = x @ theta + self.noise * (2.0 * noise - 1.0)
+        return x, np.clip(y, -1.0, 1.0)

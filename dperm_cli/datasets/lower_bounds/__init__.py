@@ -1,0 +1,1 @@
+"""The instances of lower bounds, one file each."""

@@ -1,0 +1,34 @@
+"""The packing instance of the lower bound for (epsilon, 0) [BST14, Lemma 5.1, part 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.datasets.shared.generated_rows import leaf
+from dperm_cli.datasets.shared.lower_bound_rows import LowerBoundInstance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bst14Packing(LowerBoundInstance):
+    """``signal`` copies of one corner d of the cube, then padding [BST14, App. C.1].
+
+    The informative records add up to norm M = signal, all records to a norm in [M - 1, M + 1]. The
+    paper's hard choice is M = p / (20 epsilon); that of the sharper bound is 0.44 p / epsilon for
+    large p (docs/proofs/_lower_bounds.md, Thm 3). d is uniform, as a member of the paper's random
+    packing is; the seed says which.
+    """
+
+    name: ClassVar[str] = "bst14_packing"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("dataset.signal", self.signal, low=0, high=int(self.n))
+
+    def informative(self) -> np.ndarray:
+        rng = leaf(self.seed, self.name, "corner")
+        corner = rng.choice([-1.0, 1.0], size=int(self.p))
+        return np.tile(corner, (int(self.signal), 1))

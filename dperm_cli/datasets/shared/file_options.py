@@ -1,0 +1,186 @@
+"""What all file formats share: finding and opening the file, labels, targets, column bounds."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.data_files import locate
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import reading
+from dperm_cli.datasets.shared import archives
+from dperm_cli.datasets.shared.label_names import class_map, label_map, map_labels
+from dperm_cli.datasets.shared.row_pipeline import (
+    DEFAULT_LOSS,
+    Raw,
+    RowOptions,
+    check_finite,
+    prepare,
+)
+from dperm_cli.problem.data import Data
+
+TASKS = ("binary", "regression", "multiclass", "location")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(RowOptions, ABC):
+    """The keys of every data set that the user keeps in a file.
+
+    path : the file, relative to the working directory or else to the data folder; plain, gz, bz2
+        or xz (text formats).
+    test_path : a file of held-out records; without it test_fraction of the records is held out.
+    task : ``binary``, ``regression``, ``multiclass`` or ``location`` (rows alone: labels, where
+        the format has them, are not looked at).
+    labels : file label -> -1 or +1; ``"*"`` stands for every other label. None: {1: 1, -1: -1}.
+        With task=multiclass the labels in class order, or label -> class number; required.
+    target_bounds : public [low, high] of a regression target, required for that task.
+    bounds : public [low, high] of all columns, or one such pair per column (scaling=bounds).
+    max_size : GiB that a compressed file may unpack to (a plain file has no limit).
+    """
+
+    where: ClassVar[str] = "file"
+    size: ClassVar[None] = None
+    name: ClassVar[str]
+
+    path: str | None = None
+    test_path: str | None = None
+    task: str = "binary"
+    labels: Any = None
+    target_bounds: Any = None
+    bounds: Any = None
+    max_size: float = archives.DEFAULT_GIB
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _path_text("dataset.path", self.path)
+        if self.test_path is not None:
+            _path_text("dataset.test_path", self.test_path)
+        checks.choice("dataset.task", self.task, TASKS)
+        checks.positive("dataset.max_size", self.max_size)
+        declared = class_map if self.task == "multiclass" else label_map
+        object.__setattr__(self, "labels", declared(self.labels))
+        object.__setattr__(self, "target_bounds", self._target_bounds())
+        object.__setattr__(self, "bounds", _column_bounds(self.bounds))
+        if self.scaling == "bounds" and self.bounds is None:
+            raise InputError("dataset.bounds", None, "must be declared for scaling=bounds")
+        if self.rows == "none" and self.row_bound == "auto" and self.scaling != "bounds":
+            raise InputError("dataset.row_bound", "auto", "must be declared with rows=none")
+        if self.intercept and self.task == "location":
+            allowed = "is for predictors: a constant is no coordinate of a location"
+            raise InputError("dataset.intercept", True, allowed)
+
+    @property
+    def limit(self) -> int:
+        """Bytes a compressed file may unpack to."""
+        return int(self.max_size * archives.GIB)
+
+    @property
+    def default_loss(self) -> str:
+        return DEFAULT_LOSS[self.task]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes: declared for task=multiclass, otherwise 2."""
+        if self.task != "multiclass":
+            return 2
+        return 1 + int(max(number for _, number in self.labels))
+
+    def locate(self, data_dir: Path | None = None) -> Path:
+        """The file itself; InputError when it is missing or is not a file."""
+        return locate("dataset.path", str(self.path), data_dir)
+
+    def raw(self, data_dir: Path | None = None) -> Raw:
+        """The records as the file gives them, with labels mapped; InputError on a bad file."""
+        x, y = self._records("dataset.path", self.locate(data_dir))
+        x_test = y_test = None
+        if self.test_path is not None:
+            path = locate("dataset.test_path", self.test_path, data_dir)
+            x_test, y_test = self._records("dataset.test_path", path)
+            if x_test.shape[1] != x.shape[1]:
+                allowed = f"has {x_test.shape[1]} columns, the training file {x.shape[1]}"
+                raise InputError("dataset.test_path", self.test_path, allowed)
+        bounds = None if self.bounds is None else np.array(self.bounds)
+        if bounds is not None and bounds.ndim == 2 and len(bounds) != x.shape[1]:
+            allowed = f"must be one pair [low, high], or one for each of the {x.shape[1]} columns"
+            raise InputError("dataset.bounds", f"{len(bounds)} pairs", allowed)
+        return Raw(
+            x=x, y=y, x_test=x_test, y_test=y_test, bounds=bounds,
+            target_bounds=self.target_bounds, classes=self.classes,
+        )  # fmt: skip
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        return prepare(self.name, self.task, self, self.raw(data_dir))
+
+    @abstractmethod
+    def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
+        """(x [n, p], labels or targets [n]) of one file: what a format has to write."""
+
+    def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
+        with reading(key, path):
+            x, y = self.read(key, path)
+            if x.shape[0] == 0:
+                raise InputError(key, path.name, "holds no records")
+            if x.shape[1] == 0:
+                raise InputError(key, path.name, "holds no columns besides the target")
+            y = self._targets(key, path, y)
+            check_finite(key, path.name, x, y)
+        return x, y
+
+    def _targets(self, key: str, path: Path, y: np.ndarray) -> np.ndarray:
+        """What the file says beside a row, as the task wants it."""
+        if self.task == "location":
+            return np.zeros(len(y))
+        missing = np.flatnonzero(y == "") if y.dtype.kind == "U" else np.zeros(0)
+        if missing.size:
+            raise InputError(key, path.name, f"record {int(missing[0]) + 1} has no label")
+        if self.task == "regression":
+            return _numbers(key, path, y)
+        return map_labels(y, self.labels)
+
+    def _target_bounds(self) -> tuple[float, float] | None:
+        if self.target_bounds is not None:
+            return _pair("dataset.target_bounds", self.target_bounds)
+        if self.task == "regression":
+            allowed = "must be declared for task=regression: public [low, high] of the target"
+            raise InputError("dataset.target_bounds", None, allowed)
+        return None
+
+
+def _numbers(key: str, path: Path, y: np.ndarray) -> np.ndarray:
+    try:
+        return y.astype(np.float64)
+    except (ValueError, TypeError, OverflowError):
+        raise InputError(key, path.name, "the target column holds what is no number") from None
+
+
+def _path_text(key: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise InputError(key, value, "must be given: the file to read")
+
+
+def _pair(key: str, value: object) -> tuple[float, float]:
+    allowed = "must be [low, high] with low < high"
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        raise InputError(key, value, allowed)
+    low, high = (checks.number(key, v) for v in value)
+    if not low < high or not math.isfinite(high - low):
+        raise InputError(key, list(value), allowed)
+    return low, high
+
+
+def _column_bounds(value: object) -> tuple | None:
+    if value is None:
+        return None
+    key = "dataset.bounds"
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
+        if all(isinstance(v, Sequence) and not isinstance(v, str) for v in value):
+            return tuple(_pair(key, v) for v in value)
+        return _pair(key, value)
+    raise InputError(key, value, "must be [low, high], or one such pair for each column")

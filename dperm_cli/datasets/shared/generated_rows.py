@@ -1,0 +1,122 @@
+"""What generated data sets have in common: seeds, rows in a ball, sizes that do not fit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.seeds import generator, seed_sequence
+
+# Rows are placed this far (relatively) inside the bound, so that rounding keeps them within it.
+INSIDE = 1.0 - 1e-13
+
+ROWS = ("unit", "clip", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generated:
+    """The keys of a set that is drawn record by record: a smaller n gives a prefix of a larger one.
+
+    n, n_test : training and held-out records; p : columns; row_bound : bound on the rows' L2 norm.
+    """
+
+    where: ClassVar[str] = "generated"
+
+    n: int = 2000
+    p: int = 10
+    row_bound: float = 1.0
+    n_test: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.integer("dataset.n", self.n, low=1)
+        checks.integer("dataset.p", self.p, low=1)
+        checks.positive("dataset.row_bound", self.row_bound)
+        checks.integer("dataset.n_test", self.n_test, low=0)
+        checks.integer("dataset.seed", self.seed, low=0)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return int(self.n), int(self.p)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearModel(Generated, ABC):
+    """Rows around 0 and a response to <x, theta*>, with theta* of norm ``signal``.
+
+    Rows are uniform on the sphere of radius row_bound (``rows=unit``) or in its ball (``clip``,
+    ``none``).
+    """
+
+    signal: float = 1.0
+    rows: str = "unit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.nonnegative("dataset.signal", self.signal)
+        checks.choice("dataset.rows", self.rows, ROWS)
+
+    def fresh(self, count: int, minimiser: np.ndarray) -> np.ndarray:
+        """Rows of the same law that belong to neither part, [count, p]."""
+        return self._draw("population", count, minimiser)[0]
+
+    @abstractmethod
+    def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows [n, p] and responses [n] of a part of the set."""
+
+    @property
+    def rows_in_words(self) -> str:
+        """The law of the rows, as a step of the preprocessing."""
+        place = "on the sphere" if self.rows == "unit" else "in the ball"
+        return f"rows uniform {place} of radius {self.row_bound:g}"
+
+
+def leaf(seed: int, *path: str) -> np.random.Generator:
+    """The generator of one part of one data set."""
+    return generator(seed_sequence(int(seed), "dataset", *path))
+
+
+def ball(rng: np.random.Generator, n: int, p: int, uniform: np.ndarray | None) -> np.ndarray:
+    """[n, p] rows uniform on the unit sphere or, given uniform numbers [n], in the unit ball."""
+    x = rng.standard_normal((n, p))
+    radius = 1.0 if uniform is None else uniform ** (1.0 / p)
+    x *= (INSIDE * radius / lengths(x))[:, None]
+    return x
+
+
+def responses(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """<x, theta> of the rows of [n, p], added column by column: [n].
+
+    The order in which a matrix product adds depends on the processor and on how many rows there
+    are, so that its last bits would too.
+    """
+    found = np.zeros(len(x))
+    for j in np.flatnonzero(theta):
+        found += x[:, j] * theta[j]
+    return found
+
+
+def lengths(x: np.ndarray) -> np.ndarray:
+    """L2 norms of the rows of [n, p], a block at a time: squares of all would double the memory."""
+    step = max(1, (1 << 22) // x.shape[1])
+    found = [np.linalg.norm(x[i : i + step], axis=1) for i in range(0, len(x), step)]
+    return np.concatenate(found)
+
+
+@contextmanager
+def fitting(n: int, p: int) -> Iterator[None]:
+    """InputError about ``dataset.n`` when the records do not fit into memory."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (MemoryError, ValueError):
+        allowed = "these rows do not fit into memory"
+        raise InputError("dataset.n", f"{n} (p={p})", allowed) from None

@@ -1,0 +1,79 @@
+"""What the instances of BST14's lower bounds have in common [BST14, Lemma 5.1, App. C]."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.shared.generated_rows import fitting
+from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.problem.data import Data
+
+TASKS = {"binary": "linear", "location": "l2_median"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowerBoundInstance(ABC):
+    """n records in {-1/sqrt(p), 1/sqrt(p)}^p: informative ones first, then padding.
+
+    The padding is half c and half -c for the corner c = (1, ..., 1)/sqrt(p) and cancels, up to one
+    c when its length is odd: n and M = |sum of the informative records| are chosen apart. With
+    ``task=binary`` every label is +1, so that the linear loss is -<theta, d>; with
+    ``task=location`` the records stand alone.
+    """
+
+    name: ClassVar[str]
+    where: ClassVar[str] = "generated"
+
+    n: int = 1000
+    p: int = 10
+    signal: float = 100
+    task: str = "binary"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.integer("dataset.n", self.n, low=1)
+        checks.integer("dataset.p", self.p, low=1)
+        checks.choice("dataset.task", self.task, TASKS)
+        checks.integer("dataset.seed", self.seed, low=0)
+
+    @property
+    def default_loss(self) -> str:
+        return TASKS[self.task]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return int(self.n), int(self.p)
+
+    @abstractmethod
+    def informative(self) -> np.ndarray:
+        """Signs [m, p] of the informative records, m <= n."""
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        """Build the records; ``data_dir`` is not used."""
+        n, p = self.size
+        with fitting(n, p):
+            signs = self.informative()
+            rest = n - len(signs)
+            if rest < 0:
+                allowed = f"needs {len(signs)} informative records, more than n={n}"
+                raise InputError("dataset.signal", self.signal, allowed)
+            padding = np.ones((rest, p))
+            padding[(rest + 1) // 2 :] = -1.0
+            x = np.vstack([signs, padding]) / np.sqrt(p)
+        reached = float(np.linalg.norm(np.sum(signs, axis=0)) / np.sqrt(p))
+        total = float(np.linalg.norm(np.sum(x, axis=0)))
+        notes = (
+            f"{len(signs)} informative records, |their sum| = {reached:.6g}; {rest} of padding",
+            f"|sum of all records| = {total:.6g}",
+        )
+        y = np.ones(n) if self.task == "binary" else np.zeros(n)
+        # p squares of 1/sqrt(p) may add up to a rounding error above 1.
+        x /= max(1.0, float(np.sqrt(np.sum(x[0] ** 2))))
+        return make_data(self.name, self.task, x, y, None, None, row_bound=1.0, preprocessing=notes)

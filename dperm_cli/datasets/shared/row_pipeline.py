@@ -1,0 +1,252 @@
+"""From raw records to Data: the options every data set of rows shares, and their one pipeline.
+
+Order: columns, constant coordinate, rows. The row rule comes last, so the bound always holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.shared import column_rules, row_rules
+from dperm_cli.datasets.shared.row_rules import Rows
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.record_names import name_records
+
+ROWS = ("unit", "clip", "none")
+SCALINGS = ("none", "bounds", "minmax", "standardise")
+DEFAULT_LOSS = {
+    "binary": "logistic",
+    "regression": "squared",
+    "multiclass": "multinomial",
+    "location": "l1_median",
+}
+NORMS = (1, 2, "inf", math.inf)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Records as the source gives them.
+
+    x [n, p] finite; y [n] in {-1, +1}, or raw targets with ``target_bounds``. ``bounds`` are the
+    public column bounds ([p, 2], or [2] for all columns), ``longest`` a public bound on the norm
+    of a raw row; both may be unknown. A published test set comes in x_test, y_test. ``notes``
+    open the list of preprocessing steps. With ``classes`` > 2, y holds class numbers from 0.
+    """
+
+    x: Rows
+    y: np.ndarray
+    bounds: np.ndarray | None = None
+    target_bounds: tuple[float, float] | None = None
+    longest: float | None = None
+    x_test: Rows | None = None
+    y_test: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+    classes: int = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions:
+    """The keys that every data set of rows understands.
+
+    rows : ``unit`` scales every row to norm row_bound, ``clip`` shortens longer rows to it,
+        ``none`` scales nothing (a row beyond the bound is still shortened to it).
+    norm : 1, 2 or inf: the norm that unit and clip mean. The L2 bound that follows is row_bound
+        for 1 and 2, and row_bound * sqrt(p) for inf.
+    row_bound : a number, or ``auto``: 1 for unit and clip; with none, what follows from the public
+        column bounds or the encoding.
+    scaling : of columns: ``none``, ``bounds`` (declared and public), ``minmax`` or ``standardise``
+        (both fitted to the data and refused without unsafe_scaling).
+    centred : bounds and minmax map to [-1, 1] when true, to [0, 1] when false.
+    intercept : append a coordinate of ones before the row rule, counted in the norm.
+    test_fraction, split_seed : held out after numpy's ``default_rng(split_seed).permutation``.
+    """
+
+    rows: str = "unit"
+    row_bound: float | str = "auto"
+    norm: float | str = 2
+    scaling: str = "none"
+    centred: bool = True
+    unsafe_scaling: bool = False
+    intercept: bool = False
+    test_fraction: float = 0.2
+    split_seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.choice("dataset.rows", self.rows, ROWS)
+        checks.auto_or(checks.positive, "dataset.row_bound", self.row_bound)
+        if isinstance(self.norm, bool) or self.norm not in NORMS:
+            raise InputError("dataset.norm", self.norm, "must be 1, 2 or inf")
+        if self.norm != 2 and self.rows == "none":
+            raise InputError("dataset.norm", self.norm, "needs dataset.rows=unit or clip")
+        checks.choice("dataset.scaling", self.scaling, SCALINGS)
+        for key in ("centred", "unsafe_scaling", "intercept"):
+            checks.boolean(f"dataset.{key}", getattr(self, key))
+        checks.number("dataset.test_fraction", self.test_fraction, low=0, high=1, high_open=True)
+        checks.integer("dataset.split_seed", self.split_seed, low=0)
+        if self.scaling in column_rules.FITTED and not self.unsafe_scaling:
+            allowed = "is fitted to the data, so no privacy guarantee covers it; use bounds or "
+            allowed += "none, or say dataset.unsafe_scaling=true (every row will show it)"
+            raise InputError("dataset.scaling", self.scaling, allowed)
+
+    @property
+    def order(self) -> float:
+        """The norm as a number: 1, 2 or inf."""
+        return float(self.norm)
+
+
+def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
+    """Split, scale and bound raw records; the options decide how."""
+    bound = _bound(options, raw.x.shape[1], raw.longest)
+    x, y, x_test, y_test = _split(options, raw)
+    names = name_records(x, y)  # here, since from now on values are computed with
+    x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test)
+    x = _finish_rows(options, bound, x)
+    x_test = None if x_test is None else _finish_rows(options, bound, x_test)
+    if task == "regression":
+        low, high = raw.target_bounds or (-1.0, 1.0)
+        y = _map_targets(y, low, high)
+        y_test = None if y_test is None else _map_targets(y_test, low, high)
+        steps.append(f"targets from [{low:g}, {high:g}] to [-1, 1], clipped")
+    if options.intercept:
+        steps.append("constant coordinate appended")
+    verb = "scaled" if options.rows == "unit" else "clipped"
+    kind = "norm" if options.order == 2 else f"L{options.order:g} norm"
+    steps.append(f"rows {verb} to {kind} {bound:g}")
+    return _data(
+        name, task, x, y, x_test, y_test, names=names,
+        row_bound=bound * (math.sqrt(x.shape[1]) if options.order == math.inf else 1.0),
+        classes=raw.classes,
+        entry_bound=bound if options.order == math.inf else None,
+        preprocessing=(*raw.notes, *steps),
+        data_dependent=options.scaling in column_rules.FITTED,
+        split=raw.x_test is None and options.test_fraction > 0.0,
+    )  # fmt: skip
+
+
+def make_data(name, task, x, y, x_test, y_test, *, row_bound: float, **more) -> Data:
+    """Data of records that were made as they are; labels and targets lie within 1."""
+    names = name_records(x, y)
+    return _data(name, task, x, y, x_test, y_test, names=names, row_bound=row_bound, **more)
+
+
+def _data(name, task, x, y, x_test, y_test, *, row_bound: float, **more) -> Data:
+    """Data with its fingerprint."""
+    digest = fingerprint(task, (row_bound, 1.0), (x, y, x_test, y_test))
+    return Data(
+        name=name, task=task, x=x, y=y, x_test=x_test, y_test=y_test,
+        row_bound=row_bound, target_bound=1.0, fingerprint=digest, **more,
+    )  # fmt: skip
+
+
+def fingerprint(task: str, bounds: tuple[float, ...], arrays) -> str:
+    """blake2b (128 bits, hex) of the task, the bounds and each array's kind, shape and bytes."""
+    digest = hashlib.blake2b(repr((task, bounds)).encode(), digest_size=16)
+    for array in arrays:
+        if array is None:
+            digest.update(b"absent;")
+            continue
+        kind = "csr" if sparse.issparse(array) else "dense"
+        digest.update(f"{kind}{array.shape};".encode())
+        parts = [(array, "<f8")]
+        if kind == "csr":
+            parts = [(array.data, "<f8"), (array.indices, "<i8"), (array.indptr, "<i8")]
+        for part, dtype in parts:
+            digest.update(np.ascontiguousarray(part, dtype=dtype).data.cast("B"))
+    return digest.hexdigest()
+
+
+def check_finite(key: str, value: object, x: Rows, y: np.ndarray) -> None:
+    """InputError naming the first entry that is nan or infinite."""
+    bad = ~np.isfinite(_entries(x))
+    if bad.any():
+        where = np.argwhere(bad)[0]
+        if sparse.issparse(x):
+            row = int(np.searchsorted(x.indptr, where[0], side="right")) - 1
+            column = int(x.indices[where[0]])
+        else:
+            row, column = int(where[0]), int(where[1])
+        allowed = f"record {row + 1}, column {column + 1} is missing, nan or infinite"
+        raise InputError(key, value, allowed)
+    if not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise InputError(key, value, f"the target of record {row + 1} is missing, nan or infinite")
+
+
+def _bound(options: RowOptions, columns: int, longest: float | None) -> float:
+    """The bound on the norm of a row, from the keys and the public ``longest`` raw row."""
+    if options.row_bound != "auto":
+        return float(options.row_bound)
+    if options.rows != "none":
+        return 1.0
+    if options.scaling == "bounds":
+        square = float(columns)
+    elif options.scaling == "none" and longest is not None:
+        square = longest**2
+    else:
+        allowed = "rows=none needs a declared bound on the row norm (or scaling=bounds)"
+        raise InputError("dataset.row_bound", "auto", allowed)
+    return math.sqrt(square + options.intercept)
+
+
+def _split(options: RowOptions, raw: Raw):
+    """Training rows first; a published test set is never reshuffled."""
+    if raw.x_test is not None:
+        return raw.x, raw.y, raw.x_test, raw.y_test
+    n = raw.x.shape[0]
+    held_out = int(n * options.test_fraction)
+    if held_out == 0:
+        return raw.x, raw.y, None, None
+    order = np.random.default_rng(options.split_seed).permutation(n)
+    train, test = order[: n - held_out], order[n - held_out :]
+    return raw.x[train], raw.y[train], raw.x[test], raw.y[test]
+
+
+def _scale_columns(options: RowOptions, bounds: np.ndarray | None, x: Rows, x_test: Rows | None):
+    if options.scaling == "none":
+        return x, x_test, []
+    target = "[-1, 1]" if options.centred else "[0, 1]"
+    if options.scaling == "bounds":
+        if bounds is None:
+            allowed = "needs public column bounds (dataset.bounds); this data set has none"
+            raise InputError("dataset.scaling", "bounds", allowed)
+        x = column_rules.by_bounds(x, bounds, options.centred)
+        x_test = None if x_test is None else column_rules.by_bounds(x_test, bounds, options.centred)
+        return x, x_test, [f"columns to {target} by public bounds, clipped"]
+    with np.errstate(over="ignore", invalid="ignore"):
+        fit = column_rules.fitted_map(x, options.scaling, options.centred)
+        x = column_rules.apply_map(x, *fit)
+        x_test = None if x_test is None else column_rules.apply_map(x_test, *fit)
+    for part in (*fit, x, x_test):
+        if part is not None and not np.isfinite(_entries(part)).all():
+            raise InputError("dataset.scaling", options.scaling, "overflows on these columns")
+    return x, x_test, [f"UNSAFE: columns {options.scaling} fitted to the data"]
+
+
+def _entries(x: Rows) -> np.ndarray:
+    return x.data if sparse.issparse(x) else x
+
+
+def _finish_rows(options: RowOptions, bound: float, x: Rows) -> Rows:
+    if options.intercept:
+        x = row_rules.with_constant(x)
+    x = row_rules.bound_rows(x, options.rows, bound, options.order)
+    return _narrow(x) if sparse.issparse(x) else np.ascontiguousarray(x, dtype=np.float64)
+
+
+def _narrow(x: Rows) -> Rows:
+    """CSR with 32-bit indices where they suffice: one kind for the compiled loops to meet."""
+    if max(x.nnz, *x.shape) >= 2**31:
+        return x
+    parts = (x.data, x.indices.astype(np.int32), x.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=x.shape)
+
+
+def _map_targets(y: np.ndarray, low: float, high: float) -> np.ndarray:
+    return 2.0 * (np.clip(y, low, high) - low) / (high - low) - 1.0

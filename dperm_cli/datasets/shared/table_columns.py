@@ -1,0 +1,112 @@
+"""Columns of a table with a target: which ones are features, and turning them into numbers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import reading
+from dperm_cli.datasets.shared.file_options import FileOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(FileOptions):
+    """The keys of tables: a column is given by name or by position (from 0; -1 is the last).
+
+    target : the column of labels or targets; None takes the last, and with task=location none
+        (a column of labels is left out with ``drop``).
+    columns : the feature columns, in this order; None takes all but target and drop.
+    drop : columns that are neither feature nor target.
+    """
+
+    target: str | int | None = None
+    columns: Sequence[str | int] | None = None
+    drop: Sequence[str | int] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.target is not None:
+            _column("dataset.target", self.target)
+            if self.task == "location":
+                allowed = "task=location has no target; a column is left out with dataset.drop"
+                raise InputError("dataset.target", self.target, allowed)
+        for name in ("columns", "drop"):
+            object.__setattr__(self, name, _column_list(f"dataset.{name}", getattr(self, name)))
+        if self.columns is not None and not self.columns:
+            raise InputError("dataset.columns", [], "must name at least one column")
+
+    def named_columns(
+        self, data_dir: Path | None = None
+    ) -> tuple[tuple[str, ...] | None, str | None]:
+        """(names of the feature columns in order, name of the target) as the file's header has
+        them: format and header of a file are public. (None, None) where it has no header.
+        """
+        path = self.locate(data_dir)
+        with reading("dataset.path", path):
+            names = self.header_of("dataset.path", path)
+        if names is None:
+            return None, None
+        wanted, target = self.choose(names)
+        return tuple(names[i] for i in wanted), None if target is None else names[target]
+
+    @abstractmethod
+    def header_of(self, key: str, path: Path) -> list[str] | None:
+        """The names of all columns of the file, or None where it has none."""
+
+    def choose(self, header: list[str]) -> tuple[list[int], int | None]:
+        """(positions of the features, position of the target) in a table with this header."""
+        target = None
+        if self.task != "location":
+            named = -1 if self.target is None else self.target
+            target = position("dataset.target", named, header)
+        dropped = {position("dataset.drop", c, header) for c in self.drop or ()}
+        if self.columns is None:
+            wanted = [i for i in range(len(header)) if i != target and i not in dropped]
+            return wanted, target
+        wanted = [position("dataset.columns", c, header) for c in self.columns]
+        if len(set(wanted)) < len(wanted) or set(wanted) & (dropped | {target}):
+            allowed = "must be distinct columns, apart from target and drop"
+            raise InputError("dataset.columns", list(self.columns), allowed)
+        return wanted, target
+
+
+def position(key: str, column: str | int, header: list[str]) -> int:
+    """Where a column is; InputError names the nearest column name."""
+    if isinstance(column, int):
+        if -len(header) <= column < len(header):
+            return column % len(header)
+        raise InputError(key, column, f"the table has {len(header)} columns")
+    if header.count(column) == 1:
+        return header.index(column)
+    if column in header:
+        raise InputError(key, column, "occurs more than once in the header; give its position")
+    names = ", ".join(header[:8]) + (", ..." if len(header) > 8 else "")
+    raise InputError(key, column, f"no such column; there are {names}", header)
+
+
+def _column(key: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise InputError(key, value, "must be a column's name or position")
+
+
+def _column_list(key: str, value: object) -> tuple | None:
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InputError(key, value, "must be a list of column names or positions")
+    for column in value:
+        _column(key, column)
+    return tuple(value)
+
+
+def delimiter(key: str, value: object) -> str:
+    """The character a name stands for: one that cannot be part of a number or a line end."""
+    if value in ("tab", "\\t", "\t"):
+        return "\t"
+    if value in ("space", " "):
+        return " "
+    return checks.choice(key, value, (",", ";", "|", ":", "space", "tab"))

@@ -1,0 +1,36 @@
+"""The linear kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.kernels.base import Kernel, dense, products, squares
+from dperm_cli.problem.data import Matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(Kernel):
+    """K(x, z) = <x, z>: the ordinary model; R = row_bound, L_phi = 1."""
+
+    name: ClassVar[str] = "linear"
+
+    def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
+        return products(a, b)
+
+    def diagonal(self, a: Matrix) -> np.ndarray:
+        return squares(a)
+
+    def bound(self, row_bound: float) -> float:
+        return row_bound
+
+    def lipschitz(self, row_bound: float) -> float:
+        return 1.0
+
+    def monomials(self, columns: int) -> int:
+        return columns
+
+    def explicit(self, a: Matrix) -> np.ndarray:
+        return dense(a)

@@ -1,0 +1,67 @@
+"""The polynomial kernel."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.kernels.base import Kernel, dense, finite, products, squares
+from dperm_cli.problem.data import Matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Polynomial(Kernel):
+    """K(x, z) = (<x, z> + offset)^degree, offset >= 0.
+
+    R = (r^2 + offset)^(degree / 2) for rows of norm at most r, and L_phi^2 = k'(r^2) + r^2 k''(r^2)
+    with k(s) = (s + offset)^degree: the largest eigenvalue of the mixed derivative of K at x = z.
+    """
+
+    degree: int = 3
+    offset: float = 1.0
+
+    name: ClassVar[str] = "polynomial"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer("kernel.degree", self.degree, low=1, high=20)
+        checks.nonnegative("kernel.offset", self.offset)
+
+    def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
+        return (products(a, b) + self.offset) ** int(self.degree)
+
+    def diagonal(self, a: Matrix) -> np.ndarray:
+        return (squares(a) + self.offset) ** int(self.degree)
+
+    def bound(self, row_bound: float) -> float:
+        return finite((row_bound**2 + self.offset) ** (0.5 * self.degree), "polynomial")
+
+    def lipschitz(self, row_bound: float) -> float:
+        d, s = int(self.degree), row_bound**2
+        first = d * (s + self.offset) ** (d - 1)
+        second = d * (d - 1) * (s + self.offset) ** (d - 2) if d > 1 else 0.0
+        return finite(math.sqrt(first + s * second), "polynomial")
+
+    def monomials(self, columns: int) -> int:
+        """All monomials of degree at most ``degree``; of that degree alone where offset = 0."""
+        if self.offset == 0.0:
+            return math.comb(columns + int(self.degree) - 1, int(self.degree))
+        return math.comb(columns + int(self.degree), int(self.degree))
+
+    def explicit(self, a: Matrix) -> np.ndarray:
+        """Monomials of (x, sqrt offset) of the full degree, times roots of their coefficients."""
+        rows, degree = dense(a), int(self.degree)
+        if self.offset > 0.0:
+            rows = np.hstack([rows, np.full((len(rows), 1), math.sqrt(self.offset))])
+        chosen = itertools.combinations_with_replacement(range(rows.shape[1]), degree)
+        out = np.empty((len(rows), math.comb(rows.shape[1] + degree - 1, degree)))
+        for place, combination in enumerate(chosen):
+            repeats = (combination.count(column) for column in set(combination))
+            weight = math.factorial(degree) / math.prod(math.factorial(k) for k in repeats)
+            out[:, place] = math.sqrt(weight) * np.prod(rows[:, combination], axis=1)
+        return out

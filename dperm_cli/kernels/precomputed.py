@@ -1,0 +1,87 @@
+"""A kernel given as a matrix over numbered objects."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.kernels.base import Kernel, dense
+from dperm_cli.kernels.shared.point_files import array_of
+from dperm_cli.problem.data import Matrix
+
+_ROOM = 1e-8  # of the largest eigenvalue: rounding of whoever made the matrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precomputed(Kernel):
+    """K(x, z) = M[x, z]: a row of the data set holds one number, that of its object, from 0.
+
+    ``path`` names the matrix (.npy, or .npz with ``k``), symmetric and positive semidefinite;
+    ``cap`` is the declared R: objects with M[x, x] above R^2 are shortened to it in feature space.
+    """
+
+    path: str | None = None
+    cap: float = 1.0
+
+    name: ClassVar[str] = "precomputed"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.path, str) or not self.path:
+            raise InputError("kernel.path", self.path, "must name a file with the matrix")
+        checks.positive("kernel.cap", self.cap)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """M with its diagonal capped, read once."""
+        assert self.path is not None
+        return _matrix(self.path, float(self.cap))
+
+    def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
+        return self.matrix[np.ix_(self._numbers(a), self._numbers(b))]
+
+    def diagonal(self, a: Matrix) -> np.ndarray:
+        return self.matrix.diagonal()[self._numbers(a)]
+
+    def bound(self, row_bound: float) -> float:
+        return self.cap
+
+    def lipschitz(self, row_bound: float) -> float:
+        return math.inf
+
+    def _numbers(self, a: Matrix) -> np.ndarray:
+        rows = dense(a)
+        if rows.shape[1] != 1:
+            allowed = f"needs rows of one column, an object's number; these have {rows.shape[1]}"
+            raise InputError("kernel", "precomputed", allowed)
+        numbers = rows[:, 0].astype(np.int64)
+        if np.any(numbers != rows[:, 0]) or np.any((numbers < 0) | (numbers >= len(self.matrix))):
+            allowed = f"needs objects numbered 0 to {len(self.matrix) - 1}, with dataset.rows=none"
+            raise InputError("kernel", "precomputed", allowed)
+        return numbers
+
+
+@cache
+def _matrix(path: str, cap: float) -> np.ndarray:
+    """The checked matrix, its diagonal at most cap^2."""
+    found = array_of("kernel.path", path, "k")
+    if found.ndim != 2 or found.shape[0] != found.shape[1]:
+        raise InputError("kernel.path", path, f"holds an array of shape {found.shape}")
+    size = float(np.max(np.abs(found), initial=0.0))
+    if not np.allclose(found, found.T, rtol=0.0, atol=1e-10 * size):
+        raise InputError("kernel.path", path, "is not symmetric")
+    least = float(np.linalg.eigvalsh(found)[0]) if len(found) else 0.0
+    if least < -_ROOM * size * max(1, len(found)):
+        allowed = f"is not positive semidefinite: it has the eigenvalue {least:.3g}"
+        raise InputError("kernel.path", path, allowed)
+    # rounding must not leave an eigenvalue below 0 to the solver
+    found = 0.5 * (found + found.T) + max(0.0, -2.0 * least) * np.eye(len(found))
+    root = np.sqrt(np.maximum(found.diagonal(), 0.0))
+    shrink = np.where(root > cap, cap / np.where(root > 0.0, root, 1.0), 1.0)
+    return found * shrink[:, None] * shrink

@@ -1,0 +1,433 @@
+"""Regularised risk in a feature space, solved by its dual with a proved distance to the minimiser.
+
+minimise P(w) = sum_i l(<w, phi_i>; y_i) + (m / 2) |w|^2. For slopes a_i in the domain of l*, with
+w(a) = -sum_i a_i phi_i / m,
+
+    P(w(a)) - D(a) = sum_i [l(z_i) + l*(a_i) - a_i z_i],    z_i = <w(a), phi_i>:
+
+terms that are never negative, so that nothing cancels and tiny gaps can be proved. P is m-strongly
+convex and D curves as much in w(a), so that |w(a) - w*| <= sqrt(gap / m). Smooth losses end with
+Newton's method in w: the slopes a_i = l'(z_i) at any w leave the gap |P'(w)|^2 / (2 m), and
+|w - w*| <= |P'(w)| / m.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.kernels.base import Kernel
+from dperm_cli.loops import dual_ascent
+from dperm_cli.problem.data import Matrix
+
+_EPS = float(np.finfo(float).eps)
+_BLOCK = 2048
+_KEPT = 1_700_000_000  # bytes of a Gram matrix that is held in float64
+_DIRECT = 4000  # unknowns of a dense linear system
+_CLIP = 1e-12
+_PLAIN = 4  # passes before anything dearer
+_PATIENCE = 30  # passes without a gap that is smaller by a tenth
+_ROUNDS = 12
+
+
+class Rows:
+    """Finite features [n, D], float64 or float32; sums are formed in float64."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = np.ascontiguousarray(x)
+        self.n, self.dim = self.x.shape
+        self.square = np.concatenate(
+            [np.einsum("ij,ij->i", b, b) for _, b in self._blocks()] or [np.zeros(0)]
+        )
+
+    def _blocks(self):
+        for start in range(0, self.n, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            yield part, np.asarray(self.x[part], dtype=float)
+
+    def combine(self, a: np.ndarray) -> np.ndarray:
+        """sum_i a_i x_i, [D]."""
+        total = np.zeros(self.dim)
+        for part, block in self._blocks():
+            total += block.T @ a[part]
+        return total
+
+    def margins(self, w: np.ndarray) -> np.ndarray:
+        """<x_i, w>, [n]."""
+        return np.concatenate([block @ w for _, block in self._blocks()] or [np.zeros(0)])
+
+    def products(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        total = self.combine(a)
+        return total, self.margins(total)
+
+    def ascend(self, loss, y, m, order, a, state) -> float:
+        w = -state / m
+        moved = dual_ascent.ascend_rows(
+            self.x, y, loss.code, float(loss.width), m, self.square, order, a, w
+        )
+        state[:] = -m * w
+        return moved
+
+    def gram(self, chosen: np.ndarray) -> np.ndarray:
+        part = np.asarray(self.x[chosen], dtype=float)
+        return part @ part.T
+
+    values = margins
+
+    def weighted(self, weights: np.ndarray) -> np.ndarray:
+        """sum_i weight_i x_i x_i^T, [D, D]."""
+        total = np.zeros((self.dim, self.dim))
+        for part, block in self._blocks():
+            total += block.T @ (block * weights[part, None])
+        return total
+
+    def at(self, chosen: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """<sum, x_i> of the chosen records."""
+        return np.asarray(self.x[chosen], dtype=float) @ state
+
+    def move(self, chosen: np.ndarray, change: np.ndarray, state: np.ndarray) -> None:
+        """Add change_i x_i to the sum."""
+        state += np.asarray(self.x[chosen], dtype=float).T @ change
+
+    @property
+    def length(self) -> float:
+        return float(np.sqrt(np.max(self.square, initial=0.0)))
+
+
+class Implicit:
+    """The kernel itself; its Gram matrix is held, in float32 where float64 would not fit."""
+
+    def __init__(self, kernel: Kernel, x: Matrix) -> None:
+        self.kernel, self.points = kernel, x
+        self.n = int(x.shape[0])
+        self.exactly = 8 * self.n**2 <= _KEPT
+        self.matrix = np.empty((self.n, self.n), np.float64 if self.exactly else np.float32)
+        for part, block in self._fresh():
+            self.matrix[part] = block
+
+    def _fresh(self):
+        # products of sparse rows are several times as large before they are dense
+        for start in range(0, self.n, _BLOCK // 4):
+            part = slice(start, start + _BLOCK // 4)
+            yield part, self.kernel.gram(self.points[part], self.points)
+
+    def products(self, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.exactly:
+            found = self.matrix @ a
+        else:
+            used = np.flatnonzero(a)
+            found = np.empty(self.n)
+            for start in range(0, self.n, _BLOCK):
+                part = slice(start, start + _BLOCK)
+                block = self.kernel.gram(self.points[part], self.points[used])
+                found[part] = block @ a[used]
+        return found.copy(), found
+
+    def values(self, weights: np.ndarray) -> np.ndarray:
+        """<sum_j c_j phi_j, phi_i>, [n]."""
+        return self.products(weights)[1]
+
+    def ascend(self, loss, y, m, order, a, state) -> float:
+        z = -state / m
+        moved = dual_ascent.ascend_gram(
+            self.matrix, y, loss.code, float(loss.width), m, order, a, z
+        )
+        state[:] = -m * z
+        return moved
+
+    def gram(self, chosen: np.ndarray) -> np.ndarray:
+        if self.exactly:
+            return self.matrix[np.ix_(chosen, chosen)]
+        return self.kernel.gram(self.points[chosen], self.points[chosen])
+
+    def at(self, chosen: np.ndarray, state: np.ndarray) -> np.ndarray:
+        return state[chosen]
+
+    def move(self, chosen: np.ndarray, change: np.ndarray, state: np.ndarray) -> None:
+        used = np.flatnonzero(change)
+        state += change[used] @ self.matrix[chosen[used]]
+
+    @property
+    def length(self) -> float:
+        return float(np.sqrt(np.max(self.kernel.diagonal(self.points), initial=0.0)))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A point w and what its slopes a [n] prove.
+
+    ``weights`` is w itself, [D], for rows, and the c [n] of w = sum_i c_i phi_i for a kernel;
+    ``margins`` [n] are the z_i; ``value`` is P at w, ``gap`` (of the sum) bounds P(w) - min P,
+    ``distance`` |w - w*|.
+    """
+
+    slopes: np.ndarray
+    weights: np.ndarray
+    margins: np.ndarray
+    norm: float
+    value: float
+    gap: float
+    distance: float
+    seconds: float
+    epochs: int
+
+
+def solve(
+    system: Any, loss: Any, y: np.ndarray, modulus: float, *, gap: float, seconds: float
+) -> Solution:
+    """Ascend until the gap of the sum is at most ``gap``, or the time is over.
+
+    The answer is the same whenever the time suffices: passes are in an order of their own.
+    """
+    began = time.perf_counter()
+    run = _Run(system, loss, np.asarray(y, dtype=float), modulus)
+    best = run.certified(_start(loss, run.y))
+    now, epochs, idle, end = best, 0, 0, began + seconds
+    while best.gap > gap and idle < _PATIENCE and time.perf_counter() < end:
+        if epochs >= _PLAIN and run.curved:
+            best = run.newton(best, gap, end)
+            break
+        a, state = now.slopes.copy(), -modulus * now.weights if run.finite else run.state(now)
+        epochs += 1
+        system.ascend(loss, run.y, modulus, shuffled(np.arange(system.n), epochs), a, state)
+        if epochs > _PLAIN and loss.smoothness is None:
+            a = run.polished(now, a, state)
+        now = run.certified(a)
+        idle = 0 if now.gap < 0.9 * best.gap else idle + 1
+        best = now if now.gap < best.gap else best
+    best = run.plain(best, gap)
+    return replace(best, seconds=time.perf_counter() - began, epochs=epochs)
+
+
+def verified(
+    system: Any, loss: Any, y: np.ndarray, modulus: float, slopes: np.ndarray, weights: np.ndarray
+) -> Solution:
+    """What stored slopes, or stored weights of a smooth loss, prove by themselves."""
+    run = _Run(system, loss, np.asarray(y, dtype=float), modulus)
+    if run.curved:
+        return run.at(weights)
+    # outside the domain of l*, which is [0, -y] here, there is no dual point and no proof
+    return run.certified(np.clip(slopes, np.minimum(-run.y, 0.0), np.maximum(-run.y, 0.0)))
+
+
+@dataclass(frozen=True)
+class _Run:
+    system: Any
+    loss: Any
+    y: np.ndarray
+    modulus: float
+
+    @property
+    def finite(self) -> bool:
+        return isinstance(self.system, Rows)
+
+    @property
+    def curved(self) -> bool:
+        """Whether the loss has a second derivative for Newton's method."""
+        return self.loss.smoothness is not None
+
+    def at(self, weights: np.ndarray) -> Solution:
+        """What weights of a smooth loss prove by themselves."""
+        return self._at(weights, self.system.values(weights))
+
+    def plain(self, found: Solution, gap: float) -> Solution:
+        """The solution as ``verified`` gives it, to the last bit, if that proves the gap too.
+
+        One that does not is not believed when it is read again, but solved again.
+        """
+        again = self.at(found.weights) if self.curved else found
+        return again if again.gap <= gap else found
+
+    def state(self, now: Solution) -> np.ndarray:
+        """sum_i a_i <phi_i, phi_j> at the dual point, from the margins that were formed anew."""
+        return -self.modulus * now.margins
+
+    def certified(self, a: np.ndarray) -> Solution:
+        """What the slopes prove, everything formed anew in float64."""
+        state, sums = self.system.products(a)
+        z = -sums / self.modulus
+        terms = _fenchel(self.loss, z, a, self.y)
+        square = max(0.0, float(a @ sums)) / self.modulus**2
+        value = float(np.sum(self.loss.value(z, self.y))) + 0.5 * self.modulus * square
+        gap = math.fsum(terms) + self._rounding(z, a, terms)
+        distance = math.sqrt(gap / self.modulus)
+        norm = math.sqrt(square)
+        weights = -(state if self.finite else a) / self.modulus
+        return Solution(a, weights, z, norm, value, gap, distance, 0.0, 0)
+
+    def _rounding(self, z: np.ndarray, a: np.ndarray, terms: np.ndarray) -> float:
+        """What rounded margins can hide: each z_i is off by a share of sum |a_j| |phi|^2 / m, and
+        the term's slope in z_i is l'(z_i) - a_i."""
+        system = self.system
+        reach = float(np.sum(np.abs(a))) * system.length**2 / self.modulus
+        error = (math.sqrt(system.n) + 16.0) * _EPS * reach
+        slack = np.abs(self.loss.slope(z, self.y) - a)
+        curved = 0.0 if self.loss.smoothness is None else float(self.loss.smoothness)
+        more = 0.5 * curved * error**2 * system.n
+        return error * float(np.sum(slack)) + more + 4.0 * _EPS * _sizes(self.loss, z, a, terms)
+
+    def polished(self, now: Solution, a: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Passes over the records near the kink, and exact steps on those that lie on it."""
+        system, y, m = self.system, self.y, self.modulus
+        slack = np.abs(1.0 - y * now.margins)
+        free = (a != 0.0) & (a != -y)
+        count = min(system.n, max(2000, 4 * int(np.sum(free))))
+        near = free | (_fenchel(self.loss, now.margins, a, y) > 0.0)
+        near[np.argpartition(slack, count - 1)[:count]] = True
+        chosen = np.flatnonzero(near)
+        for _ in range(_ROUNDS):
+            for turn in range(4):
+                system.ascend(self.loss, y, m, shuffled(chosen, turn), a, state)
+            inside = chosen[(a[chosen] != 0.0) & (a[chosen] != -y[chosen])]
+            if 0 < len(inside) <= _DIRECT and not self._exact_step(inside, a, state):
+                break
+        return a
+
+    def _exact_step(self, inside: np.ndarray, a: np.ndarray, state: np.ndarray) -> bool:
+        """Minimise over the free slopes as far as their bounds allow; whether that changed them."""
+        system, m, y = self.system, self.modulus, self.y[inside]
+        gram = system.gram(inside)
+        slope = y + system.at(inside, state) / m
+        padded = gram + (1e-13 * float(np.trace(gram)) + 1e-300) * np.eye(len(inside))
+        try:
+            step = -m * _solved(padded, slope)
+        except np.linalg.LinAlgError:
+            return False
+        low, high = np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+        old = a[inside]
+        moved = np.clip(old + step, low, high) - old
+        if float(moved @ slope) + 0.5 * float(moved @ gram @ moved) / m >= 0.0:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.where(step > 0.0, (high - old) / step, (low - old) / step)
+            moved = float(np.min(np.where(step != 0.0, room, 1.0), initial=1.0)) * step
+            moved = np.clip(old + moved, low, high) - old
+        a[inside] = np.clip(old + moved, low, high)
+        system.move(inside, a[inside] - old, state)
+        return bool(np.max(np.abs(moved)) > 1e-15)
+
+    def newton(self, start: Solution, gap: float, end: float) -> Solution:
+        """Damped Newton steps in w from the start, until the gap of its gradient is met."""
+        best = now = self._at(start.weights, start.margins)
+        zero = self._at(np.zeros_like(start.weights), np.zeros_like(start.margins))
+        if zero.value < now.value:
+            best = now = zero
+        idle = 0
+        while best.gap > gap and idle < 4 and time.perf_counter() < end:
+            before = now.value
+            step, along, slant = self._step(now)
+            size = 1.0
+            while size > 1e-8:
+                there = self._value(now.margins + size * along, now.weights + size * step)
+                if there <= now.value + 0.1 * size * slant + 1e-11 * abs(now.value):
+                    break
+                size *= 0.5
+            weights = now.weights + size * step
+            now = self.at(weights)
+            falls = now.gap < 0.5 * best.gap or now.value < before - 1e-6 * abs(before)
+            idle = 0 if falls else idle + 1
+            best = now if now.gap < best.gap else best
+        return best if best.gap < start.gap else start
+
+    def _at(self, weights: np.ndarray, z: np.ndarray) -> Solution:
+        """What the slopes at a point w prove: |w - w*| <= |P'(w)| / m."""
+        system, m, slopes = self.system, self.modulus, self.loss.slope(z, self.y)
+        if self.finite:
+            gradient = system.combine(slopes) + m * weights
+            length, square = float(np.linalg.norm(gradient)), float(weights @ weights)
+        else:
+            rest = slopes + m * weights
+            length = math.sqrt(max(0.0, float(rest @ system.values(rest))))
+            # what rounding can hide of that square: a large rest that adds up to next to nothing
+            hidden = math.sqrt((math.sqrt(system.n) + 16.0) * _EPS)
+            length = math.hypot(length, hidden * system.length * float(np.sum(np.abs(rest))))
+            square = max(0.0, float(weights @ z))
+        size = float(np.sum(np.abs(slopes))) * system.length
+        # the margins' own error moves each slope by a smoothness's share of it
+        off = float(self.loss.smoothness) * system.n * system.length**2 * math.sqrt(square)
+        length += _EPS * ((math.sqrt(system.n) + 16.0) * size + 16.0 * off)
+        value = float(np.sum(self.loss.value(z, self.y))) + 0.5 * m * square
+        return Solution(
+            slopes, weights, z, math.sqrt(square), value, 0.5 * length**2 / m, length / m, 0.0, 0
+        )
+
+    def _step(self, now: Solution) -> tuple[np.ndarray, np.ndarray, float]:
+        """Newton's step, its margins, and the slope of P along it."""
+        system, m, z = self.system, self.modulus, now.margins
+        curvature = self.loss.curvature(z, self.y)
+        if self.finite:
+            gradient = system.combine(now.slopes) + m * now.weights
+            step = -_solved(system.weighted(curvature) + m * np.eye(len(gradient)), gradient)
+            return step, system.margins(step), float(gradient @ step)
+        # (S K S + m) S^-1 c = S z - l' / S with S^2 = l''
+        root = np.sqrt(np.maximum(curvature, _CLIP))
+        wanted = root * z - now.slopes / root
+        step = root * self._inner(root, wanted, now.weights / root) - now.weights
+        along = system.values(step)
+        return step, along, float((now.slopes + m * now.weights) @ along)
+
+    def _inner(self, root: np.ndarray, wanted: np.ndarray, guess: np.ndarray) -> np.ndarray:
+        """The solution of (S K S + m) v = wanted."""
+        matrix, m = self.system.matrix, self.modulus
+        if self.system.n <= _DIRECT:
+            return _solved(root[:, None] * matrix * root + m * np.eye(len(root)), wanted)
+        from scipy.sparse import linalg
+
+        operator: Any = linalg.LinearOperator
+
+        kind = matrix.dtype
+
+        def apply(v: np.ndarray) -> np.ndarray:
+            return root * (matrix @ (root * v).astype(kind)) + m * v
+
+        size = len(root)
+        weight = 1.0 / (root**2 * matrix.diagonal() + m)
+        found, _ = linalg.cg(
+            operator((size, size), matvec=apply, dtype=float), wanted, guess, rtol=1e-10,
+            maxiter=500, M=operator((size, size), matvec=lambda v: weight * v, dtype=float),
+        )  # fmt: skip
+        return found
+
+    def _value(self, z: np.ndarray, weights: np.ndarray) -> float:
+        square = float(weights @ (weights if self.finite else z))
+        return float(np.sum(self.loss.value(z, self.y))) + 0.5 * self.modulus * square
+
+
+def shuffled(indices: np.ndarray, turn: int) -> np.ndarray:
+    """The indices in an order of their own for each turn: sorted by a hash of both."""
+    word = indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    word ^= np.uint64((turn + 1) * 0xD1B54A32D192ED03 % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
+    return indices[np.argsort(word, kind="stable")]
+
+
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution of a positive definite system."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    return cho_solve(cho_factor(matrix, lower=True, check_finite=False), right)
+
+
+def _start(loss: Any, y: np.ndarray) -> np.ndarray:
+    """Slopes at w = 0, or 0 for a loss with a kink."""
+    zero = np.zeros(len(y))
+    return zero if loss.smoothness is None else loss.slope(zero, y)
+
+
+def _fenchel(loss: Any, z: np.ndarray, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """l(z) + l*(a) - a z of every record, >= 0."""
+    if loss.name == "hinge":
+        u, slack = -a * y, 1.0 - y * z
+        return (1.0 - u) * np.maximum(slack, 0.0) + u * np.maximum(-slack, 0.0)
+    return np.maximum(loss.value(z, y) + loss.conjugate(a, y) - a * z, 0.0)
+
+
+def _sizes(loss: Any, z: np.ndarray, a: np.ndarray, terms: np.ndarray) -> float:
+    """The sum of the moduli that are added up in the terms."""
+    if loss.name == "hinge":
+        return float(np.sum(terms))
+    return float(np.sum(np.abs(a * z))) + 2.0 * len(z)

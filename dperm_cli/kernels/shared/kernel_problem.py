@@ -1,0 +1,385 @@
+"""Regularised risk minimisation in the space of a kernel, and the public facts about it.
+
+minimise sum_i l(f(x_i); y_i) + (n lambda / 2) |f|^2 over functions f = <w, phi(.)>: n times
+[JT13, eq. (2)] as written, so that ``ridge`` is the paper's lambda.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.kernels.base import Kernel
+from dperm_cli.kernels.shared import dual_solver as duals
+from dperm_cli.kernels.shared import mapped_rows
+from dperm_cli.kernels.shared.feature_maps import Features, Landmarks
+from dperm_cli.kernels.shared.mapped_rows import FeatureRows, mapped
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.data import Data, Matrix
+from dperm_cli.problem.public_facts import PublicFacts
+
+LOSSES = ("hinge", "logistic", "squared", "huberized_hinge")
+CLOSE = 1e-3  # of the minimiser's sensitivity: how near a solution has to be
+_ASKED = 0.95  # of that, what the solver is asked for: the rest is room for rounding
+_SECONDS = 900.0  # that a solution may take, unless told else
+_KEPT = 8
+_SOLVED: dict[str, duals.Solution] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSpec:
+    """The public facts of a kernel problem: all that a kernel mechanism may plan with.
+
+    Attributes
+    ----------
+    n : number of records, public under replace_one.
+    lipschitz : L, of one record's loss in its margin, over the margins |z| <= bound * radius.
+    bound : R = sup |phi(x)|, enforced on every record.
+    ridge : lambda of [JT13, eq. (2)].
+    radius : C, a bound on |w*| for every data set (``norm_bound``).
+    smoothness : Lipschitz constant of the loss's slope in the margin, or None.
+    kernel, features : the kernel, and the finite map in its place, or None where it is exact.
+    queries : the public points Z, [T, columns]; T may be 0.
+    rows : coordinates of phi(z_t) in an orthonormal basis of their span (exact) or of R^dim (finite
+        map), [T, dim]: the predictions of a point theta [dim] on Z are ``rows @ theta``.
+    dim : length of a released theta.
+    gram : K_ZZ, [T, T], equal to rows rows^T up to rounding.
+    loss, task, form : name of the loss, task of the data and the loss itself.
+    """
+
+    n: int
+    lipschitz: float
+    bound: float
+    ridge: float
+    radius: float
+    smoothness: float | None
+    kernel: Kernel
+    features: Features | None
+    queries: Matrix
+    columns: int
+    row_bound: float
+    target_bound: float
+    loss: str
+    task: str
+    form: Glm = field(repr=False)
+
+    space: ClassVar[str] = "kernel"
+
+    @property
+    def stability(self) -> float:
+        """2 L R / (lambda n) >= |w* - w*'| for neighbours under replace_one, in the RKHS norm.
+
+        The gradients of two records differ by 2 L R at most, and n times (lambda n)^-1 of the
+        n lambda-strongly convex sum takes that over [JT13, proof of Thm 2].
+        """
+        return 2.0 * self.lipschitz * self.bound / (self.ridge * self.n)
+
+    @property
+    def prediction_sensitivity(self) -> float:
+        """s = 2 L R^2 / (lambda n) >= |<w* - w*', phi(z)>| for every z."""
+        return self.stability * self.bound
+
+    @property
+    def close(self) -> float:
+        """A distance to the exact minimiser that adds little to ``stability``: 2 CLOSE of it."""
+        return CLOSE * self.stability
+
+    @property
+    def asked(self) -> float:
+        """The distance that every solution is asked for, of a mechanism and of the optimum alike.
+
+        One for all, so that they share one solution. The rest of ``close`` is room for rounding.
+        """
+        return _ASKED * self.close
+
+    @property
+    def finite(self) -> bool:
+        """Whether theta lives in the R^dim of a finite map, and not in the span of Z."""
+        return self.features is not None
+
+    @property
+    def p(self) -> int:
+        """The length of theta."""
+        return self.dim
+
+    @property
+    def dim(self) -> int:
+        return self.basis.dim
+
+    @property
+    def count(self) -> int:
+        """T, the number of queries."""
+        return int(self.queries.shape[0])
+
+    @cached_property
+    def basis(self) -> Features:
+        """What maps points to coordinates: the finite map, or the projection on the span of Z."""
+        if self.features is not None:
+            return self.features
+        return Landmarks(self.kernel, self.queries, self.bound)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        return self.basis.apply(self.queries) if self.count else np.zeros((0, self.dim))
+
+    @cached_property
+    def gram(self) -> np.ndarray:
+        if self.features is not None:
+            return self.rows @ self.rows.T
+        return self.kernel.gram(self.queries, self.queries)
+
+    def coordinates(self, points: Matrix) -> np.ndarray:
+        """psi(x) of each row [m, columns], [m, dim]: f(x) = <theta, psi(x)>."""
+        return self.basis.apply(points)
+
+    def kernel_of(self, a: Matrix, b: Matrix) -> np.ndarray:
+        """The kernel in force, that of the finite map where there is one: [na, nb]."""
+        if self.features is None:
+            return self.kernel.gram(a, b)
+        return self.features.apply(a) @ self.features.apply(b).T
+
+    def interpolant(self, values: np.ndarray) -> np.ndarray:
+        """The shortest theta with predictions nearest to ``values`` [..., T] on Z, [..., dim]."""
+        return np.asarray(values) @ self._inverse.T
+
+    @cached_property
+    def _inverse(self) -> np.ndarray:
+        return np.linalg.pinv(self.rows, rcond=1e-9)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A function within ``distance`` of the minimiser, in the RKHS norm. Private.
+
+    ``gap`` bounds its objective (a sum) above the least; ``value`` is the objective.
+    """
+
+    spec: KernelSpec = field(repr=False)
+    solution: duals.Solution = field(repr=False)
+    points: Matrix = field(repr=False)
+
+    @property
+    def distance(self) -> float:
+        return self.solution.distance
+
+    @property
+    def gap(self) -> float:
+        return self.solution.gap
+
+    @property
+    def value(self) -> float:
+        return self.solution.value
+
+    @property
+    def norm(self) -> float:
+        """|w|, in the RKHS norm."""
+        return self.solution.norm
+
+    def values(self, points: Matrix) -> np.ndarray:
+        """f(x) of each row [m, columns], [m]."""
+        weights, spec = self.solution.weights, self.spec
+        if spec.features is not None:
+            return spec.features.apply(points) @ weights
+        used = np.flatnonzero(weights)
+        out = np.empty(points.shape[0])
+        for start in range(0, len(out), 2048):
+            part = slice(start, start + 2048)
+            out[part] = spec.kernel.gram(points[part], self.points[used]) @ weights[used]
+        return out
+
+    @cached_property
+    def theta(self) -> np.ndarray:
+        """Coordinates [dim]: w itself for a finite map, else its projection on the span of Z."""
+        if self.spec.features is not None:
+            return self.solution.weights
+        # psi(z) of an orthonormal basis: values on Z are rows @ theta exactly
+        return self.spec.interpolant(self.values(self.spec.queries))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProblem:
+    """Records, a loss of the margin, a kernel, lambda > 0 and public queries.
+
+    ``data`` holds the raw rows [n, columns]; with ``features`` the kernel is that of a finite map.
+    ``rows`` may hold the mapped training rows, so that they are made once.
+    """
+
+    data: Data
+    loss: Any
+    kernel: Kernel
+    ridge: float
+    queries: Matrix
+    features: Features | None = None
+    radius: str | float = "auto"
+    rows: Any = field(default=None, repr=False)
+
+    def spec(self) -> KernelSpec:
+        """The public facts (they follow from declared bounds, n, columns and public points)."""
+        return self._spec
+
+    @cached_property
+    def _spec(self) -> KernelSpec:
+        return make_kernel_spec(
+            self.data.facts(), self.loss, self.kernel, self.ridge, self.queries, self.features,
+            self.radius,
+        )  # fmt: skip
+
+    def solve(
+        self, distance: float | None = None, *, gap: float = 0.0, seconds: float = _SECONDS
+    ) -> Fit:
+        """A solution within ``distance`` (default ``spec().asked``), or with the ``gap``.
+
+        The easier of the two if both are given, and never less than the default; what was reached
+        is in the fit. Solutions are remembered by the problem and what is asked of them, so that
+        cells that ask the same solve it once, and none gets another one for those before it. One
+        that ended above the gap is tried again only where more time could have helped.
+        """
+        asked = self._gap(distance, gap)
+        known = _SOLVED.get(self.solution_name(asked))
+        if known is None or (known.gap > asked and known.seconds >= seconds):
+            modulus = self.data.n * self.ridge
+            known = duals.solve(
+                self.system, self.loss, self.data.y, modulus, gap=asked, seconds=seconds
+            )
+            self.remember(known, asked)
+        return Fit(self.spec(), known, self.data.x)
+
+    def _gap(self, distance: float | None = None, gap: float = 0.0) -> float:
+        """The gap that proves the distance: sqrt(gap / m) and |P'| / m = sqrt(2 gap / m) do."""
+        modulus = self.data.n * self.ridge
+        usual = 0.5 * modulus * self.spec().asked ** 2
+        if distance is None and gap == 0.0:
+            return usual
+        return min(usual, max(0.5 * modulus * (distance or 0.0) ** 2, gap))
+
+    def solved(self) -> bool:
+        """Whether a solution is remembered of what mechanisms ask."""
+        return self.solution_name() in _SOLVED
+
+    def remember(self, solution: duals.Solution, asked: float | None = None) -> None:
+        """Keep the solution of this gap for later calls."""
+        name = self.solution_name(asked)
+        _SOLVED.pop(name, None)
+        while len(_SOLVED) >= _KEPT:
+            _SOLVED.pop(next(iter(_SOLVED)))
+        _SOLVED[name] = solution
+
+    def solution_name(self, asked: float | None = None) -> str:
+        """The problem and the gap that its solution is asked for (default: the usual one)."""
+        return f"{self.fingerprint()} {(self._gap() if asked is None else asked).hex()}"
+
+    def verified(self, slopes: np.ndarray, weights: np.ndarray) -> duals.Solution:
+        """What slopes [n] and weights that were stored prove of this problem."""
+        modulus = self.data.n * self.ridge
+        return duals.verified(self.system, self.loss, self.data.y, modulus, slopes, weights)
+
+    @property
+    def system(self) -> duals.Rows | duals.Implicit:
+        """The records in feature space, for the solver; made anew, since it may be large."""
+        if self.features is None:
+            return duals.Implicit(self.kernel, self.data.x)
+        rows = self.rows if self.rows is not None else mapped(self.features, self.data.x)
+        return duals.Rows(rows.array if isinstance(rows, FeatureRows) else rows)
+
+    def fingerprint(self) -> str:
+        """Hex digest of everything the minimiser depends on."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        facts = [self.data.fingerprint, repr(self.loss), self.ridge, self.map_name()]
+        if self._rounded:
+            facts.append("float32")  # other rows, another minimiser: each proves its own distance
+        return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
+
+    @property
+    def _rounded(self) -> bool:
+        """Whether the rows of ``system`` are in float32."""
+        if self.features is None or self.rows is not None:
+            return isinstance(self.rows, FeatureRows)
+        return mapped_rows.rounded(self.data.n, self.features.dim)
+
+    def points_name(self) -> str:
+        """A digest of the queries."""
+        return self._points_name
+
+    @cached_property
+    def _points_name(self) -> str:
+        dense = self.queries.toarray() if sparse.issparse(self.queries) else self.queries
+        return hashlib.blake2b(np.ascontiguousarray(dense, "<f8").tobytes()).hexdigest()[:32]
+
+    def map_name(self) -> str:
+        """The kernel and its finite map, with a digest of what it is made of."""
+        return map_name(self.kernel, self.features)
+
+
+def make_kernel_spec(
+    facts: PublicFacts,
+    loss: Any,
+    kernel: Kernel,
+    ridge: float,
+    queries: Matrix,
+    features: Features | None,
+    radius: str | float,
+) -> KernelSpec:
+    """Assemble the public facts of a kernel problem from those of its data.
+
+    Args: as ``KernelProblem`` has them; ``queries`` are public points.
+    """
+    kernel.check_columns(facts.p)
+    bound = kernel.bound(facts.row_bound)
+    least, lipschitz = norm_bound(loss, bound, ridge, facts.target_bound)
+    if radius == "paper":
+        least = lipschitz * bound / ridge
+    return KernelSpec(
+        n=facts.n, lipschitz=lipschitz, bound=bound, ridge=ridge, radius=least,
+        smoothness=loss.smoothness, kernel=kernel, features=features, queries=queries,
+        columns=facts.p, row_bound=facts.row_bound, target_bound=facts.target_bound,
+        loss=loss.name, task=facts.task, form=loss,
+    )  # fmt: skip
+
+
+def map_name(kernel: Kernel, features: Features | None) -> str:
+    """A name of the kernel in force: its keys and, of landmarks and matrices, their numbers."""
+    keys = replace(kernel, queries="1", radius="auto", landmarks="auto", size="auto")
+    words = [repr(keys), type(features).__name__]
+    matrix = getattr(kernel, "matrix", None)
+    parts = [] if matrix is None else [matrix]
+    if isinstance(features, Landmarks):
+        parts.append(features.points)
+    elif features is not None:
+        words.append(str(features.dim))
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        dense = part.toarray() if sparse.issparse(part) else part
+        digest.update(f"{dense.shape}".encode() + np.ascontiguousarray(dense, "<f8").tobytes())
+    return " ".join([*words, digest.hexdigest()])
+
+
+def norm_bound(loss: Any, bound: float, ridge: float, target: float) -> tuple[float, float]:
+    """(C, L): C >= |w*| for every data set, and L = sup |l'| over the margins |z| <= R C.
+
+    At the minimiser lambda |w*|^2 = -(1/n) sum l'(z_i) z_i, so that C^2 = max(-z l'(z)) / lambda
+    does: the maximum is 1 for the hinge (1 + h for its huberized form at most), 0.2785 for the
+    logistic loss and target^2 / 4 for the squared one. L R / lambda is the other bound
+    ([JT13, Sec. 5] has twice that), and the smaller one is taken.
+    """
+    pull = {
+        "hinge": 1.0,
+        "huberized_hinge": 1.0 + float(loss.width),
+        "logistic": 0.2784645427610738,
+        "squared": 0.25 * target**2,
+    }[loss.name]
+    radius = math.sqrt(pull / ridge)
+    lipschitz = float(loss.slope_bound(bound * radius, target))
+    return min(radius, lipschitz * bound / ridge), lipschitz
+
+
+__all__ = ["CLOSE", "Fit", "KernelProblem", "KernelSpec", "map_name", "norm_bound"]

@@ -1,0 +1,42 @@
+"""Arrays of public points and of kernel matrices, from .npy and .npz files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from dperm_cli.core import npy_files
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import first_words, reading
+from dperm_cli.core.package_paths import data_dir
+
+
+def array_of(key: str, path: str, member: str) -> np.ndarray:
+    """The numbers in a file, as float64; InputError naming the key for anything else."""
+    folder = data_dir()
+    places = [Path(path)] + ([Path(folder) / path] if folder else [])
+    found = next((place for place in places if os.path.isfile(place)), None)
+    if found is None:
+        raise InputError(key, path, "is not a file here or in the data folder")
+    with reading(key, found):
+        try:
+            values = npy_files.real(_array(found, member))
+        except npy_files.NotAnArray as error:
+            allowed = f"cannot be read as .npy, or .npz with {member!r} ({first_words(error)})"
+            raise InputError(key, path, allowed) from error
+    if not np.all(np.isfinite(values)):
+        raise InputError(key, path, "holds a number that is nan or infinite")
+    return values
+
+
+def _array(path: Path, member: str) -> np.ndarray:
+    with open(path, "rb") as file:
+        packed = file.read(4) == b"PK\x03\x04"
+    if not packed:
+        return npy_files.read_file(path)
+    held = npy_files.read_archive(path, [member])
+    if member not in held:
+        raise npy_files.NotAnArray(f"it holds no array {member!r}")
+    return held[member]

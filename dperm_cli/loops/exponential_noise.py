@@ -1,0 +1,134 @@
+"""Exponential, Laplace, Gamma-norm and uniform numbers: pure functions of (key, step, coordinate).
+
+The words are those of ``gaussian_noise.words``. An exponential is -log U with U from 52 bits; the
+lowest of the 2^52 values of U stands for everything below it, and takes another word: E = 52 ln 2 +
+E'. So the range ends only at 256 times 52 ln 2, where e^-E is far below the least double. Sums are
+taken in a written order, and nothing is called that another version of a library could change.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dperm_cli.loops.gaussian_noise import half_turn, minus_log, unit, words
+from dperm_cli.loops.jit import as_float, compiled, inlined
+
+_LEAST = 2.0**-52  # the least value of ``unit``
+_CELL = 52.0 * math.log(2.0)
+_DEPTHS = 256
+_DEEPER = np.uint64(1 << 24)  # blocks of a step; one more of these for each further word
+_ONE_BITS, _FRACTION_SHIFT, _HALF_CELL = np.uint64(0x3FF0000000000000), np.uint64(12), 2.0**-53
+_TOP = np.uint64(63)
+
+MOST = 1 << 23  # coordinates of one draw, at most
+LARGEST = _DEPTHS * _CELL  # of one exponential, at most
+
+
+@inlined
+def _exponential(key0, key1, step, block, word):
+    total, depth = 0.0, 1
+    while unit(word) == _LEAST and depth < _DEPTHS:
+        total += _CELL
+        word, _ = words(key0, key1, step, block + np.uint64(depth) * _DEEPER)
+        depth += 1
+    return total + minus_log(unit(word))
+
+
+def laplaces(keys: np.ndarray, step: int, dim: int) -> np.ndarray:
+    """Draws of density e^{-|b|} / 2, shape [K, dim], for streams ``keys`` [K, 2] uint64."""
+    _check(dim)
+    out = np.empty((len(keys), dim))
+    _laplaces(_plain(keys), np.uint64(step), out)
+    return out
+
+
+def gamma_norms(keys: np.ndarray, step: int, dim: int) -> np.ndarray:
+    """Vectors of density proportional to e^{-|b|_2}, shape [K, dim].
+
+    The norm is the sum of ``dim`` exponentials, which is Gamma(dim); the direction is that of a
+    vector of normals, and is independent of it.
+    """
+    _check(2 * dim)
+    out = np.empty((len(keys), dim))
+    _gamma_norms(_plain(keys), np.uint64(step), out)
+    return out
+
+
+def uniforms(key: np.ndarray, step: int, start: int, count: int) -> np.ndarray:
+    """Numbers ``start .. start + count - 1`` of a step of one stream, in (0, 1), shape [count]."""
+    out = np.empty(count)
+    _uniforms(key[0], key[1], np.uint64(step), np.uint64(start), out)
+    return out
+
+
+def uniform_of_each(keys: np.ndarray, step: int, number: int) -> np.ndarray:
+    """``uniforms(key, step, number, 1)`` of every key in ``keys`` [K, 2], shape [K]."""
+    out = np.empty(len(keys))
+    _uniform_of_each(_plain(keys), np.uint64(step), np.uint64(number), out)
+    return out
+
+
+def _plain(keys: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(keys, dtype=np.uint64)
+
+
+def _check(dim: int) -> None:
+    if not 1 <= dim <= MOST:
+        raise ValueError(f"{dim} coordinates; one draw has between 1 and {MOST}")
+
+
+@compiled
+def _laplaces(keys, step, out):
+    for k in range(out.shape[0]):
+        key0, key1 = keys[k, 0], keys[k, 1]
+        for j in range(out.shape[1]):
+            block = np.uint64(j)
+            first, second = words(key0, key1, step, block)
+            size = _exponential(key0, key1, step, block, first)
+            out[k, j] = -size if second >> _TOP else size
+
+
+@compiled
+def _gamma_norms(keys, step, out):
+    dim = out.shape[1]
+    for k in range(out.shape[0]):
+        key0, key1 = keys[k, 0], keys[k, 1]
+        radius = 0.0
+        for j in range(dim):
+            block = np.uint64(j)
+            first, second = words(key0, key1, step, block)
+            radius += _exponential(key0, key1, step, block, first)
+        square = 0.0
+        for j in range(0, dim, 2):
+            block = np.uint64(dim + j // 2)
+            first, second = words(key0, key1, step, block)
+            length = math.sqrt(2.0 * _exponential(key0, key1, step, block, first))
+            # the word's unused lowest bit chooses the half-plane
+            cosine, sine = half_turn(unit(second) - 0.5)
+            length = -length if second & np.uint64(1) else length
+            out[k, j] = length * cosine
+            square += out[k, j] * out[k, j]
+            if j + 1 < dim:
+                out[k, j + 1] = length * sine
+                square += out[k, j + 1] * out[k, j + 1]
+        factor = radius / math.sqrt(square)
+        for j in range(dim):
+            out[k, j] *= factor
+
+
+@compiled
+def _uniforms(key0, key1, step, start, out):
+    for i in range(out.size):
+        number = start + np.uint64(i)
+        first, second = words(key0, key1, step, number >> np.uint64(1))
+        word = second if number & np.uint64(1) else first
+        fraction = as_float((word >> _FRACTION_SHIFT) | _ONE_BITS) - 1.0
+        out[i] = fraction + _HALF_CELL
+
+
+@compiled
+def _uniform_of_each(keys, step, number, out):
+    for k in range(out.size):
+        _uniforms(keys[k, 0], keys[k, 1], step, number, out[k : k + 1])

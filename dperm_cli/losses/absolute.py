@@ -1,0 +1,49 @@
+"""Absolute loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.losses.shared.margin_loss import Glm
+
+
+@dataclass(frozen=True)
+class Absolute(Glm):
+    """l(z; y) = |z - y| for targets |y| <= target_bound: 1-Lipschitz, not smooth."""
+
+    name: ClassVar[str] = "absolute"
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    code: ClassVar[int] = 3
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss at margins [..., n] for targets [n]."""
+        return np.abs(z - y)
+
+    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """sign(z - y), 0 at the kink, [..., n]."""
+        return np.sign(z - y)
+
+    def slope_bound(self, margin: float, target: float) -> float:
+        """1."""
+        return 1.0
+
+    def span(self, margin: float, target: float) -> float:
+        """min(2 margin, margin + target), at |y| = target."""
+        return min(2.0 * margin, margin + target)
+
+    @property
+    def smoothness(self) -> None:
+        """None: the loss has a kink."""
+        return None
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) = a y for |a| <= 1, +inf outside."""
+        a = np.asarray(a)
+        return np.where(np.abs(a) <= 1, a * y, np.inf)
+
+    def pieces(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """(sign, offset, up, down): l = up max(r, 0) + down max(-r, 0), r = sign z + offset."""
+        return np.ones_like(y), -y, 1.0, 1.0

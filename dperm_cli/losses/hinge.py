@@ -1,0 +1,49 @@
+"""Hinge loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.losses.shared.margin_loss import Glm
+
+
+@dataclass(frozen=True)
+class Hinge(Glm):
+    """l(z; y) = max(0, 1 - y z) for labels y in {-1, +1}: 1-Lipschitz, not smooth."""
+
+    name: ClassVar[str] = "hinge"
+    tasks: ClassVar[tuple[str, ...]] = ("binary",)
+    code: ClassVar[int] = 1
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss at margins [..., n] for labels [n]."""
+        return np.maximum(0.0, 1.0 - y * z)
+
+    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """-y where y z < 1, else 0 (so 0 at the kink), [..., n]."""
+        return np.where(y * z < 1.0, -y, 0.0)
+
+    def slope_bound(self, margin: float, target: float) -> float:
+        """1: the point z = 0 has a slope of modulus 1 whatever the bounds."""
+        return 1.0
+
+    def span(self, margin: float, target: float) -> float:
+        """min(2 margin, 1 + margin)."""
+        return min(2.0 * margin, 1.0 + margin)
+
+    @property
+    def smoothness(self) -> None:
+        """None: the loss has a kink."""
+        return None
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) = a y for a y in [-1, 0], +inf outside."""
+        product = np.asarray(a) * y
+        return np.where((product >= -1) & (product <= 0), product, np.inf)
+
+    def pieces(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """(sign, offset, up, down): l = up max(r, 0) + down max(-r, 0), r = sign z + offset."""
+        return -y, np.ones_like(y), 1.0, 0.0

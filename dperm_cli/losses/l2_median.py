@@ -1,0 +1,39 @@
+"""Euclidean median."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.losses.base import norm_factor
+from dperm_cli.losses.shared.median_loss import Median
+from dperm_cli.problem.data import Bounds
+
+
+@dataclass(frozen=True)
+class L2Median(Median):
+    """l(theta; x) = |theta - x|_2, the Euclidean 1-median [BST14, Sec. 1]: 1-Lipschitz."""
+
+    name: ClassVar[str] = "l2_median"
+    tasks: ClassVar[tuple[str, ...]] = ("location",)
+    code: ClassVar[None] = None
+
+    def norm(self, difference: np.ndarray) -> np.ndarray:
+        """|v|_2 of each row of [..., p]."""
+        return np.linalg.norm(difference, axis=-1)
+
+    def subgradient(self, difference: np.ndarray) -> np.ndarray:
+        """v / |v|, 0 at 0, [..., p]."""
+        length = self.norm(difference)[..., None]
+        return difference / np.where(length > 0, length, 1.0)
+
+    def duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
+        """Rows longer than 1 are shortened to it; and the greatest length before."""
+        length = np.linalg.norm(dual, axis=-1, keepdims=True)
+        return dual / np.maximum(length, 1.0), float(np.max(length, initial=0.0))
+
+    def lipschitz_norm(self, bounds: Bounds, norm: float) -> float:
+        """sup |g|_norm over subgradients g [DJW12, Def. 2]: sqrt(p), 1, 1 for norm 1, 2, inf."""
+        return norm_factor(bounds.columns, norm)

@@ -1,0 +1,55 @@
+"""Linear loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.data import Data, Minorant
+
+
+@dataclass(frozen=True)
+class Linear(Glm):
+    """l(z; y) = -y z, that is -<y x, theta>: the loss of the lower bounds [BST14, Sec. 5]."""
+
+    name: ClassVar[str] = "linear"
+    tasks: ClassVar[tuple[str, ...]] = ("binary", "regression")
+    code: ClassVar[int] = 4
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss at margins [..., n] for labels or targets [n]."""
+        return -y * z
+
+    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """-y, [..., n]."""
+        return np.zeros(np.broadcast_shapes(np.shape(z), np.shape(y))) - y
+
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """0, [..., n]."""
+        return np.zeros(np.broadcast_shapes(np.shape(z), np.shape(y)))
+
+    def slope_bound(self, margin: float, target: float) -> float:
+        """target."""
+        return float(target)
+
+    def span(self, margin: float, target: float) -> float:
+        """2 margin target."""
+        return 2.0 * margin * target
+
+    @property
+    def smoothness(self) -> float:
+        """0."""
+        return 0.0
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) = 0 at a = -y, +inf elsewhere."""
+        return np.where(np.asarray(a) == -np.asarray(y), 0.0, np.inf)
+
+    def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
+        """The loss itself, whatever the dual point [n]: it is affine."""
+        slope = np.asarray(data.x.T @ -data.y)
+        return Minorant(slope, 0.0, data.row_bound * math.fsum(np.abs(data.y)), 0.0)

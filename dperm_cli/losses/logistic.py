@@ -1,0 +1,68 @@
+"""Logistic loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from dperm_cli.losses.shared import logistic_gap
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.data import Bounds
+
+
+@dataclass(frozen=True)
+class Logistic(Glm):
+    """l(z; y) = log(1 + exp(-y z)) for labels y in {-1, +1}: 1-Lipschitz, 1/4-smooth in z."""
+
+    name: ClassVar[str] = "logistic"
+    tasks: ClassVar[tuple[str, ...]] = ("binary",)
+    code: ClassVar[int] = 0
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss at margins [..., n] for labels [n]; no overflow at any finite margin."""
+        return np.logaddexp(0.0, -y * z)
+
+    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l'(z) = -y / (1 + exp(y z)), [..., n]."""
+        return -y * expit(-y * z)
+
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l''(z) = s (1 - s) with s = 1 / (1 + exp(-z)), [..., n]."""
+        return expit(z) * expit(-z)
+
+    def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """tanh(z / 2) / (2 z), at most 1/4: the flattest of its kind [Jaakkola and Jordan 2000]."""
+        half = 0.5 * np.abs(np.broadcast_to(z, np.broadcast_shapes(np.shape(z), np.shape(y))))
+        small = half < 1e-4
+        return np.where(small, 0.25, np.tanh(half) / (4.0 * np.where(small, 1.0, half)))
+
+    def slope_bound(self, margin: float, target: float) -> float:
+        """sup |l'| = 1 / (1 + exp(-margin)), reached at y z = -margin."""
+        return float(expit(margin))
+
+    def span(self, margin: float, target: float) -> float:
+        """l(-margin) - l(margin) = margin."""
+        return float(margin)
+
+    @property
+    def smoothness(self) -> float:
+        """1/4, reached at z = 0."""
+        return 0.25
+
+    def gradient_gap(self, bounds: Bounds) -> float:
+        """Exactly row times the supremum of ``logistic_gap`` for the number of columns."""
+        margin = bounds.row * bounds.radius
+        if bounds.columns == 1:
+            return bounds.row * logistic_gap.on_the_line(margin)
+        return bounds.row * logistic_gap.in_the_plane(margin)
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) = u log u + (1 - u) log(1 - u) with u = -a y in [0, 1], +inf outside."""
+        u = -np.asarray(a) * y
+        inside = (u >= 0) & (u <= 1)
+        u = np.where(inside, u, 0.0)
+        entropy = xlogy(u, u) + xlogy(1.0 - u, 1.0 - u)
+        return np.where(inside, entropy, np.inf)

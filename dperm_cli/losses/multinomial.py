@@ -1,0 +1,160 @@
+"""Multinomial logistic loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit, xlog1py, xlogy
+
+from dperm_cli.losses.base import PerRecord, row_norm
+from dperm_cli.losses.shared import logistic_gap
+from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
+
+_SLACK = 1e-9
+_ROOT2 = math.sqrt(2.0)
+
+
+@dataclass(frozen=True)
+class Multinomial(PerRecord):
+    """l(W; x, y) = log sum_k exp(z_k - z_y) with z = x W, for labels y in 0 .. classes - 1.
+
+    W [columns, classes] is a parameter [columns * classes], row after row. In z the gradient is
+    q - e_y with q the softmax of z; all norms of W are those of the flat parameter.
+    """
+
+    name: ClassVar[str] = "multinomial"
+    tasks: ClassVar[tuple[str, ...]] = ("multiclass",)
+    code: ClassVar[None] = None
+
+    def dimension(self, facts: PublicFacts) -> int:
+        """columns * classes."""
+        return facts.p * facts.classes
+
+    def values(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Each record's loss at each row of [..., p], shape [..., n]."""
+        ahead = _ahead(theta, data)
+        top = np.maximum(0.0, np.max(ahead, axis=-1))
+        return (top + np.log1p(_others(ahead, top))).reshape(*theta.shape[:-1], data.n)
+
+    def gradient(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of the gradient, [..., p]."""
+        slopes = _slopes(_ahead(theta, data), data)  # [m, n, classes]
+        side_by_side = np.swapaxes(slopes, 0, 1).reshape(data.n, -1)
+        total = np.asarray(data.x.T @ side_by_side).reshape(data.p, -1, data.classes)
+        return np.ascontiguousarray(np.swapaxes(total, 0, 1)).reshape(theta.shape)
+
+    def lipschitz(self, bounds: Bounds) -> float:
+        """sqrt(2) row (1 - least), least bounding the label's probability from below."""
+        return self.lipschitz_norm(bounds, 2)
+
+    def lipschitz_norm(self, bounds: Bounds, norm: float) -> float:
+        """sup |g|_norm over gradients g [DJW12, Def. 2]: |x|_norm (1 - least) times 2, sqrt(2), 1
+        for norm 1, 2, inf."""
+        scale = 2.0 if norm == 1 else _ROOT2 if norm == 2 else 1.0
+        return row_norm(bounds, norm) * scale * _most_missed(bounds)
+
+    def curvature_bound(self, bounds: Bounds) -> float:
+        """row^2 / 2: diag(q) - q q^T has no eigenvalue above 1/2."""
+        return 0.5 * (bounds.row * bounds.row)
+
+    def majorant(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of x x^T times (I - 1 1^T / classes) / 2, at each row: [..., p, p].
+
+        diag(q) - q q^T is nowhere above the second factor [Boehning 1992].
+        """
+        k = data.classes
+        gram = data.x.T @ data.x
+        gram = gram if isinstance(gram, np.ndarray) else gram.toarray()
+        whole = np.kron(gram, (np.eye(k) - np.full((k, k), 1.0 / k)) / 2.0)
+        return np.broadcast_to(whole, (*theta.shape, theta.shape[-1]))
+
+    def oscillation(self, bounds: Bounds, constraint: Any) -> float:
+        """min(2 span, 2 L diameter)."""
+        return min(2.0 * _span(bounds, constraint), super().oscillation(bounds, constraint))
+
+    def variation(self, bounds: Bounds, constraint: Any) -> float:
+        """min(span, L diameter)."""
+        return min(_span(bounds, constraint), super().variation(bounds, constraint))
+
+    def gradient_gap(self, bounds: Bounds) -> float:
+        """2 L; with two classes, where the loss is the logistic one of w_0 - w_1, its exact gap."""
+        if bounds.classes != 2:
+            return super().gradient_gap(bounds)
+        margin = _ROOT2 * bounds.row * bounds.radius
+        gap = logistic_gap.on_the_line if bounds.columns == 1 else logistic_gap.in_the_plane
+        return _ROOT2 * bounds.row * gap(margin)
+
+    def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Each record's class probabilities [n, classes] at theta [p], where ``minorant`` touches
+        the summed loss."""
+        slopes = _slopes(_ahead(theta, data), data)[0]
+        slopes[np.arange(data.n), data.y.astype(np.int64)] += 1.0
+        return slopes
+
+    def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
+        """From class probabilities [n, classes]: log sum exp(z) >= <q, z> + entropy(q).
+
+        The label's own entry is not read: it is what the others leave of 1, so that q - e_y, the
+        slopes in z, serves as well.
+        """
+        slopes = np.array(dual, dtype=float)
+        labels = data.y.astype(np.int64)
+        slopes[np.arange(data.n), labels] = 0.0
+        missed = np.sum(slopes, axis=1)
+        if not (np.min(slopes) >= 0 and np.max(missed) <= 1.0 + _SLACK):
+            return Minorant(np.zeros(data.p * data.classes), -math.inf, 0.0, 0.0)
+        slopes /= np.maximum(missed, 1.0)[:, None]
+        missed = np.minimum(missed, 1.0)
+        entropies = -np.sum(xlogy(slopes, slopes), axis=1) - xlog1py(1.0 - missed, -missed)
+        slopes[np.arange(data.n), labels] = -missed
+        return Minorant(
+            slope=np.asarray(data.x.T @ slopes).reshape(-1),
+            constant=math.fsum(entropies),
+            slopes=data.row_bound * math.fsum(np.linalg.norm(slopes, axis=1)),
+            terms=math.fsum(entropies),
+        )
+
+
+def _ahead(theta: np.ndarray, data: Data) -> np.ndarray:
+    """z_k - z_y for every k but y, where it is -inf: [m, n, classes] for m rows of theta."""
+    k, labels = data.classes, data.y.astype(np.int64)
+    w = np.moveaxis(theta.reshape(-1, data.p, k), 0, 1).reshape(data.p, -1)
+    z = np.ascontiguousarray(np.moveaxis((data.x @ w).reshape(data.n, -1, k), 0, 1))
+    rows = np.arange(data.n)
+    z -= z[:, rows, labels][:, :, None]
+    z[:, rows, labels] = -np.inf
+    return z
+
+
+def _others(ahead: np.ndarray, top: np.ndarray) -> np.ndarray:
+    """sum_k exp(z_k - z_y - top), less 1 where it is a whole class: so that log1p serves."""
+    total = np.sum(np.exp(ahead - top[..., None]), axis=-1)
+    return np.where(top > 0, total - 1.0 + np.exp(-top), total)
+
+
+def _slopes(ahead: np.ndarray, data: Data) -> np.ndarray:
+    """The gradient q - e_y in z, [m, n, classes]; its label entry is minus the sum of the rest."""
+    top = np.maximum(0.0, np.max(ahead, axis=-1))[..., None]
+    weights = np.exp(ahead - top)
+    slopes = weights / (np.sum(weights, axis=-1, keepdims=True) + np.exp(-top))
+    slopes[:, np.arange(data.n), data.y.astype(np.int64)] = -np.sum(slopes, axis=-1)
+    return slopes
+
+
+def _most_missed(bounds: Bounds) -> float:
+    """sup of 1 - q_y: every z_k - z_y is at most sqrt(2) row radius."""
+    others = bounds.classes - 1
+    if others < 1:
+        return 0.0
+    return float(expit(_ROOT2 * bounds.row * bounds.radius + math.log(others)))
+
+
+def _span(bounds: Bounds, constraint: Any) -> float:
+    """Largest less least loss on the set: no z_k - z_y is beyond +-sqrt(2) row radius."""
+    gap, others = _ROOT2 * bounds.row * constraint.radius, bounds.classes - 1
+    # gap + ln(others + e^-gap) - ln(1 + others e^-gap), whose logs cancel where the gap is small
+    above = -(others - 1) * math.expm1(-gap) / (1.0 + others * math.exp(-gap))
+    return gap + math.log1p(above)

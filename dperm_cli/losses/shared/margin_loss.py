@@ -1,0 +1,112 @@
+"""What losses of the margin z = <x, theta> have in common."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.losses.base import PerRecord, row_norm
+from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
+
+
+class Glm(PerRecord):
+    """A loss l(<x, theta>; y), from a subclass's ``value``, ``slope``, ``slope_bound``, ``span``,
+    ``smoothness`` and ``conjugate`` in the margin.
+
+    Those broadcast over margins [..., n] and labels [n]; ``slope_bound(margin, target)`` is
+    sup |slope| over |z| <= margin and |y| <= target, ``span(margin, target)`` the sup over those y
+    of max - min of the loss over those z, ``smoothness`` the Lipschitz constant of the slope or
+    None, ``conjugate(a, y)`` = sup_z (a z - l(z; y)). ``width`` is the one number that the compiled
+    slope may need beside its code.
+    """
+
+    value: Any
+    slope: Any
+    slope_bound: Any
+    span: Any
+    smoothness: Any
+    conjugate: Any
+    width: float = 0.0
+
+    def dimension(self, facts: PublicFacts) -> int:
+        """One parameter per column."""
+        return facts.p
+
+    def values(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Each record's loss at each row of [..., p], shape [..., n]."""
+        return self.value(margins(theta, data), data.y)
+
+    def gradient(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of one subgradient, [..., p]."""
+        slopes = self.slope(margins(theta, data), data.y).reshape(-1, data.n)
+        return np.ascontiguousarray((data.x.T @ slopes.T).T).reshape(theta.shape)
+
+    def lipschitz(self, bounds: Bounds) -> float:
+        """row_bound * slope_bound: Euclidean, for every record within the bounds."""
+        return self.lipschitz_norm(bounds, 2)
+
+    def lipschitz_norm(self, bounds: Bounds, norm: float) -> float:
+        """sup |g|_norm over subgradients g, norm 1, 2 or inf: the L of the (L, norm) losses, which
+        are L-Lipschitz in the dual norm [DJW12, Def. 2]."""
+        slope = self.slope_bound(bounds.row * bounds.radius, bounds.target)
+        return row_norm(bounds, norm) * slope
+
+    def curvature_bound(self, bounds: Bounds) -> float | None:
+        """Lipschitz constant of one record's gradient, or None."""
+        return None if self.smoothness is None else self.smoothness * (bounds.row * bounds.row)
+
+    def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Weights w(z) in [0, smoothness] of parabolas above the loss that touch it at margins z.
+
+        l(z + t) <= l(z) + l'(z) t + w(z) t^2 / 2 for every t; here the smoothness itself.
+        """
+        return np.full(np.broadcast_shapes(np.shape(z), np.shape(y)), float(self.smoothness))
+
+    def majorant(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of w(z) x x^T at each row of [..., p], shape [..., p, p]."""
+        z = margins(theta, data).reshape(-1, data.n)
+        found = np.stack([_gram(data.x, self.majoriser(row, data.y)) for row in z])
+        return found.reshape(*theta.shape, theta.shape[-1])
+
+    def oscillation(self, bounds: Bounds, constraint: Any) -> float:
+        """min(2 span, 2 L diameter), margins being at most row * the set's radius."""
+        margin = bounds.row * constraint.radius
+        default = super().oscillation(bounds, constraint)
+        return min(2.0 * self.span(margin, bounds.target), default)
+
+    def variation(self, bounds: Bounds, constraint: Any) -> float:
+        """min(span, L diameter), as in ``oscillation``."""
+        span = self.span(bounds.row * constraint.radius, bounds.target)
+        return min(span, super().variation(bounds, constraint))
+
+    def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """The slopes [n] at theta [p], where ``minorant`` touches the summed loss."""
+        return self.slope(margins(theta, data), data.y)
+
+    def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
+        """From one slope per record [n], by Fenchel's inequality l(z) >= a z - l*(a), added up."""
+        conjugates = self.conjugate(dual, data.y)
+        if not np.all(np.isfinite(conjugates)):
+            return Minorant(np.zeros(data.p), -math.inf, 0.0, 0.0)
+        return Minorant(
+            slope=np.asarray(data.x.T @ dual),
+            constant=-math.fsum(conjugates),
+            slopes=data.row_bound * math.fsum(np.abs(dual)),
+            terms=math.fsum(np.abs(conjugates)),
+        )
+
+
+def _gram(x: Any, weights: np.ndarray) -> np.ndarray:
+    """sum_i w_i x_i x_i^T, [p, p]."""
+    if isinstance(x, np.ndarray):
+        return x.T @ (x * weights[:, None])
+    return np.asarray((x.T @ x.multiply(weights[:, None]).tocsr()).todense())
+
+
+def margins(theta: np.ndarray, data: Data) -> np.ndarray:
+    """<x_i, theta> for each row of [..., p], shape [..., n]."""
+    flat = theta.reshape(-1, theta.shape[-1])
+    z = np.ascontiguousarray((data.x @ flat.T).T)
+    return z.reshape(*theta.shape[:-1], data.n)

@@ -1,0 +1,93 @@
+"""What losses of the distance |theta - x| to a record have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.losses.base import PerRecord
+from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
+
+_BLOCK = 1 << 20  # entries of the differences held at once
+_SLACK = 1e-9
+
+
+class Median(PerRecord):
+    """l(theta; x) = a norm of theta - x, from a subclass's ``norm``, ``subgradient``, ``duals`` and
+    ``lipschitz_norm``.
+
+    ``norm`` and ``subgradient`` take differences [..., p]; ``duals(dual)`` [b, p] puts dual points
+    back into the dual norm's unit ball and says how far out they were. CSR rows are made dense a
+    block at a time.
+    """
+
+    norm: Any
+    subgradient: Any
+    duals: Any
+    lipschitz_norm: Any
+
+    def dimension(self, facts: PublicFacts) -> int:
+        """One parameter per column."""
+        return facts.p
+
+    def values(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Each record's loss at each row of [..., p], shape [..., n]."""
+        flat = theta.reshape(-1, data.p)
+        out = np.empty((len(flat), data.n))
+        for rows, x in _blocks(data):
+            for k, point in enumerate(flat):
+                out[k, rows] = self.norm(point - x)
+        return out.reshape(*theta.shape[:-1], data.n)
+
+    def gradient(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """Sum over records of one subgradient (0 where theta is the record), [..., p]."""
+        flat = theta.reshape(-1, data.p)
+        out = np.zeros_like(flat, dtype=float)
+        for _, x in _blocks(data):
+            for k, point in enumerate(flat):
+                out[k] += np.sum(self.subgradient(point - x), axis=0)
+        return out.reshape(theta.shape)
+
+    def lipschitz(self, bounds: Bounds) -> float:
+        """``lipschitz_norm`` in the Euclidean norm."""
+        return self.lipschitz_norm(bounds, 2)
+
+    def curvature_bound(self, bounds: Bounds) -> None:
+        """None: the loss has kinks."""
+        return None
+
+    def oscillation(self, bounds: Bounds, constraint: Any) -> float:
+        """2 L min(diameter, 2 row): |l_d - l_d'| <= |x - x'| as well."""
+        return 2.0 * self.lipschitz(bounds) * min(constraint.diameter, 2.0 * bounds.row)
+
+    def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """One subgradient per record [n, p] at theta [p], where ``minorant`` touches the sum."""
+        return np.vstack([self.subgradient(theta - x) for _, x in _blocks(data)])
+
+    def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
+        """From one point of the dual norm's unit ball per record, [n, p]: |theta - x| >=
+        <a, theta - x>, added up."""
+        slope, products, slopes, terms = np.zeros(data.p), [], [], []
+        for rows, x in _blocks(data):
+            a, furthest = self.duals(dual[rows])
+            if not furthest <= 1.0 + _SLACK:
+                return Minorant(np.zeros(data.p), -math.inf, 0.0, 0.0)
+            lengths = np.linalg.norm(a, axis=1)
+            slope += np.sum(a, axis=0)
+            products.extend(np.sum(a * x, axis=1))
+            slopes.extend(lengths)
+            terms.extend(lengths * np.linalg.norm(x, axis=1))
+        return Minorant(slope, -math.fsum(products), math.fsum(slopes), math.fsum(terms))
+
+
+def _blocks(data: Data) -> Iterator[tuple[slice, np.ndarray]]:
+    """Runs of rows, dense [b, p]."""
+    step = max(1, _BLOCK // data.p)
+    for start in range(0, data.n, step):
+        rows = slice(start, min(start + step, data.n))
+        block = data.x[rows]
+        yield rows, block.toarray() if sparse.issparse(block) else block

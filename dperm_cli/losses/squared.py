@@ -1,0 +1,62 @@
+"""Squared loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.data import Bounds
+
+
+@dataclass(frozen=True)
+class Squared(Glm):
+    """l(z; y) = (z - y)^2 / 2 for targets |y| <= target_bound: 1-smooth in z.
+
+    Labels -1 and +1 are targets too: the least squares classifier. It is Lipschitz only where
+    margins are bounded, which the constraint sees to.
+    """
+
+    name: ClassVar[str] = "squared"
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    also: ClassVar[tuple[str, ...]] = ("binary",)
+    code: ClassVar[int] = 2
+
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss at margins [..., n] for targets [n]."""
+        return 0.5 * np.square(z - y)
+
+    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l'(z) = z - y, [..., n]."""
+        return z - y
+
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l''(z) = 1, [..., n]."""
+        return np.ones(np.broadcast_shapes(np.shape(z), np.shape(y)))
+
+    def slope_bound(self, margin: float, target: float) -> float:
+        """sup |z - y| = margin + target."""
+        return float(margin + target)
+
+    def span(self, margin: float, target: float) -> float:
+        """((margin + target)^2 - max(0, target - margin)^2) / 2, at |y| = target.
+
+        Without that difference, which is lost in rounding where the margin is small.
+        """
+        return 2.0 * margin * target if margin <= target else 0.5 * (margin + target) ** 2
+
+    @property
+    def smoothness(self) -> float:
+        """1."""
+        return 1.0
+
+    def gradient_gap(self, bounds: Bounds) -> float:
+        """row (row radius + 2 target): x x^T - x' x'^T has norm at most row^2."""
+        return bounds.row * (bounds.row * bounds.radius + 2.0 * bounds.target)
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) = a y + a^2 / 2."""
+        a = np.asarray(a)
+        return a * (y + 0.5 * a)

@@ -1,0 +1,217 @@
+"""What a mechanism is: events, settings and release, of which plan and guarantee are made."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.adversary import Adversary
+from dperm_cli.privacy.accounting import calibrate, ledger_totals
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Event, kind
+from dperm_cli.privacy.gate import Gate
+
+# Where a noise scale is given in place of a budget: nothing follows from epsilon.
+NO_BUDGET = Budget(math.inf, 0.5, "replace_one")
+
+# Of one record's loss over the set: squares of less are lost in float64.
+LEAST_INFLUENCE = 1e-140
+
+# Of a gradient and of the set: squares and products of more are beyond float64.
+MOST = 1e140
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is fixed before a record is seen.
+
+    Attributes
+    ----------
+    events : what will be done to the records; the guarantee follows from them.
+    guarantee : what that is worth, made by ``Mechanism.plan``.
+    noise_scale : standard deviation (or scale) of one noise draw, in the unit that the mechanism's
+        docstring names.
+    steps : the number of noisy releases.
+    settings : whatever else is public and worth a reader's eye, all of it JSON-able.
+    inner : the plan of the mechanism inside a combinator.
+    sampler : the sampler that draws from a law, with its certificate.
+    space : the public map to another space, and the facts of that space.
+    """
+
+    events: tuple[Event, ...]
+    guarantee: Guarantee
+    noise_scale: float
+    steps: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    inner: Plan | None = None
+    sampler: Any = None
+    space: Any = None
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a mechanism decides for a budget: a ``Plan`` without its guarantee.
+
+    ``certificate`` says what was proved of a sampler or a minimiser; ``reason`` why events that
+    protect nothing are released.
+    """
+
+    events: tuple[Event, ...]
+    noise_scale: float
+    steps: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    certificate: str | None = None
+    reason: str = "no guarantee"
+    inner: Plan | None = None
+    sampler: Any = None
+    space: Any = None
+
+
+@dataclass(frozen=True)
+class Release:
+    """What comes out: ``theta`` of shape [trials, p], one independent draw a row.
+
+    ``info`` holds public by-products only (post-processing of released values).
+    """
+
+    theta: np.ndarray
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Mechanism(ABC):
+    """The base of every mechanism: a frozen dataclass whose fields are its YAML keys.
+
+    A mechanism states ``events`` (what it does to the records at a noise scale), ``settings`` (what
+    else is public) and ``release``. The noise scale, the guarantee and the plan follow from the
+    events here, so that no mechanism says what it is worth. ``check`` is the one place that raises
+    ``Unsupported``, from public facts. ``release`` touches records through the view and randomness
+    through ``gate.stream(event, dim)``, and draws ``gate.trials`` independent outputs.
+
+    Class attributes: ``guarantees`` lists the kinds it can give, strongest first; ``relations`` the
+    relations that it is proved for; ``requires`` what the problem must have; ``secure`` whether it
+    runs with noise on a grid (it sees records through ``view.gradient_sum`` alone); ``trust`` is
+    ``local`` where it gets a ``LocalView``; ``space`` is ``kernel`` where it works on a kernel's
+    minimiser; ``features`` names the finite map of a kernel whose rows it sees; ``by_rows`` says
+    that the set may differ from trial to trial; ``one_pass`` that each record is used once.
+    """
+
+    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    requires: ClassVar[tuple[str, ...]] = ()
+    secure: ClassVar[bool] = False
+    trust: ClassVar[str] = "central"
+    space: ClassVar[str] = "parameters"
+    features: ClassVar[str | None] = None
+    by_rows: ClassVar[bool] = False
+    one_pass: ClassVar[bool] = False
+
+    @abstractmethod
+    def events(self, spec: Any, scale: float, budget: Budget = NO_BUDGET) -> tuple[Event, ...]:
+        """What is done to the records at a noise scale, from public facts alone."""
+
+    @abstractmethod
+    def release(self, view: Any, plan: Plan, gate: Gate) -> Release:
+        """Draw ``gate.trials`` outputs."""
+
+    @abstractmethod
+    def adversary(self, budget: Budget) -> Adversary:
+        """The pair of data sets and the statistic by which ``dperm audit`` attacks it."""
+
+    def check(self, spec: Any, budget: Budget) -> None:
+        """Raise ``Unsupported`` where there is no plan for the problem or the budget."""
+        return
+
+    def settings(self, spec: Any, events: tuple[Event, ...], budget: Budget) -> Mapping[str, Any]:
+        """What else is public and worth a reader's eye, JSON-able."""
+        return {}
+
+    def scale(self, spec: Any, budget: Budget) -> float:
+        """The least noise whose events keep to the budget."""
+        return calibrate.scale_for(
+            lambda scale: self.events(spec, scale, budget),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            relation=budget.relation,
+        )
+
+    def design(self, spec: Any, budget: Budget) -> Design:
+        """Events and settings at the least noise; combinators and samplers have their own."""
+        scale = self.scale(spec, budget)
+        events = self.events(spec, scale, budget)
+        return Design(events, scale, events[0].draws, self.settings(spec, events, budget))
+
+    @final
+    def plan(self, spec: Any, budget: Budget) -> Plan:
+        """Everything that is fixed before a record is seen, with the guarantee that follows.
+
+        Args:
+            spec: public facts of the problem.
+            budget: what may be spent.
+
+        Raises:
+            Unsupported: from public facts alone.
+        """
+        if not self.unprotected:
+            _require_computable(spec)
+        self.check(spec, budget)
+        if not self.unprotected:
+            _require_influence(spec)
+        made = self.design(spec, budget)
+        found = guarantee_of(made, budget)
+        return Plan(
+            made.events, found, made.noise_scale, made.steps, made.settings,
+            made.inner, made.sampler, made.space,
+        )  # fmt: skip
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether the user asked for a release without a guarantee."""
+        return False
+
+
+def _require_computable(spec: Any) -> None:
+    """``Unsupported`` where the arithmetic of plans would leave float64."""
+    on_set = hasattr(spec, "constraint")
+    gradient = float(spec.lipschitz_total if on_set else spec.lipschitz)
+    size = float(spec.constraint.diameter if on_set else spec.radius)
+    # losses without a bound on their gradients are each mechanism's to refuse
+    if not size <= MOST or MOST < gradient < math.inf:
+        raise Unsupported(
+            f"a set of diameter {size:.3g} and gradients of up to {gradient:.3g} are beyond what "
+            f"can be computed with: at most {MOST:g} each. Check the set's radius, row_bound, the "
+            "bounds of the targets and the ridge"
+        )
+
+
+def _require_influence(spec: Any) -> None:
+    """``Unsupported`` where no record moves the objective, or too little for float64 to tell."""
+    moves = float(spec.lipschitz)
+    if hasattr(spec, "constraint"):
+        moves = min(moves, moves * spec.constraint.diameter)
+    if not moves >= LEAST_INFLUENCE:
+        raise Unsupported(
+            f"one record moves the loss by at most {moves:.3g} on this set (from its gradient "
+            "bound and the set's diameter): there is nothing to protect or to learn; any point of "
+            "the set is as good. Check row_bound, the bounds of the targets and the set"
+        )
+
+
+def guarantee_of(made: Design, budget: Budget) -> Guarantee:
+    """What the events of a design are worth at the budget's delta."""
+    found = kind(made.events)
+    if found == "none":
+        return Guarantee(
+            "none", math.inf, 1.0, budget.relation, made.reason, certificate=made.certificate
+        )
+    if found != "local":
+        found = "approx" if budget.delta > 0.0 else "pure"
+    return ledger_totals.recompute(
+        made.events, kind=found, delta=budget.delta, relation=budget.relation,
+        certificate=made.certificate,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Baselines without protection."""

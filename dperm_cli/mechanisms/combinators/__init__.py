@@ -1,0 +1,1 @@
+"""Mechanisms that run another one inside."""

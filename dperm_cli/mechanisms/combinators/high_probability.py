@@ -1,0 +1,131 @@
+"""The best of several runs, chosen privately [BST14, App. D]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.adversary import Adversary
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import inner_mechanism, vertex_choice
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event, Exponential
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.views.central import CentralView
+
+_SHRINK = (1.0, 0.95, 0.8)  # of the runs' mu, where their law is not quite Gaussian
+
+
+@dataclass(frozen=True)
+class HighProbability(Mechanism):
+    """k runs of the inner mechanism, one of them chosen by the exponential mechanism.
+
+    Algorithm: [BST14, App. D] with k = ceil(log2(2 / rho)): one of the runs has at most twice the
+    expected excess risk but with probability 2^-k <= rho / 2 (Markov), and the choice among the k
+    released points costs more than ln(2 k / rho) / c over the best with probability rho / 2 at
+    most. Guarantee: runs and choice accounted together; the choice gets the share ``selection`` of
+    epsilon, c = selection epsilon / osc on the set, and each run mu / sqrt(k) of what mu(.,
+    delta) leaves (epsilon / k at delta = 0); kinds and relations as ``inner`` has them; trust:
+    central. ``noise_scale`` is the inner mechanism's, in its unit. Shapes: theta [trials, p]. Cost:
+    k runs and k values of the loss. Unsupported: whatever the inner mechanism does not support.
+    """
+
+    inner: Any = "noisy_gd"
+    rho: float = 0.05
+    selection: float = 0.5
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        inner_mechanism.settle(self)
+        limits = {"low": 0.0, "low_open": True, "high": 1.0}
+        checks.number("mechanism.rho", self.rho, **limits)
+        checks.number("mechanism.selection", self.selection, **limits, high_open=True)
+
+    @property
+    def runs(self) -> int:
+        """k = ceil(log2(2 / rho)); 1 at rho = 1."""
+        return math.ceil(math.log2(2.0 / self.rho))
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """The choice's exponent and one run's plan, from public facts alone."""
+        choice = _choice(spec, budget.relation, self.selection * budget.epsilon)
+        left = replace(budget, epsilon=(1.0 - self.selection) * budget.epsilon)
+        for share in self._shares(left):
+            run = self.inner.plan(spec, share)
+            events: tuple[Event, ...] = (*(run.events * self.runs), choice)
+            level = account(events, delta=budget.delta, relation=budget.relation)
+            if level.epsilon <= budget.epsilon:
+                break
+        settings = {
+            "runs": self.runs,
+            "run_epsilon": share.epsilon,
+            "run_delta": share.delta,
+            "selection_epsilon": choice.exponent * choice.sensitivity(budget.relation),
+            "inner": inner_mechanism.settings(self.inner, run),
+        }
+        steps = 1 + self.runs * run.steps
+        certificate = run.guarantee.certificate
+        return Design(events, run.noise_scale, steps, settings, certificate, inner=run)
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
+        """Unsupported: one noise scale does not say what the choice costs."""
+        raise Unsupported("high_probability spends a budget on two stages: give epsilon instead")
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """All runs, then one choice a trial."""
+        *runs, choice = plan.events
+        assert isinstance(choice, Exponential)
+        size = len(runs) // plan.settings["runs"]
+        points = [
+            self.inner.release(view, inner_mechanism.part(plan, part, plan.noise_scale), gate).theta
+            for part in (runs[at : at + size] for at in range(0, len(runs), size))
+        ]
+        # from the problem's own facts, which the gate compares with the plan's
+        law = gate.stream(_law(view.spec, choice.exponent), view.spec.p)
+        # on the set, and nowhere else, the oscillation holds
+        theta = np.stack([view.spec.constraint.project(point) for point in points], axis=1)
+        values = np.stack([view.objective(point) for point in theta.swapaxes(0, 1)], axis=1)
+        chosen = vertex_choice.choose(choice.exponent, values, vertex_choice.heights(law, 0))
+        return Release(law.release(theta[np.arange(len(theta)), chosen], 0))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """The inner mechanism's own, against a single run that has nearly the whole budget.
+
+        Only one of k runs is seen, so k > 1 hides most of what is spent; that the choice has its
+        law is checked exactly, by tests.
+        """
+        chosen = replace(self, rho=1.0, selection=0.01)
+        left = replace(budget, epsilon=0.99 * budget.epsilon)
+        found = self.inner.adversary(left)
+        return replace(found, mechanism=replace(chosen, inner=found.mechanism))
+
+    def _shares(self, left: Budget) -> list[Budget]:
+        """What a run may be given, best first; the last always adds up to the budget."""
+        if left.delta == 0.0:
+            return [inner_mechanism.share(left, self.runs)]
+        mu = calibrate.mu(left.epsilon, left.delta) / math.sqrt(self.runs)
+        tried = [inner_mechanism.gdp_budget(factor * mu, left) for factor in _SHRINK]
+        return [*tried, inner_mechanism.basic(left, self.runs)]
+
+
+def _choice(spec: ProblemSpec, relation: str, epsilon: float) -> Exponential:
+    """One draw among released points, at the exponent that spends epsilon."""
+    moves = _law(spec, 0.0).sensitivity(relation)
+    return _law(spec, calibrate.exponent(epsilon, moves))
+
+
+def _law(spec: ProblemSpec, exponent: float) -> Exponential:
+    return Exponential(exponent, spec.variation, gap=spec.oscillation)

@@ -1,0 +1,102 @@
+"""A nonsmooth loss rounded off at its kink, for mechanisms that need smoothness [BST14, App. A]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from dperm_cli.core import checks, registry
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.adversary import Adversary
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import inner_mechanism
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec, without_curvature
+from dperm_cli.views.central import CentralView
+
+ROUNDED = {"hinge": "huberized_hinge", "positive_part": "huberized_positive_part"}
+
+
+@dataclass(frozen=True)
+class Huberized(Mechanism):
+    """The inner mechanism on the loss rounded off over [-h, h] around its kink.
+
+    Construction: [BST14, App. A], h = ``width``. The rounded loss is 1 / (2 h) |x|^2-smooth, has
+    the same Lipschitz constant and lies at most h / 4 above each record's own, so that the sum
+    moves by n h / 4 at most; excess risk is measured with the original loss. Guarantee, events,
+    ``noise_scale``, shapes and cost are the inner mechanism's for the rounded loss, which the
+    records enter instead of the original one; trust: central. A smooth loss stays as it is.
+    Unsupported: losses with kinks that have no rounded form here (absolute, the medians), and
+    whatever the inner mechanism does not support.
+    """
+
+    inner: Any = "objective_perturbation"  # the method that [BST14, App. A] compares with
+    width: float = 0.1
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        inner_mechanism.settle(self)
+        checks.positive("mechanism.width", self.width)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether the user asked the inner mechanism for a release without a guarantee."""
+        return self.inner.unprotected
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """The inner mechanism's plan for the rounded loss."""
+        loss = self.rounded(spec)
+        found = self.inner.plan(self._facts(spec), budget)
+        settings = {
+            "loss": spec.loss if loss is None else loss.name,
+            "width": None if loss is None else self.width,
+            "inner": inner_mechanism.settings(self.inner, found),
+        }
+        if loss is None:
+            settings["note"] = f"nothing to round: {spec.loss} has no kinks"
+        return inner_mechanism.wrapped(found, settings)
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
+        """The inner mechanism's, for the rounded loss."""
+        return self.inner.events(self._facts(spec), scale, budget)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """The inner mechanism's release, its view showing the rounded loss."""
+        loss = self.rounded(view.spec)
+        seen = view if loss is None else view.on(loss=loss)
+        return self.inner.release(
+            seen, inner_mechanism.part(plan, plan.events, plan.noise_scale), gate
+        )
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """The inner mechanism's own: rounding is done before anything is released."""
+        found = self.inner.adversary(budget)
+        return replace(found, mechanism=replace(self, inner=found.mechanism))
+
+    def rounded(self, spec: ProblemSpec) -> Loss | None:
+        """The loss with its kink rounded off, None for a smooth one."""
+        if spec.loss in ROUNDED and spec.form is not None:
+            return registry.load("loss", ROUNDED[spec.loss])(width=self.width)
+        if spec.smoothness is None:
+            known = ", ".join(ROUNDED)
+            reason = f"{spec.loss} has kinks and no rounded form here; losses that have: {known}"
+            raise Unsupported(without_curvature(spec, reason))
+        return None
+
+    def _facts(self, spec: ProblemSpec) -> ProblemSpec:
+        """The public facts of the problem with the rounded loss."""
+        loss = self.rounded(spec)
+        if loss is None:
+            return spec
+        found = make_spec(spec.n, loss, spec.constraint, spec.regulariser, spec.task, spec.bounds)
+        # what else is declared of the rows is as true: the release sees it, and the gate compares
+        return replace(
+            found, entry_bound=spec.entry_bound, phi=spec.phi, phi_row_bound=spec.phi_row_bound
+        )

@@ -1,0 +1,126 @@
+"""Localization: a rough private minimiser, then any mechanism near it [BST14, Alg. 4, App. B]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import inner_mechanism, noisy_minimiser
+from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import ProblemSpec, make_spec
+from dperm_cli.sets.shared.localized_set import Localised
+from dperm_cli.views.central import CentralView
+
+MOST_FAILURE = 1e-3  # n^-3 means little for a handful of records
+
+
+@dataclass(frozen=True)
+class Localization(Mechanism):
+    """theta_0 by output perturbation, then the inner mechanism on C_0 = C near theta_0.
+
+    Algorithm: [BST14, Alg. 4], and App. B for (epsilon, delta): stage 1 is [BST14, Alg. 3], stage 2
+    the mechanism ``inner`` on C_0 = {theta in C : |theta - theta_0| <= r}. Guarantee: the two
+    stages' events accounted together; each gets epsilon / 2 at delta = 0, and mu / sqrt(2) of
+    mu(epsilon, delta) above (or (epsilon, delta) / 2 where that adds up to more); kinds and
+    relations as ``inner`` has them; trust: central. r is what the norm of the first stage's noise
+    exceeds with probability min(n^-3, 1e-3), exactly, and the minimiser's own error: the minimiser
+    is in C_0 but with that probability. ``noise_scale`` is the inner mechanism's, in its unit.
+    Shapes: theta [trials, p]. Cost: one minimisation and the inner mechanism. Unsupported: no
+    strong convexity (ridge = 0), and whatever the inner mechanism does not support on C_0.
+
+    ``settings`` hold C_0's radius. Its centre is released by the first stage, so the second may
+    depend on it; sizes that hold for every centre are what the plan is made with.
+    """
+
+    inner: Any = "noisy_gd"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
+    secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        inner_mechanism.settle(self)
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """Both stages, from public facts alone."""
+        stable, gamma = noisy_minimiser.stability(spec), budget.delta == 0.0
+        for part in (inner_mechanism.share(budget, 2), inner_mechanism.basic(budget, 2)):
+            first = stable.event(noisy_minimiser.scale_for(stable, part, gamma), gamma)
+            reach = stable.error + noisy_minimiser.radius(first, spec.p, failure(spec.n))
+            near = on(spec, Localised(spec.constraint, spec.constraint.centre(), reach))
+            second = self.inner.plan(near, part)
+            events: tuple[Event, ...] = (first, *second.events)
+            level = account(events, delta=budget.delta, relation=budget.relation)
+            if level.epsilon <= budget.epsilon:
+                break
+        settings = {
+            "radius": reach,
+            "first_noise_scale": first.scale,
+            "minimiser_gap": stable.certificate,
+            "inner": inner_mechanism.settings(self.inner, second),
+        }
+        steps = 1 + second.steps
+        certificate = second.guarantee.certificate
+        return Design(events, second.noise_scale, steps, settings, certificate, inner=second)
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
+        """Unsupported: one noise scale does not say how two stages share a budget."""
+        raise Unsupported("localization spends a budget on two stages: give epsilon instead")
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """Stage 1 for all trials at once, stage 2 on each trial's own set."""
+        first, reach = plan.events[0], plan.settings["radius"]
+        centres = noisy_minimiser.release(view, first, plan.settings["minimiser_gap"], gate)
+        second = inner_mechanism.part(plan, plan.events[1:], plan.noise_scale)
+        body, by_public = view.spec.constraint, {"radius": reach}
+        if self.inner.by_rows:
+            at_all: Any = Localised(body, centres, reach)
+            near = view.on(constraint=at_all)
+            return Release(self.inner.release(near, second, gate).theta, by_public)
+        theta = np.empty_like(centres)
+        for trial, (centre, one) in enumerate(zip(centres, gate.each(second.events), strict=True)):
+            here: Any = Localised(body, centre, reach)
+            near = view.on(constraint=here)
+            theta[trial] = self.inner.release(near, second, one).theta[0]
+        return Release(theta, by_public)
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """Two noisy copies of the minimiser, one from each stage, and their mean.
+
+        With the linear loss the gradient is minus the minimiser; the second stage is one noisy sum
+        of gradients, so that the mean of both holds all that either says.
+        """
+        chosen = replace(self, inner=OneSum())
+        pair = linear_pair(budget.relation, ridge=1.0, radius=10.0)
+        scale = chosen.plan(pair[0].spec(), budget).settings["first_noise_scale"]
+        first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 10.0 * scale)
+        if budget.delta == 0.0:
+            return Adversary(first, second, chosen, kind="threshold")
+        return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
+
+
+def failure(n: int) -> float:
+    """min(n^-3, 1e-3): the probability that C_0 misses the minimiser [BST14, Lemma 4.2]."""
+    return min(float(n) ** -3.0, MOST_FAILURE)
+
+
+def on(spec: ProblemSpec, constraint: Any) -> ProblemSpec:
+    """The public facts of the same problem on another set."""
+    if spec.form is None:
+        return replace(spec, constraint=constraint, compiled=False)
+    return make_spec(
+        spec.n, spec.form, constraint, spec.regulariser, spec.task,
+        replace(spec.bounds, radius=constraint.radius),
+    )  # fmt: skip

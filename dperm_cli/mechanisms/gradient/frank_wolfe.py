@@ -1,0 +1,281 @@
+"""Private Frank-Wolfe [TTZ15]: each step moves towards a vertex that is chosen privately."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dperm_cli.core import checks, progress
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.mechanisms.adversary import Adversary
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import vertex_choice
+from dperm_cli.mechanisms.shared.sampled_release import interval_pair
+from dperm_cli.mechanisms.shared.vertex_choice import Vertices
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Exponential, Gaussian
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import ProblemSpec, without_curvature
+from dperm_cli.sets.l1_ball import L1Ball
+from dperm_cli.sets.simplex import Simplex
+from dperm_cli.views.central import CentralView
+
+ORACLES = ("auto", "choice", "noise")
+_TRIED = sorted({round(1.12**k) for k in range(58)})  # up to 639 steps
+_NEAR = 1.02  # fewer steps are worth this much of the bound
+# what steps=auto expects of an objective, as shares of its worst curvature and slope; and its
+# fewest steps: a mixture of fewer vertices can be far worse than the centre
+BEND, SLOPE, FEWEST = 0.005, 0.05, 5
+# Room for the rounding of epsilon / T, T times.
+_ROUNDING = 1e-14
+_NO_VERTICES = (
+    "the set has no short list of vertices to choose from: use l1_ball, simplex or a polytope, "
+    "or mechanism.oracle=noise with delta > 0"
+)
+STEEPNESS = 2.0  # log odds of the adversary's choice
+RARE = 5.0  # the log odds at which the rarer end is still seen often enough for a bound
+
+
+@dataclass(frozen=True)
+class FrankWolfe(Mechanism):
+    """theta <- theta + 2 / (t + 2) (v - theta), t = 0, 1, .., with v a vertex chosen privately.
+
+    Algorithm: [TTZ15, Alg. 2]. ``oracle=choice``: v has a law proportional to exp(-c <v, g>) on the
+    listed vertices, g the gradient of the sum; ``noise``: v minimises <v, g + N(0, scale^2 I)>.
+    Guarantee: pure at delta = 0 (T choices of epsilon / T each), else (epsilon, delta) by the
+    accountant's composition, of bounded-range steps or of Gaussian ones; trust: central. One
+    record moves the scores' range by at most G D under replace_one, L D under add_remove: G bounds
+    the difference of two records' gradients, L one gradient, D the distance of two vertices.
+    ``noise_scale`` is 1 / c in the unit of the summed loss, or the noise's in the unit of its
+    gradient. Shapes: theta [trials, p]. Cost: T full gradients. Unsupported: losses with kinks and
+    a lasso (the rate needs curvature); ``choice``, and delta = 0, on sets without listed vertices.
+
+    ``steps=theory`` minimises the risk bound of docs/proofs/frank_wolfe.md over public facts, and
+    ``oracle=auto`` takes the oracle of the smaller bound. ``steps=auto`` minimises the same formula
+    with smaller shares of the worst curvature and slope, which suits data that are not the worst.
+    """
+
+    oracle: str = "auto"
+    steps: Any = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        checks.choice("mechanism.oracle", self.oracle, ORACLES)
+        _check_steps(self.steps)
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """Oracle, steps and exponent or noise, from public facts alone."""
+        curvature = _curvature(spec)
+        vertices = vertex_choice.listed(spec.constraint)
+        bend, slope = (BEND, SLOPE) if self.steps == "auto" else (1.0, 1.0)
+        far = slope * spec.n * spec.lipschitz_total * spec.constraint.diameter
+        found = []
+        for oracle in self._oracles(vertices, budget):
+            for steps in self._tried():
+                error = min(far, expected_error(spec, budget, oracle, steps, vertices))
+                found.append((2.0 * bend * curvature / (steps + 2.0) + error, steps, oracle))
+        least = min(found)[0]
+        steps, oracle = min(each[1:] for each in found if each[0] <= _NEAR * least)
+        scale = _scale(spec, budget, oracle, steps)
+        settings = {
+            "oracle": oracle,
+            "vertices": vertices.count if vertices else None,
+            "reach": vertex_choice.reach(spec.constraint),
+        }
+        if _in_entries(spec) is not None:
+            settings |= {"rows_bounded_in": "linf", "curvature": curvature}
+        return Design((_event(spec, oracle, scale, steps),), scale, steps, settings)
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Exponential | Gaussian]:
+        """T choices at exponent 1 / scale, or T gradients with noise of this scale."""
+        if isinstance(self.steps, str):
+            raise Unsupported(
+                f"steps={self.steps} is chosen for a budget: give epsilon, or the steps"
+            )
+        _curvature(spec)
+        listed = vertex_choice.listed(spec.constraint) is not None
+        choice = self.oracle == "choice" or (self.oracle == "auto" and listed)
+        if choice and not listed:
+            raise Unsupported(_NO_VERTICES)
+        return (_event(spec, "choice" if choice else "noise", scale, int(self.steps)),)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """Run the steps, all trials at once."""
+        spec, penalty = view.spec, view.spec.penalty
+        oracle = _choices if plan.settings["oracle"] == "choice" else _noisy
+        vertex = oracle(view, plan, gate)
+        theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
+        for step in range(plan.steps):
+            # the regulariser depends on no record: neither noise nor sensitivity is for it
+            towards = vertex(view.gradient_sum(theta), penalty.subgradient(theta), step)
+            theta = theta + 2.0 / (step + 2.0) * (towards - theta)
+            progress.report("frank_wolfe", step + 1, plan.steps)
+        return Release(theta)
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One choice between the ends of an interval, of linear losses alike but one.
+
+        With k of them the log odds of the better end are k epsilon / 2 (replace_one), with one
+        turned round epsilon less: the rarer end shows nearly all of epsilon, as long as it shows
+        at all.
+        """
+        share = 2.0 if budget.relation == "replace_one" else 1.0
+        records = math.ceil(share * max(1.0, STEEPNESS / budget.epsilon))
+        first, second = interval_pair(budget.relation, records, 0.5)
+        floor = 0.6 if budget.epsilon <= RARE else None
+        return Adversary(first, second, replace(self, oracle="choice", steps=1), floor=floor)
+
+    def _tried(self) -> tuple[int, ...]:
+        if isinstance(self.steps, str):
+            return tuple(k for k in _TRIED if k >= FEWEST or self.steps == "theory")
+        return (int(self.steps),)
+
+    def _oracles(self, vertices: Vertices | None, budget: Budget) -> tuple[str, ...]:
+        if self.oracle == "noise" and budget.delta == 0.0:
+            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.oracle=choice")
+        if vertices is None and (self.oracle == "choice" or budget.delta == 0.0):
+            raise Unsupported(_NO_VERTICES)
+        if self.oracle != "auto":
+            return (self.oracle,)
+        if budget.delta == 0.0:
+            return ("choice",)
+        return ("noise",) if vertices is None else ("choice", "noise")
+
+
+def expected_error(
+    spec: ProblemSpec, budget: Budget, oracle: str, steps: int, vertices: Vertices | None
+) -> float:
+    """About the bound on E <v, g> - min over the set of <., g> of one step among ``steps``.
+
+    With the exponent or the noise of the central limit; what is spent is calibrated afterwards.
+    """
+    sensitivity = _event(spec, "noise", 1.0, 1).sensitivity(budget.relation)
+    mu = calibrate.mu(budget.epsilon, budget.delta) if budget.delta > 0.0 else 0.0
+    if oracle == "noise":
+        scale = sensitivity * math.sqrt(steps) / mu
+        size = vertices.count if vertices else math.inf
+        return noise_error(spec, scale, size)
+    assert vertices is not None
+    each = max(budget.epsilon / steps, 2.0 * mu / math.sqrt(steps))
+    moves = sensitivity * spec.constraint.diameter
+    if _in_entries(spec) is not None:
+        moves = _event(spec, "choice", 1.0, 1).sensitivity(budget.relation)
+    return math.log(vertices.count) * moves / each
+
+
+def noise_error(spec: ProblemSpec, scale: float, count: float) -> float:
+    """scale R min(sqrt p, sqrt(2 ln count)) >= E sup over v of <v - centre, N(0, scale^2 I)>."""
+    width = min(math.sqrt(spec.p), math.sqrt(2.0 * math.log(count)))
+    return scale * vertex_choice.reach(spec.constraint) * width
+
+
+def _event(spec: ProblemSpec, oracle: str, scale: float, steps: int) -> Exponential | Gaussian:
+    if oracle == "noise":
+        return Gaussian(scale, spec.lipschitz, steps, gap=spec.gradient_gap)
+    across = spec.constraint.diameter
+    one, two = spec.lipschitz * across, spec.gradient_gap * across
+    entries = _in_entries(spec)
+    if entries is not None:
+        one, two = min(one, entries.slope), min(two, 2.0 * entries.slope)
+    return Exponential(1.0 / scale, one, steps, gap=two)
+
+
+class Entries(NamedTuple):
+    """What follows from |x|_inf <= b on a set of radius r in the L1 norm.
+
+    ``slope`` bounds <v - v', gradient of one record>, ``bend`` the curvature along v - v'.
+    """
+
+    slope: float
+    bend: float
+
+
+def _in_entries(spec: ProblemSpec) -> Entries | None:
+    """2 r sup |l'| b and (2 r b)^2 sup l'', where a bound on entries is declared, else None.
+
+    |v - v'|_1 <= 2 r for points of the L1 ball and of the simplex, and margins are at most r b.
+    """
+    body: Any = getattr(spec.constraint, "body", spec.constraint)
+    known = isinstance(body, L1Ball | Simplex) and isinstance(spec.form, Glm)
+    if spec.entry_bound is None or not known:
+        return None
+    bounds, form = replace(spec.bounds, row=spec.entry_bound, radius=body.size), spec.form
+    assert form is not None
+    across, curved = 2.0 * body.size, form.curvature_bound(bounds)
+    return Entries(across * form.lipschitz(bounds), across**2 * (curved or 0.0))
+
+
+def _scale(spec: ProblemSpec, budget: Budget, oracle: str, steps: int) -> float:
+    """The least that keeps within the budget."""
+    if budget.delta > 0.0:
+        return calibrate.scale_for(
+            lambda scale: (_event(spec, oracle, scale, steps),),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            relation=budget.relation,
+        )
+    moves = _event(spec, oracle, 1.0, steps).sensitivity(budget.relation)
+    return moves * steps / budget.epsilon * (1.0 + _ROUNDING)
+
+
+def _choices(view: CentralView, plan: Plan, gate: Gate):
+    """Vertices by the exponential mechanism on their scores."""
+    # from the problem's own facts, which the gate compares with the plan's
+    event = _event(view.spec, "choice", plan.noise_scale, plan.steps)
+    law = gate.stream(event, view.spec.p)
+    vertices = vertex_choice.listed(view.spec.constraint)
+    assert vertices is not None
+
+    def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
+        scores = vertices.scores(gradient + public)
+        chosen = vertex_choice.choose(law.strength, scores, vertex_choice.heights(law, step))
+        return law.release(vertices.take(chosen), step)
+
+    return vertex
+
+
+def _noisy(view: CentralView, plan: Plan, gate: Gate):
+    """Minimisers of <., noisy gradient> over the set."""
+    spec = view.spec
+    noise = gate.stream(_event(spec, "noise", plan.noise_scale, plan.steps), spec.p)
+
+    def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
+        return spec.constraint.lmo(noise.add(gradient, step) + public)
+
+    return vertex
+
+
+def _curvature(spec: ProblemSpec) -> float:
+    """n (beta + ridge) D^2, what a step of length 1 can cost; Unsupported where there is none."""
+    if spec.smoothness is None:
+        reason = (
+            f"frank_wolfe needs a Lipschitz gradient, and loss {spec.loss} has none: near a kink "
+            "its steps need not descend; use mechanism=huberized with mechanism.inner=frank_wolfe"
+        )
+        raise Unsupported(without_curvature(spec, reason))
+    if not spec.regulariser.smooth:
+        raise Unsupported("frank_wolfe needs an objective without kinks: lasso must be 0")
+    entries, square = _in_entries(spec), spec.constraint.diameter**2
+    if entries is None:
+        return spec.n * (spec.smoothness + spec.ridge) * square
+    return spec.n * (min(spec.smoothness * square, entries.bend) + spec.ridge * square)
+
+
+def _check_steps(value: object) -> None:
+    if isinstance(value, str) and value in ("auto", "theory"):
+        return
+    try:
+        checks.integer("mechanism.steps", value, low=1, high=10**6)
+    except InputError as error:
+        words = f"{error.allowed}, or auto, or theory"
+        raise InputError("mechanism.steps", value, words, ("auto", "theory")) from None

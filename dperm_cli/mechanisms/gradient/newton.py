@@ -1,0 +1,255 @@
+"""Newton's method with two noises: on gradients and on curvature [GHST23]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks, progress
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event, Gaussian, GaussianMatrix
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.streams import NoiseStream
+from dperm_cli.problem.problem import ProblemSpec, without_curvature
+from dperm_cli.solvers import trust_region
+from dperm_cli.views.central import CentralView
+
+CURVATURES = ("matrix", "direction")
+OUTPUTS = ("last", "suffix")
+MOST_PARAMETERS = 500
+STEPS = {"matrix": 30, "direction": 20}
+SHARES = {"matrix": 0.1, "direction": 0.25}  # of mu^2, for the second noise
+SPREAD = 4.0  # strength over sqrt(p) times the noise: twice the edge of its spectrum
+RELATIVE = 0.3  # noise on a direction, over the longest that it can be
+
+
+@dataclass(frozen=True)
+class Newton(Mechanism):
+    """theta <- argmin over C of <g, u> + <u, (H + strength I) u> / 2, g and H under noise.
+
+    Algorithm: [GHST23], with a quadratic upper bound H = sum of w(z) x x^T for the Hessian; g is
+    the noisy sum of gradients of each of T steps. ``curvature=direction`` adds noise to each
+    minimiser, as the paper does: given g, it moves by beta / strength of its longest length at
+    most. ``curvature=matrix`` (ours) releases H itself, once, at the centre: the rest is
+    post-processing. Guarantee: (epsilon, delta), exact Gaussian composition of both noises; trust:
+    central. ``noise_scale`` is that of a gradient, in the unit of the SUM. Shapes: theta [trials,
+    p]. Cost: T n p for gradients and n p^2 (direction: T n p^2) for curvature, T p^3, a trial.
+    Unsupported: delta = 0, losses with kinks (use ``mechanism=huberized mechanism.inner=newton``),
+    a lasso, p > 500.
+    """
+
+    curvature: str = "matrix"
+    steps: Any = "auto"
+    share: Any = "auto"
+    strength: Any = "auto"
+    output: str = "last"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False  # curvature has no exact sums on a grid
+
+    def __post_init__(self) -> None:
+        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
+        checks.choice("mechanism.curvature", self.curvature, CURVATURES)
+        checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=10**6)
+        checks.auto_or(checks.number, "mechanism.share", self.share, **limits)
+        checks.auto_or(checks.positive, "mechanism.strength", self.strength)
+        checks.choice("mechanism.output", self.output, OUTPUTS)
+
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Smooth losses, few enough parameters, delta > 0."""
+        _supported(spec, budget.delta)
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Gaussian, ...]:
+        """T sums of gradients, and curvature."""
+        _supported(spec, None)
+        relation = budget.relation
+        first = Gaussian(scale, spec.lipschitz, self._steps, spec.gradient_gap)
+        bend = spec.smoothness or 0.0
+        if not bend > 0.0:
+            return (first,)
+        second = self._second_mu(first, relation)
+        if self.curvature == "matrix":
+            size = bend * math.sqrt(rank(spec))
+            moves = Gaussian(1.0, size, gap=math.sqrt(2.0) * size).sensitivity(relation)
+            return first, GaussianMatrix(moves / second, size, gap=math.sqrt(2.0) * size)
+        strength = self._strength(spec, scale, relation)
+        record, gap = bend / (strength + bend), bend / strength
+        moves = Gaussian(1.0, record, gap=gap).sensitivity(relation)
+        noise = moves * math.sqrt(self._steps) / second
+        return first, Gaussian(noise, record, self._steps, gap)
+
+    def settings(self, spec: ProblemSpec, events: Any, budget: Budget) -> dict[str, Any]:
+        """The curvature's noise and what is added to it."""
+        return {
+            "curvature": self.curvature if len(events) > 1 else "none",
+            "curvature_scale": events[1].scale if len(events) > 1 else 0.0,
+            "strength": self._strength(spec, events[0].scale, budget.relation),
+            "share": self._share if len(events) > 1 else 0.0,
+            "output": self.output,
+        }
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """All trials side by side."""
+        spec, facts = view.spec, plan.settings
+        constraint, penalty = spec.constraint, spec.penalty
+        first, second = plan.events[0], plan.events[1] if len(plan.events) > 1 else None
+        noise = gate.stream(first, spec.p)
+        theta = np.tile(constraint.centre(), (gate.trials, 1))
+        model = _model(view, facts, second, gate, theta)
+        kept, start = np.zeros_like(theta), plan.steps // 2
+        for step in range(plan.steps):
+            slope = noise.add(view.gradient_sum(theta), step) + penalty.subgradient(theta)
+            theta = constraint.project(theta + model.step(slope, theta, step))
+            kept += theta * (step >= start)
+            progress.report("newton", step + 1, plan.steps)
+        if facts["output"] == "suffix":
+            theta = constraint.project(kept / (plan.steps - start))
+        return Release(theta)
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """A linear loss has no curvature: one step is minus a noisy gradient, under a ridge."""
+        chosen = replace(self, steps=1, strength="auto")
+        first, second = linear_pair(budget.relation, ridge=1.0)
+        return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
+
+    @property
+    def _steps(self) -> int:
+        return STEPS[self.curvature] if self.steps == "auto" else int(self.steps)
+
+    @property
+    def _share(self) -> float:
+        return SHARES[self.curvature] if self.share == "auto" else float(self.share)
+
+    def _second_mu(self, first: Gaussian, relation: str) -> float:
+        """mu of the curvature's noise: the share of what both have."""
+        mu = math.sqrt(self._steps) * first.sensitivity(relation) / first.scale
+        return mu * math.sqrt(self._share / (1.0 - self._share))
+
+    def _strength(self, spec: ProblemSpec, scale: float, relation: str) -> float:
+        """What is added to H in all, the ridge of the problem included."""
+        first = Gaussian(scale, spec.lipschitz, self._steps, spec.gradient_gap)
+        bend, least = spec.smoothness or 0.0, spec.penalty.ridge
+        second = self._second_mu(first, relation)
+        # T steps of gradient noise alone cross the set, where H is small
+        wander = scale * math.sqrt(spec.p * self._steps) / spec.constraint.diameter
+        if self.strength != "auto":
+            wanted = float(self.strength)
+        elif not bend > 0.0:
+            wanted = wander
+        elif self.curvature == "matrix":
+            size = bend * math.sqrt(rank(spec))
+            moves = Gaussian(1.0, size, gap=math.sqrt(2.0) * size).sensitivity(relation)
+            wanted = max(wander, SPREAD * math.sqrt(spec.p) * moves / second)
+        else:
+            # noise of at most RELATIVE of the longest step, and of half an error of H's own norm
+            wide = bend * math.sqrt(spec.p * self._steps) / second
+            wanted = max(wander, wide / RELATIVE, math.sqrt(wide * spec.n * bend))
+        if self.curvature == "direction":
+            wanted = max(wanted, bend)
+        return max(wanted, least)
+
+
+def rank(spec: ProblemSpec) -> int:
+    """Of one record's Hessian: 1 for a loss of the margin."""
+    return max(spec.bounds.classes - 1, 1) if spec.task == "multiclass" else 1
+
+
+class Spectral:
+    """H + strength I of every trial by its eigenvalues [trials, p] and vectors [trials, p, p]."""
+
+    def __init__(self, matrix: np.ndarray, strength: float) -> None:
+        values, self.basis = np.linalg.eigh(matrix)
+        self.values = np.maximum(values, 0.0) + strength
+
+    def minimiser(self, constraint: Any, slope: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """argmin over the set of the model around ``at``, less ``at``."""
+        if constraint.name == "l2_ball":
+            return trust_region.within_ball(self.values, self.basis, slope, at, constraint.radius)
+        return trust_region.within_set(self.values, self.basis, slope, at, constraint)
+
+
+class Released:
+    """Steps by a matrix that was released, or is public: they are post-processing."""
+
+    def __init__(self, spec: ProblemSpec, model: Spectral) -> None:
+        self._constraint, self._model = spec.constraint, model
+
+    def step(self, slope: np.ndarray, at: np.ndarray, step: int) -> np.ndarray:
+        return self._model.minimiser(self._constraint, slope, at)
+
+
+class Hidden:
+    """Steps by H at the point itself, each released with noise in units of its longest length.
+
+    On a ball the minimiser of the model, which is no longer than min(D, |slope| / strength);
+    elsewhere -(H + strength I)^-1 slope, which is no longer than |slope| / strength.
+    """
+
+    def __init__(self, view: CentralView, strength: float, noise: NoiseStream) -> None:
+        self._view, self._strength, self._noise = view, strength, noise
+
+    def step(self, slope: np.ndarray, at: np.ndarray, step: int) -> np.ndarray:
+        constraint = self._view.spec.constraint
+        model = Spectral(self._view.curvature_sum(at), self._strength)
+        longest = np.linalg.norm(slope, axis=1)[:, None] / self._strength
+        if constraint.name == "l2_ball":
+            longest = np.minimum(longest, constraint.diameter)
+            found = model.minimiser(constraint, slope, at)
+        else:
+            found = trust_region.freely(model.values, model.basis, slope)
+        return longest * self._noise.add(found / longest, step)
+
+
+def _model(
+    view: CentralView, facts: Any, second: Event | None, gate: Gate, start: np.ndarray
+) -> Released | Hidden:
+    spec, strength = view.spec, facts["strength"]
+    if second is None:
+        return Released(spec, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
+    matrix = facts["curvature"] == "matrix"
+    noise = gate.stream(second, spec.p * (spec.p + 1) // 2 if matrix else spec.p)
+    if not matrix:
+        return Hidden(view, strength, noise)
+    triangle = packed(view.curvature_sum(start[:1]))
+    noisy = noise.add(np.repeat(triangle, gate.trials, axis=0), 0)
+    return Released(spec, Spectral(unpacked(noisy, spec.p), strength))
+
+
+def packed(matrices: np.ndarray) -> np.ndarray:
+    """Upper triangles [trials, p (p + 1) / 2], off-diagonal entries times sqrt(2)."""
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    return matrices[:, rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
+
+
+def unpacked(triangles: np.ndarray, p: int) -> np.ndarray:
+    """The symmetric matrices [trials, p, p] of ``packed``."""
+    rows, columns = np.triu_indices(p)
+    found = np.zeros((len(triangles), p, p))
+    found[:, rows, columns] = triangles / np.where(rows == columns, 1.0, math.sqrt(2.0))
+    found[:, columns, rows] = found[:, rows, columns]
+    return found
+
+
+def _supported(spec: ProblemSpec, delta: float | None) -> None:
+    if delta is not None and not delta > 0.0:
+        raise Unsupported("newton adds Gaussian noise and needs delta > 0")
+    if spec.smoothness is None:
+        reason = f"{spec.loss} has kinks and no curvature"
+        reason = f"{reason}; use mechanism=huberized mechanism.inner=newton"
+        raise Unsupported(without_curvature(spec, reason))
+    if spec.lasso > 0.0:
+        raise Unsupported("newton needs a smooth objective, and a lasso has kinks")
+    if spec.p > MOST_PARAMETERS:
+        raise Unsupported(
+            f"{spec.p} parameters: a matrix of {spec.p**2:.2g} entries and {spec.p**3:.2g} "
+            f"operations a step; at most {MOST_PARAMETERS}, use noisy_gd"
+        )

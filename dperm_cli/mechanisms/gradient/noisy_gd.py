@@ -1,0 +1,204 @@
+"""Noisy full-gradient descent [BST14, Note 2 after Thm 2.1]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks, progress
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared.row_span import Turned, few_rows
+from dperm_cli.mechanisms.shared.step_schedule import Facts, Pace
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Gaussian
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.views.central import CentralView
+
+AVERAGING = ("auto", "last", "uniform", "suffix")
+STEPS = 200
+MOMENTUM = 0.9
+
+
+@dataclass(frozen=True)
+class NoisyGd(Mechanism):
+    """theta <- Project(theta - eta [sum of all n gradients + N(0, sigma^2 I)]), with momentum.
+
+    Algorithm: [BST14, Note 2 after Thm 2.1]; T = 200 full gradients. Guarantee: (epsilon, delta)
+    with sigma = sensitivity * sqrt(T) / mu(epsilon, delta), exact for T Gaussian releases;
+    sensitivity 2 L (replace_one) or L (add_remove); trust: central. ``noise_scale`` is sigma, in
+    the unit of the SUM of gradients. Shapes: theta [trials, p]. Cost: T n p a trial.
+    Unsupported: delta = 0; ``calibration=paper`` (the paper states no sigma for full gradients).
+
+    ``step_size`` is the time one gradient is followed for, in units of 1 / gradient of the sum:
+    ``auto`` adapts it to the released gradients (see ``step_schedule``), ``theory`` is the constant
+    D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With ``momentum`` m a
+    step moves by (1 - m) of it at once and by the rest over the steps after. ``averaging=auto`` is
+    ``uniform`` for ``theory``, ``last`` for a number and the schedule's choice for ``auto``.
+    """
+
+    calibration: str = "tight"
+    steps: Any = "auto"
+    step_size: Any = "auto"
+    averaging: str = "auto"
+    momentum: Any = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        checks.choice("calibration", self.calibration, ("tight", "paper"))
+        checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=10**7)
+        _check_step_size(self.step_size)
+        checks.choice("mechanism.averaging", self.averaging, AVERAGING)
+        key, limits = "mechanism.momentum", {"low": 0.0, "high": 1.0, "high_open": True}
+        checks.auto_or(checks.number, key, self.momentum, **limits)
+
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0; the paper has no scale for full gradients."""
+        if not budget.delta > 0:
+            raise Unsupported("noisy_gd adds Gaussian noise and needs delta > 0")
+        if self.calibration == "paper":
+            raise Unsupported("the paper states no noise scale for full gradients")
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Gaussian]:
+        """T sums of all gradients plus N(0, scale^2 I)."""
+        return (Gaussian(scale, spec.lipschitz, self._steps()),)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """Run the descent, all trials at once."""
+        return Release(descend(view, plan, gate)[plan.settings["averaging"]])
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """Opposite gradients and no momentum: theta_T is minus the sum of T noisy gradients.
+
+        That sum is N(0, T sigma^2) shifted by T sensitivities: exactly the mu that is claimed.
+        """
+        chosen = replace(self, steps=10, step_size=1.0, averaging="last", momentum=0.0)
+        first, second = linear_pair(budget.relation)
+        return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
+
+    def _steps(self) -> int:
+        return STEPS if self.steps == "auto" else int(self.steps)
+
+    def settings(
+        self, spec: ProblemSpec, events: tuple[Gaussian], budget: Budget
+    ) -> dict[str, Any]:
+        """Step size, averaging and momentum."""
+        scale, steps = events[0].scale, events[0].count
+        theory, auto = self.step_size == "theory", self.step_size == "auto"
+        step_size: Any = theory_step(spec, scale, steps) if theory else self.step_size
+        averaging = "uniform" if theory else "adaptive" if auto else "last"
+        momentum = 0.0 if theory else MOMENTUM
+        return {
+            "step_size": step_size if auto else float(step_size),
+            "averaging": averaging if self.averaging == "auto" else self.averaging,
+            "momentum": momentum if self.momentum == "auto" else float(self.momentum),
+        }
+
+
+def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
+    """Projected, noisy, accelerated descent, and the ways to sum up its iterates, [trials, p] each.
+
+    ``uniform`` and ``suffix`` are means of the points whose gradients were taken, all and those
+    of the last half; ``adaptive`` is the schedule's own choice, ``last`` with a constant step.
+    Gradients are asked for at points of the set only: there, and not beyond, L bounds them.
+    Where the rows span little of the space, all this happens in coordinates of that span, with the
+    same law of each output (``row_span``).
+    """
+    spec = view.spec
+    noise = gate.stream(plan.events[0], spec.p)
+    few = gate.compiled and few_rows(spec, plan, spec.n, extra=plan.steps)
+    turned = Turned(view, noise, plan.steps) if few else None
+    records, noise, body = (
+        (turned, turned, L2Ball(spec.constraint.radius, turned.dim))
+        if turned
+        else (view, noise, spec.constraint)
+    )
+    project, momentum, penalty = body.project, plan.settings["momentum"], spec.penalty
+    theta = np.tile(body.centre(), (gate.trials, 1))
+    query, sums = theta, {"uniform": np.zeros_like(theta), "suffix": np.zeros_like(theta)}
+    pace = _pace(view.spec, plan, theta)
+    for step in range(plan.steps):
+        noisy = noise.add(records.gradient_sum(query), step)
+        # the regulariser depends on no record: it is added to what was released
+        noisy = noisy + penalty.subgradient(query)
+        sums["uniform"] += query
+        sums["suffix"] += query * (step >= plan.steps // 2)
+        if pace:
+            eta = pace.next(noisy, query)
+        else:
+            eta = np.broadcast_to(plan.settings["step_size"], gate.trials)
+        moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
+        query, theta = project(moved + momentum * (moved - theta)), moved
+        if pace:
+            pace.saw(theta)
+        progress.report("noisy_gd", step + 1, plan.steps)
+    half = plan.steps - plan.steps // 2
+    found = {
+        "adaptive": pace.output if pace else theta,
+        "last": theta,
+        "uniform": sums["uniform"] / plan.steps,
+        "suffix": sums["suffix"] / half,
+    }
+    return {name: turned.out(point) for name, point in found.items()} if turned else found
+
+
+def theory_step(spec: ProblemSpec, scale: float, steps: int) -> float:
+    """D / sqrt(T (n^2 L^2 + p sigma^2)), L with the regulariser: minimises ``theory_bound``."""
+    return spec.constraint.diameter / math.sqrt(steps * _second_moment(spec, scale))
+
+
+def theory_bound(spec: ProblemSpec, scale: float, steps: int) -> float:
+    """D sqrt((n^2 L^2 + p sigma^2) / T) >= E excess risk of ``step_size=theory``."""
+    return spec.constraint.diameter * math.sqrt(_second_moment(spec, scale) / steps)
+
+
+def _second_moment(spec: ProblemSpec, scale: float) -> float:
+    return (spec.n * spec.lipschitz_total) ** 2 + spec.p * scale**2
+
+
+def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> Pace | None:
+    """The adaptive schedule, or None for a constant step."""
+    if not isinstance(plan.settings["step_size"], str):
+        return None
+    assert spec.form is not None
+    reach = float(np.linalg.norm(spec.constraint.centre()))
+    gradient = spec.form.lipschitz(replace(spec.bounds, radius=reach))
+    smooth = spec.smoothness or None  # a linear loss has no curvature to go by
+    # a kink is felt over a range of margins of the size of the targets, or in all directions
+    # over a range of the size of the rows
+    location = spec.task == "location"
+    rate = spec.p / spec.row_bound if location else spec.row_bound / spec.target_bound
+    curvature = spec.lipschitz * rate if smooth is None else smooth
+    # the lasso's kinks are felt over what a coordinate of a spread-out point is
+    kinks = spec.lasso * math.sqrt(spec.p) / spec.constraint.radius
+    facts = Facts(
+        steps=plan.steps,
+        p=spec.p,
+        noise=plan.noise_scale,
+        diameter=spec.constraint.diameter,
+        curvature=spec.n * (curvature + spec.p * (spec.ridge + kinks)),
+        largest_step=math.inf if smooth is None else 1.0 / (spec.n * (smooth + spec.ridge)),
+        gradient_bound=spec.n * (gradient + spec.regulariser.lipschitz(reach, spec.p)),
+    )
+    return Pace(facts, start, plan.settings["momentum"])
+
+
+def _check_step_size(value: object) -> None:
+    if isinstance(value, str) and value in ("auto", "theory"):
+        return
+    try:
+        checks.positive("mechanism.step_size", value)
+    except InputError as error:
+        words = f"{error.allowed}, or auto, or theory"
+        raise InputError("mechanism.step_size", value, words, ("auto", "theory")) from None

@@ -1,0 +1,173 @@
+"""Private SGD in one pass over disjoint batches [BST14, Note after Thm 2.4; SCS13; DJW13]."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks, progress
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import DisjointBatches
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.views.central import CentralView
+
+NOISES = ("auto", "gamma", "gaussian")
+RATES = ("auto", "convex", "strongly_convex")
+OUTPUTS = ("average", "last")
+
+
+@dataclass(frozen=True)
+class OnePassSgd(Mechanism):
+    """theta <- Project(theta - eta(t) [mean gradient of batch t + noise / m]), each record once.
+
+    Algorithm: SGD over k disjoint batches of m = n / k records, the earlier method that [BST14]
+    compares Thm 2.4 with. Guarantee: pure epsilon (Gamma-norm noise) or (epsilon, delta) (Gaussian)
+    for ONE release of sensitivity S, whatever k is: a neighbour moves all batch sums together
+    by S = G <= 2 L (replace_one, batches by place) or L (add_remove, batches by the name of the
+    record); trust: central. ``noise_scale`` is that of the noise on the SUM over one batch. Shapes:
+    theta [trials, p]. Cost: one pass, n p a trial. Unsupported: Gaussian noise at delta = 0;
+    ``learning_rate=strongly_convex`` without a ridge.
+
+    ``batches=auto`` and ``learning_rate=auto`` minimise the bound on the POPULATION risk of
+    independent records (docs/proofs/one_pass_sgd.md); on the empirical risk none is claimed.
+    """
+
+    noise: str = "auto"
+    batches: Any = "auto"
+    learning_rate: str = "auto"
+    output: str = "average"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    secure: ClassVar[bool] = False  # the sums on a grid are those of all records
+    one_pass: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        checks.choice("mechanism.noise", self.noise, NOISES)
+        checks.auto_or(checks.integer, "mechanism.batches", self.batches, low=1)
+        checks.choice("mechanism.learning_rate", self.learning_rate, RATES)
+        checks.choice("mechanism.output", self.output, OUTPUTS)
+
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0."""
+        if not self._gamma(budget) and budget.delta == 0.0:
+            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[DisjointBatches]:
+        """One pass; ``noise=auto`` is Gaussian where delta is above 0."""
+        noise = "gamma_norm" if self._gamma(budget) else "gaussian"
+        batches = self.batches
+        if batches == "auto":
+            batches = best_batches(spec, noise_moment(spec.p, scale, noise))
+        if batches > spec.n:
+            raise Unsupported(f"{batches} batches of {spec.n} records: some would be empty")
+        partition = "content" if budget.relation == "add_remove" else "place"
+        event = DisjointBatches(
+            scale, spec.lipschitz, int(batches), noise, gap=spec.gradient_gap, partition=partition
+        )
+        return (event,)
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """One pass, all trials at once: they see the same batches."""
+        spec, facts = view.spec, plan.settings
+        batches, by_content = facts["batches"], facts["partition"] == "content"
+        parts = view.parts(batches, by_content=by_content)
+        noise = gate.stream(plan.events[0], spec.p, parts=parts)
+        theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
+        total = np.zeros_like(theta)
+        for step, part in enumerate(parts):
+            # under add_remove the true size of a batch is private
+            size = spec.n / batches if by_content else len(part)
+            total += theta
+            noisy = noise.release(lambda batch, at=theta: view.batch_gradient(at, batch), step)
+            noisy = noisy / size + spec.regulariser.subgradient(theta)
+            theta = spec.constraint.project(theta - _eta(facts, step + 1) * noisy)
+            progress.report("one_pass_sgd", step + 1, batches)
+        return Release(total / batches if facts["output"] == "average" else theta)
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One record in one batch and a ridge: theta is minus its noisy gradient."""
+        chosen = replace(self, batches=1, learning_rate="strongly_convex", output="last")
+        first, second = linear_pair(budget.relation, ridge=1.0)
+        if self._gamma(budget):
+            return Adversary(first, second, chosen, kind="threshold", floor=0.85)
+        return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
+
+    def _gamma(self, budget: Budget) -> bool:
+        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
+
+    def settings(
+        self, spec: ProblemSpec, events: tuple[DisjointBatches], budget: Budget
+    ) -> dict[str, Any]:
+        """Batches and learning rate."""
+        event = events[0]
+        moment = noise_moment(spec.p, event.scale, event.noise)
+        by_content = event.partition == "content"
+        bound = gradient_bound(spec, event.batches, moment, by_content)
+        rate, curved = self.learning_rate, spec.strong_convexity > 0
+        if rate == "strongly_convex" and not curved:
+            raise Unsupported("the strongly convex learning rate needs ridge > 0")
+        if rate == "auto":
+            values = {
+                known: population_bound(spec, event.batches, bound, known)
+                for known in RATES[1:]
+                if curved or known == "convex"
+            }
+            rate = min(values, key=lambda known: values[known])
+        diameter = spec.constraint.diameter
+        flat = diameter / (bound * math.sqrt(event.batches))
+        return {
+            "noise": "gamma" if event.noise == "gamma_norm" else "gaussian",
+            "batches": event.batches,
+            "partition": event.partition,
+            "learning_rate": rate,
+            "eta0": flat if rate == "convex" else 1.0 / spec.strong_convexity,
+            "gradient_bound": bound,
+            "output": self.output,
+        }
+
+
+def noise_moment(p: int, scale: float, noise: str) -> float:
+    """E |b|^2 of one draw."""
+    return p * scale**2 * (1.0 if noise == "gaussian" else p + 1.0)
+
+
+def best_batches(spec: ProblemSpec, moment: float) -> int:
+    """k = n / m near m = sqrt(E |b|^2) / L: there (m / n) (L^2 + E |b|^2 / m^2) is least."""
+    size = math.sqrt(moment) / spec.lipschitz_total if spec.lipschitz_total > 0 else 1.0
+    return int(min(max(round(spec.n / size), 1), spec.n))
+
+
+def gradient_bound(spec: ProblemSpec, batches: int, moment: float, by_content: bool) -> float:
+    """G with E |g_t|^2 <= G^2, g_t the noisy mean gradient of one batch of independent records.
+
+    L^2 + E |b|^2 / m^2, m the size of the smallest batch; under add_remove m = n / k, and the
+    number of records in a batch spreads: 1 + 1 / m times L^2.
+    """
+    size = spec.n / batches if by_content else spec.n // batches
+    spread = 1.0 + 1.0 / size if by_content else 1.0
+    return math.sqrt(spread * spec.lipschitz_total**2 + moment / size**2)
+
+
+def population_bound(spec: ProblemSpec, batches: int, bound: float, rate: str) -> float:
+    """E F(mean of theta_1 .. theta_k) - min F, F one record's expected loss.
+
+    D G / sqrt(k) with the constant step D / (G sqrt(k)); G^2 (1 + ln k) / (2 Delta k) with 1 /
+    (Delta t).
+    """
+    if rate == "convex":
+        return spec.constraint.diameter * bound / math.sqrt(batches)
+    return bound**2 * (1.0 + math.log(batches)) / (2.0 * spec.strong_convexity * batches)
+
+
+def _eta(facts: Any, step: int) -> float:
+    return facts["eta0"] / (step if facts["learning_rate"] == "strongly_convex" else 1.0)

@@ -1,0 +1,1 @@
+"""Mechanisms for kernel problems."""

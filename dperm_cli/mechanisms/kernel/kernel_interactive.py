@@ -1,0 +1,168 @@
+"""Private interactive non-linear prediction, PINP [JT13, Alg. 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
+from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
+from dperm_cli.mechanisms.shared import kernel_queries, sparse_answers
+from dperm_cli.mechanisms.shared.kernel_queries import KernelLearner
+from dperm_cli.mechanisms.shared.sparse_answers import Construction, Run
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import SparseAnswers
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.streams import SparseStream
+from dperm_cli.problem.data import Matrix
+from dperm_cli.views.kernel import KernelView
+
+CALIBRATIONS = ("auto", "paper")
+
+
+@dataclass(frozen=True)
+class KernelInteractive(KernelLearner):
+    """Queries answered by a public function, corrected where it is far from the minimiser.
+
+    Algorithm: [JT13, Alg. 1]; the one draw of noise on a query serves the test and the answer, and
+    a run stops at B updates, after which the function answers alone. Guarantee: (epsilon, delta)
+    under replace_one by a numeric Renyi bound that does not grow with the number of queries, or by
+    that of so many Laplace releases where it is smaller; pure epsilon at delta = 0, where every
+    query is paid for; trust: central. ``noise_scale`` is that of the Laplace noise 1 / eps_0, in
+    the unit of a prediction. Shapes: theta [trials, dim], the function at the end; ``answers`` and
+    ``updates`` in the by-products. Cost: one minimisation, and a kernel row a query. Unsupported:
+    no kernel, no queries; calibration=paper at delta = 0.
+
+    With probability 1 - ``failure`` every answer is within 5 sigma / 4 of the minimiser's
+    prediction, sigma the threshold, if the updates suffice, as those of ``updates=auto`` do.
+    ``calibration=paper`` takes B, eps_0, sigma and eta as printed (B in the right units), which
+    spends less than a fiftieth of epsilon. ``threshold`` is in noise scales, auto 4 ln(2 T / beta).
+    """
+
+    calibration: str = "auto"
+    updates: Any = "auto"
+    threshold: Any = "auto"
+    queries: Any = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
+        most = sparse_answers.MOST_UPDATES
+        checks.auto_or(checks.integer, "mechanism.updates", self.updates, low=1, high=most)
+        checks.auto_or(checks.positive, "mechanism.threshold", self.threshold)
+        checks.auto_or(checks.integer, "mechanism.queries", self.queries, low=1, high=10**9)
+
+    def check(self, spec: KernelSpec, budget: Budget) -> None:
+        """A kernel and queries."""
+        kernel_queries.admit(spec, budget, queries=self.queries == "auto")
+
+    def design(self, spec: KernelSpec, budget: Budget) -> Design:
+        """B, the noise, the threshold and the step, from public facts alone."""
+        moves, queries = kernel_queries.moves(spec), self._queries(spec)
+        run = self.choose_run(spec, budget)
+        settings = {
+            "calibration": self.calibration,
+            "updates": run.updates,
+            "threshold": run.threshold,
+            "step": run.step,
+            "queries": queries,
+            "failure": self.failure,
+            "updates_enough": min(sparse_answers.needed(spec, run), float(queries)),
+            "distance": moves.distance,
+        }
+        return Design((run.event(moves, queries),), run.scale, queries, settings)
+
+    def choose_run(self, spec: KernelSpec, budget: Budget) -> Run:
+        """The run that these fields ask for."""
+        queries = self._queries(spec)
+        moves = kernel_queries.moves(spec)
+        if self.calibration == "paper":
+            sparse_answers.private(budget)
+            updates = self.updates
+            if updates == "auto":
+                updates = sparse_answers.printed_updates(spec, queries, budget, self.failure)
+            return sparse_answers.printed(spec, int(updates), queries, budget, self.failure)
+        wide = self.threshold
+        wide = sparse_answers.widths(queries, self.failure) if wide == "auto" else float(wide)
+        if self.updates == "auto":
+            return sparse_answers.enough(spec, moves, queries, budget, wide)
+        updates = int(self.updates)
+        return sparse_answers.calibrated(spec, moves, updates, queries, budget, wide)
+
+    def events(
+        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[SparseAnswers]:
+        """The run at another noise scale, threshold and updates following it."""
+        queries, moves = self._queries(spec), kernel_queries.moves(spec)
+        wide = sparse_answers.widths(queries, self.failure)
+        design = Run(1, scale, wide * scale, 0.0)
+        updates = self.updates
+        if updates == "auto":
+            updates = max(1, min(queries, round(sparse_answers.needed(spec, design))))
+        return (replace(design, updates=int(updates)).event(moves, queries),)
+
+    def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
+        """Answers to all public queries, in their order."""
+        spec = view.spec
+        values = view.fitted(kernel_queries.moves(spec).distance).values(spec.queries)
+        stream, step = gate.stream(plan.events[0], 1), plan.settings["step"]
+        values = values[: plan.settings["queries"]]
+        answers, updates, alpha = sparse_answers.run(stream, step, values, spec.gram)
+        theta = alpha @ spec.rows[: len(values)]
+        return Release(theta, {"answers": answers, "updates": updates})
+
+    def session(self, view: KernelView, plan: Plan, gate: Gate) -> Session:
+        """Answers to queries that come one after another, of one trial."""
+        found = view.fitted(kernel_queries.moves(view.spec).distance)
+        stream = gate.stream(plan.events[0], 1)
+        return Session(found, stream, plan.settings["step"], self._queries(view.spec))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One query on a line: a record's label decides which side an update can come from."""
+        attacked = replace(self, calibration="auto", updates=1, threshold=1.0, queries="auto")
+        return Adversary(*kernel_pair(), attacked, floor=0.85)
+
+    def _queries(self, spec: KernelSpec) -> int:
+        return spec.count if self.queries == "auto" else int(self.queries)
+
+
+class Session:
+    """Queries answered in turn; rows of queries that made updates are remembered, and no others."""
+
+    def __init__(self, found: Fit, stream: SparseStream, step: float, queries: int) -> None:
+        self._found, self._state = found, Construction(stream, step)
+        self._queries, self._points = queries, {}
+
+    @property
+    def over(self) -> bool:
+        """Whether all updates are spent: the public function answers alone."""
+        return bool(self._state.over.all())
+
+    def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
+        """Answers [k] to queries [k, columns], and whether each is an update, [k].
+
+        PrivacyError for a query that no record could be (``kernel_queries.checked_queries``).
+        """
+        dense = kernel_queries.checked_queries(self._found.spec, rows)
+        found = [self._one(row[None, :]) for row in dense]
+        return np.array([a for a, _ in found]), np.array([far for _, far in found], dtype=bool)
+
+    def _one(self, row: np.ndarray) -> tuple[float, bool]:
+        number, spec = self._state.asked, self._found.spec
+        if number >= self._queries:
+            raise PrivacyError(f"all {self._queries} queries of the session are spent")
+
+        def kernel(numbers: list[int]) -> np.ndarray:
+            points = np.concatenate([self._points[k] for k in numbers])
+            return spec.kernel_of(points, row)[:, 0]
+
+        value = 0.0 if self.over else float(self._found.values(row)[0])
+        answers, far = self._state.answer(value, kernel)
+        if far[0]:
+            self._points[number] = row
+        return float(answers[0]), bool(far[0])

@@ -1,0 +1,1 @@
+"""Mechanisms without a trusted holder of the data."""

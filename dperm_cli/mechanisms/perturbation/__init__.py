@@ -1,0 +1,1 @@
+"""Mechanisms that add noise to a minimiser or to its objective."""

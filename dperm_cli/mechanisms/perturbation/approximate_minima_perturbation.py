@@ -1,0 +1,88 @@
+"""Approximate minima perturbation: objective perturbation with a fixed share of the budget for what
+the solver leaves open [INSTTW19, Alg. 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.base import NO_BUDGET, Design
+from dperm_cli.mechanisms.shared import perturbed_objective
+from dperm_cli.mechanisms.shared.perturbed_objective import Perturbed, Perturbing
+from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event, PerturbedObjective
+from dperm_cli.problem.problem import ProblemSpec
+
+SHARE = 0.01  # of epsilon and of delta, for what is left of the minimisation
+
+
+@dataclass(frozen=True)
+class ApproximateMinimaPerturbation(Perturbing):
+    """theta = Project(theta~ + b2), theta~ within ``distance`` of the perturbed minimiser.
+
+    Algorithm: [INSTTW19, Alg. 1], which is ``objective_perturbation`` with (1 - share) of the
+    budget and noise b2 with the rest: N(0, (2 r / mu)^2 I), mu = mu(share epsilon, share delta), or
+    of a Gamma norm with scale 2 r / (share epsilon), r the certified distance. Constants corrected
+    for replace_one. It is here for comparison: ``objective_perturbation`` pays for the same
+    distance jointly, at less noise. Guarantee: pure epsilon, or (epsilon, delta), for the point
+    that is released; the same losses, sets and relations as there; trust: central. ``noise_scale``
+    is that of the linear term, in the unit of the SUM of gradients. Shapes: theta [trials, p].
+    Cost: one minimisation a trial.
+
+    ``distance`` (public, in the unit of theta) is by default what arithmetic can prove.
+    """
+
+    share: float = SHARE
+    distance: Any = "auto"
+
+    attack_floor: ClassVar[float] = 0.8  # the second noise is small beside the first
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
+        checks.number("mechanism.share", self.share, **limits)
+        checks.auto_or(checks.positive, "mechanism.distance", self.distance)
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """Strength, both noises and the distance, from public facts alone."""
+        gamma = perturbed_objective.is_gamma(self.noise, budget.delta, spec)
+        rest = 1.0 - self.share
+        first = Budget(rest * budget.epsilon, rest * budget.delta, budget.relation)
+        event = perturbed_objective.first_event(spec, first, gamma, self.given)
+        planned = self._paid(spec, event, budget)
+        settings = {**planned.settings(), "share": self.share}
+        return Design(planned.events, planned.event.scale, 1, settings)
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
+        """At the strength that suits this noise; at delta 1/n^2 without a budget.
+
+        The second noise is to the distance what the share asks for at the first one's epsilon.
+        """
+        event = self.at_scale(spec, scale, budget, 1.0 - self.share)
+        delta = 0.0 if event.noise == "gamma_norm" else perturbed_objective.delta_of(spec, budget)
+        whole = Budget(event.epsilon(budget.relation) / (1.0 - self.share), delta)
+        return self._paid(spec, event, whole).events
+
+    def _paid(self, spec: ProblemSpec, event: PerturbedObjective, budget: Budget) -> Perturbed:
+        """The event with a second one that has the share of the budget."""
+        epsilon, delta = self.share * budget.epsilon, self.share * budget.delta
+
+        def scale(move: float) -> float:
+            if event.noise == "gamma_norm":
+                return calibrate.pure_scale(epsilon, move)
+            return calibrate.gaussian_scale(epsilon, delta, move)
+
+        least = perturbed_objective.pay(event, spec, scale)
+        if self.distance == "auto":
+            return least
+        if float(self.distance) < least.distance:
+            raise Unsupported(
+                f"distance {self.distance:g} is below the {least.distance:.3g} that can be "
+                "certified here"
+            )
+        return perturbed_objective.pay(event, spec, scale, float(self.distance))

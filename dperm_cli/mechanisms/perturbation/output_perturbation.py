@@ -1,0 +1,104 @@
+"""Output perturbation of a strongly convex minimiser [BST14, Alg. 3 and App. B]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.adversary import Adversary, linear_pair
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.shared import noisy_minimiser
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import GammaNorm, Gaussian
+from dperm_cli.privacy.gate import Gate
+from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.views.central import CentralView
+
+NOISES = ("auto", "gamma", "gaussian")
+
+
+@dataclass(frozen=True)
+class OutputPerturbation(Mechanism):
+    """theta = Project(argmin over C of the sum + b), b noise for the minimiser's sensitivity.
+
+    Algorithm: [BST14, Alg. 3] with |b| ~ Gamma(p, S / epsilon) in a uniform direction, and
+    [BST14, App. B] with b ~ N(0, (S / mu)^2 I), mu = mu(epsilon, delta). Guarantee: pure epsilon,
+    or (epsilon, delta), exact for one release of sensitivity S = G / (n Delta) under replace_one
+    (G <= 2 L bounds the difference of two records' gradients) or L / (n Delta) under add_remove;
+    trust: central. ``noise_scale`` is S / epsilon or S / mu, in the unit of theta. Shapes: theta
+    [trials, p]. Cost: one minimisation. Unsupported: no strong convexity (ridge = 0); Gaussian
+    noise at delta = 0.
+
+    ``noise=auto`` is gamma at delta = 0 and gaussian above. The minimiser is found to a gap fixed
+    beforehand, and S grows by what that leaves open: by ``inflation`` of itself, or by as much as
+    certificates in floating point need (``noisy_minimiser.provable``). A minimiser that is not
+    found so well is a failed run, without a release; that it failed is not a private outcome.
+    """
+
+    noise: str = "auto"
+    inflation: Any = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
+    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact sensitivity
+
+    def __post_init__(self) -> None:
+        checks.choice("mechanism.noise", self.noise, NOISES)
+        limits = {"low": 0.0, "low_open": True, "high": 1.0}
+        checks.auto_or(checks.number, "mechanism.inflation", self.inflation, **limits)
+
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0."""
+        if not self._gamma(budget) and budget.delta == 0.0:
+            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
+
+    def scale(self, spec: ProblemSpec, budget: Budget) -> float:
+        """S / epsilon or S / mu."""
+        stable = noisy_minimiser.stability(spec, self._inflation)
+        return noisy_minimiser.scale_for(stable, budget, self._gamma(budget))
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[GammaNorm | Gaussian]:
+        """One release of the minimiser; ``noise=auto`` is Gaussian where delta is above 0."""
+        stable = noisy_minimiser.stability(spec, self._inflation)
+        return (stable.event(scale, self._gamma(budget)),)
+
+    def settings(
+        self, spec: ProblemSpec, events: tuple[GammaNorm | Gaussian], budget: Budget
+    ) -> dict[str, Any]:
+        """The kind of noise, and how well the minimiser is found."""
+        stable = noisy_minimiser.stability(spec, self._inflation)
+        exact = spec.gradient_gap / (spec.n * spec.strong_convexity)
+        return {
+            "noise": "gamma" if self._gamma(budget) else "gaussian",
+            "minimiser_gap": stable.certificate,
+            "inflation": 2.0 * stable.error / exact,
+        }
+
+    def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
+        """One minimisation, one draw a trial, and the projection."""
+        certificate = plan.settings["minimiser_gap"]
+        return Release(noisy_minimiser.release(view, plan.events[0], certificate, gate))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """One record with the linear loss and ridge 1: its gradient is minus the minimiser.
+
+        The two minimisers are S apart, in a set too large to be met by the noise.
+        """
+        first, _ = linear_pair(budget.relation, ridge=1.0, radius=10.0)
+        scale = self.plan(first.spec(), budget).noise_scale
+        first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 10.0 * scale)
+        if self._gamma(budget):
+            return Adversary(first, second, self, kind="threshold", floor=0.85)
+        return Adversary(first, second, self, kind="gaussian", floor=0.8)
+
+    def _gamma(self, budget: Budget) -> bool:
+        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
+
+    @property
+    def _inflation(self) -> float:
+        return noisy_minimiser.INFLATION if self.inflation == "auto" else float(self.inflation)

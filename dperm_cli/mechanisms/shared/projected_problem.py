@@ -1,0 +1,276 @@
+"""What PROJERM and STDERM share: m, Phi, the problem in R^m, and the way back [KJ16]."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks, registry
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.mechanisms.adversary import Adversary
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism
+from dperm_cli.mechanisms.shared import inner_mechanism
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Event
+from dperm_cli.problem import projection_dimension, random_projection
+from dperm_cli.problem.given_projection import Given
+from dperm_cli.problem.problem import Problem, ProblemSpec, make_spec
+from dperm_cli.problem.random_projection import Identity, Projection
+from dperm_cli.sets.shared import image_set
+from dperm_cli.solvers import lift
+from dperm_cli.views.central import CentralView
+
+CLIP = 2.0  # times the rows' bound: |Phi x| <= 2 |x| with high probability [KJ16, Lemma 3.3]
+_WORDS = ("balanced", "paper")
+
+
+@dataclass(frozen=True)
+class Space:
+    """Phi, the set Phi C and the bound that projected rows are shortened to: public facts."""
+
+    phi: Projection
+    constraint: Any
+    row_bound: float
+
+
+@dataclass(frozen=True)
+class Projecting(Mechanism):
+    """An inner mechanism on projected records: its keys, plan and events in R^m.
+
+    A subclass says which Phi a plan is made with (``choose_space``), and releases.
+    """
+
+    inner: Any = "objective_perturbation"
+    m: Any = "balanced"
+    phi: str = "gaussian"
+    phi_seed: int = 0
+    clip: float = CLIP
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
+    requires: ClassVar[tuple[str, ...]] = ("margin",)
+    secure: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        inner_mechanism.settle(self)
+        if isinstance(self.m, str):
+            checks.choice("mechanism.m", self.m, _WORDS)
+        else:
+            checks.integer("mechanism.m", self.m, low=1)
+        checks.choice("mechanism.phi", self.phi, random_projection.KINDS)
+        checks.integer("mechanism.phi_seed", self.phi_seed, low=0)
+        checks.positive("mechanism.clip", self.clip)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether the user asked the inner mechanism for a release without a guarantee."""
+        return self.inner.unprotected
+
+    @abstractmethod
+    def choose_space(self, spec: ProblemSpec, m: int) -> Space:
+        """Phi, Phi C and the bound on rows that the inner mechanism is planned for."""
+
+    def check(self, spec: ProblemSpec, budget: Budget) -> None:
+        """The losses and sets that can be told from projected rows."""
+        check_problem(spec)
+
+    def design(self, spec: ProblemSpec, budget: Budget) -> Design:
+        """m, Phi and the inner mechanism's plan in R^m, from public facts alone."""
+        made = self.choose_space(spec, chosen_m(self.m, spec, budget))
+        found = self.inner.plan(facts(spec, made), budget)
+        named = settings(self, spec, made, inner_mechanism.settings(self.inner, found))
+        return inner_mechanism.wrapped(found, named, made)
+
+    def events(
+        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+    ) -> tuple[Event, ...]:
+        """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
+        if isinstance(self.m, str):
+            raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
+        check_problem(spec)
+        made = self.choose_space(spec, chosen_m(self.m, spec, budget))
+        return self.inner.events(facts(spec, made), scale, budget)
+
+
+def check_problem(spec: ProblemSpec) -> None:
+    """Unsupported where a record is not seen through <x, theta> alone, or with an l1 norm."""
+    if not isinstance(spec.form, Glm):
+        raise Unsupported(
+            f"{spec.loss} is not a loss of the margin <x, theta>, and only those can be told from "
+            "projected rows; use logistic, hinge, squared or absolute"
+        )
+    if spec.lasso > 0:
+        raise Unsupported(
+            "lasso |theta|_1 is no function of Phi theta: set lasso=0 and constraint=l1_ball"
+        )
+    reason = lift.reason_against(spec.constraint)
+    if reason is not None:
+        raise Unsupported(reason)
+
+
+def relative_width(spec: ProblemSpec) -> float:
+    """w(C) / |C|_2, from the set's closed form or by simulation with fixed draws."""
+    radius = spec.constraint.radius
+    if not radius > 0:
+        return 0.0
+    body: Any = spec.constraint
+    return float(body.width()[0]) / radius
+
+
+def chosen_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
+    """m as asked for, within 1 .. d; Unsupported for the paper's where it exceeds d."""
+    d, facts = spec.p, (spec.n, budget.epsilon, budget.delta)
+    if spec.phi is not None:
+        return _given_m(m, len(spec.phi))
+    if m == "balanced":
+        wanted = projection_dimension.balanced(*facts, relative_width(spec))
+        return max(round(min(wanted, d)), 1)  # an unlimited budget wants an infinite m
+    if m == "paper":
+        wanted = projection_dimension.of_the_paper(*facts, relative_width(spec))
+        if wanted > d:
+            raise Unsupported(
+                f"the m of Theorem 3.11 is {wanted:.0f} even with all its constants taken as 1, "
+                f"and there are d = {d} dimensions: take mechanism.m=balanced, or a number"
+            )
+        return int(max(round(wanted), 1))
+    if m > d:
+        raise Unsupported(f"mechanism.m={m} is more than the d = {d} dimensions there are")
+    return int(m)
+
+
+def _given_m(m: Any, rows: int) -> int:
+    """That of the matrix that the records came projected by, whatever word is asked for."""
+    if not isinstance(m, str) and m != rows:
+        raise Unsupported(f"the records came projected to {rows} dimensions, not {m}")
+    return rows
+
+
+def space(mechanism: Any, spec: ProblemSpec, m: int, *path: object) -> Space:
+    """Phi and what follows from it; ``path`` tells matrices of the same sizes apart."""
+    if spec.phi is not None:
+        return _given(spec, *path)
+    reason = image_set.reason_against(spec.constraint, mechanism.phi, m)
+    if reason is not None:
+        raise Unsupported(reason)
+    phi = random_projection.draw(mechanism.phi, m, spec.p, mechanism.phi_seed, *path)
+    longest = spec.row_bound * _longest(phi, mechanism.clip)
+    return Space(phi, image_set.image(spec.constraint, phi), longest)
+
+
+def _given(spec: ProblemSpec, *path: object) -> Space:
+    """The compressed setting: the matrix of the records, whose bound was declared for x~ itself."""
+    if path:
+        raise Unsupported("the records came projected by one Phi: use mechanism=projected")
+    reason = image_set.reason_against(
+        spec.constraint, "gaussian", 0 if spec.phi is None else len(spec.phi)
+    )
+    if reason is not None:
+        raise Unsupported(reason)
+    phi = Given(np.asarray(spec.phi))
+    assert spec.phi_row_bound is not None
+    return Space(phi, image_set.image(spec.constraint, phi), spec.phi_row_bound)
+
+
+def _longest(phi: Projection, clip: float) -> float:
+    """The least of ``clip`` and the norm of Phi, where that is worth computing."""
+    if isinstance(phi, Identity):
+        return min(clip, 1.0)
+    if (phi.d / phi.m) ** 0.5 >= 1.1 * clip:  # about |Phi|_F / sqrt(m), which the norm exceeds
+        return clip
+    return min(clip, random_projection.norm(phi))
+
+
+def facts(spec: ProblemSpec, made: Space) -> ProblemSpec:
+    """The public facts of the problem in R^m."""
+    assert spec.form is not None
+    constraint, row_bound = made.constraint, made.row_bound
+    bounds = replace(spec.bounds, row=row_bound, radius=constraint.radius, columns=constraint.p)
+    return make_spec(spec.n, spec.form, constraint, spec.regulariser, spec.task, bounds)
+
+
+def settings(
+    mechanism: Any, spec: ProblemSpec, made: Space, inner: dict[str, Any]
+) -> dict[str, Any]:
+    """What a reader may want to know, JSON-able; all of it public."""
+    m, d = made.phi.m, made.phi.d
+    found = {
+        "m": m,
+        "d": d,
+        "phi": _phi_in_words(mechanism, made.phi),
+        "phi_seed": mechanism.phi_seed,
+        "relative_width": relative_width(spec),
+        "row_bound": made.row_bound,
+        "projected_radius": float(made.constraint.radius),
+        "matrix_bytes": 8 * made.phi.entries,
+        "rows_bytes": 8 * spec.n * m,
+        "inner": inner,
+    }
+    if m == d:
+        found["note"] = "m = d: nothing is projected"
+    return found
+
+
+def _phi_in_words(mechanism: Any, phi: Projection) -> str:
+    if isinstance(phi, Given):
+        return "given"
+    return "identity" if isinstance(phi, Identity) else mechanism.phi
+
+
+def seen(view: CentralView, made: Space) -> CentralView:
+    """The records with their rows projected and clipped, over Phi C."""
+    return view.mapped(made.phi.apply, made.row_bound, made.constraint)
+
+
+def lifted(spec: ProblemSpec, made: Space, v: np.ndarray) -> lift.Lifted:
+    """Points of C whose images are v [trials, m]: post-processing."""
+    return lift.lift(spec.constraint, made.phi, made.constraint, v)
+
+
+def by_products(found: lift.Lifted) -> dict[str, Any]:
+    """What is known of the lifted points."""
+    return {"residual": float(np.max(found.residual)), "gauge": float(np.max(found.gauge))}
+
+
+def adversary(mechanism: Any, budget: Budget, row: np.ndarray) -> Adversary:
+    """The inner mechanism's pair on a line, put into R^d along ``row`` [d].
+
+    With m = 1 and signs for entries |Phi| = sqrt(d), whatever the draw. ``row`` stands for the
+    inner pair's 1 and must arrive in R^1 as 1, clipped. Where the inner mechanism brings another
+    pair, that one is used, and nothing is projected. A point theta of the line that Phi spans has
+    the statistic that the inner mechanism's has at Phi theta.
+    """
+    found = mechanism.inner.adversary(budget)
+    pair = (found.first, found.second)
+    if not all(_on_a_line(problem) for problem in pair):
+        return replace(found, mechanism=replace(mechanism, inner=found.mechanism, m=pair[0].p))
+    chosen = replace(mechanism, inner=found.mechanism, m=1, phi="rademacher", clip=CLIP)
+    first, second = (_raised(problem, row) for problem in pair)
+    up = random_projection.draw("rademacher", 1, len(row), mechanism.phi_seed)
+    return replace(
+        found,
+        mechanism=chosen,
+        first=first,
+        second=second,
+        statistic=lambda theta: found.statistic(up.apply(theta)),
+    )
+
+
+def _on_a_line(problem: Problem) -> bool:
+    data = problem.data
+    rows = np.abs(np.asarray(data.x).ravel()) if isinstance(data.x, np.ndarray) else np.ones(1) / 2
+    plain = bool(np.all((rows == 0.0) | (rows == 1.0)))
+    return data.p == 1 and plain and isinstance(problem.loss, Glm) and problem.lasso == 0
+
+
+def _raised(problem: Problem, row: np.ndarray) -> Problem:
+    """The same problem with rows x row [n, d], over the ball whose image has the same radius."""
+    data, d = problem.data, len(row)
+    x = np.asarray(data.x) * row
+    bound = float(np.linalg.norm(row))
+    ball: Any = registry.load("constraint", "l2_ball")(problem.constraint.radius / d**0.5, d)
+    data = data.with_rows(x, row_bound=bound, minimiser=None)
+    return replace(problem, data=data, constraint=ball)

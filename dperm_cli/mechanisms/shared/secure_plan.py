@@ -1,0 +1,46 @@
+"""From a mechanism's plan to the same plan on a grid."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.mechanisms.base import Mechanism, Plan
+from dperm_cli.privacy.events import Channel
+from dperm_cli.privacy.secure_grid import Grid, grid_for, noisy, on_grid
+from dperm_cli.problem.problem import Loss, ProblemSpec
+
+
+def secured(mechanism: Mechanism, plan: Plan, spec: ProblemSpec, loss: Loss) -> tuple[Plan, Grid]:
+    """The plan of a release whose values and noise lie on a grid, and that grid.
+
+    Scales grow by what rounding adds to the sensitivities, so that the guarantee of the plan holds
+    unchanged. Whatever else the plan fixed stays as it is: it is public. ``Unsupported`` where
+    the mechanism has no secure form, where its sums would not be exact, and for losses without a
+    compiled slope, whose gradients are not made record by record.
+    """
+    words = re.sub(r"(?<!^)(?=[A-Z])", "_", type(mechanism).__name__).lower()
+    if not mechanism.secure:
+        raise Unsupported(f"{words} has no secure form; use noise=research")
+    if loss.code is None:
+        raise Unsupported(f"{spec.loss} has no exact sum of gradients; use noise=research")
+    before, relation = noisy(plan.events), plan.guarantee.relation
+    grid = grid_for(before, 1.001 * spec.n * max(event.record_norm for event in before))
+    events = tuple(on_grid(event, spec.p, grid, relation) for event in before)
+    scales = {old.scale: new.scale for old, new in zip(before, events, strict=True)}
+    return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid
+
+
+def secured_channels(plan: Plan) -> Plan:
+    """The plan of a release by local channels, as it is: their answers are discrete already.
+
+    ``Unsupported`` where some are a continuum.
+    """
+    for event in plan.events:
+        if not isinstance(event, Channel) or event.shape in ("", "l_2"):
+            raise Unsupported(
+                "answers of the l_2 channel have no secure form; use mechanism.channel=l_inf or "
+                "l_1, or noise=research"
+            )
+    return plan

@@ -1,0 +1,173 @@
+"""Answers from a function that is corrected where it is far off [JT13, Alg. 1].
+
+The public state of a trial is w = sum_t alpha_t phi(z_t) over the queries that made updates; a
+query z is answered by <w, phi(z)> unless the noisy prediction is farther off than the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.kernels.shared.kernel_problem import KernelSpec
+from dperm_cli.mechanisms.shared.kernel_queries import PROVED, Moves
+from dperm_cli.privacy.accounting.calibrate import sparse_reach
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import SparseAnswers
+from dperm_cli.privacy.streams import SparseStream
+
+MOST_UPDATES = 1_000_000
+# Steps of the search for the least number of updates, and how near to it they have to come.
+_SEARCHES, _SPARE = 12, 0.01
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run: its updates B, the noise scale 1 / eps_0, the threshold and the step size."""
+
+    updates: int
+    scale: float
+    threshold: float
+    step: float
+
+    def event(self, moves: Moves, queries: int) -> SparseAnswers:
+        return SparseAnswers(
+            self.scale, moves.value / 2.0, self.threshold, self.updates, queries,
+            relation=PROVED,
+        )  # fmt: skip
+
+
+def printed_updates(spec: KernelSpec, queries: int, budget: Budget, failure: float) -> int:
+    """B = C n lambda eps / (200 sqrt(3) L R ln(2 T / beta) ln(4 / delta)), in the right units."""
+    logs = math.log(2.0 * queries / failure) * math.log(4.0 / budget.delta)
+    top = spec.radius * spec.n * spec.ridge * budget.epsilon
+    found = top / (200.0 * math.sqrt(3.0) * spec.lipschitz * spec.bound * logs)
+    return max(1, math.floor(min(found, MOST_UPDATES)))
+
+
+def printed(spec: KernelSpec, updates: int, queries: int, budget: Budget, failure: float) -> Run:
+    """eps_0, sigma and eta as [JT13, Alg. 1] states them."""
+    rate = spec.n * budget.epsilon * spec.ridge
+    rate /= 200.0 * spec.lipschitz * spec.bound**2 * math.sqrt(updates) * math.log(4 / budget.delta)
+    threshold = widths(queries, failure) / rate
+    return Run(updates, 1.0 / rate, threshold, threshold / (4.0 * spec.bound**2))
+
+
+def widths(queries: int, failure: float) -> float:
+    """4 ln(2 T / beta): the threshold in scales."""
+    return 4.0 * math.log(2.0 * queries / failure)
+
+
+def calibrated(
+    spec: KernelSpec, moves: Moves, updates: int, queries: int, budget: Budget, wide: float
+) -> Run:
+    """The least noise for so many updates, the threshold being ``wide`` scales.
+
+    Step 3 sigma / (4 R^2): what takes |w - w*|^2 down most where the noise is below sigma / 4.
+    """
+    reach = least_reach(updates, queries, budget, wide)
+    scale = moves.value / reach
+    return Run(updates, scale, wide * scale, 0.75 * wide * scale / spec.bound**2)
+
+
+def needed(spec: KernelSpec, design: Run) -> float:
+    """16 C^2 R^2 / (9 sigma^2): updates after which w cannot be far off at any query.
+
+    Each takes 9 sigma^2 / (16 R^2) off |w - w*|^2 <= C^2, while no noise is above sigma / 4.
+    """
+    return (4.0 * spec.radius * spec.bound / (3.0 * design.threshold)) ** 2
+
+
+def enough(spec: KernelSpec, moves: Moves, queries: int, budget: Budget, wide: float) -> Run:
+    """The design with the fewest updates that suffice (``needed``), and with them the least noise.
+
+    Noise rises with the updates, so that they do once and for all; T of them always suffice.
+    """
+    most = min(queries, MOST_UPDATES)
+
+    def at(updates: int) -> tuple[Run, bool]:
+        found = calibrated(spec, moves, updates, queries, budget, wide)
+        return found, updates >= min(most, needed(spec, found))
+
+    # the noise rises about as the root of B, and what is needed falls as 1 / B
+    best, updates = None, 1
+    for _ in range(_SEARCHES):
+        found, suffices = at(updates)
+        if suffices and (best is None or found.updates <= best.updates):
+            best = found
+        following = math.ceil(math.sqrt(updates * needed(spec, found)) * (1.0 + _SPARE))
+        following = min(most, following)
+        if suffices and following >= updates * (1.0 - 2.0 * _SPARE):
+            break
+        updates = following if following != updates else min(most, updates + 1)
+    return at(most)[0] if best is None else best
+
+
+@lru_cache(maxsize=256)
+def least_reach(updates: int, queries: int, budget: Budget, wide: float) -> float:
+    """The largest sensitivity / scale within the budget, rounded down."""
+    return sparse_reach(updates, queries, budget.epsilon, budget.delta, wide)
+
+
+class Construction:
+    """The answering of queries, of all trials at once; private values come in one by one."""
+
+    def __init__(self, stream: SparseStream, step: float) -> None:
+        self._stream, self._step, self.asked = stream, step, 0
+        self.alpha: list[np.ndarray] = []  # [trials] for each query that made updates
+        self.made: list[int] = []  # the number of that query
+
+    @property
+    def over(self) -> np.ndarray:
+        """Which trials have ended, [trials]."""
+        return self._stream.over
+
+    def answer(
+        self, value: float, kernel: Callable[[list[int]], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Answers [trials] to the next query and which are updates, [trials].
+
+        ``value`` is its private prediction; ``kernel(numbers)`` gives K(z_k, z), [k], at the
+        queries of these numbers.
+        """
+        known = np.zeros(self._stream.trials)
+        if self.made:
+            known = np.einsum("kt,k->t", np.array(self.alpha), kernel(self.made))
+        value_of_each = np.full(self._stream.trials, float(value))
+        answers, far = self._stream.answer(value_of_each, known, self.asked)
+        if np.any(far):
+            self.alpha.append(np.where(far, self._step * np.sign(answers - known), 0.0))
+            self.made.append(self.asked)
+        self.asked += 1
+        return answers, far
+
+    def weights(self, queries: int) -> np.ndarray:
+        """alpha [trials, queries]."""
+        found = np.zeros((self._stream.trials, queries))
+        for number, alpha in zip(self.made, self.alpha, strict=True):
+            found[:, number] = alpha
+        return found
+
+
+def run(
+    stream: SparseStream, step: float, values: np.ndarray, gram: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Answers, updates and alpha, each [trials, T], to T queries in their order."""
+    state = Construction(stream, step)
+    found = [
+        state.answer(value, lambda numbers, t=t: gram[numbers, t]) for t, value in enumerate(values)
+    ]
+    answers = np.stack([answer for answer, _ in found], axis=1)
+    updates = np.stack([far for _, far in found], axis=1)
+    return answers, updates, state.weights(len(values))
+
+
+def private(budget: Budget) -> None:
+    """``Unsupported`` at delta = 0 of the paper's formulas, which hold ln(4 / delta)."""
+    if budget.delta == 0.0:
+        raise Unsupported("calibration=paper needs delta > 0; use calibration=auto")

@@ -1,0 +1,139 @@
+"""Sets as convex hulls of finitely many public points: scores, points and exact choices."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from dperm_cli.privacy.streams import LawStream
+from dperm_cli.problem.problem import Constraint
+from dperm_cli.sets.box import Box
+from dperm_cli.sets.l1_ball import L1Ball
+from dperm_cli.sets.simplex import Simplex
+
+MOST = 20_000  # points of a list
+_BOX = 12  # dimensions of a box whose corners are listed
+_LEAST = 2.0**-52  # the least uniform stands for everything below this
+_CELL = -math.log(_LEAST)
+_DEPTHS = 20
+
+
+class Vertices(Protocol):
+    """``count`` points whose convex hull a set is."""
+
+    @property
+    def count(self) -> int: ...
+
+    def scores(self, g: np.ndarray) -> np.ndarray:
+        """<g, v> for every point, [..., p] -> [..., count]."""
+        ...
+
+    def mix(self, weights: np.ndarray) -> np.ndarray:
+        """Sum of weight times point, [..., count] -> [..., p]."""
+        ...
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """The points of these numbers, [trials] -> [trials, p]."""
+        ...
+
+
+class Listed:
+    """The rows of an array [count, p]."""
+
+    def __init__(self, points: np.ndarray) -> None:
+        self._points = np.asarray(points, dtype=float)
+
+    @property
+    def count(self) -> int:
+        return len(self._points)
+
+    def scores(self, g: np.ndarray) -> np.ndarray:
+        return g @ self._points.T
+
+    def mix(self, weights: np.ndarray) -> np.ndarray:
+        return weights @ self._points
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        return self._points[index]
+
+
+class Axes:
+    """radius e_j for all j, and -radius e_j after them where ``signed``; never written out."""
+
+    def __init__(self, radius: float, p: int, signed: bool) -> None:
+        self._radius, self._p, self._signed = radius, p, signed
+
+    @property
+    def count(self) -> int:
+        return 2 * self._p if self._signed else self._p
+
+    def scores(self, g: np.ndarray) -> np.ndarray:
+        along = self._radius * g
+        return np.concatenate([along, -along], axis=-1) if self._signed else along
+
+    def mix(self, weights: np.ndarray) -> np.ndarray:
+        if self._signed:
+            weights = weights[..., : self._p] - weights[..., self._p :]
+        return self._radius * weights
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        points = np.zeros((len(index), self._p))
+        sign = np.where(index < self._p, 1.0, -1.0)
+        points[np.arange(len(index)), index % self._p] = self._radius * sign
+        return points
+
+
+def listed(constraint: Constraint) -> Vertices | None:
+    """The set as a hull of at most ``MOST`` points (2 p of them for the L1 ball), else None."""
+    body: Any = getattr(constraint, "body", constraint)
+    if isinstance(body, L1Ball):
+        return Axes(body.radius, body.p, signed=True)
+    if isinstance(body, Simplex):
+        return Axes(body.radius, body.p, signed=False)
+    if isinstance(body, Box):
+        if body.p > _BOX:
+            return None
+        signs = itertools.product((1.0, -1.0), repeat=body.p)
+        return Listed(body.half_width * np.array(list(signs)))
+    points = body.vertices() if hasattr(body, "vertices") else None
+    if points is None and body.p == 1:
+        points = body.lmo(np.array([[1.0], [-1.0]]))
+    return Listed(points) if points is not None and len(points) <= MOST else None
+
+
+def reach(constraint: Any) -> float:
+    """sup of |theta - centre| over the set; an upper bound where the set knows no better."""
+    found = getattr(constraint, "outer_radius", None)
+    apart = constraint.radius + float(np.linalg.norm(constraint.centre()))
+    return min(found or apart, apart, constraint.diameter)
+
+
+def heights(law: LawStream, step: int) -> np.ndarray:
+    """One standard exponential a trial, [trials], of range ``_DEPTHS`` times 36: past e^-700."""
+    total = np.zeros(law.trials)
+    deeper = np.ones(law.trials, dtype=bool)
+    for number in range(_DEPTHS):
+        level = law.each(step, number)
+        ends = deeper & (level >= _LEAST)
+        total[ends] -= np.log(level[ends])
+        deeper &= ~ends
+        total[deeper] += _CELL
+        if not deeper.any():
+            break
+    return total
+
+
+def choose(exponent: float, scores: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Indices [trials] of law proportional to exp(-exponent scores), for scores [trials, count].
+
+    By inversion of exp(-``drawn``), ``drawn`` [trials] standard exponential: the chances are added
+    up as logarithms from the least one on, so that each has its own relative precision.
+    """
+    log_weights = -exponent * (scores - np.min(scores, axis=1, keepdims=True))
+    order = np.argsort(log_weights, axis=1, kind="stable")
+    below = np.logaddexp.accumulate(np.take_along_axis(log_weights, order, 1), axis=1)
+    passed = np.sum(below[:, :-1] < (below[:, -1] - drawn)[:, None], axis=1)
+    return np.take_along_axis(order, passed[:, None], axis=1)[:, 0]

@@ -1,0 +1,1 @@
+"""Certified (epsilon, delta) of events, and the least noise for a budget."""

@@ -1,0 +1,173 @@
+"""From events to what dominates them: products of loss laws, and what lies beside these.
+
+A sequence of events becomes one ``Release``: compositions of known loss laws (one per direction
+that counts), the chance that a black-box step fails altogether, and how far its samplers are off.
+Proofs: docs/proofs, accounting page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dperm_cli.core import checks
+from dperm_cli.privacy.accounting import bounded_laws
+from dperm_cli.privacy.accounting.bounded_laws import Bounded
+from dperm_cli.privacy.accounting.saddle_point import Composition
+from dperm_cli.privacy.accounting.sparse_vector import Updates
+from dperm_cli.privacy.accounting.subsampled_laws import Law, Step
+from dperm_cli.privacy.events import RELATIONS, Event, PrivacyLoss, kind
+from dperm_cli.privacy.events.base import SampledLaw
+
+# Randomised-response steps of one kind above which their atoms are smoothed (e is tiny then).
+_MOST_ATOMS = 1_000_000
+# Bounded steps beyond the numerical range of the laws: their epsilons are added to the result.
+_TINY, _TINY_SUM = 1e-12, 1e-9
+_LARGE, _LARGE_SUM = 20.0, 1e5
+_ERRORS = ("ratio", "distance")  # how far a sampler is off
+
+
+@dataclass(frozen=True)
+class Release:
+    """What dominates a sequence of events.
+
+    ``directions``    compositions whose worst delta counts: one, or remove and add.
+    ``concentrated``  the same with every bounded-range step replaced by its Renyi bound, as a
+                      Gaussian of the same, and sparse answers by that of their updates; only
+                      Renyi's conversion may be used on them. Empty without such steps.
+    ``pure``          the sum of all epsilons; inf where one of them is.
+    ``added``         epsilons of steps out of numerical range, in none of the other numbers.
+    ``failure``       chance that some black-box step shows everything.
+    ``ratio``, ``distance``   total SamplerError, as ``inf`` and as ``tv``.
+    ``name``          who accounts for this.
+    """
+
+    directions: tuple[Composition, ...]
+    concentrated: tuple[Composition, ...]
+    pure: float
+    added: float
+    failure: float
+    ratio: float
+    distance: float
+    name: str
+
+
+def release(events: Sequence[Event], relation: str) -> Release:
+    """Raises ``Unsupported`` for events without a known dominating pair under the relation."""
+    checks.choice("privacy.relation", relation, RELATIONS)
+    local = kind(events) == "local"
+    losses = [event.loss(relation) for event in events]
+    sparse = _sparse(losses)
+    steps = _bounded_steps(losses)
+    mu2 = sum((loss.mu2 for loss in losses), 0.0)
+    sampled = [loss.sampled for loss in losses if loss.sampled is not None]
+    forms = [None] if relation == "replace_one" or not sampled else ["remove", "add"]
+    all_merged = _merged(steps)
+    others = all_merged if not sparse else _merged(_bounded_steps(losses, without_updates=True))
+    merged = tuple(step for step in all_merged if not _out_of_range(step))
+    joint = _smoothed(merged)
+    other = _smoothed(tuple(step for step in others if not _out_of_range(step)))
+    kept = tuple(step for step in other if step.share > 0.0)
+    extra = math.fsum(step.count * step.reach**2 / 4.0 for step in other if step.share == 0.0)
+    laws = [_steps(sampled, form) for form in forms]
+    ratio, distance = (math.fsum(getattr(x, name) for x in losses) for name in _ERRORS)
+    exposed = any(loss.exposed for loss in losses)
+    unbounded = exposed or mu2 > 0.0 or bool(sampled)
+    return Release(
+        tuple(Composition((*law, *joint), mu2) for law in laws),
+        tuple(
+            Composition((*law, *kept), mu2 + extra, sparse) for law in laws if extra > 0.0 or sparse
+        ),
+        math.inf if unbounded else _total(merged),
+        _total([step for step in all_merged if _out_of_range(step)]),
+        1.0 if exposed else _failure(losses),
+        ratio,
+        distance,
+        "local channels, added up" if local else _name(losses, sampled, all_merged),
+    )
+
+
+def _sparse(losses: Sequence[PrivacyLoss]) -> tuple[Updates, ...]:
+    """The Renyi bounds of sparse answers; none where one of them is not known."""
+    found = [loss.updates for loss in losses if loss.updates is not None]
+    found = [step for step in found if step.reach > 0.0]
+    return tuple(found) if all(step.largest_tilt > 0.0 for step in found) else ()
+
+
+def _bounded_steps(losses: Sequence[PrivacyLoss], without_updates: bool = False) -> list[Bounded]:
+    """The laws of bounded loss that lose anything."""
+    chosen = [x for x in losses if not (without_updates and x.updates is not None)]
+    return [x.bounded for x in chosen if x.bounded is not None and x.bounded.reach > 0.0]
+
+
+def _merged(steps: Sequence[Bounded]) -> tuple[Bounded, ...]:
+    """Equal laws counted together."""
+    counts: dict[Bounded, int] = {}
+    for step in steps:
+        key = replace(step, count=1)
+        counts[key] = counts.get(key, 0) + step.count
+    return tuple(replace(step, count=count) for step, count in counts.items())
+
+
+def _out_of_range(step: Bounded) -> bool:
+    whole = step.count * step.reach
+    if step.reach < _TINY and whole < _TINY_SUM:
+        return True
+    return step.reach > 500.0 or (step.reach > _LARGE and whole > _LARGE_SUM)
+
+
+def _total(steps: Sequence[Bounded]) -> float:
+    return math.fsum(step.count * step.reach for step in steps)
+
+
+def _smoothed(steps: Sequence[Bounded]) -> tuple[Bounded, ...]:
+    """Atoms smoothed where there are very many."""
+    many = [s.share == 1.0 and s.reach < 1.0 and s.count > _MOST_ATOMS for s in steps]
+    return tuple(
+        bounded_laws.smoothed(step) if smooth else step
+        for step, smooth in zip(steps, many, strict=True)
+    )
+
+
+def _steps(sampled: Sequence[SampledLaw], form: str | None) -> tuple[Law, ...]:
+    """One step law per distinct event, its repetitions counted together."""
+    counts: dict[Step, int] = {}
+    for law in sampled:
+        step = Step(law.rate, law.ratio, form or law.sampling)
+        counts[step] = counts.get(step, 0) + law.count
+    return tuple(replace(step, count=count) for step, count in counts.items())
+
+
+def _failure(losses: Sequence[PrivacyLoss]) -> float:
+    """1 - prod (1 - delta) over the black-box steps, rounded up."""
+    logs = (loss.log_failure for loss in losses if loss.log_failure)
+    return abs(math.expm1(math.fsum(logs))) * (1.0 + 1e-15)
+
+
+def _name(
+    losses: Sequence[PrivacyLoss],
+    sampled: Sequence[SampledLaw],
+    joint: Sequence[Bounded],
+) -> str:
+    if any(loss.exposed for loss in losses):
+        return "nothing is protected"
+    if not sampled and not joint:
+        base = "analytic Gaussian"
+    else:
+        words = {"fixed": "fixed-size batches", "poisson": "Poisson batches"}
+        parts = {words[law.sampling] for law in sampled} | {_word(step) for step in joint}
+        base = "loss distribution, " + " and ".join(sorted(parts))
+    if any(loss.updates is not None for loss in losses):
+        base += ", or Renyi bound of updates"
+    if any(loss.log_failure < 0.0 for loss in losses):
+        base += " + black-box deltas"
+    if any(loss.ratio > 0.0 or loss.distance > 0.0 for loss in losses):
+        base += " + sampler error"
+    return base
+
+
+def _word(step: Bounded) -> str:
+    if step.share == 1.0:
+        return "pure steps" + (" (smoothed)" if _smoothed([step]) != (step,) else "")
+    return "bounded-range steps" if step.share == 0.0 else "Laplace steps"

@@ -1,0 +1,73 @@
+"""What the bounded range of the seeded generator adds to delta.
+
+An output that a neighbour's larger value makes possible may be impossible here. Secure noise has no
+bounded range. Laws of pure events are statements about real numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import ndtr, ndtri
+
+# Of delta: what the range may add to it without an event of its own.
+LET_PASS = 1e-3
+# The chance of what one uniform leaves out, at most, with room for the tries of a rejection.
+_UNSEEN = 2.0**-50
+
+
+def normals(shift: float, dim: int) -> float:
+    """Of one draw of ``dim`` normals, for values ``shift`` standard deviations apart.
+
+    Normals come in m = ceil(dim / 2) pairs of radius at most R = ``gaussian_noise.LARGEST``, and a
+    pair shifted by t standard deviations leaves that range with chance at most h(t) = exp(-(R -
+    t)^2 / 2), plus one atom exp(-R^2 / 2). h is convex up to R - 1, so that shifts of length s in
+    all, spread over the pairs as one likes, add at most 2 m e^{-R^2/2} + sqrt(m) (h(s) -
+    e^{-R^2/2}).
+    """
+    from dperm_cli.loops import gaussian_noise  # numba: not where events alone are read
+
+    pairs = (dim + 1) // 2
+    room, atom = gaussian_noise.LARGEST - shift, math.exp(-(gaussian_noise.LARGEST**2) / 2.0)
+    if not room > 1.0:
+        return 1.0
+    alone = math.exp(-room * room / 2.0) - atom
+    return min(1.0, 2.0 * pairs * atom + math.sqrt(pairs) * alone) if shift > 0 else 0.0
+
+
+def exponentials(shift: float) -> float:
+    """Of one draw of Laplace or Gamma-norm noise, for values ``shift`` scales apart.
+
+    Exponentials, of which both are made, end at R = 9227 scales: the chance that one passes R - s
+    is at most e^-(R - s), which is 0 in float64 up to s = 8400; a Gamma norm of p coordinates has p
+    of them and normals of radius sqrt(2 R).
+    """
+    from dperm_cli.loops import exponential_noise
+
+    room = exponential_noise.LARGEST - shift
+    # of the at most 2^23 coordinates of a draw, with two exponentials each
+    return min(1.0, 2.0 * exponential_noise.MOST * math.exp(-max(room, 0.0)))
+
+
+def uniforms(shift: float, dim: int) -> float:
+    """Of one draw from a strongly convex law, ``shift`` = its sensitivity / scale.
+
+    A sampler turns uniforms of 52 bits into points: what it cannot draw has chance ``_UNSEEN`` (dim
+    + 2) at most, and a neighbour that is s standard deviations off, as a Gaussian trade-off says,
+    draws it with chance Phi(s + Phi^-1 of that) at most.
+    """
+    unseen = float(ndtr(shift + ndtri(min(0.5, _UNSEEN * (dim + 2.0)))))
+    return unseen if shift > 0.0 else 0.0
+
+
+def largest_norm(kind: str, scale: float, dim: int) -> float:
+    """The largest 2-norm that one draw of Gaussian or Gamma-norm noise can have.
+
+    Normals come in pairs of radius at most ``gaussian_noise.LARGEST``; a Gamma norm is a sum of
+    ``dim`` exponentials.
+    """
+    from dperm_cli.loops import exponential_noise, gaussian_noise
+
+    if kind == "gaussian":
+        return 1.001 * scale * gaussian_noise.LARGEST * math.sqrt((dim + 1) // 2)
+    return 1.001 * scale * exponential_noise.LARGEST * dim

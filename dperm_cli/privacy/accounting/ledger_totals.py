@@ -1,0 +1,147 @@
+"""What was spent: guarantees recomputed from events, events as plain values, their composition.
+
+A ledger entry is made of plain JSON values, so that a reader who has nothing but the record can
+rebuild the events, add them up with the accountant and compare. Nothing here sees data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Channel, Event, classes
+
+# Strongest first. A local guarantee bounds what the curator's output says at least as well as a
+# central one of the same numbers; composed with others it counts as its (epsilon, delta).
+_STRENGTH = ("pure", "approx", "none")
+_CLOSE = 1e-9  # relative difference of two epsilons that are the same up to last bits
+BASIC = "basic composition"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One release as it enters a composition: its guarantee and what it was made of."""
+
+    guarantee: Guarantee
+    events: tuple[Event, ...]
+    times: int = 1
+
+
+def recompute(
+    events: Sequence[Event], *, kind: str, delta: float, relation: str, certificate: str | None
+) -> Guarantee:
+    """The guarantee that follows from the events alone, at this delta."""
+    accounted = account(events, delta=delta, relation=relation)
+    channels = [event for event in events if isinstance(event, Channel)]
+    local = kind == "local" and len(channels) == len(events)
+    return Guarantee(
+        kind=kind,
+        epsilon=accounted.epsilon,
+        delta=delta,
+        relation=relation,
+        source=accounted.accountant,
+        trust="local" if local else "central",
+        certificate=certificate,
+        information=math.fsum(event.information for event in channels) if local else None,
+    )
+
+
+def require(budget: Budget, *claims: Guarantee) -> None:
+    """PrivacyError unless every claim fits the budget."""
+    for claim in claims:
+        if not claim.within(budget):
+            told = "" if claim.information is None else f", {claim.information:.6g} nats"
+            raise PrivacyError(
+                f"refused to release: {claim.source} gives epsilon {claim.epsilon:.6g} at delta "
+                f"{claim.delta:.3g}{told} under {claim.relation}; the budget is {budget}"
+            )
+
+
+def plain(event: Event) -> dict[str, Any]:
+    """An event as JSON-able values, its class under ``event``."""
+    fields = dataclasses.asdict(event)  # type: ignore[call-overload]
+    if fields.get("relation") == "":  # proved under both: nothing to say
+        del fields["relation"]
+    return {"event": type(event).__name__, **fields}
+
+
+def rebuilt(entry: Mapping[str, Any]) -> Event:
+    """The event that ``plain`` wrote; ValueError for anything that is not one."""
+    values = {key: value for key, value in entry.items() if key != "event"}
+    kind = classes().get(str(entry.get("event")))
+    if kind is None:
+        raise ValueError(f"{entry.get('event')!r} is no privacy event")
+    try:
+        return kind(**values)
+    except (TypeError, InputError) as error:
+        raise ValueError(f"{kind.__name__}: {error}") from None
+
+
+def compose(spent: Sequence[Spent], delta: float) -> Guarantee:
+    """What all of these cost together, under their one relation; the kind is the weakest one.
+
+    The accountant adds all events up: at delta 0 when every guarantee is pure, at ``delta``
+    otherwise. Where it knows no joint law, as of local and central releases side by side,
+    epsilons and deltas are added instead. Where ``delta`` is too little for as small an
+    epsilon as that, because parts of the releases' deltas are spent outright and add up to it or
+    more, the total is at the sum of all their deltas.
+    """
+    if len({item.guarantee.relation for item in spent}) != 1:
+        raise ValueError("a composition holds under one relation")
+    relation = spent[0].guarantee.relation
+    kind = weakest(item.guarantee.kind for item in spent)
+    if kind == "none":
+        return Guarantee("none", math.inf, 1.0, relation, "no guarantee")
+    level = delta if kind == "approx" else 0.0
+    events = [event for item in spent for event in repeated(item.events, item.times)]
+    added = _basic(spent, kind, relation)
+    try:
+        found = recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
+        # as many threads as there are change last bits: they must not decide who is named
+        if found.epsilon <= (1.0 + _CLOSE) * added.epsilon or not added.delta < 1.0:
+            return found
+        level = max(level, added.delta)
+        found = recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
+    except Unsupported:
+        return added
+    return min(found, added, key=lambda total: total.epsilon)
+
+
+def weakest(kinds: Iterable[str]) -> str:
+    """The kind of a composition: ``local`` only when every part is, else the weakest part's."""
+    found = set(kinds)
+    if found == {"local"}:
+        return "local"
+    return max(found - {"local"}, key=_STRENGTH.index)
+
+
+def repeated(events: Sequence[Event], times: int) -> tuple[Event, ...]:
+    """The events of so many independent runs."""
+    return tuple(event.repeated(times) for event in events)
+
+
+def describe(event: Event, relation: str) -> dict[str, Any]:
+    """What an event did, in numbers and in words."""
+    return {
+        "event": type(event).__name__,
+        "scale": getattr(event, "scale", None),
+        "sensitivity": event.sensitivity(relation),
+        "count": event.draws,
+        "words": event.words(relation),
+    }
+
+
+def _basic(spent: Sequence[Spent], kind: str, relation: str) -> Guarantee:
+    return Guarantee(
+        kind=kind,
+        epsilon=math.fsum(item.times * item.guarantee.epsilon for item in spent),
+        delta=math.fsum(item.times * item.guarantee.delta for item in spent),
+        relation=relation,
+        source=BASIC,
+    )

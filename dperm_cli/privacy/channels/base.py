@@ -1,0 +1,117 @@
+"""What a channel is, and what its shapes share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.loops import local_channels as loops
+from dperm_cli.loops.local_channels import Coding
+from dperm_cli.privacy.channels import sign_bit
+
+
+@dataclass(frozen=True)
+class Channel(ABC):
+    """A channel for vectors x in the unit ball of a norm of R^dim, of one gain > 0.
+
+    Answers z have mean x. ``norm`` is the ball's (1, 2 or inf); ``code`` its compiled kernel.
+    """
+
+    dim: int
+    gain: float
+
+    shape: ClassVar[str]
+    norm: ClassVar[float]
+    code: ClassVar[int]
+    # the values of an answer do not depend on what goes in, so that it can be drawn exactly
+    discrete: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        checks.integer("dim", self.dim, low=1)
+        checks.number("gain", self.gain, low=sign_bit.LEAST)
+
+    @property
+    @abstractmethod
+    def multiplier(self) -> float:
+        """M: the norm of an answer, in the channel's own norm; inputs have at most 1."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """sup over inputs and answers of the log ratio of chances, nats: local epsilon."""
+
+    @property
+    @abstractmethod
+    def information(self) -> float:
+        """sup over laws P of the input of I(P, Q), nats [DJW12, Eq. 3]."""
+
+    @property
+    @abstractmethod
+    def second_moment(self) -> float:
+        """E |z|_2^2 of an answer: it does not depend on the input."""
+
+    @property
+    def expansion(self) -> float:
+        """d / (2 M^2): the leading term of the information of the l_inf and l_1 channels."""
+        return self.dim / (2.0 * self.multiplier**2)
+
+    @classmethod
+    @abstractmethod
+    def gain_of_epsilon(cls, dim: int, epsilon: float) -> float:
+        """The gain of a local epsilon."""
+
+    @classmethod
+    @abstractmethod
+    def most_information(cls, dim: int) -> float:
+        """The information at gain infinity."""
+
+    @classmethod
+    def least_multiplier(cls, dim: int) -> float:
+        """The multiplier at gain infinity."""
+        return 1.0
+
+    @classmethod
+    def most_gain(cls, dim: int) -> float:
+        """Where a search for a gain may stop: 64 random bits know no larger one."""
+        return 46.0 + float(np.log(2.0 * dim))
+
+    @abstractmethod
+    def outputs(self) -> np.ndarray:
+        """Every answer there is, [m, dim]; ValueError where they are too many or a continuum."""
+
+    @abstractmethod
+    def law(self, x: np.ndarray) -> np.ndarray:
+        """The chances [k, m] of the answers to inputs [k, dim] of the unit ball."""
+
+    @abstractmethod
+    def distance(self, x: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """sup over answers of the |log ratio| of chances for the inputs [k, dim] and [k, dim]."""
+
+    @abstractmethod
+    def coding(self, bound: float = 1.0) -> Coding:
+        """The channel for vectors of norm at most ``bound`` as its kernel carries it out."""
+
+    def sample(self, x: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Answers [k, dim] to inputs [k, dim], from random words [k, 2, blocks] (uint64)."""
+        return loops.send(self.coding(), x, words)
+
+    @property
+    def blocks(self) -> int:
+        """Pairs of random words that one answer takes."""
+        return loops.blocks(self.code, self.dim)
+
+
+def pair_distance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """|ln| of the ratio of chances, elementwise."""
+    return np.abs(np.log(first) - np.log(second))
+
+
+def shortened(x: np.ndarray, norm: float) -> np.ndarray:
+    """Rows [k, dim] outside the unit ball of a norm brought to its surface."""
+    x = np.atleast_2d(np.asarray(x, dtype=float))
+    length = np.linalg.norm(x, ord=norm, axis=1, keepdims=True)
+    return x / np.maximum(length, 1.0)

@@ -1,0 +1,214 @@
+"""What every privacy event is: the contract between a mechanism, the accountant and the gate."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import PrivacyError, Unsupported
+from dperm_cli.privacy.accounting.bounded_laws import Bounded
+from dperm_cli.privacy.accounting.sparse_vector import Updates
+from dperm_cli.privacy.meters import Meter
+
+if TYPE_CHECKING:
+    from dperm_cli.privacy.gate import Gate
+
+RELATIONS = ("replace_one", "add_remove")
+
+
+@dataclass(frozen=True)
+class SampledLaw:
+    """``count`` Gaussian releases over random batches: ``rate``, and the distance in scales."""
+
+    rate: float
+    ratio: float
+    sampling: str
+    count: int
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """What an event spends, all its repetitions together, in the accountant's terms.
+
+    Attributes
+    ----------
+    mu2 : squared distance of two unit normals that dominate the Gaussian part.
+    sampled : the law of Gaussian releases over random batches.
+    bounded : the law of steps of bounded loss.
+    updates : a Renyi bound that may stand in the place of ``bounded``.
+    log_failure : sum of log(1 - delta) of black-box steps, at most 0.
+    ratio, distance : how far draws are from their laws, as sup |log ratio| and in variation.
+    exposed : whether something is shown without protection.
+    local : whether each user is charged for his own messages only.
+    """
+
+    mu2: float = 0.0
+    sampled: SampledLaw | None = None
+    bounded: Bounded | None = None
+    updates: Updates | None = None
+    log_failure: float = 0.0
+    ratio: float = 0.0
+    distance: float = 0.0
+    exposed: bool = False
+    local: bool = False
+
+
+class Event(ABC):
+    """Something that a mechanism does to the records, ``count`` times in a row.
+
+    A subclass is a frozen dataclass of JSON-able fields. It owns everything that depends on what
+    is done: how far one record moves it under a relation, what it spends, the stream of noise that
+    carries it out, what an audit compares, its form on a grid, and its description in words.
+    """
+
+    count: int
+
+    @abstractmethod
+    def kind(self) -> str:
+        """The strongest guarantee it can give: pure, approx, local or none."""
+
+    @abstractmethod
+    def loss(self, relation: str) -> PrivacyLoss:
+        """What it spends under a relation; ``Unsupported`` where no proof covers that."""
+
+    def sensitivity(self, relation: str) -> float | None:
+        """How far a neighbour moves what is protected, in the event's own norm.
+
+        None where an event has no such number; ``Unsupported`` under a relation without a proof.
+        """
+        return None
+
+    def ratio(self, relation: str) -> float:
+        """Sensitivity over noise: falls as the noise scale rises; 0 where there is no noise."""
+        return 0.0
+
+    def central_limit(self, ratio: float) -> float:
+        """About what it adds to mu^2 at this ratio; a starting point for calibration."""
+        return self.count * ratio**2
+
+    @property
+    def pure_steps(self) -> int:
+        """Of how many pure steps it consists."""
+        return self.count
+
+    @property
+    def draws(self) -> int:
+        """How often it touches the data."""
+        return self.count
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates
+        (see ``privacy.accounting.generator_range``)."""
+        return 0.0
+
+    def grid_diagonal(self, dim: int) -> float:
+        """The norm of one grid cell's diagonal, in steps; ``Unsupported`` without a secure form."""
+        name = type(self).__name__
+        raise Unsupported(f"{name}: only Gaussian and Laplace noise have a secure form")
+
+    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+        """The stream that carries the event out; called by ``Gate.stream`` alone."""
+        raise PrivacyError(f"there is nothing to draw for {type(self).__name__}")
+
+    def meter(self, relation: str) -> Meter:
+        """What adds up how far neighbouring runs move one stream of this event."""
+        raise PrivacyError(f"there is nothing to measure for {type(self).__name__}")
+
+    def changed(self, **fields: Any) -> Any:
+        """The same event with other values of some fields."""
+        return replace(self, **fields)  # type: ignore[type-var]
+
+    def repeated(self, times: int) -> Event:
+        """The event of so many independent runs."""
+        return self.changed(count=self.count * times)
+
+    def as_one_sum(self, relation: str) -> Event:
+        """A release of one sum over all records that spends as much, where there is one."""
+        return self
+
+    def fits(self, planned: Event, relation: str) -> bool:
+        """Whether ``planned`` pays for this event: equal but for rounding of the sensitivity."""
+        return type(self) is type(planned) and self == planned
+
+    @abstractmethod
+    def phrase(self) -> str:
+        """What it does, in words, with {names} of fields and of ``facts`` in braces."""
+
+    def word_facts(self) -> Mapping[str, Any]:
+        """What ``phrase`` names beside the fields, the sensitivity and the number of draws."""
+        return {}
+
+    def words(self, relation: str) -> str:
+        """What it did, in words."""
+        values = {
+            **dataclasses.asdict(self),  # type: ignore[call-overload]
+            "sensitivity": self.sensitivity(relation),
+            "count": self.draws,
+            **self.word_facts(),
+        }
+        values = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in values.items()}
+        text = self.phrase() if self.draws == 1 else f"{self.draws} x {self.phrase()}"
+        return text.format(**values)
+
+
+MOVES = "; a neighbouring data set moves it by at most {sensitivity}"
+
+
+class Noisy(Event):
+    """Noise of a ``scale`` on what one record moves by ``record_norm`` and, where more is known,
+    two records differ in by ``gap``.
+
+    ``relation`` names the one relation under which these numbers are proved; empty: both.
+    """
+
+    scale: float
+    record_norm: float
+    gap: float | None = None
+    relation: str = ""
+
+    def __post_init__(self) -> None:
+        checks.positive("scale", self.scale)
+        checks.nonnegative("record_norm", self.record_norm)
+        checks.integer("count", self.count, low=1)
+        if self.gap is not None:
+            checks.nonnegative("gap", self.gap)
+        if self.relation:
+            checks.choice("relation", self.relation, RELATIONS)
+
+    def sensitivity(self, relation: str) -> float:
+        """How far a neighbour moves what is noised, at most."""
+        proved_for(self, relation)
+        return largest_move(self.record_norm, self.gap, relation)
+
+    def ratio(self, relation: str) -> float:
+        return self.sensitivity(relation) / self.scale
+
+    def fits(self, planned: Event, relation: str) -> bool:
+        if not isinstance(planned, Noisy) or type(self) is not type(planned):
+            return False
+        own = self.changed(record_norm=planned.record_norm, gap=planned.gap)
+        return own == planned and close(self.sensitivity(relation), planned.sensitivity(relation))
+
+
+def proved_for(event: Any, relation: str) -> None:
+    """``Unsupported`` where the event is proved under another relation alone."""
+    if event.relation and event.relation != relation:
+        raise Unsupported(
+            f"{type(event).__name__} is proved under {event.relation} and not under {relation}"
+        )
+
+
+def largest_move(record: float, gap: float | None, relation: str) -> float:
+    """How far a neighbour can be, from the size of one record's contribution."""
+    if relation == "add_remove":
+        return record
+    return 2.0 * record if gap is None else min(gap, 2.0 * record)
+
+
+def close(asked: float, planned: float) -> bool:
+    """Equal up to the rounding of one formula computed in two places."""
+    return abs(asked - planned) <= 1e-12 * max(abs(asked), abs(planned))

@@ -1,0 +1,223 @@
+"""The one gate through which noise is drawn.
+
+A mechanism never touches a random generator. It asks the gate for the stream of an event that was
+accounted for: ``gate.stream(event, dim)``. The event says which noise, of which scale, how often,
+and how far a neighbouring data set may move the values that it hides; nothing of that is said a
+second time. A plain loop adds noise step by step with ``stream.add``; a compiled loop receives
+``stream.sealed`` (keys, scale and kind as one object) and produces the same numbers. A tape (see
+``audit.replay``) hears every value that passes, and forbids the compiled path.
+
+Noise is seeded (``Gate``: reproducible, float64, for research) or comes from the operating system
+and lies on a grid (``Gate.secure``). The noises are
+
+=============  =======================================  ================  ==================
+noise          density of the noise b                   sensitivity in    secure
+=============  =======================================  ================  ==================
+``gaussian``   exp(-|b|_2^2 / (2 scale^2))              L2                yes
+``laplace``    exp(-|b|_1 / scale)                      L1                yes
+``gamma_norm`` exp(-|b|_2 / scale)                      L2                no
+batches        record numbers, or sums over batches                       no
+laws           uniforms for a sampler of exp(-c loss)                     no
+channels       answers of users' devices (``privacy.channels``)           discrete ones
+=============  =======================================  ================  ==================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.privacy import secure_noise
+from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.secure_grid import Grid
+from dperm_cli.privacy.streams import GAMMA_NORM, Keyed, OnGrid, Steps, Stream, stream_key
+
+__all__ = ["Gate", "Stream", "Tape", "listening", "range_delta"]
+
+
+class Tape(Protocol):
+    """Observer of everything that passes the gate; may replace what is drawn.
+
+    ``value`` is what the noise hides: [trials, dim]; None for the record numbers of a batch, and
+    ``streams.LAW`` for a draw from a law, with which no value passes. ``public`` must be equal on
+    neighbouring runs. ``stream`` has the event, its number and a new ``meter()``.
+    """
+
+    def hear(
+        self, stream: Any, value: Any, drawn: np.ndarray, public: tuple[Any, ...]
+    ) -> np.ndarray: ...
+
+
+_LISTENING: list[Tape] = []  # tapes for gates that are opened without one, the last first
+
+
+@contextmanager
+def listening(tape: Tape) -> Iterator[None]:
+    """Put ``tape`` on every gate that is opened in the block without a tape of its own.
+
+    For audits of a whole run in this process: gates are opened deep below the command line. A tape
+    closes the compiled loops.
+    """
+    _LISTENING.append(tape)
+    try:
+        yield
+    finally:
+        _LISTENING.remove(tape)
+
+
+class Gate:
+    """Issues the noise of ``trials`` independent releases, one seed each.
+
+    Streams are numbered in the order they are asked for; the key of a stream is derived from
+    (trial's seed, stream number), so no two streams and no two trials share random numbers.
+    With ``plan`` = (events, relation) every stream must carry out an event of the plan, each used
+    once, and no step of a stream is drawn twice.
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[np.random.SeedSequence],
+        tape: Tape | None = None,
+        plan: tuple[Sequence[Event], str] | None = None,
+    ) -> None:
+        self._seeds = list(seeds)
+        self._grid: Grid | None = None
+        self.system = False  # draws channels' answers from the operating system's generator
+        self.source: secure_noise.Source = secure_noise.system_words
+        self.trials = len(self._seeds)
+        self._streams = 0
+        self._numbers: Iterator[int] = count()
+        self.tape = _LISTENING[-1] if tape is None and _LISTENING else tape
+        self._unused = None if plan is None else list(plan[0])
+        self.relation = "replace_one" if plan is None else plan[1]
+
+    @classmethod
+    def secure(
+        cls,
+        trials: int,
+        grid: Grid,
+        plan: tuple[Sequence[Event], str],
+        tape: Tape | None = None,
+        source: secure_noise.Source = secure_noise.system_words,
+    ) -> Gate:
+        """A gate whose noise comes from the operating system and lies on a grid.
+
+        Values are rounded to the grid, noise is exact on it, and sums are made of integers: what
+        comes out is a multiple of ``grid.step`` whatever went in. ``plan`` holds the events of the
+        rounded releases (``privacy.secure_grid.on_grid``). ``source`` is for tests.
+        """
+        gate = cls([], tape, plan)
+        gate.trials, gate._grid, gate.source = trials, grid, source
+        return gate
+
+    @classmethod
+    def secure_channels(
+        cls,
+        trials: int,
+        plan: tuple[Sequence[Event], str],
+        tape: Tape | None = None,
+        source: secure_noise.Source = secure_noise.system_words,
+    ) -> Gate:
+        """A gate for channels alone, whose answers come from the operating system's generator.
+
+        The values that an answer can have do not depend on what it stands for, and its chances are
+        whole numbers of 2^-64: there is nothing to round. ``source`` is for tests.
+        """
+        gate = cls([], tape, plan)
+        gate.trials, gate.system, gate.source = trials, True, source
+        return gate
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled loops may draw for themselves (seeded noise without a tape)."""
+        return self.tape is None and self._grid is None and not self.system
+
+    def stream(self, event: Event, dim: int, **public: Any) -> Any:
+        """The stream that carries out an event of the plan, in ``dim`` coordinates.
+
+        Args:
+            event: what is done to the records; taken off the plan. PrivacyError where the plan
+                holds no such event: nothing was accounted for.
+            dim: coordinates of one draw.
+            public: what else the event's stream needs, all of it public (see ``Event.open``).
+        """
+        return self._spend(event).open(self, dim, **public)
+
+    def each(self, events: Sequence[Event]) -> list[Gate]:
+        """One gate for every trial, for releases whose set differs from trial to trial.
+
+        Each may spend these events of the plan, and this gate what is left of it. A trial's numbers
+        are those of the streams that would have come next here, whatever the other trials ask for.
+        PrivacyError where the plan does not hold the events.
+        """
+        if self._grid is not None:
+            raise PrivacyError("a gate on a grid cannot be split")
+        keys: dict[int, np.ndarray] = {}
+        spent = [self._spend(event) for event in events]
+        return [_OneTrial(self, trial, spent, keys) for trial in range(self.trials)]
+
+    # --- for streams --------------------------------------------------------------------------
+
+    def draws(self, kind: str) -> Keyed | OnGrid:
+        """The noise of a new stream."""
+        if self._grid is None:
+            return Keyed(self.keys())  # refused by a gate for channels
+        if kind == GAMMA_NORM:
+            raise PrivacyError("noise of a Gamma norm has no secure form")
+        return OnGrid(self.trials, self._grid.step, self.source)
+
+    def steps(self, number: int) -> Steps:
+        """The steps of a new stream."""
+        return Steps(number, once=self._unused is not None)
+
+    def keys(self) -> np.ndarray:
+        """The keys [trials, 2], uint64, of a new stream."""
+        if self._grid is not None or self.system:
+            raise PrivacyError("only noise on the grid is secure; this stream is seeded")
+        number, self._streams = self._streams, self._streams + 1
+        return np.stack([stream_key(seed, number) for seed in self._seeds])
+
+    def next_number(self) -> int:
+        """The number of a new stream, in the order of asking."""
+        return next(self._numbers)
+
+    def _spend(self, event: Event) -> Event:
+        """With a plan: take off the event that pays for this one, or raise PrivacyError."""
+        if self._unused is None:
+            return event
+        for planned in self._unused:
+            if event.fits(planned, self.relation):
+                self._unused.remove(planned)
+                return planned
+        raise PrivacyError(f"{event} is no event of the plan that was accounted for")
+
+
+class _OneTrial(Gate):
+    """Some events of another gate, for one of its trials; ``shared`` is common to its siblings."""
+
+    def __init__(
+        self, whole: Gate, trial: int, events: Sequence[Event], shared: dict[int, np.ndarray]
+    ) -> None:
+        left = None if whole._unused is None else (tuple(events), whole.relation)
+        super().__init__([], whole.tape, left)
+        self.relation, self._numbers = whole.relation, whole._numbers
+        self.trials = 1
+        self._whole, self._trial, self._shared = whole, trial, shared
+        self._streams = whole._streams
+
+    def keys(self) -> np.ndarray:
+        number, self._streams = self._streams, self._streams + 1
+        if number not in self._shared:
+            self._whole._streams = number
+            self._shared[number] = self._whole.keys()
+        return self._shared[number][self._trial : self._trial + 1]
+
+
+def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
+    """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates."""
+    return sum((event.range_delta(relation, dim) for event in events), 0.0)

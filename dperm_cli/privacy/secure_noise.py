@@ -1,0 +1,185 @@
+"""Exact noise on a grid from the operating system's generator.
+
+The kernels of ``loops.exact_noise`` look at 64 bits of every uniform number. ``draw`` here makes
+the same draw from the same words with strings of bits that grow as long as they must, and steps
+in for the rare draw that 64 bits do not decide. So the law is exact: no probability is rounded,
+however small. Proof: docs/proofs/_secure_noise.md.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from dperm_cli.loops import exact_noise
+
+Source = Callable[[int], np.ndarray]
+GAUSSIAN, LAPLACE = "gaussian", "laplace"
+_WORDS = {GAUSSIAN: 24, LAPLACE: 6}  # of one draw, on average, and some more
+_WORD = 64
+
+
+def system_words(count: int) -> np.ndarray:
+    """``count`` words of the operating system's cryptographic generator, uint64."""
+    return np.frombuffer(os.urandom(8 * count), dtype="<u8").astype(np.uint64)
+
+
+def rounded(kind: str, ratio: float, count: int, source: Source = system_words) -> np.ndarray:
+    """``count`` draws of ratio * N(0, 1), or of ratio * Laplace(1), rounded to integers: int64.
+
+    ``ratio`` = scale / grid, between 2^8 and 2^45; the law is that of the real-valued noise of
+    exactly this scale, rounded.
+    """
+    mantissa, shift = _parts(ratio)
+    out, done = np.empty(count, np.int64), 0
+    words = source(_WORDS[kind] * count + 64)
+    while done < count:
+        done, used, status = exact_noise.fill(
+            kind == GAUSSIAN, words, np.uint64(mantissa), shift, out, done
+        )
+        words = words[used:]
+        if status == exact_noise.UNDECIDED:
+            out[done], words = _replayed(kind, words, mantissa, shift, source)
+            done += 1
+        elif status == exact_noise.EXHAUSTED:
+            words = _longer(words, source, _WORDS[kind] * (count - done) + 64)
+    return out
+
+
+def _parts(ratio: float) -> tuple[int, int]:
+    """ratio = mantissa / 2^shift with a mantissa of 53 bits."""
+    fraction, exponent = math.frexp(ratio)
+    if not 8 < exponent <= 46:
+        raise ValueError(f"a noise scale of {ratio:g} grid steps; between 2^8 and 2^45 are served")
+    return int(fraction * 2.0**53), 53 - exponent
+
+
+def _longer(words: np.ndarray, source: Source, count: int) -> np.ndarray:
+    return np.concatenate([words, source(count)])
+
+
+def _replayed(
+    kind: str, words: np.ndarray, mantissa: int, shift: int, source: Source
+) -> tuple[int, np.ndarray]:
+    """One draw by ``draw``, and the words that are left."""
+    tape = Words(words, source)
+    value = draw(kind, tape, mantissa, shift)
+    return value, tape.rest()
+
+
+class Words:
+    """Words in the order they are read, with more from the source when they run out."""
+
+    def __init__(self, words: np.ndarray, source: Source) -> None:
+        self._words, self._source, self._next = words, source, 0
+
+    def take(self) -> int:
+        if self._next == len(self._words):
+            self._words = _longer(self._words, self._source, 64)
+        self._next += 1
+        return int(self._words[self._next - 1])
+
+    def rest(self) -> np.ndarray:
+        return self._words[self._next :]
+
+
+class Uniform:
+    """A uniform number in (0, 1), as many of whose bits are drawn as are asked for."""
+
+    def __init__(self, words: Words) -> None:
+        self._words, self._digits = words, [words.take()]
+
+    def digit(self, place: int) -> int:
+        while place >= len(self._digits):
+            self._digits.append(self._words.take())
+        return self._digits[place]
+
+    def below(self, other: Uniform) -> bool:
+        """self < other; equal numbers have probability zero."""
+        place = 0
+        while self.digit(place) == other.digit(place):
+            place += 1
+        return self.digit(place) < other.digit(place)
+
+    def head(self, places: int) -> int:
+        """The first ``places`` words as one integer."""
+        value = 0
+        for place in range(places):
+            value = value << _WORD | self.digit(place)
+        return value
+
+
+def draw(kind: str, words: Words, mantissa: int, shift: int) -> int:
+    """One draw, as the kernels would make it if they could look at all bits."""
+    k, x = (_normal if kind == GAUSSIAN else _exponential)(words)
+    negative = words.take() >> (_WORD - 1)
+    size = _nearest(k, x, mantissa, shift)
+    return -size if negative else size
+
+
+def _nearest(k: int, x: Uniform, mantissa: int, shift: int) -> int:
+    """floor(mantissa (k + x) / 2^shift + 1/2), with as many words of x as decide it."""
+    places = 1
+    while True:
+        bits = _WORD * places
+        head, half = (k << bits) + x.head(places), 1 << (bits + shift - 1)
+        low = (mantissa * head + half) >> (bits + shift)
+        if low == (mantissa * (head + 1) + half - 1) >> (bits + shift):
+            return low
+        places += 1
+
+
+def _falls(words: Words, y: Uniform, n: int) -> bool:
+    while True:
+        z = Uniform(words)
+        if not z.below(y):
+            return n % 2 == 0
+        y, n = z, n + 1
+
+
+def _root_e(words: Words) -> bool:
+    z = Uniform(words)
+    return True if z.digit(0) >> (_WORD - 1) else _falls(words, z, 1)
+
+
+def _below(words: Words, m: int) -> int:
+    while True:
+        word = words.take()
+        if word < 2**_WORD - 2**_WORD % m:
+            return word % m
+
+
+def _thins(words: Words, k: int, x: Uniform) -> bool:
+    y, n = x, 0
+    while True:
+        z = Uniform(words)
+        if not z.below(y):
+            return n % 2 == 0
+        j = _below(words, 2 * k + 2)
+        if j == 0 or (j == 1 and not Uniform(words).below(x)):
+            return n % 2 == 0
+        y, n = z, n + 1
+
+
+def _normal(words: Words) -> tuple[int, Uniform]:
+    while True:
+        k = 0
+        while _root_e(words):
+            k += 1
+        if not all(_root_e(words) for _ in range(k * (k - 1))):
+            continue
+        x = Uniform(words)
+        if all(_thins(words, k, x) for _ in range(k + 1)):
+            return k, x
+
+
+def _exponential(words: Words) -> tuple[int, Uniform]:
+    k = 0
+    while True:
+        x = Uniform(words)
+        if _falls(words, x, 0):
+            return k, x
+        k += 1

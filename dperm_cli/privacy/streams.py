@@ -1,0 +1,433 @@
+"""Streams of noise, batches, answers and uniforms: what the gate hands out for an event.
+
+Every stream knows the event that it carries out. Values pass its method, where a tape hears them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.loops import (
+    batch_indices,
+    exponential_noise,
+    gaussian_noise,
+    local_channels,
+    reduced_sgd,
+)
+from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches, SealedNoise
+from dperm_cli.privacy import secure_noise
+from dperm_cli.privacy.meters import Meter, RootOfSquares
+
+if TYPE_CHECKING:
+    from dperm_cli.privacy.events import (
+        Channel,
+        DisjointBatches,
+        Event,
+        Exponential,
+        Gaussian,
+        Noisy,
+        RegularizedExponential,
+        SampledGaussian,
+        SparseAnswers,
+    )
+    from dperm_cli.privacy.gate import Gate
+
+GAUSSIAN, LAPLACE, GAMMA_NORM = "gaussian", "laplace", "gamma_norm"
+# Largest multiple of a grid that a value may be: sums with noise stay exact integers.
+_MOST_UNITS = 2.0**52
+# Smallest bound of a channel: below, its inverse is infinite and 0 over it is no number.
+_LEAST_BOUND = 2.0**-1022
+
+
+class Steps:
+    """Which of ``count`` steps were drawn; with ``once`` none is drawn a second time."""
+
+    def __init__(self, count: int, once: bool) -> None:
+        self.count, self._once = count, once
+        self._seen: set[int] = set()
+        self._used_up = False
+
+    def mark(self, step: int) -> None:
+        if not 0 <= step < self.count:
+            raise PrivacyError(f"noise asked for step {step} of a stream of {self.count}")
+        if self._once and (self._used_up or step in self._seen):
+            raise PrivacyError(f"noise of step {step} asked for a second time")
+        if self._once:
+            self._seen.add(step)
+
+    def mark_all(self) -> None:
+        """For a compiled loop, which draws every step."""
+        if self._once and (self._used_up or self._seen):
+            raise PrivacyError("some steps were drawn: no compiled loop may draw them again")
+        self._used_up = True
+
+
+class Stream:
+    """What all streams are: an event, its number in the order of asking, and a tape's ear."""
+
+    def __init__(self, gate: Gate, event: Event, dim: int) -> None:
+        self.event, self.dim, self.trials = event, dim, gate.trials
+        self.number, self.relation = gate.next_number(), gate.relation
+        self._tape = gate.tape
+
+    def meter(self) -> Meter:
+        """A new meter of what neighbouring runs move this stream by."""
+        return self.event.meter(self.relation)
+
+    def _hear(self, value: Any, drawn: np.ndarray, *public: Any) -> np.ndarray:
+        """What is drawn, or what a tape puts in its place.
+
+        ``value`` is what the noise hides. ``public`` must be equal on neighbouring runs.
+        """
+        if self._tape is None:
+            return drawn
+        return self._tape.hear(self, value, drawn, (np.shape(value), *public))
+
+    def _check_shape(self, value: np.ndarray) -> None:
+        """Without this one draw could be spread over many coordinates, and cancel."""
+        if np.shape(value) != (self.trials, self.dim):
+            shape = (self.trials, self.dim)
+            raise PrivacyError(f"a value of shape {np.shape(value)} at noise of shape {shape}")
+
+
+class NoiseStream(Stream):
+    """Noise of one kind keyed by (trial, step), or on a grid; [trials, dim] at each step."""
+
+    def __init__(self, gate: Gate, event: Noisy, kind: str, dim: int) -> None:
+        super().__init__(gate, event, dim)
+        self.kind, self.scale = kind, event.scale
+        self._noise = gate.draws(kind)
+        self._steps = gate.steps(event.count)
+
+    @property
+    def count(self) -> int:
+        return self._steps.count
+
+    def add(self, value: np.ndarray, step: int) -> np.ndarray:
+        """``value`` [trials, dim] plus this step's noise; PrivacyError for any other shape."""
+        self._check_shape(value)
+        self._steps.mark(step)
+        value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
+        return self._hear(value, drawn, step)
+
+    def find(
+        self,
+        point: Callable[[np.ndarray], np.ndarray],
+        value: Callable[[np.ndarray], np.ndarray],
+        step: int,
+        paid: NoiseStream,
+    ) -> np.ndarray:
+        """A point [trials, dim] at which ``value`` plus this step's noise is known, plus the noise
+        of ``paid``.
+
+        ``point`` finds it from the noise alone [trials, dim], as the minimiser of a perturbed
+        objective: the noise is then a known function of the point, less value(point). But a solver
+        finds it up to an error that depends on the records, so that it leaves with the noise of a
+        second stream alone, whose sensitivity is for that error. A tape may put another point in
+        its place, and hears of the value there.
+        """
+        self._steps.mark(step)
+        nothing = np.zeros((self.trials, self.dim))
+        _, drawn = self._noise.add(nothing, self.kind, self.scale, self.dim, step)
+        found = point(drawn)
+        if self._tape is not None:
+            found = self._hear(nothing, found, step)
+            found = self._hear(value(found), found, step)
+        return paid.add(found, step)
+
+    def add_in_frame(self, value: np.ndarray, step: int, normals: int, degrees: int) -> np.ndarray:
+        """``value`` [trials, n + T] with this step's noise in a frame that turns with the noise:
+        ``normals`` normal numbers and the root of a chi^2 after them (``loops.reduced_sgd``)."""
+        noise = self._sealed()
+        self._steps.mark(step)
+        return reduced_sgd.add_noise(value, noise, step, normals, degrees)
+
+    def draw_direction(self, frame: reduced_sgd.Frame) -> np.ndarray:
+        """Uniform unit vectors [trials, p] orthogonal to a frame, from numbers of no step."""
+        return reduced_sgd.outward(frame, self._sealed().keys, self.count)
+
+    def _sealed(self) -> SealedNoise:
+        if not isinstance(self._noise, Keyed):
+            raise PrivacyError("secure noise has no keys; use the plain loop")
+        if self.kind != GAUSSIAN:
+            raise PrivacyError("compiled loops draw Gaussian noise alone")
+        return SealedNoise(unless_heard(self._noise.keys, self._tape), self.scale, self.count)
+
+
+class SampledStream(NoiseStream):
+    """Batches of record numbers and Gaussian noise on the sums over them."""
+
+    event: SampledGaussian
+
+    def __init__(self, gate: Gate, event: SampledGaussian, dim: int) -> None:
+        super().__init__(gate, event, GAUSSIAN, dim)
+        self._choice = gate.keys()
+        self.population, self.batch, self.sampling = event.population, event.batch, event.sampling
+
+    def draw(self, trial: int, step: int) -> np.ndarray:
+        """The record numbers of one trial's batch at one step, [b] (b varies under Poisson)."""
+        drawn = batch_indices.batch(
+            self._choice[trial], step, self.population, self.batch, self.sampling == "poisson"
+        )
+        return drawn if self._tape is None else self._tape.hear(self, None, drawn, (trial, step))
+
+    @property
+    def sealed(self) -> SealedBatches:
+        """All that a compiled loop draws: noise and batches of every step; used up then."""
+        noise = self._sealed()
+        self._steps.mark_all()
+        return SealedBatches(
+            noise.keys, self._choice, noise.scale, noise.steps,
+            self.population, self.batch, self.sampling == "poisson",
+        )  # fmt: skip
+
+
+class Keyed:
+    """Noise that is a function of (key, step, coordinate): seeded, in float64."""
+
+    def __init__(self, keys: np.ndarray) -> None:
+        self.keys = keys
+
+    def add(
+        self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if kind == GAUSSIAN:
+            noise = gaussian_noise.normals(self.keys, step, 1, dim)[:, 0, :]
+        else:
+            make = exponential_noise.laplaces if kind == LAPLACE else exponential_noise.gamma_norms
+            noise = make(self.keys, step, dim)
+        return value, value + scale * noise
+
+
+class OnGrid:
+    """Noise of the operating system's generator on multiples of ``step``, added in integers."""
+
+    def __init__(self, trials: int, step: float, source: secure_noise.Source) -> None:
+        self._trials, self._step, self._source = trials, step, source
+
+    def add(
+        self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The value rounded to the grid, and the sum. Nothing here refuses a value: refusals
+        would tell of it."""
+        units = np.clip(np.rint(np.nan_to_num(value / self._step)), -_MOST_UNITS, _MOST_UNITS)
+        drawn = secure_noise.rounded(kind, scale / self._step, self._trials * dim, self._source)
+        total = units.astype(np.int64) + drawn.reshape(self._trials, dim)
+        return units * self._step, total.astype(np.float64) * self._step
+
+
+class CoordinateStream(Stream):
+    """One draw from N(0, scale^2 I), handed out coordinate by coordinate.
+
+    Which function of the data a coordinate is of may depend on the earlier ones.
+    """
+
+    def __init__(self, gate: Gate, event: Gaussian, dim: int) -> None:
+        super().__init__(gate, event, dim)
+        self.scale = event.scale
+        self._noise = gaussian_noise.normals(gate.keys(), 0, 1, dim)[:, 0, :]
+        self._steps = Steps(dim, once=True)
+
+    def meter(self) -> Meter:
+        sensitivity = self.event.sensitivity(self.relation)
+        assert sensitivity is not None
+        return RootOfSquares(sensitivity)
+
+    def add(self, value: np.ndarray, number: int) -> np.ndarray:
+        """``value`` [trials] plus the noise of coordinate ``number``."""
+        if np.shape(value) != (self.trials,):
+            raise PrivacyError(f"a coordinate of {self.trials} trials takes one number of each")
+        self._steps.mark(number)
+        column = np.array(value, dtype=float)[:, None]
+        drawn = column + self.scale * self._noise[:, number : number + 1]
+        return self._hear(column, drawn, number)[:, 0]
+
+
+class SparseStream(Stream):
+    """Answers shown with noise where they are far from what was known (event ``SparseAnswers``).
+
+    One draw of noise serves the test and the value shown, and a trial is over after its updates.
+    """
+
+    def __init__(self, gate: Gate, event: SparseAnswers, dim: int) -> None:
+        super().__init__(gate, event, dim)
+        self.scale, self.threshold, self.updates = event.scale, event.threshold, event.updates
+        self._noise, self._steps = Keyed(gate.keys()), Steps(event.queries, once=True)
+        self._made = np.zeros(self.trials, np.int64)
+
+    @property
+    def over(self) -> np.ndarray:
+        """Which trials have made all their updates, [trials]; they answer from what is known."""
+        return self._made >= self.updates
+
+    def answer(
+        self, value: np.ndarray, known: np.ndarray, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Answers [trials] to query ``step`` and whether each is an update, [trials].
+
+        ``value`` [trials] is of the data, ``known`` [trials] of what was released before. A trial
+        that is over, whose value is not looked at, gets ``known``.
+        """
+        if np.shape(value) != (self.trials,) or np.shape(known) != (self.trials,):
+            raise PrivacyError(f"answers for {self.trials} trials take one number of each")
+        self._steps.mark(step)
+        over = self.over
+        column = np.where(over, known, value)[:, None]
+        _, drawn = self._noise.add(column, LAPLACE, self.scale, 1, step)
+        far = ~over & ~(np.abs(drawn[:, 0] - known) <= self.threshold)
+        shown = np.stack([far.astype(float), np.where(far, drawn[:, 0], known)], axis=1)
+        if self._tape is not None:
+            # the answers known before must be equal too: they decide what is shown
+            shown = self._hear(column, shown, step, np.asarray(known).tobytes())
+            far = shown[:, 0] > 0.0
+        self._made += far
+        return shown[:, 1], far
+
+
+class BatchStream(Stream):
+    """Noise on the sums over batches of records that no record shares (event ``DisjointBatches``).
+
+    The stream itself asks for each sum, over its own batch; each batch is used once.
+    """
+
+    def __init__(
+        self, gate: Gate, event: DisjointBatches, dim: int, *, parts: Sequence[np.ndarray]
+    ) -> None:
+        super().__init__(gate, event, dim)
+        if len(parts) != event.batches or event.count != 1:
+            raise PrivacyError(f"{len(parts)} batches are no event of the plan")
+        indices = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
+        if indices.size != np.unique(indices).size:
+            raise PrivacyError("a record is in more than one of the disjoint batches")
+        self._parts = [np.array(part, dtype=np.int64) for part in parts]
+        self._steps = Steps(len(self._parts), once=True)
+        self.kind, self.scale = event.noise, event.scale
+        self._noise = gate.draws(self.kind)
+
+    def release(self, total: Callable[[np.ndarray], np.ndarray], step: int) -> np.ndarray:
+        """``total(indices)``, the sum [trials, dim] over the records of batch ``step``, with noise.
+
+        ``total`` must look at the records with these indices and at no others.
+        """
+        self._steps.mark(step)
+        value = total(self._parts[step])
+        self._check_shape(value)
+        value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
+        return self._hear(value, drawn, step)
+
+
+class ChannelStream(Stream):
+    """What users' devices send (event ``Channel``). An answer is keyed by (trial, number).
+
+    ``coding`` is the channel in integers, for values of norm up to ``bound``.
+    """
+
+    event: Channel
+
+    def __init__(self, gate: Gate, event: Channel, dim: int, *, bound: float, users: int) -> None:
+        super().__init__(gate, event, dim)
+        if not _LEAST_BOUND <= bound < np.inf:
+            raise PrivacyError(f"a bound of {bound} on what a channel hides")
+        if dim != event.dim:
+            raise PrivacyError(f"answers in {dim} dimensions are no event of the plan")
+        self.channel, self.bound, self.users = event.channel(), bound, users
+        if gate.system and not self.channel.discrete:
+            raise PrivacyError(f"answers of the {event.shape} channel have no secure form")
+        self.coding = self.channel.coding(bound)
+        self._keys = None if gate.system else gate.keys()
+        self._source = gate.source
+        self._asked = np.zeros(users, np.int32)
+        self._sent = 0
+
+    @property
+    def messages(self) -> int:
+        """How often each user answers, at most."""
+        return self.event.messages
+
+    def send(self, user: int, value: np.ndarray) -> np.ndarray:
+        """The answers [trials, dim] of one user's device to its vectors ``value`` [trials, dim].
+
+        PrivacyError where the user has answered as often as was accounted for.
+        """
+        if np.shape(value) != (self.trials, self.channel.dim):
+            shape = (self.trials, self.channel.dim)
+            raise PrivacyError(f"a value of shape {np.shape(value)} at a channel of shape {shape}")
+        if not (0 <= user < self.users and self._asked[user] < self.messages):
+            raise PrivacyError(f"user {user} is asked once more than {self.messages} times")
+        self._asked[user] += 1
+        drawn = local_channels.send(self.coding, value, self._words())
+        return self._hear(value / self.bound, drawn, user, float(self.bound))
+
+    @property
+    def sealed(self) -> SealedAnswers:
+        """All that a compiled loop draws, which asks every user; used up then."""
+        if self._keys is None:
+            raise PrivacyError("secure noise has no keys; use the plain loop")
+        if self._sent:
+            raise PrivacyError("some users have answered: no loop may ask all of them")
+        keys = unless_heard(self._keys, self._tape)
+        self._asked[:] = self.messages
+        self._sent = self.users * self.messages
+        return SealedAnswers(keys, self.coding, self.users, self.messages)
+
+    def _words(self) -> np.ndarray:
+        number, self._sent = self._sent, self._sent + 1
+        count = self.channel.blocks
+        if self._keys is None:
+            return self._source(2 * count * self.trials).reshape(self.trials, 2, count)
+        return local_channels.keyed(self._keys, number, count)
+
+
+class LawStream(Stream):
+    """Random numbers for a sampler of a law made of the loss.
+
+    The sampler turns uniforms into a point and passes the point through ``release``, where a tape
+    sees it; that it has the law it claims is the business of the sampler's own tests.
+    ``strength`` is the exponent of the law, or the scale of a strongly convex one.
+    """
+
+    def __init__(
+        self, gate: Gate, event: Exponential | RegularizedExponential, strength: float, dim: int
+    ) -> None:
+        super().__init__(gate, event, dim)
+        self.strength, self._keys, self._steps = strength, gate.keys(), gate.steps(event.count)
+
+    def uniforms(self, trial: int, step: int, count: int, start: int = 0) -> np.ndarray:
+        """Numbers ``start`` .. ``start + count - 1`` of a trial's step, in (0, 1), shape [count].
+
+        A step has 2^33 numbers.
+        """
+        return exponential_noise.uniforms(self._keys[trial], step, start, count)
+
+    def each(self, step: int, number: int) -> np.ndarray:
+        """Number ``number`` of a step of every trial, in (0, 1), shape [trials]."""
+        return exponential_noise.uniform_of_each(self._keys, step, number)
+
+    def release(self, drawn: np.ndarray, step: int) -> np.ndarray:
+        """What was sampled at a step, [trials, p]."""
+        self._steps.mark(step)
+        return drawn if self._tape is None else self._tape.hear(self, LAW, drawn, (step,))
+
+
+class _Law:
+    """Stands for a value where none passes: a tape compares what the law was made of."""
+
+
+LAW = _Law()
+
+
+def unless_heard(keys: np.ndarray, tape: Any) -> np.ndarray:
+    """Keys for a loop that draws for itself; not while a tape is listening."""
+    if tape is not None:
+        raise PrivacyError("a compiled loop would draw past the tape; use the plain loop")
+    return keys
+
+
+def stream_key(seed: np.random.SeedSequence, number: int) -> np.ndarray:
+    """The key [2], uint64, of a trial's stream number ``number``."""
+    child = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
+    return child.generate_state(2, np.uint64)

@@ -1,0 +1,249 @@
+"""From records to the points of curves: what claims are judged on and experiments draw."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dperm_cli.results.records.row_facts import Row, as_json, grouped, number
+from dperm_cli.results.records.summary import is_saturated, quantile
+
+DRAWN = ("ok", "planned")
+
+
+class NotComparable(ValueError):
+    """Several cells lie at one place of one curve, and nothing says which of them counts."""
+
+
+@dataclass(frozen=True)
+class Select:
+    """Which rows make points, and how; the fields are those of a claim."""
+
+    quantity: str = "excess_risk"
+    statistic: str = "median"
+    part: tuple[str, ...] = ()
+    where: Mapping[str, Any] = field(default_factory=dict)
+    axis: str | None = None
+    group: tuple[str, ...] = ()
+    worst: tuple[str, ...] = ()
+    best: tuple[str, ...] = ()
+    pool: tuple[str, ...] = ()
+    bound: str | None = None
+
+
+_ROUNDING = 1e-12  # of the data-free floor
+
+
+@dataclass(frozen=True)
+class Point:
+    """One place on a curve: the statistic, its standard error, and what goes with it.
+
+    ``low`` and ``high`` are the 5 and 95 % quantiles over trials; ``saturated`` points lie within a
+    factor 2 of the data-free floor. Of a family, ``value``, ``floor`` and ``bound`` are the
+    family's largest, and ``cells`` those that ``value`` comes from.
+    """
+
+    x: float | None
+    value: float
+    low: float
+    high: float
+    error: float
+    trials: int
+    floor: float | None = None
+    bound: float | None = None
+    cells: tuple[str, ...] = ()
+
+    @property
+    def saturated(self) -> bool:
+        return bool(is_saturated(self.value, self.floor))
+
+    @property
+    def least(self) -> float:
+        """Of the risks that count as more than 0: rounding leaves so much where there is none."""
+        return _ROUNDING * (self.floor or 0.0)
+
+
+def extended(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
+    """The row with its configuration (``dataset.signal``), its plan's settings (``settings.step``)
+    and its parts beside it.
+
+    ``noise_over_nl`` is the noise of one step over n L, the unit of BST14's sums of gradients.
+    ``records_told`` is n in the unit that a local channel leaves of it [DJW12, Cor. 1 and 2]: n I*
+    / (p ln 2p) for the l_inf channel, n / (p M^2) for the l_1 channel.
+    """
+    found = as_json(row.get("overrides") or "{}")
+    plan = as_json(row.get("settings") or "{}")
+    more = {
+        **_flat("", found if isinstance(found, dict) else {}),
+        **_flat("settings.", plan if isinstance(plan, dict) else {}),
+        **row,
+        "_parts": tuple(parts),
+        "noise_over_nl": None,
+    }
+    if all(row.get(name) for name in ("noise_scale", "n", "lipschitz")):
+        more["noise_over_nl"] = row["noise_scale"] / (row["n"] * row["lipschitz"])
+    more["records_told"] = _told(row)
+    return more
+
+
+def _told(row: Row) -> float | None:
+    told, multiplier = row.get("information_accounted"), row.get("channel_multiplier")
+    if not row.get("n"):
+        return None
+    if row.get("channel") == "l_inf" and told:
+        return row["n"] * told / (row["p"] * math.log(2.0 * row["p"]))
+    if row.get("channel") == "l_1" and multiplier:
+        return row["n"] / (row["p"] * multiplier**2)
+    return None
+
+
+def points(rows: Sequence[Row], select: Select) -> dict[str, list[Point]]:
+    """The curves of extended rows by label, points by ascending x.
+
+    Raises NotComparable where cells at one place differ in nothing that was named.
+    """
+    curves: dict[str, list[Point]] = {}
+    names = (*select.group, *((select.axis,) if select.axis else ()))
+    for key, place in grouped(chosen(rows, select), lambda row: _key(row, names)).items():
+        point = _place(place, select)
+        if point is not None:
+            label = ", ".join(_said(word, row_value) for word, row_value in
+                              zip(select.group, key[: len(select.group)], strict=True))  # fmt: skip
+            x = float(place[0][select.axis]) if select.axis else None
+            curves.setdefault(label, []).append(replace(point, x=x))
+    return {label: sorted(curve, key=lambda p: p.x or 0.0) for label, curve in curves.items()}
+
+
+def chosen(rows: Sequence[Row], select: Select) -> list[Row]:
+    """The rows that points are made of."""
+    return [row for row in rows if _chosen(row, select)]
+
+
+def _chosen(row: Row, select: Select) -> bool:
+    if row["status"] not in DRAWN or row.get(select.quantity) is None:
+        return False
+    if select.part and not set(select.part) & set(row["_parts"]):
+        return False
+    if select.axis is not None and row.get(select.axis) is None:
+        return False
+    return all(_same(row.get(name), value) for name, value in select.where.items())
+
+
+def _same(found: Any, asked: Any) -> bool:
+    if isinstance(asked, list):
+        return any(_same(found, one) for one in asked)
+    if isinstance(asked, (int, float)) and isinstance(found, (int, float)):
+        return math.isclose(found, asked, rel_tol=1e-9)
+    return found == asked
+
+
+def _place(rows: Sequence[Row], select: Select) -> Point | None:
+    """The worst of each family, and the best of those."""
+    families = grouped(rows, lambda row: _key(row, select.best)).values()
+    worst = []
+    for family in families:
+        members = grouped(family, lambda row: _key(row, select.worst)).values()
+        worst.append(_largest([_member(rows, select) for rows in members]))
+    return min(worst, key=lambda point: point.value, default=None)
+
+
+def _largest(found: Sequence[Point]) -> Point:
+    floors = [point.floor for point in found if point.floor is not None]
+    bounds = [point.bound for point in found if point.bound is not None]
+    return replace(
+        max(found, key=lambda point: point.value),
+        floor=max(floors, default=None),
+        bound=max(bounds, default=None),
+    )
+
+
+def _member(rows: Sequence[Row], select: Select) -> Point:
+    """One cell, or the cells that differ in a pooled key alone."""
+    cells = grouped(rows, lambda row: row["cell"])
+    apart = grouped(cells.values(), lambda cell: _key(cell[0], select.pool))
+    if any(len(group) > 1 for group in apart.values()):
+        names = _differing([group[0] for group in cells.values()], select.pool)
+        raise NotComparable(
+            f"{len(cells)} cells lie at one place; they differ in {', '.join(names) or 'nothing'}: "
+            "name it in where, group, worst, best or pool"
+        )
+    return _point(rows, select)
+
+
+def _point(rows: Sequence[Row], select: Select) -> Point:
+    values = [_finite(row[select.quantity]) for row in rows]
+    first, count = rows[0], len(values)
+    mean = math.fsum(values) / count
+    spread = math.fsum((v - mean) ** 2 for v in values) if math.isfinite(mean) else 0.0
+    error = math.sqrt(spread / (count - 1) / count) if count > 1 else 0.0
+    return Point(
+        x=None,
+        value=_statistic(values, mean, select.statistic),
+        low=quantile(values, 0.05) or 0.0,
+        high=quantile(values, 0.95) or 0.0,
+        error=error,
+        trials=count,
+        floor=_floor(first, select.quantity),
+        bound=None if select.bound is None else _scaled(first, select),
+        cells=tuple(dict.fromkeys(row["cell"] for row in rows)),
+    )
+
+
+def _scaled(row: Row, select: Select) -> float | None:
+    """A bound speaks of sums; it is divided by n beside a quantity per record."""
+    value = row.get(str(select.bound))
+    return value / row["n"] if value is not None and "per_record" in select.quantity else value
+
+
+def _floor(row: Row, quantity: str) -> float | None:
+    floor = row.get("floor_excess_risk")
+    if floor is None or not quantity.startswith("excess_risk"):
+        return None
+    return floor / row["n"] if quantity.endswith("per_record") else floor
+
+
+def _statistic(values: Sequence[float], mean: float, name: str) -> float:
+    if name == "mean":
+        return mean
+    level = {"median": 0.5, "q05": 0.05, "q95": 0.95, "min": 0.0, "max": 1.0}[name]
+    found = quantile(values, level)
+    return math.inf if found is None else found
+
+
+def _finite(value: float) -> float:
+    return math.inf if math.isnan(value) else float(value)
+
+
+def _key(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(_hashable(row.get(name)) for name in names)
+
+
+def _hashable(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, (list, dict)) else value
+
+
+def _differing(rows: Sequence[Row], known: Sequence[str]) -> list[str]:
+    names = [name for name in rows[0] if "." in name or name in ("n", "p", "epsilon", "trials")]
+    return [
+        name
+        for name in names
+        if name not in known and len({_hashable(row.get(name)) for row in rows}) > 1
+    ][:6]
+
+
+def _said(name: str, value: Any) -> str:
+    """``noisy_gd``, ``epsilon 0.1``."""
+    return value if isinstance(value, str) else f"{name.rpartition('.')[2]} {number(value)}"
+
+
+def _flat(prefix: str, tree: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat.update(_flat(f"{prefix}{key}.", value))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,318 @@
+"""From summary rows to what a figure draws: panels, curves, floor and bound lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dperm_cli.results.records.row_facts import (
+    Row,
+    distinct,
+    grouped,
+    name_of,
+    number,
+    of_curve,
+    partial,
+    title_of,
+    variants,
+)
+
+AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
+
+NO_GUARANTEE = "no guarantee"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One cell: median and band of the excess risk (sums), and what goes with it."""
+
+    x: float
+    median: float
+    low: float
+    high: float
+    gap: float
+    trials: int
+    epsilon_accounted: float | None
+    saturated: bool
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The cells of one mechanism under one calibration, by ascending x.
+
+    ``mechanism`` is its name with whatever runs inside; ``note`` says how its guarantee differs.
+    """
+
+    mechanism: str
+    calibration: str
+    variant: str
+    points: tuple[Point, ...]
+    note: str = ""
+
+    @property
+    def hue(self) -> tuple[str, str]:
+        """What gives a curve its colour: both calibrations of a mechanism share it."""
+        return self.mechanism, self.variant
+
+    @property
+    def label(self) -> str:
+        """How the legend names the curve."""
+        words = (self.mechanism, self.calibration, self.variant)
+        name = ", ".join(word for word in words if word)
+        return f"{name} ({self.note})" if self.note else name
+
+
+@dataclass(frozen=True)
+class Line:
+    """A reference line: ``kind`` is floor, upper, lower, order_upper or order_lower.
+
+    ``mechanism`` is set when the line speaks of that mechanism only, ``constant`` where one was
+    fitted.
+    """
+
+    kind: str
+    label: str
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    mechanism: str | None = None
+    constant: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One problem: its curves and lines; ``n`` is None where it varies."""
+
+    title: str
+    detail: str
+    n: int | None
+    curves: tuple[Curve, ...]
+    lines: tuple[Line, ...]
+
+
+def axis_of(rows: Sequence[Row]) -> str:
+    """The horizontal axis: epsilon, unless it has one value while n or p has several."""
+    for name in ("epsilon", "n", "p"):
+        if len(distinct(rows, name)) > 1:
+            return name
+    return "epsilon"
+
+
+def panels(rows: Sequence[Row]) -> list[Panel]:
+    """One panel per problem and relation, in the order of the rows; cells that ran only."""
+    ran = drawn_rows(rows)
+    axis = axis_of(ran)
+    some = partial(ran)
+    tagged = [_tagged(row, tags, some) for row, tags in zip(ran, variants(ran), strict=True)]
+    groups = grouped(tagged, lambda row: _problem(row, axis)).values()
+    return [_panel(part, axis) for group in groups for part in _by_delta(group, axis)]
+
+
+def drawn_rows(rows: Sequence[Row]) -> list[Row]:
+    """The rows that have something to draw."""
+    return [row for row in rows if row["status"] == "ok" and row["excess_risk_median"] is not None]
+
+
+def _tagged(row: Row, tags: dict[str, str], some: frozenset[str]) -> Row:
+    """A row with its name, and its settings parted into the curve's and the problem's."""
+    mine = {key: value for key, value in tags.items() if of_curve(key) or key in some}
+    rest = {key: value for key, value in tags.items() if key not in mine}
+    return {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
+
+
+def _by_delta(rows: list[Row], axis: str) -> list[list[Row]]:
+    """The rows of one problem by delta, but pure and approximate mechanisms side by side.
+
+    Whoever compares them asked for one delta, which pure ones do not use. Where one mechanism
+    has several deltas, they were asked for and have a panel each. n moves delta (1/n^2).
+    """
+    if axis == "n":
+        return [rows]
+    curves = grouped(rows, _curve_key).values()
+    several = any(len(distinct(group, "delta")) > 1 for group in curves)
+    if several or len({row["delta"] for row in rows if row["delta"]}) > 1:
+        return list(grouped(rows, lambda row: row["delta"]).values())
+    return [rows]
+
+
+def fit_order(points: Sequence[tuple[float, float, float]], upper: bool) -> float | None:
+    """The constant with which an order bound is drawn.
+
+    ``points`` holds (x, measured, bound with constant one) of the points that are not
+    saturated. The constant is the largest ratio of measured to bound (for a lower bound the
+    smallest), so that the line touches the data from its side and its slope can be compared.
+    It is a drawing aid and no test of the theorem. None with fewer than three places on the axis.
+    """
+    if len({x for x, _, _ in points}) < 3:
+        return None
+    ratios = [measured / bound for _, measured, bound in points]
+    return max(ratios) if upper else min(ratios)
+
+
+def _problem(row: Row, axis: str) -> tuple[Any, ...]:
+    names = ["dataset", "loss", "constraint", "constraint_radius", "relation", "ridge", "lasso"]
+    names += ["preprocessing", "n", "p"]
+    # n and p may move whatever a data set derives from its size.
+    follows = {"n": {"n", "preprocessing"}, "p": {"p", "preprocessing"}}.get(axis, set())
+    return (*(row[name] for name in names if name not in follows), *row["_rest"].items())
+
+
+def _curve_key(row: Row) -> tuple[str, str, str, bool]:
+    """What the points of one curve share: name, calibration, settings, guarantee or none."""
+    none = row["guarantee"] == "none"
+    return row["_name"], str(row["calibration"] or ""), _variant(row), none
+
+
+def _panel(rows: Sequence[Row], axis: str) -> Panel:
+    first = rows[0]
+    groups = grouped(rows, _curve_key)
+    deltas = [delta for delta in distinct(rows, "delta") if delta] or distinct(rows, "delta")
+    facts = [f"{name} = {number(first[name])}" for name in ("n", "p") if _same(rows, name)]
+    facts += [str(first["relation"])]
+    facts += _local_words(rows)
+    facts += [f"delta = {number(deltas[0], 3)}"] if len(deltas) == 1 and deltas != [None] else []
+    facts += [f"{k} = {value}" for k, value in first["_rest"].items() if k != "kernel.name"]
+    return Panel(
+        title=title_of(rows),
+        detail=", ".join(facts),
+        n=first["n"] if _same(rows, "n") else None,
+        curves=tuple(_curve(key, g, axis, _note(g, rows)) for key, g in groups.items()),
+        lines=(*_floor(rows, axis), *_explicit(rows, axis), *_order(rows, axis)),
+    )
+
+
+def _local_words(rows: Sequence[Row]) -> list[str]:
+    """What a panel of local guarantees says; mixed with others, its curves say it."""
+    if not _all_local(rows):
+        return []
+    asked = distinct(rows, "information")
+    value = f" = {number(asked[0])}" if len(asked) == 1 else ""
+    return ["local privacy", *[f"epsilon implied by information{value}"] * (None not in asked)]
+
+
+def _note(mine: Sequence[Row], rows: Sequence[Row]) -> str:
+    """How the guarantee of one curve's rows differs from that of others in the panel."""
+    if _all_local(mine):
+        return "" if _all_local(rows) else "local"
+    several = len(distinct(rows, "delta")) > 1
+    return "delta 0" if several and not any(row["delta"] for row in mine) else ""
+
+
+def _all_local(rows: Sequence[Row]) -> bool:
+    return all(row["guarantee"] == "local" for row in rows)
+
+
+def _variant(row: Row) -> str:
+    """Values of the mechanism's own settings that set this curve apart."""
+    short = ((key.partition(".")[2] if of_curve(key) else key, key) for key in row["_mine"])
+    return ", ".join(f"{name or key} {row['_mine'][key]}" for name, key in short)
+
+
+def _same(rows: Sequence[Row], name: str) -> bool:
+    return rows[0][name] is not None and len(distinct(rows, name)) == 1
+
+
+def _curve(key: tuple[str, str, str, bool], rows: Sequence[Row], axis: str, note: str) -> Curve:
+    points = sorted((_point(row, axis) for row in rows), key=lambda point: point.x)
+    name, calibration, variant, none = key
+    return Curve(name, calibration, variant, tuple(points), NO_GUARANTEE if none else note)
+
+
+def _point(row: Row, axis: str) -> Point:
+    median = row["excess_risk_median"]
+    low, high = row["excess_risk_q05"], row["excess_risk_q95"]
+    return Point(
+        x=float(row[axis]),
+        median=median,
+        low=median if low is None else low,
+        high=median if high is None else high,
+        gap=row["optimum_gap"] or 0.0,
+        trials=row["trials"],
+        epsilon_accounted=row["epsilon_accounted"],
+        saturated=bool(row["saturated"]),
+    )
+
+
+def _reference(
+    rows: Sequence[Row], axis: str, name: str, label: Callable[[Row], str]
+) -> list[tuple[str, dict[float, float]]]:
+    """The different series x -> value that a column takes, by label."""
+    found: dict[str, dict[float, float]] = {}
+    for row in rows:
+        if row[name] is not None and row[name] > 0:
+            found.setdefault(label(row), {})[float(row[axis])] = row[name]
+    return list(found.items())
+
+
+def _line(kind: str, label: str, series: dict[float, float]) -> Line:
+    xs = tuple(sorted(series))
+    return Line(kind, label, xs, tuple(series[x] for x in xs))
+
+
+def _floor(rows: Sequence[Row], axis: str) -> list[Line]:
+    series = _reference(rows, axis, "floor_excess_risk", lambda _: "data-free floor")
+    return [_line("floor", label, values) for label, values in series]
+
+
+def _named(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
+    """Names a bound by its theorem, and by its curve too where curves disagree on its value."""
+    values = grouped(
+        [row for row in rows if row[column] is not None],
+        lambda row: (row[f"{column}_id"], row[axis]),
+    )
+    torn = {key[0] for key, group in values.items() if len(distinct(group, column)) > 1}
+
+    def name(row: Row) -> str:
+        theorem = row[f"{column}_id"] or "unnamed"
+        who = f" ({row['_name']}, {row['calibration']})" if row[f"{column}_id"] in torn else ""
+        return f"{theorem}{who}"
+
+    return name
+
+
+def _explicit(rows: Sequence[Row], axis: str) -> list[Line]:
+    lines = []
+    several = len(distinct(rows, "_name")) > 1
+    for side in ("upper", "lower"):
+        name = _named(rows, axis, f"bound_{side}")
+        for label, series in _reference(rows, axis, f"bound_{side}", name):
+            whose = ", worst data set" if side == "lower" else ""
+            line = _line(side, f"{side} bound {label}{whose}", series)
+            of = {r["_name"] for r in rows if r[f"bound_{side}"] is not None and name(r) == label}
+            alone = len(of) == 1 and several
+            lines.append(replace(line, mechanism=of.pop()) if alone else line)
+    return lines
+
+
+def _order(rows: Sequence[Row], axis: str) -> list[Line]:
+    """Order bounds with fitted constants: upper ones per mechanism, lower ones for all curves."""
+    lines = _fitted(rows, axis, "lower", None)
+    for mechanism in distinct(rows, "_name"):
+        mine = [row for row in rows if row["_name"] == mechanism]
+        lines += _fitted(mine, axis, "upper", mechanism)
+    return lines
+
+
+def _fitted(rows: Sequence[Row], axis: str, side: str, mechanism: str | None) -> list[Line]:
+    lines = []
+    column = f"order_{side}"
+    name = _named(rows, axis, column)
+    for label, series in _reference(rows, axis, column, name):
+        mine = [row for row in rows if row[column] is not None and name(row) == label]
+        constant = fit_order(_fit_points(mine, axis, column), upper=side == "upper")
+        if constant is not None:
+            whose = ", worst data set," if side == "lower" else ""
+            scaled = {x: constant * value for x, value in series.items()}
+            line = _line(column, f"{side} order {label}{whose}", scaled)
+            lines.append(replace(line, mechanism=mechanism, constant=number(constant, 2)))
+    return lines
+
+
+def _fit_points(rows: Sequence[Row], axis: str, column: str) -> list[tuple[float, float, float]]:
+    """Unsaturated points of the tight curves, or of all curves where none is tight."""
+    rows = [row for row in rows if row["calibration"] == "tight"] or list(rows)
+    return [
+        (float(row[axis]), row["excess_risk_median"], row[column])
+        for row in rows
+        if not row["saturated"] and row["excess_risk_median"] > 0 and row[column] > 0
+    ]

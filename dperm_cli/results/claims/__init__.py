@@ -1,0 +1,1 @@
+"""What experiments claim, and the verdicts."""

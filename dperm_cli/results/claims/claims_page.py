@@ -1,0 +1,154 @@
+"""One page of everything that the experiments claim, and what came of it. Pure functions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dperm_cli.results.claims.claims import FAIL, NO_DATA, NOT_JUDGED, PASS, SIZES, Claim, Verdict
+from dperm_cli.results.claims.experiment_tables import evidence
+from dperm_cli.results.records.row_facts import number
+from dperm_cli.results.records.schema import canonical_json
+
+NOT_RUN, CHANGED = "not run here", "changed since"
+AS_FILED = "does not hold, as filed"
+HEAD = """\
+# Claims
+
+Everything the experiments claim, and what came of it. `make claims` writes this page from
+`experiments/<id>/claims.yaml` and the verdicts kept in `experiments/<id>/verdicts.json`.
+`make verdicts SIZE=small` (or `full`) runs every experiment and keeps its verdicts.
+
+- **pass**: it holds. **does not hold, as filed**: it was *expected to fail*, for the reason that
+  stands below the table.
+- **fail**: it does not hold, or holds though it is filed as failing.
+- **not judged**: too little can be said, or a part could not be run. **skipped (data)**: its data
+  were not here. **not run here**: no verdict is kept at this size. **changed since**: the claim was
+  edited after its verdict, which says nothing about it any more.
+
+Of many curves or places, those that decide come first. The kinds of claims are explained in
+docs/experiments.md.
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An experiment's claims, and by size the verdicts that are kept of it."""
+
+    name: str
+    paper: str
+    text: str
+    claims: tuple[Claim, ...]
+    kept: Mapping[str, Any]
+
+
+def kept(verdicts: Sequence[Verdict], version: str) -> dict[str, Any]:
+    """What is kept of a run, JSON-able; every claim by its id, with a digest of its wording."""
+    found = {
+        v.claim.id: {"claim": digest(v.claim), "verdict": v.verdict, "note": v.note,
+                     "measured": evidence(v, 3)}
+        for v in verdicts
+    }  # fmt: skip
+    return {"version": version, "claims": found}
+
+
+def digest(claim: Claim) -> str:
+    """Of all that decides a verdict; the reason of a failure and the wording may be mended."""
+    said = {k: v for k, v in asdict(claim).items() if k not in ("reason", "text", "theorem")}
+    return hashlib.sha256(canonical_json(said).encode()).hexdigest()[:16]
+
+
+def page(entries: Sequence[Entry]) -> str:
+    """The whole page as Markdown."""
+    return "\n".join([HEAD, _overview(entries), *map(_section, entries)])
+
+
+def expectation(claim: Claim) -> str:
+    """What a claim says, in a few words of Markdown."""
+    words = {"equal": "", "at_most": "at most ", "at_least": "at least "}[claim.sense]
+    expect = "" if claim.expect is None else number(claim.expect)
+    about = f" ± {number(claim.tolerance)}" if claim.tolerance else ""
+    against = ", ".join(map(_plain, claim.against.values()))
+    said = {
+        "slope": f"slope {words}{expect}{about} in {claim.axis}",
+        "ratio": f"ratio {words}{expect} to {'the best of ' if claim.best else ''}{against}",
+        "order": f"at most that of {against}",
+        "below_bound": f"at most {claim.bound}",
+        "above_bound": f"at least {claim.bound}",
+        "below_floor": "at most the data-free floor",
+        "collapse": f"one line of slope {expect} in {claim.axis}, within {number(claim.tolerance)}",
+        "value": f"{words}{expect or 'the values of ' + str(len(claim.values)) + ' places'}",
+    }[claim.kind]  # fmt: skip
+    if claim.allowed and claim.kind not in ("slope", "collapse"):
+        said += f" ({claim.allowed})"
+    return _cell(said) + (" (*expected to fail*)" if claim.expected == "fails" else "")
+
+
+def _overview(entries: Sequence[Entry]) -> str:
+    lines = ["| experiment | claims | small | full |", "| :-- | --: | :-- | :-- |"]
+    for entry in entries:
+        cells = [_counted(entry, size) for size in SIZES]
+        lines.append(f"| [{entry.name}](#{entry.name}) | {len(entry.claims)} | {cells[0]} "
+                     f"| {cells[1]} |")  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _counted(entry: Entry, size: str) -> str:
+    if size not in entry.kept:
+        return NOT_RUN
+    states = Counter(_state(entry, claim, size) for claim in entry.claims if size in claim.sizes)
+    order = (PASS, AS_FILED, FAIL, NOT_JUDGED, NO_DATA, NOT_RUN, CHANGED)
+    words = ", ".join(f"{states[state]} {state}" for state in order if states[state])
+    return words or "none at this size"
+
+
+def _state(entry: Entry, claim: Claim, size: str) -> str:
+    found = entry.kept.get(size, {}).get("claims", {}).get(claim.id)
+    if found is None:
+        return NOT_RUN
+    if found["claim"] != digest(claim):
+        return CHANGED
+    word = str(found["verdict"])
+    return AS_FILED if (word, claim.expected) == (PASS, "fails") else word
+
+
+def _section(entry: Entry) -> str:
+    about = ". ".join(filter(None, (_cell(entry.paper), _cell(entry.text))))
+    lines = [f"## {entry.name}", "", f"{about}.", ""]
+    lines += ["| claim | expected | size | verdict | measured |", "| :-- | :-- | :-- | :-- | :-- |"]
+    for claim in entry.claims:
+        head = f"`{claim.id}`: {_cell(claim.text)} [{_cell(claim.theorem)}]"
+        said = expectation(claim)
+        for size in (size for size in SIZES if size in claim.sizes):
+            lines.append(f"| {head} | {said} | {size} | {_state(entry, claim, size)} "
+                         f"| {_measured(entry, claim, size)} |")  # fmt: skip
+            head = said = ""
+    fails = [claim for claim in entry.claims if claim.expected == "fails"]
+    lines += ["", *(f"- `{c.id}` is expected to fail: {_cell(c.reason)}" for c in fails)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _measured(entry: Entry, claim: Claim, size: str) -> str:
+    if _state(entry, claim, size) in (NOT_RUN, CHANGED):
+        return ""
+    found = entry.kept[size]["claims"][claim.id]
+    notes = [found["note"]] if found["note"] and not found["measured"] else []
+    return "<br>".join(_cell(str(text)) for text in (*notes, *found["measured"]))
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _cell(text: str) -> str:
+    """Text that cannot break out of a table's cell or become markup."""
+    for mark, written in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), ("\n", " "), ("_", "\\_"),
+                          ("*", "\\*"), ("`", "\\`")):  # fmt: skip
+        text = text.replace(mark, written)
+    return text
+
+
+__all__ = ["Entry", "digest", "expectation", "kept", "page"]

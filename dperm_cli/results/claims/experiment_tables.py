@@ -1,0 +1,256 @@
+"""Table and figure of an experiment, from its records and what its manifest says to show.
+
+``about`` is the manifest's ``experiment``: ``id``, ``paper``, ``text``, ``size``, ``parts`` (each
+with its ``name``, ``text`` and ``cells``, or why it is ``absent``), ``table`` (columns) and
+``plot`` (panels).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dperm_cli.results.charts.curve_points import Point, Select, extended, points
+from dperm_cli.results.claims import claims
+from dperm_cli.results.records.row_facts import Row, grouped, number
+from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
+from dperm_cli.results.tables.summary_table import (
+    Field,
+    Section,
+    Table,
+    exact,
+    grid,
+    latex_table,
+    markdown_table,
+)
+
+POINTS = (
+    "part", "curve", "axis", "x", "quantity", "value", "q05", "q95", "trials", "floor", "saturated",
+    "slope", "slope_error", "bound_upper", "bound_lower",
+)  # fmt: skip
+_PANEL = {item.name for item in fields(Select)}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A panel's curve: points, the fitted slope if asked for, and lines by kind."""
+
+    label: str
+    points: tuple[Point, ...]
+    fit: claims.Fit | None
+    lines: Mapping[str, tuple[tuple[float, float], ...]]
+
+
+def known(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a manifest says of an experiment, or None where it is a plain study's or not whole."""
+    about = manifest.get("experiment")
+    try:
+        rows_of([], about)  # type: ignore[arg-type]
+        for part in about["parts"]:  # type: ignore[index]
+            " ".join((part["name"], part["text"], part["absent"] or "", *part["cells"]))
+        for panel in about["plot"]:  # type: ignore[index]
+            title(about, panel)  # type: ignore[arg-type]
+            points([], select(panel))
+            sorted([*panel["lines"], panel["x"], panel["y"]])
+        " ".join(about[name] for name in ("id", "paper", "text", "size"))  # type: ignore[index]
+        return about if all(isinstance(name, str) for name in about["table"]) else None  # type: ignore[index]
+    except (TypeError, KeyError, AttributeError, IndexError):
+        return None
+
+
+def rows_of(records: Sequence[Row], about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Records with their configuration and the parts of the experiment they belong to."""
+    parts: dict[str, list[str]] = {}
+    for part in about["parts"]:
+        for cell in part["cells"]:
+            parts.setdefault(cell, []).append(part["name"])
+    return [extended(row, parts.get(row["cell"], ())) for row in records]
+
+
+def select(panel: Mapping[str, Any], bound: str | None = None) -> Select:
+    """The selection that a panel draws."""
+    chosen: dict[str, Any] = {key: panel[key] for key in panel if key in _PANEL}
+    chosen = {key: tuple(v) if isinstance(v, list) else v for key, v in chosen.items()}
+    chosen |= {"quantity": panel["y"], "axis": panel["x"], "group": tuple(panel["curve"])}
+    return Select(**chosen, bound=bound)
+
+
+def curves(rows: Sequence[Row], panel: Mapping[str, Any]) -> list[Curve]:
+    """The curves of a panel, in the order of the rows."""
+    found = []
+    by_line = {kind: points(rows, select(panel, kind)) for kind in panel["lines"]
+               if kind != "floor"}  # fmt: skip
+    for label, curve in points(rows, select(panel)).items():
+        lines = {kind: _line(by_line[kind].get(label, [])) for kind in by_line}
+        if "floor" in panel["lines"]:
+            lines["floor"] = tuple((p.x or 0.0, p.floor) for p in curve if p.floor)
+        fitted = claims.fit(curve) if panel.get("slope") else None
+        found.append(Curve(label, tuple(curve), fitted, lines))
+    return found
+
+
+def _line(curve: Sequence[Point]) -> tuple[tuple[float, float], ...]:
+    return tuple((p.x or 0.0, p.bound) for p in curve if p.bound)
+
+
+def texts(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, str]:
+    """The table as ``csv``, ``md``, ``tex`` and for the ``terminal``."""
+    rows = rows_of(records, about)
+    names, body, sections = _by_cell(rows, about) if about["table"] else _by_point(rows, about)
+    table = Table(sections, tuple(_notes(rows, about)))
+    blocks = [text for part in sections for text in ("\n".join(part.facts), grid(part))]
+    terminal = "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
+    return {
+        "csv": _csv(names, body),
+        "md": markdown_table(table),
+        "tex": latex_table(table),
+        "terminal": terminal,
+    }
+
+
+def _by_cell(
+    rows: Sequence[Row], about: Mapping[str, Any]
+) -> tuple[Sequence[str], list[list[Any]], tuple[Section, ...]]:
+    """One line a cell, with the columns the experiment names."""
+    names, body, sections = list(about["table"]), [], []
+    for part in about["parts"]:
+        mine = [row for row in rows if part["name"] in row["_parts"]]
+        cells = grouped(mine, lambda row: row["cell"])
+        lines = [[_cell(group, name) for name in names] for group in cells.values()]
+        body += [[part["name"], *line] for line in lines]
+        if lines:
+            sections.append(_section(part["text"] or part["name"], names, lines))
+    return ["part", *names], body, tuple(sections)
+
+
+def _cell(rows: Sequence[Row], name: str) -> Any:
+    found = summarise_cell(rows) if name in SUMMARY_NAMES and name not in rows[0] else rows[0]
+    return found.get(name)
+
+
+def _by_point(
+    rows: Sequence[Row], about: Mapping[str, Any]
+) -> tuple[Sequence[str], list[list[Any]], tuple[Section, ...]]:
+    """One line a point of the figure: families and repetitions are already taken together."""
+    body, sections = [], []
+    for panel in about["plot"]:
+        lines = [line for curve in curves(rows, panel) for line in _lines(panel, curve)]
+        body += lines
+        if lines:
+            statistic = select(panel).statistic
+            kept = [i for i in range(1, len(POINTS)) if any(line[i] is not None for line in lines)
+                    and POINTS[i] != statistic]  # fmt: skip
+            heads = [_head(POINTS[i], statistic) for i in kept]
+            shown = [[line[i] for i in kept] for line in lines]
+            sections.append(_section(title(about, panel), heads, shown))
+    return POINTS, body, tuple(sections)
+
+
+def _head(name: str, statistic: str) -> str:
+    """A column's name for people: the value is the panel's statistic, and is judged as such."""
+    if name == "value":
+        return statistic
+    return f"saturated at {statistic}" if name == "saturated" and statistic != "median" else name
+
+
+def _lines(panel: Mapping[str, Any], curve: Curve) -> list[list[Any]]:
+    slope, half = (curve.fit.slope, curve.fit.half) if curve.fit else (None, None)
+    upper, lower = (_bounds(curve, side) for side in ("upper", "lower"))
+    return [
+        ["+".join(panel["part"]), curve.label, panel["x"], p.x, panel["y"], p.value, p.low, p.high,
+         p.trials, p.floor, p.saturated, slope, half, upper.get(p.x or 0.0),
+         lower.get(p.x or 0.0)]
+        for p in curve.points
+    ]  # fmt: skip
+
+
+def _bounds(curve: Curve, side: str) -> dict[float, float]:
+    """The explicit bound that the panel draws, on whichever risk, by place."""
+    drawn = curve.lines.get(f"bound_{side}") or curve.lines.get(f"population_bound_{side}", ())
+    return dict(drawn)
+
+
+def _section(title: str, names: Sequence[str], lines: Sequence[Sequence[Any]]) -> Section:
+    heads = []
+    for place, name in enumerate(names):
+        top, _, low = name.rpartition(".")
+        left = any(isinstance(line[place], str) for line in lines)
+        words = (top or low).replace("_", " "), low.replace("_", " ") if top else ""
+        heads.append(Field(*words, lambda row: "", left))
+    body = tuple(tuple(_word(value) for value in line) for line in lines)
+    return Section((title,), tuple(heads), body)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else number(value, 5)
+
+
+def title(about: Mapping[str, Any], panel: Mapping[str, Any]) -> str:
+    """A panel's title, by default what its parts are about."""
+    words = {part["name"]: part["text"] or part["name"] for part in about["parts"]}
+    return panel["title"] or "; ".join(words[name] for name in panel["part"] or words)
+
+
+def _notes(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
+    notes = [f"{about['id']} {about['paper']}, size={about['size']}: {about['text']}".strip()]
+    for part in about["parts"]:
+        if part["absent"]:
+            notes.append(f"{part['name']}: not run: {part['absent']}")
+    left = [row for row in rows if row["status"] in ("unsupported", "failed")]
+    by_reason = grouped(left, lambda row: (row["status"], row["mechanism"], row["reason"]))
+    for (status, mechanism, reason), group in by_reason.items():
+        cells = "1 cell" if len(group) == 1 else f"{len(group)} cells"
+        notes.append(f"{status}: {mechanism}, {cells}: {' '.join(str(reason).split())}")
+    if any(row["status"] == "ok" for row in rows):
+        notes.append("Statistics over trials are a simulation on the same data, not a release.")
+    if any(row["guarantee"] == "none" for row in rows):
+        notes.append("guarantee none: those rows are NOT private.")
+    return notes
+
+
+def _csv(names: Sequence[str], body: Sequence[Sequence[Any]]) -> str:
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([[exact(value) for value in line] for line in body])
+    return sink.getvalue()
+
+
+def verdicts_text(verdicts: Sequence[claims.Verdict]) -> str:
+    """A line per claim for people, with the numbers below it where they decide."""
+    lines = []
+    for verdict in verdicts:
+        claim = verdict.claim
+        word, note = verdict.verdict, f" ({verdict.note})" if verdict.note else ""
+        if word == claims.PASS and verdict.holds is False:
+            word, note = "as expected: does not hold,", ""
+        about = f" ({claim.allowed})" if claim.allowed and verdict.findings else ""
+        lines.append(f"{word:<15} {claim.id}: {claim.text} [{claim.theorem}]{about}{note}")
+        lines += [f"{'':<16}{text}" for text in evidence(verdict)]
+    return "\n".join(lines) + "\n"
+
+
+def evidence(verdict: claims.Verdict, most: int = 6) -> list[str]:
+    """What was measured; of many findings those that fail first."""
+    ranked = sorted(verdict.findings, key=lambda f: {False: 0, None: 1, True: 2}[f.holds])
+    words = {True: "holds", False: "does not", None: "undecided"}
+    lines = [": ".join(filter(None, (f.label, f"{f.measured} ({words[f.holds]})")))
+             for f in ranked[:most]]  # fmt: skip
+    more = len(ranked) - most
+    return [*lines, *([f"and {more} more"] if more > 0 else [])]
+
+
+def verdicts_json(verdicts: Sequence[claims.Verdict], about: Mapping[str, Any]) -> bytes:
+    """The bytes of ``claims.json``."""
+    found = {
+        "experiment": about["id"],
+        "size": about["size"],
+        "claims": [verdict.plain() for verdict in verdicts],
+    }
+    return json.dumps(found, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"

@@ -1,0 +1,1 @@
+"""The privacy statement of a folder of records."""

@@ -1,0 +1,364 @@
+"""The ledger that lies in a folder, against the one that its records and log make now.
+
+It is written anew again and again, and forgets nothing: a release with fresh noise that only the
+ledger before knows, since the log was lost or damaged, stays in it, marked ``"logged": false``.
+Whoever can write files can write this one: an entry is believed as far as its events bear it out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.results.ledger import ledger, release_log
+from dperm_cli.results.ledger.ledger import FORM, LEDGER, Accountant, Released
+from dperm_cli.results.ledger.release_log_lines import MOST_TRIALS, Gap, check_release, check_value
+from dperm_cli.results.ledger.statement import session
+from dperm_cli.results.records.row_facts import as_json
+from dperm_cli.results.records.schema import canonical_json, normalise
+from dperm_cli.results.records.store import Store, atomic_write, read_bytes
+
+# Relative difference of two numbers that are the same up to the last bits of a computation.
+_CLOSE = 1e-9
+_MARKS = ("cell", "record", "logged")  # how a release is known now: that may change
+_KEPT = "kept"  # ends the name of a kept release that has no name of its own
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A ledger made of what a folder holds.
+
+    ``faults`` say where records, log or the ledger before contradict their events: with any,
+    ``found`` may be None. ``gaps`` say what was lost of the log: then totals are lower bounds.
+    ``notes`` are for a reader of this ledger only.
+    """
+
+    found: dict[str, Any] | None
+    faults: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def state(
+    store: Store,
+    cells: Sequence[str],
+    accountant: Accountant,
+    trust: bool = False,
+    others: Sequence[Store] = (),
+) -> Stated:
+    """The ledger of the cells' records and of the log; nothing is written.
+
+    Args:
+        store: the folder.
+        cells: names of records, in the ledger's order.
+        accountant: adds events up.
+        trust: the records are those of a run that just ended: a ledger before it that says
+            something else is replaced. Fresh releases that only it knows are kept all the same.
+        others: folders that were merged into this one: what only their ledgers know is kept too.
+    """
+    rows, earlier = store.read_all(cells), release_log.earlier(store)
+    wrong = ledger.record_faults([*rows, *(item.row for item in earlier)], accountant)
+    if wrong:
+        return Stated(None, tuple(wrong))
+    gaps = [*release_log.damaged(store.out), *release_log.unlogged(store)]
+    found = ledger.statement(rows, accountant, earlier, gaps=gaps)
+    kept: list[Released] = []
+    unread = [cell for cell in cells if store.state(cell) == "broken"]
+    faults, notes = [], []
+    for source in (store, *others):
+        before = read_bytes(source.out / LEDGER)
+        entries = entries_of(before)
+        lost = [] if entries is None else _lost(entries, [*found["releases"], *map(_entry, kept)])
+        try:
+            kept += [_released(entry, accountant) for entry in lost]
+        except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+            words = f"{LEDGER}: a release that no log has cannot be read: {_printable(error)}"
+            faults += [] if trust else [words]
+            gaps += [words] if trust else []
+        if lost:
+            gaps.append(f"{release_log.LOG}: has no line of {_counted(lost)} in {LEDGER}")
+        if source is store and entries is None and before is not None and trust:
+            notes.append(f"{LEDGER} could not be read, and is replaced")
+        if source is store and trust:
+            notes += _gone(entries or [], found, unread)
+    if kept or gaps:
+        found = ledger.statement(rows, accountant, earlier, kept, gaps)
+    if not trust:
+        faults += ledger_faults(read_bytes(store.out / LEDGER), found, unread)
+    return Stated(found, tuple(faults), tuple(gaps), tuple(notes))
+
+
+def write(store: Store, stated: Stated) -> None:
+    """Write the ledger, if it has no faults. What it cannot keep is told by a line of the log."""
+    if stated.faults or stated.found is None:
+        return
+    unread = [gap for gap in stated.gaps if gap.startswith(f"{LEDGER}:")]
+    release_log.append(store.out, [Gap(words) for words in unread])
+    atomic_write(store.out / LEDGER, ledger.text(stated.found))
+
+
+def entries_of(data: bytes | None) -> list[dict[str, Any]] | None:
+    """The releases of a written ledger; None where there is none, or one that cannot be read."""
+    written = _tree(data)
+    try:
+        if written is None or written.get("form") != FORM:
+            return None
+        found = written["releases"]
+        good = isinstance(found, list) and all(isinstance(entry["cell"], str) for entry in found)
+        return found if good else None
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def ledger_faults(
+    old: bytes | None, new: Mapping[str, Any], unread: Sequence[str] = ()
+) -> list[str]:
+    """Where a written ledger contradicts what the records yield, one line each.
+
+    ``old`` are its bytes (None when there is none), ``new`` is the statement of the records.
+    Records may have come since it was written; ``unread`` names the cells whose records are
+    damaged: nothing is held against those.
+    """
+    if old is None:
+        return []
+    written, before = _tree(old), None
+    if written is not None and written.get("form", FORM) != FORM:
+        return [f"{LEDGER}: form {_short(written.get('form'))} is not {FORM}: move it away first"]
+    before = entries_of(old)
+    if written is None or before is None:
+        return [f"{LEDGER}: cannot be read"]
+    written, new = _without_gaps(written), _without_gaps(new)
+    pairs = _paired(before, new["releases"])
+    found = []
+    for entry, now in pairs:
+        if now is None:
+            if entry["cell"] not in unread:
+                found.append(f"{LEDGER}: cell {_plain(entry)} has no record of a release")
+            continue
+        place = f"cell {_plain(entry)}"
+        odd = [mark for mark in _MARKS[1:] if entry.get(mark) not in (None, False)]
+        found += [f"{LEDGER}: {place} {mark} can only be false" for mark in odd]
+        if any(entry.get(mark) != now.get(mark) for mark in _MARKS[1:]):
+            entry, now = _unmarked(entry), _unmarked(now)
+        different = _difference(entry, now, place)
+        found += [f"{LEDGER}: {different}"] if different else []
+    if not found and _marks(before) == _marks(new["releases"]) and not unread:
+        different = _difference(written, new, "")
+        found += [f"{LEDGER}: {different}"] if different else []
+    return found or _total_faults(written, new)
+
+
+def _tree(data: bytes | None) -> dict[str, Any] | None:
+    """The mapping that bytes hold as JSON; None for anything else."""
+    try:
+        found = None if data is None else as_json(data.decode())
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _fresh(entry: Entry) -> bool:
+    return entry.get("noise") == "secure" or session({"settings": entry.get("settings")})
+
+
+def _key(entry: Entry) -> tuple[str, str]:
+    """What two entries of one release share: its name, or (of earlier versions) its cell."""
+    if not _fresh(entry):
+        return ("seeded", entry["cell"])
+    if isinstance(entry.get("release"), str):
+        return ("release", entry["release"])
+    return ("cell", entry["cell"].rpartition("-")[0] if _gone_record(entry) else entry["cell"])
+
+
+def _gone_record(entry: Entry) -> bool:
+    return entry.get("record") is False
+
+
+def _paired(
+    before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
+) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """Each entry of the ledger before with its own entry of now, which answers for no other."""
+    free: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for entry in now:
+        free.setdefault(_key(entry), []).append(entry)
+    found: list[dict[str, Any] | None] = [None] * len(before)
+    for same_name in (True, False):
+        for place, entry in enumerate(before):
+            mine = free.get(_key(entry), [])
+            match = next((e for e in mine if not same_name or e["cell"] == entry["cell"]), None)
+            if found[place] is None and match is not None:
+                found[place] = match
+                mine.remove(match)
+    return list(zip(before, found, strict=True))
+
+
+def _lost(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries of fresh releases that nothing else than the ledger before knows."""
+    return [entry for entry, same in _paired(before, now) if same is None and _fresh(entry)]
+
+
+def _gone(
+    before: Sequence[dict[str, Any]], found: Mapping[str, Any], unread: Sequence[str]
+) -> list[str]:
+    """That releases with seeded noise leave the ledger with their records."""
+    pairs = _paired(before, found["releases"])
+    gone = [e for e, now in pairs if now is None and not _fresh(e) and e["cell"] not in unread]
+    return [f"{_counted(gone)} with seeded noise left {LEDGER} with the record"] if gone else []
+
+
+def _entry(item: Released) -> dict[str, Any]:
+    return dict(item.entry or {})
+
+
+def _released(entry: Mapping[str, Any], accountant: Accountant) -> Released:
+    """A kept entry as the ledger counts it; ValueError where it is none that dperm wrote."""
+    data, asked, accounted = entry["data"], entry["asked"], entry["accounted"]
+    events = accountant.recorded(_mappings(entry["events"]))
+    trials, name = entry["trials"], entry["cell"]
+    if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials <= MOST_TRIALS:
+        raise ValueError(f"trials is no whole number from 1 to {MOST_TRIALS}")
+    facts = {
+        "cell": name,
+        "status": "ok",
+        "dataset": data["name"],
+        "data_fingerprint": data["fingerprint"],
+        "n": data["n"],
+        "population": data["population"],
+        "population_source": data["population_source"],
+        "unsafe_scaling": not data["preprocessing_covered"],
+        "preprocessing": data["preprocessing"],
+        "p": entry["problem"]["p"],
+        "loss": entry["problem"]["loss"],
+        "mechanism": entry["mechanism"],
+        "relation": entry["relation"],
+        "privacy": asked["kind"],
+        "epsilon": asked.get("epsilon", accounted["epsilon"]),
+        "information": asked.get("information"),
+        "delta": asked["delta"],
+        "guarantee": accounted["kind"],
+        "epsilon_accounted": accounted["epsilon"],
+        "delta_accounted": accounted["delta"],
+        "information_accounted": accounted.get("information"),
+        "accountant": accounted["accountant"],
+        "certificate": accounted["certificate"],
+        "settings": None if entry["settings"] is None else json.dumps(entry["settings"]),
+        "events": canonical_json(events),
+        "noise": entry["noise"],
+        "release": entry.get("release"),
+    }
+    for column, value in facts.items():
+        check_value(column, value)
+    check_release(facts)
+    row = normalise(facts)
+    fault = accountant.fault(row)
+    if fault:
+        raise ValueError(fault)
+    _checked_words(entry)
+    if not _gone_record(entry):
+        name = f"{name}-{facts['release'] or _KEPT}"
+    row["cell"] = name
+    return Released(row, trials, recorded=False, entry={**entry, "cell": name})
+
+
+def _checked_words(entry: Mapping[str, Any]) -> None:
+    """ValueError unless what a page shows of an entry is there."""
+    if not all(isinstance(entry[name], str) for name in ("statement", "relation_means")):
+        raise ValueError("its statement is no text")
+    if not isinstance(entry["not_covered"], list):
+        raise ValueError("not_covered is no list")
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ValueError("its events are no list of events")
+    return value
+
+
+def _without_gaps(written: Mapping[str, Any]) -> dict[str, Any]:
+    """A ledger without the words on what was lost since, or found again."""
+    found = dict(written)
+    warnings, totals = found.get("warnings"), found.get("totals")
+    if isinstance(warnings, list):
+        mark = ledger.AT_LEAST.partition(":")[0]
+        kept = [w for w in warnings if not (isinstance(w, str) and w.startswith(mark))]
+        found["warnings"] = kept
+    if isinstance(totals, list):
+        found["totals"] = [_exact(total) for total in totals]
+    return found
+
+
+def _exact(total: Any) -> Any:
+    if not isinstance(total, dict) or not isinstance(total.get("statement"), str):
+        return total
+    kept = {name: value for name, value in total.items() if name != "at_least"}
+    return kept | {"statement": total["statement"].removeprefix(ledger.TOTAL_AT_LEAST)}
+
+
+def _total_faults(written: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Totals of the written ledger about the same cells as one of the records', and unlike it."""
+    now = {_about(total): total for total in new["totals"]}
+    totals = written.get("totals") or []
+    if not isinstance(totals, list):
+        return [f"{LEDGER}: totals are no list"]
+    pairs = [(total, now.get(_about(total))) for total in totals]
+    different = [_difference(old, found, "total") for old, found in pairs if found is not None]
+    return [f"{LEDGER}: {words}" for words in different if words]
+
+
+def _about(total: Any) -> str:
+    names = ("data", "relation", "cells")
+    return json.dumps([total.get(n) for n in names] if isinstance(total, dict) else total)
+
+
+def _marks(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
+    """Which releases there are, and which of them have a record or a line: ordered by name."""
+    return sorted((entry["cell"], *(str(entry.get(m)) for m in _MARKS[1:])) for entry in entries)
+
+
+def _unmarked(entry: Entry) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in _MARKS}
+
+
+def _difference(old: Any, new: Any, path: str) -> str | None:
+    """The first place where two JSON trees disagree, in words; None when they agree."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        pairs = [(f"{path} {key}".strip(), old.get(key), new.get(key)) for key in {**old, **new}]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        steps = zip(old, new, strict=True)
+        pairs = [(f"{path}[{i}]", one, other) for i, (one, other) in enumerate(steps)]
+    elif _same(old, new):
+        return None
+    else:
+        return f"{path} is {_short(old)}, the records say {_short(new)}"
+    found = (_difference(one, other, place) for place, one, other in pairs)
+    return next((difference for difference in found if difference), None)
+
+
+def _same(old: Any, new: Any) -> bool:
+    if isinstance(old, int) and abs(old) > 2**62:
+        return False
+    if isinstance(old, float | int) and isinstance(new, float | int):
+        return (type(old) is not bool and math.isclose(old, new, rel_tol=_CLOSE)) or old is new
+    return bool(old == new)
+
+
+def _short(value: Any) -> str:
+    words = json.dumps(value)
+    return words if len(words) <= 60 else words[:57] + "..."
+
+
+def _plain(entry: Entry) -> str:
+    return _printable(entry["cell"])
+
+
+def _printable(words: object) -> str:
+    return "".join(c if c.isprintable() else "?" for c in " ".join(str(words).split()))[:160]
+
+
+def _counted(entries: Sequence[Entry]) -> str:
+    return "1 release" if len(entries) == 1 else f"{len(entries)} releases"

@@ -1,0 +1,153 @@
+"""``release_log.log``: every release of a folder that nobody can draw again, also without a record.
+
+Secure noise and the noise of a session are fresh at every run: a cell that is run again is released
+a second time, and the first time has not gone with the record that is written over. The log has one
+line for each such release, written and brought to the disk before its record can be seen, and no
+line is ever changed or taken away. Seeded noise is not in it: the same cell gives the same point.
+
+A release is known by the name that was drawn with it (column ``release``), never by what came out:
+two draws may give equal points, and are two releases. Those of an earlier dperm have no name, and
+are known by cell and content. A line holds the checksum of its entry and the entry: public facts of
+the record, no point, and the checksum of the line before, so that a line that is changed or taken
+away from the middle is noticed (``results.ledger.release_log_lines``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core.errors import StorageError
+from dperm_cli.results.ledger.release_log_lines import (
+    Entry,
+    Gap,
+    Lines,
+    Logged,
+    is_name,
+    line_of,
+    new_name,
+    read_lines,
+)
+from dperm_cli.results.ledger.statement import session
+from dperm_cli.results.records.cell_claims import locked
+from dperm_cli.results.records.schema import COLUMNS
+from dperm_cli.results.records.store import Store, content_digest, read_bytes, storage_errors
+
+LOG = "releases.log"
+_KEPT = tuple(c.name for c in COLUMNS if c.role in ("identity", "public"))
+_KEPT = (*_KEPT, "data_fingerprint")  # which data set it was
+
+Row = Mapping[str, Any]
+
+
+def fresh(rows: Sequence[Row]) -> bool:
+    """Whether these rows are a release whose noise nobody can draw again."""
+    first = rows[0]
+    return first["status"] == "ok" and (first["noise"] == "secure" or session(first))
+
+
+def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
+    """Add what is not there yet; on the disk when this returns. StorageError names the file."""
+    entries = list(entries)
+    if not entries:
+        return
+    path = out / LOG
+    with storage_errors(path):
+        out.mkdir(parents=True, exist_ok=True)
+    with locked(out / f".{LOG}.lock", wait=True):
+        before = read_bytes(path) or b""
+        found = read_lines(before)
+        known = {entry.identity for entry in (*found.entries, *found.gaps)}
+        new = [entry for entry in entries if entry.identity not in known]
+        new = list({entry.identity: entry for entry in new}.values())
+        if not new:
+            return
+        # a line that a power cut left unfinished is closed, so that it spoils no other
+        start = b"" if not before or before.endswith(b"\n") else b"\n"
+        lines = []
+        for entry in new:
+            lines.append(line_of(entry, lines[-1] if lines else before))
+        with storage_errors(path):
+            _write(path, start + b"".join(lines))
+
+
+def written(cell: str, rows: Sequence[Row]) -> Entry:
+    """The entry of full rows that are, or will be, a cell's record."""
+    facts = {name: rows[0][name] for name in _KEPT}
+    return Entry(cell, content_digest(rows), len(rows), facts)
+
+
+def entries(out: Path) -> list[Entry]:
+    """The releases of all whole lines of the folder's log, in order."""
+    return list(_read(out).entries)
+
+
+def damaged(out: Path) -> list[str]:
+    """What is not as it was written, one message each: ``releases.log: line 3 ..``."""
+    return [f"{LOG}: {fault}" for fault in _read(out).faults]
+
+
+def recorded(store: Store, cell: str) -> Entry | None:
+    """The entry of the release whose record there is; None without one, or with seeded noise."""
+    rows = store.read(cell)
+    if not rows or not fresh(rows):
+        return None
+    # a record of an earlier dperm, which had other columns, keeps the digest that it carries
+    return replace(written(cell, rows), content=store.digest(cell) or "")
+
+
+def unlogged(store: Store) -> list[str]:
+    """The records of named releases that the log has no line of, one message each.
+
+    A line is on the disk before its record: such a log was lost, or cut short.
+    """
+    known = {entry.identity for entry in entries(store.out)}
+    found = [recorded(store, cell) for cell in store.cells()]
+    return [
+        f"{LOG}: has no line of the release of record {entry.cell}"
+        for entry in found
+        if entry is not None and entry.release is not None and entry.identity not in known
+    ]
+
+
+def earlier(store: Store) -> list[Logged]:
+    """The releases whose record was written over, deleted or damaged since."""
+    now: dict[str, Any] = {}
+    names: dict[str, int] = {}
+    found = []
+    for entry in entries(store.out):
+        if entry.cell not in now:
+            record = recorded(store, entry.cell)
+            now[entry.cell] = None if record is None else record.identity
+        if now[entry.cell] != entry.identity:
+            names[entry.name] = names.get(entry.name, 0) + 1
+            again = "" if names[entry.name] == 1 else f"-{names[entry.name]}"
+            found.append(entry.logged(f"{entry.name}{again}"))
+    return found
+
+
+def _read(out: Path) -> Lines:
+    return read_lines(read_bytes(out / LOG) or b"")
+
+
+def _write(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        if os.write(descriptor, data) != len(data):
+            raise StorageError(f"{path}: could not be written to its end")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+__all__ = ["LOG", "Entry", "Gap", "Logged", "append", "damaged", "earlier", "entries", "fresh",
+           "is_name", "new_name", "recorded", "unlogged", "written"]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The offline page of a study."""

@@ -1,0 +1,58 @@
+"""``report.html``: one offline page per study, with everything inside it.
+
+The page is a template, a style sheet and plain scripts from the folder ``html``, and the study as
+JSON. Its content security policy names the hashes of its own style and script and allows
+nothing else: the page cannot load anything, and what a name or a reason holds cannot run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.results.page.page_data import embedded
+
+PAGE = "report.html"
+SCRIPTS = ("core.js", "grid.js", "chart.js", "curves.js", "sections.js", "main.js")
+_FOLDER = Path(__file__).parent / "html"
+
+
+def page(made: dict[str, Any]) -> bytes:
+    """The bytes of the page; equal payloads give equal bytes."""
+    style, script = _asset("page.css"), _script()
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "title": html.escape(made["title"]).encode("ascii", "xmlcharrefreplace").decode(),
+        "policy": policy,
+        "style": style,
+        "script": script,
+        "data": embedded(made),
+    }
+    head, *rest = _asset("page.html").split("{{")
+    pieces = [head]
+    for piece in rest:
+        name, _, text = piece.partition("}}")
+        pieces += [parts[name], text]
+    return "".join(pieces).encode()
+
+
+@cache
+def _script() -> str:
+    """All scripts as one, with a scope of its own."""
+    return '(() => {\n"use strict";\n' + "".join(map(_asset, SCRIPTS)) + "})();"
+
+
+@cache
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

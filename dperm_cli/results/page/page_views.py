@@ -1,0 +1,331 @@
+"""What the page of a study draws: axes, problems, curves, slopes. Pure functions of summary rows.
+
+A curve is what is left when the axis moves: the cells that agree in every other key of their
+configuration. Keys that move with the axis in the whole study (delta = 1/n^2 with n) follow it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.claims import claims
+from dperm_cli.results.records.row_facts import Row, grouped, number, title_of, variants
+
+# What makes a problem, besides the numbers of a sweep.
+_NAMES = ("dataset", "loss", "constraint", "relation", "preprocessing")
+_NUMBERS = ("epsilon", "n", "p", "delta", "ridge", "lasso", "constraint_radius")
+_FAMILY = ("dataset", "loss", "constraint", "relation", "mechanism", "calibration")
+_FIRST = ("epsilon", "n", "p")
+_NO_AXES = ("seed",)
+# Keys that belong to a mechanism rather than to its problem.
+_OWN = ("mechanism.", "sampler.")
+# Columns that repeat a configuration key: where both agree, only the column is kept.
+_ALIASES = ("n", "p", "constraint_radius", "population", "steps", "row_bound")
+
+Keys = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The rows of a study that can be drawn, with all that tells them apart.
+
+    ``keys`` has, by row, numbers, names and tags; ``swept`` are the numeric keys that take several
+    values, ``axes`` those among them that a logarithmic axis can show, in the order offered.
+    """
+
+    rows: tuple[Row, ...]
+    places: tuple[int, ...]
+    keys: tuple[Keys, ...]
+    swept: tuple[str, ...]
+    axes: tuple[str, ...]
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Swept keys that set problems apart; those of a mechanism make variants of it."""
+        return tuple(key for key in self.swept if not key.startswith(_OWN))
+
+
+def study(rows: Sequence[Row]) -> Study:
+    """The drawable rows among summary rows; ``places`` are their indices there."""
+    places = [i for i, row in enumerate(rows) if _drawable(row)]
+    kept = [rows[i] for i in places]
+    keys = [_keys(row, tags) for row, tags in zip(kept, _tags(kept), strict=True)]
+    swept = tuple(_swept(keys))
+    drawn = Study(tuple(kept), tuple(places), tuple(keys), swept, ())
+    return replace(drawn, axes=tuple(_axes(drawn)))
+
+
+def tags_of(rows: Sequence[Row]) -> list[str]:
+    """What sets each row apart and has no column, as the table's ``variant``."""
+    return [
+        ", ".join(f"{_short(key)} {value}" for key, value in tags.items()) for tags in _tags(rows)
+    ]
+
+
+def axes(found: Study) -> list[str]:
+    """The keys that can be drawn along: swept ones, or epsilon alone."""
+    return list(found.axes) or ["epsilon"]
+
+
+def problems(found: Study) -> list[dict[str, Any]]:
+    """Each problem once: title and indices into ``found.rows``."""
+    groups = grouped(range(len(found.rows)), lambda i: _problem(found.keys[i]))
+    titles = [title_of([found.rows[i] for i in members]) for members in groups.values()]
+    titles = _told_apart(titles, groups)
+    return [
+        {"title": title, "members": members}
+        for title, members in zip(titles, groups.values(), strict=True)
+    ]
+
+
+def curves(found: Study, axis: str) -> list[dict[str, Any]]:
+    """The curves along an axis, JSON-able; ``rows`` are indices into the summary, by ascending x.
+
+    ``held`` names what stays fixed on the curve and differs elsewhere, ``moves`` what follows the
+    axis. ``fit`` and ``fit_each`` are slope, half width and count of sums and per record.
+    """
+    moves = _followers(found, axis)
+    usable = [i for i, keys in enumerate(found.keys) if _positive(keys.get(axis))]
+    groups = grouped(usable, lambda i: _curve_key(found.keys[i], {axis, *moves}))
+    order = _order(found)
+    made = []
+    for members in groups.values():
+        members = sorted(members, key=lambda i: found.keys[i][axis])
+        first = found.keys[members[0]]
+        made.append({
+            "problem": order[_problem(first)],
+            "mechanism": str(first["mechanism"]),
+            "calibration": str(first["calibration"] or ""),
+            "variant": _variant(first),
+            "held": {key: first.get(key) for key in found.held if key not in (axis, *moves)},
+            "moves": [key for key in moves
+                      if len({found.keys[i].get(key) for i in members}) > 1],
+            "rows": [found.places[i] for i in members],
+            "x": [found.keys[i][axis] for i in members],
+            "fit": _fit(found, members, axis, "excess_risk_median", "floor_excess_risk"),
+            "fit_each": _fit(found, members, axis, "excess_risk_per_record_median",
+                             "floor_excess_risk_per_record"),
+        })  # fmt: skip
+    return made
+
+
+def ranking(found: Study) -> list[dict[str, Any]]:
+    """Who comes first by median excess risk, per problem, setting and epsilon. JSON-able.
+
+    Without a rank: rows that are not private, and rows whose certified epsilon exceeds the
+    nominal one, since they are no contenders at that epsilon. Equal risks share a rank.
+    """
+    held = [key for key in found.held if key != "epsilon"]
+    order = _order(found)
+    groups = grouped(
+        range(len(found.rows)),
+        lambda i: (_problem(found.keys[i]), tuple(found.keys[i].get(key) for key in held)),
+    )
+    made = []
+    for (problem, values), members in groups.items():
+        contenders = grouped(members, lambda i: _contender(found.keys[i]))
+        levels = sorted({found.keys[i]["epsilon"] for i in members
+                         if found.keys[i]["epsilon"] is not None})  # fmt: skip
+        cells = [[_at(found, mine, level) for level in levels] for mine in contenders.values()]
+        columns = [_ranks(found, column) for column in zip(*cells, strict=True)]
+        made.append({
+            "problem": order[problem],
+            "held": dict(zip(held, values, strict=True)),
+            "contenders": [dict(zip(("mechanism", "calibration", "variant"), who, strict=True))
+                           for who in contenders],
+            "epsilons": levels,
+            "rows": [[None if i is None else found.places[i] for i in line] for line in cells],
+            "ranks": [list(line) for line in zip(*columns, strict=True)],
+        })  # fmt: skip
+    return made
+
+
+def _order(found: Study) -> dict[tuple[Any, ...], int]:
+    """The place of each problem in ``problems``."""
+    return {key: i for i, key in enumerate(dict.fromkeys(map(_problem, found.keys)))}
+
+
+def contends(row: Row) -> bool:
+    """True when the row is private at its nominal epsilon: only then it has a rank there."""
+    if row["guarantee"] in (None, "none") or row["epsilon_accounted"] is None:
+        return False
+    return row["epsilon_accounted"] <= row["epsilon"] * (1.0 + 1e-6)
+
+
+def _ranks(found: Study, column: Sequence[int | None]) -> list[int | None]:
+    risks = [None if i is None or not contends(found.rows[i])
+             else found.rows[i]["excess_risk_median"] for i in column]  # fmt: skip
+    ranked = sorted(risk for risk in risks if risk is not None)
+    return [None if risk is None else ranked.index(risk) + 1 for risk in risks]
+
+
+def _at(found: Study, members: Sequence[int], level: float) -> int | None:
+    """The row at an epsilon; of several the one with most trials."""
+    there = [i for i in members if found.keys[i]["epsilon"] == level]
+    return max(there, key=lambda i: found.rows[i]["trials"] or 0, default=None)
+
+
+def _drawable(row: Row) -> bool:
+    return row["status"] == "ok" and row["excess_risk_median"] is not None
+
+
+def _fit(
+    found: Study, members: Sequence[int], axis: str, value: str, floor: str
+) -> dict[str, Any] | None:
+    """Slope of the medians, as claims fit it; None below three places on the axis."""
+    if len({found.keys[i][axis] for i in members}) < 3:
+        return None
+    points = [
+        Point(
+            x=float(found.keys[i][axis]), value=found.rows[i][value], low=0.0, high=0.0,
+            error=0.0, trials=found.rows[i]["trials"], floor=found.rows[i][floor],
+        )
+        for i in members
+    ]  # fmt: skip
+    return fitted(points)
+
+
+def fitted(points: Sequence[Point]) -> dict[str, Any]:
+    """A fit, JSON-able; ``slope`` is None where too few points are off the floor."""
+    line = claims.fit(points)
+    kept = sum(not p.saturated and p.value > 0 for p in points)
+    if line is None:
+        return {"slope": None, "half": None, "used": kept, "of": len(points)}
+    return {"slope": line.slope, "half": line.half, "used": line.count, "of": len(points)}
+
+
+def _tags(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """``row_facts.variants`` without tags that say nothing new.
+
+    Those are the tags that a column repeats in every row, and fields of a group (``sampler.steps``)
+    that follow from the group's name (``sampler.name``).
+    """
+    found = variants(rows)
+    names = list(dict.fromkeys(key for tags in found for key in tags))
+    idle = {
+        key
+        for key in names
+        for column in _ALIASES
+        if all(
+            _number(tags[key]) == row.get(column) is not None
+            for tags, row in zip(found, rows, strict=True)
+            if key in tags
+        )
+    }
+    for key in names:
+        group = f"{key.rpartition('.')[0]}.name"
+        pairs = {(tags.get(group), tags[key]) for tags in found if key in tags}
+        if group in names and key != group and len(pairs) == len({of for of, _ in pairs}):
+            idle.add(key)
+    return [{k: v for k, v in tags.items() if k not in idle} for tags in found]
+
+
+def _keys(row: Row, tags: Mapping[str, str]) -> Keys:
+    more = {key: text if _number(text) is None else _number(text) for key, text in tags.items()}
+    columns = (*_NAMES, *_NUMBERS, "mechanism", "calibration")
+    return {**{name: row.get(name) for name in columns}, **more}
+
+
+def _swept(keys: Sequence[Keys]) -> list[str]:
+    """Keys with several values, numbers among them."""
+    names = [*_FIRST, *_NUMBERS, *(name for row in keys for name in row)]
+    found = []
+    for name in dict.fromkeys(names):
+        values = {row.get(name) for row in keys}
+        if len(values) > 1 and any(isinstance(value, (int, float)) for value in values):
+            found.append(name)
+    return found
+
+
+def _axes(found: Study) -> list[str]:
+    """Of keys that move together, such as n and delta = 1/n^2, the first is the axis."""
+    axes: list[str] = []
+    follows = {name: _followers(found, name) for name in found.swept}
+    for name in found.swept:
+        twins = (other for other in axes if name in follows[other] and other in follows[name])
+        if _is_axis(found, name) and not any(twins):
+            axes.append(name)
+    return axes
+
+
+def _is_axis(found: Study, name: str) -> bool:
+    """True when some curve along the key has two places at least."""
+    if name.rpartition(".")[2] in _NO_AXES:
+        return False
+    without = {name, *_followers(found, name)}
+    usable = [keys for keys in found.keys if _positive(keys.get(name))]
+    groups = grouped(usable, lambda keys: _curve_key(keys, without)).values()
+    return any(len({keys[name] for keys in group}) > 1 for group in groups)
+
+
+def _followers(found: Study, axis: str) -> list[str]:
+    """Keys that, within each family, are a function of the axis, and vary."""
+    families = grouped(found.keys, lambda keys: tuple(keys.get(name) for name in _FAMILY))
+    names = dict.fromkeys(name for keys in found.keys for name in keys)
+    return [
+        name
+        for name in names
+        if name != axis
+        and (name == "preprocessing" or name in found.swept)
+        and any(len({keys.get(name) for keys in rows}) > 1 for rows in families.values())
+        and all(_function(rows, axis, name) for rows in families.values())
+    ]
+
+
+def _function(rows: Sequence[Keys], axis: str, name: str) -> bool:
+    pairs = {(keys.get(axis), keys.get(name)) for keys in rows}
+    return len(pairs) == len({at for at, _ in pairs})
+
+
+def _curve_key(keys: Keys, without: set[str]) -> tuple[Any, ...]:
+    return tuple((name, value) for name, value in keys.items() if name not in without)
+
+
+def _problem(keys: Keys) -> tuple[Any, ...]:
+    """Names, and the tags of data and problem that are no numbers."""
+    known = (*_NAMES, *_NUMBERS, "mechanism", "calibration")
+    tags = [(k, v) for k, v in keys.items() if k not in known and isinstance(v, str)
+            and not k.startswith(_OWN)]  # fmt: skip
+    return (*(keys.get(name) for name in _NAMES if name != "preprocessing"), *tags)
+
+
+def _contender(keys: Keys) -> tuple[str, str, str]:
+    return str(keys["mechanism"]), str(keys["calibration"] or ""), _variant(keys)
+
+
+def _variant(keys: Keys) -> str:
+    """The settings that set a curve of this mechanism apart: its own, and words elsewhere."""
+    mine = [(k, v) for k, v in keys.items() if k.startswith(_OWN)]
+    return ", ".join(f"{_short(k)} {v if isinstance(v, str) else number(v)}" for k, v in mine)
+
+
+def _short(key: str) -> str:
+    """``sampler`` for ``sampler.name``, ``average`` for ``mechanism.average``."""
+    return key.removesuffix(".name").removeprefix("mechanism.")
+
+
+def _told_apart(titles: Sequence[str], groups: Mapping[Any, Any]) -> list[str]:
+    """Titles; those that coincide get what differs: the relation and the tags."""
+    found = []
+    for title, key in zip(titles, groups, strict=True):
+        if titles.count(title) > 1:
+            tags = (f"{name} {value}" for name, value in key[len(_NAMES) - 1 :])
+            title = ", ".join((title, str(key[_NAMES.index("relation")]), *tags))
+        found.append(title)
+    return found
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def _number(text: Any) -> float | None:
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""Records: one row a trial, one file a cell."""

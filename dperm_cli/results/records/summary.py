@@ -1,0 +1,143 @@
+"""The summary: one row per cell, from its trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dperm_cli.results.ledger.remarks import remarks
+from dperm_cli.results.records.schema import BY_NAME, Column
+
+BAND = (0.05, 0.95)
+
+
+def _kept(*names: str) -> tuple[Column, ...]:
+    return tuple(BY_NAME[name] for name in names)
+
+
+def _made(*entries: tuple[str, str, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(n, kind, unit, doc, "result") for n, kind, unit, doc in entries)
+
+
+SUMMARY: tuple[Column, ...] = (
+    *_kept("dataset", "task", "n", "p", "loss", "constraint", "constraint_radius"),
+    *_kept("ridge", "lasso"),
+    *_kept("preprocessing", "unsafe_scaling", "mechanism", "calibration", "privacy", "relation"),
+    *_kept("population", "population_source"),
+    *_kept("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),
+    *_kept("information", "information_accounted", "channel", "channel_multiplier"),
+    Column(
+        "remarks",
+        "text",
+        "",
+        "What is weak about the guarantee: a delta of 1/n or more, an epsilon above 10; null if "
+        "nothing is.",
+        "public",
+    ),
+    *_kept("accountant", "certificate", "arithmetic", "noise", "noise_scale", "steps", "settings"),
+    *_kept("seed"),
+    Column("trials", "int", "", "Number of trials that ran: what the medians rest on.", "public"),
+    *_made(
+        ("excess_risk_median", "float", "loss sum", "Median over trials of `excess_risk`."),
+        ("excess_risk_q05", "float", "loss sum", "5 % quantile over trials of `excess_risk`."),
+        ("excess_risk_q95", "float", "loss sum", "95 % quantile over trials of `excess_risk`."),
+        ("excess_risk_per_record_median", "float", "loss", "Median of `excess_risk_per_record`."),
+    ),
+    *_kept("floor_excess_risk"),
+    *_made(
+        ("floor_excess_risk_per_record", "float", "loss", "`floor_excess_risk` divided by `n`."),
+        ("saturated", "bool", "", "True when the median is at least half the data-free floor."),
+    ),
+    *_kept("optimum", "optimum_gap", "bound_upper", "bound_upper_id", "bound_lower"),
+    *_kept("bound_lower_id", "bound_constant", "bound_factor"),
+    *_kept("order_upper", "order_upper_id", "order_lower", "order_lower_id"),
+    *_made(
+        ("train_metric", "float", "", "Median over trials of `train_metric`."),
+        ("test_metric", "float", "", "Median over trials of `test_metric`."),
+    ),
+    *_kept("metric", "status", "reason", "cell", "overrides", "data_fingerprint", "version"),
+    Column("seconds", "float", "s", "Mean wall time of one trial.", "diagnostic"),
+    *_kept("seconds_optimum"),
+)
+SUMMARY_NAMES: tuple[str, ...] = tuple(column.name for column in SUMMARY)
+DIAGNOSTIC: frozenset[str] = frozenset(c.name for c in SUMMARY if c.role == "diagnostic")
+
+
+def summarise(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One JSON-able dict per cell, in the order the cells first appear.
+
+    A trial whose risk is not a number counts as infinitely bad, never as missing; whatever
+    comes out infinite is null, since JSON has no word for it.
+    """
+    cells: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault(row["cell"], []).append(row)
+    return [summarise_cell(group) for group in cells.values()]
+
+
+def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The summary row of one cell's trials."""
+    first = next((row for row in rows if row["status"] != "ok"), rows[0])
+    ran = [row for row in rows if row["status"] == "ok"]
+    found: dict[str, Any] = {name: first.get(name) for name in SUMMARY_NAMES}
+    found["trials"] = len(ran)
+    found["remarks"] = "; ".join(remarks(first)) or None
+    found.update(_risk(ran, first.get("n")))
+    found["saturated"] = is_saturated(found["excess_risk_median"], found["floor_excess_risk"])
+    for name in ("train_metric", "test_metric"):
+        found[name] = quantile(_values(ran, name), 0.5)
+    found["seconds"] = _mean(_values(ran, "seconds"))
+    found["seconds_optimum"] = max(_values(rows, "seconds_optimum"), default=None)
+    return {name: _json_number(found[name]) for name in SUMMARY_NAMES}
+
+
+def is_saturated(risk: float | None, floor: float | None) -> bool | None:
+    """True when the risk is within a factor 2 of the data-free floor, or above it.
+
+    Such a point says how large the set is, not how good the mechanism is. None when unknown.
+    """
+    if risk is None or floor is None:
+        return None
+    return bool(risk >= floor / 2)
+
+
+def _risk(ran: Sequence[Mapping[str, Any]], n: int | None) -> dict[str, Any]:
+    sums = [math.inf if math.isnan(v) else v for v in _values(ran, "excess_risk")]
+    each = [math.inf if math.isnan(v) else v for v in _values(ran, "excess_risk_per_record")]
+    floor = next(iter(_values(ran, "floor_excess_risk")), None)
+    return {
+        "excess_risk_median": quantile(sums, 0.5),
+        "excess_risk_q05": quantile(sums, BAND[0]),
+        "excess_risk_q95": quantile(sums, BAND[1]),
+        "excess_risk_per_record_median": quantile(each, 0.5),
+        "floor_excess_risk_per_record": floor / n if floor is not None and n else None,
+    }
+
+
+def _values(rows: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    return [row[name] for row in rows if row.get(name) is not None]
+
+
+def quantile(values: Sequence[float], level: float) -> float | None:
+    """Linear interpolation between order statistics; an infinite neighbour gives infinity.
+
+    numpy's own quantile gives nan as soon as an infinity stands beside the place asked for.
+    """
+    if not values or any(map(math.isnan, values)):
+        return None
+    ranked = sorted(values)
+    place = level * (len(ranked) - 1)
+    low = math.floor(place)
+    share = place - low
+    if share == 0 or ranked[low] == ranked[low + 1]:
+        return ranked[low]
+    return ranked[low] + share * (ranked[low + 1] - ranked[low])
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _json_number(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,441 @@
+"""The summary as a table: for the terminal, CSV, Markdown and LaTeX. Pure functions of rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.results.records.row_facts import (
+    Row,
+    constraint,
+    distinct,
+    grouped,
+    kernel_of,
+    name_of,
+    number,
+    variants,
+)
+from dperm_cli.results.records.summary import DIAGNOSTIC, SUMMARY_NAMES
+
+SIMULATION = (
+    "Medians and bands over trials are a simulation on the same data, not a release: "
+    "the guarantee covers one trial."
+)
+SPENT = (
+    "Under noise=secure every trial is a release, and all of them are spent: ledger.json has their "
+    "total.\nMedians and bands over trials are no release; no guarantee covers them."
+)
+DISCLOSED = (
+    "add_remove holds for the training records with n as a fixed public number, which it is not: n "
+    "was\ntaken from the data, so n is disclosed; privacy.population=N declares it instead."
+)
+CHOICE = (
+    "Several rows of one problem: no epsilon covers choosing among them by risk or metric;\n"
+    "ledger.json tells what all of them cost together."
+)
+FLOOR = "no better than the data-free floor, so nothing was learnt: {cells}."
+FACTOR = (
+    "bound factor: upper over lower bound, so that the mechanism's worst case is within it of the "
+    "best\nthat any mechanism with this guarantee can promise for losses as Lipschitz as these."
+)
+LOCAL = "guarantee local: nobody but its user sees a record; epsilon is that of all answers of one."
+INFORMATION = (
+    "information= bounds an average and is no differential privacy; epsilon is the local epsilon "
+    "that it\nimplies, and that one is the guarantee."
+)
+RESEARCH = "noise=research: seeded floating-point noise, not for release."
+
+
+MOST_CERTIFICATES = 4
+_WIDE = 1e-3  # of the data-free floor: a gap from which a measured risk says little
+
+
+@dataclass(frozen=True)
+class Field:
+    """One table column: two lines of heading, the text of a row, and where it is aligned."""
+
+    top: str
+    low: str
+    text: Callable[[Row], str]
+    left: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """The cells of one problem: what they share, headings, body."""
+
+    facts: tuple[str, ...]
+    fields: tuple[Field, ...]
+    body: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the terminal, Markdown and LaTeX show: sections, and the notes below them."""
+
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+
+
+def build(rows: Sequence[Row]) -> Table:
+    """The table of a summary, one section per data set, loss, constraint and relation."""
+    ran = [row for row in rows if row["status"] == "ok"]
+    tagged = [{**row, "_variant": tags} for row, tags in zip(ran, variants(ran), strict=True)]
+    names = ("dataset", "loss", "constraint", "constraint_radius", "relation")
+    groups = grouped(tagged, lambda row: tuple(row[name] for name in names))
+    sections = tuple(_section(group) for group in groups.values())
+    return Table(sections, (*_notes(ran), *_refusals(rows)))
+
+
+def terminal(rows: Sequence[Row]) -> str:
+    """Aligned plain text for people; ASCII only, the same with and without a terminal."""
+    table = build(rows)
+    blocks = [text for part in table.sections for text in ("\n".join(part.facts), grid(part))]
+    return "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """All summary columns but the diagnostics, exact numbers: equal runs give equal bytes."""
+    names = [name for name in SUMMARY_NAMES if name not in DIAGNOSTIC]
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([[exact(row.get(name)) for name in names] for row in rows])
+    return sink.getvalue()
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Markdown tables with the common facts above each and the notes below."""
+    return markdown_table(build(rows))
+
+
+def markdown_table(table: Table) -> str:
+    """A table as Markdown."""
+    lines: list[str] = []
+    for part in table.sections:
+        lines += [f"{_markdown_cell(fact)}  " for fact in part.facts]
+        lines += ["", _pipe([f"{field.top} {field.low}".strip() for field in part.fields])]
+        lines.append(_pipe([":--" if field.left else "--:" for field in part.fields]))
+        lines += [_pipe([_markdown_cell(text) for text in row]) for row in part.body]
+        lines.append("")
+    return "\n".join([*lines, *(f"- {_markdown_cell(note)}" for note in table.notes)]) + "\n"
+
+
+def latex(rows: Sequence[Row]) -> str:
+    """LaTeX tables (booktabs), the common facts as captions, the notes as text below."""
+    return latex_table(build(rows))
+
+
+def latex_table(table: Table) -> str:
+    """A table as LaTeX."""
+    lines = ["% needs \\usepackage{booktabs}"]
+    for part in table.sections:
+        sides = "".join("l" if field.left else "r" for field in part.fields)
+        lines += ["\\begin{table}", "\\centering", f"\\caption{{{_sentences(part.facts)}}}"]
+        lines += [f"\\begin{{tabular}}{{{sides}}}", "\\toprule"]
+        lines.append(_latex_row([_latex_text(field.top) for field in part.fields]))
+        lines.append(_latex_row([_latex_text(field.low) for field in part.fields]))
+        lines.append("\\midrule")
+        lines += [_latex_row([_latex_text(text) for text in row]) for row in part.body]
+        lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
+    return "\n".join([*lines, _sentences(table.notes)]) + "\n"
+
+
+def _section(rows: Sequence[Row]) -> Section:
+    """Columns that vary or matter; the rest as common facts."""
+    fields = tuple(_fields(rows))
+    body = tuple(tuple(field.text(row) for field in fields) for row in rows)
+    return Section(tuple(_facts(rows)), fields, body)
+
+
+def _sentences(lines: Sequence[str]) -> str:
+    return " ".join(_latex_text(line.replace(" | ", ", ").rstrip(".") + ".") for line in lines)
+
+
+def _fields(rows: Sequence[Row]) -> list[Field]:
+    fields = [field for name, field in _WHEN_VARYING if len(distinct(rows, name)) > 1]
+    fields += [Field("mechanism", "", name_of, left=True)]
+    for key in dict.fromkeys(key for row in rows for key in row["_variant"]):
+        fields.append(_variant_field(key))
+    fields += [Field("calib.", "", lambda row: _word(row["calibration"]), left=True)]
+    fields += [field for name, field in _LATE_VARYING if len(distinct(rows, name)) > 1]
+    fields += _ALWAYS
+    if any((row["trials"] or 0) > 1 for row in rows):
+        fields.append(Field("5-95 %", "band", _band))
+    fields.append(_plain("excess_risk_per_record_median", "excess", "per record"))
+    if len(distinct(rows, "floor_excess_risk")) > 1:
+        fields.append(_plain("floor_excess_risk", "data-free", "floor", 3))
+    fields += [field for name, field in _WHEN_KNOWN if any(row[name] is not None for row in rows)]
+    fields += _metric_fields(rows)
+    if any(row["unsafe_scaling"] for row in rows):
+        fields.append(Field("unsafe", "scaling", lambda row: "YES" * bool(row["unsafe_scaling"])))
+    return fields
+
+
+def _plain(name: str, top: str, low: str = "", digits: int = 4) -> Field:
+    return Field(top, low, lambda row: number(row[name], digits))
+
+
+def _worded(name: str, top: str, low: str = "") -> Field:
+    return Field(top, low, lambda row: _word(row[name]), left=True)
+
+
+def _variant_field(key: str) -> Field:
+    top, _, low = key.rpartition(".")
+    return Field(top or low, low if top else "", lambda row: row["_variant"].get(key, "-"), True)
+
+
+_WHEN_VARYING = (
+    ("n", _plain("n", "n")),
+    ("p", _plain("p", "p")),
+    ("ridge", _plain("ridge", "ridge")),
+    ("lasso", _plain("lasso", "lasso")),
+)
+_LATE_VARYING = (
+    ("guarantee", _worded("guarantee", "guarantee")),
+    ("trials", _plain("trials", "trials")),
+    ("delta", _plain("delta", "delta", digits=3)),
+)
+_ALWAYS = (
+    _plain("epsilon", "epsilon"),
+    _plain("epsilon_accounted", "epsilon", "accounted"),
+    _plain("noise_scale", "noise", "scale"),
+    _plain("steps", "steps", digits=3),
+    _plain("excess_risk_median", "excess", "risk"),
+)
+_WHEN_KNOWN = (
+    ("information_accounted", _plain("information_accounted", "information", "nats")),
+    ("bound_upper", _plain("bound_upper", "upper", "bound", 3)),
+    ("bound_lower", _plain("bound_lower", "lower", "bound", 3)),
+    ("bound_factor", _plain("bound_factor", "bound", "factor", 3)),
+)
+
+
+def _metric_fields(rows: Sequence[Row]) -> list[Field]:
+    names = [name for name in distinct(rows, "metric") if name]
+    low = names[0] if len(names) == 1 else "metric"
+    fields = [Field("metric", "", lambda row: _word(row["metric"]), True)] if len(names) > 1 else []
+    for name, top in (("train_metric", "train"), ("test_metric", "test")):
+        if any(row[name] is not None for row in rows):
+            fields.append(Field(top, low, lambda row, name=name: _share(row[name])))
+    return fields
+
+
+def _facts(rows: Sequence[Row]) -> list[str]:
+    """The lines above a section: whatever its rows agree on."""
+    first = rows[0]
+    words = [str(first["dataset"]), str(first["loss"]), constraint(first)]
+    words += [f"{name} {number(first[name])}" for name in ("n", "p") if _common(rows, name)]
+    words += [f"ridge {number(first['ridge'])}"] * bool(_common(rows, "ridge") and first["ridge"])
+    words += [f"lasso {number(first['lasso'])}"] * bool(_common(rows, "lasso") and first["lasso"])
+    words += [str(first["relation"])]
+    if first.get("population_source") == "declared" and _common(rows, "population"):
+        words += [f"population {number(first['population'])} (declared)"]
+    words += [f"delta {number(first['delta'], 3)}"] if _common(rows, "delta") else []
+    words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []
+    words += [_counted(first["trials"])] if _common(rows, "trials") else []
+    done = [text for text in distinct(rows, "preprocessing") if text]
+    return [" | ".join(words), *_optimum_facts(rows), *(f"data: {text}" for text in done)]
+
+
+def _optimum_facts(rows: Sequence[Row]) -> list[str]:
+    gaps = [row["optimum_gap"] for row in rows if row["optimum_gap"] is not None]
+    words = [f"optimum {number(rows[0]['optimum'], 6)}"] if _common(rows, "optimum") else []
+    words += [f"optimum gap at most {number(max(gaps), 2)}"] if gaps else []
+    if _common(rows, "floor_excess_risk"):
+        sum_, each = rows[0]["floor_excess_risk"], rows[0]["floor_excess_risk_per_record"]
+        words.append(f"data-free floor: excess risk {number(sum_)}, per record {number(each)}")
+    return [" | ".join(words)] if words else []
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    notes = ["Excess risks are sums over the records of a data set, above the certified optimum."]
+    for side in ("upper", "lower"):
+        ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
+        if ids:
+            whose = " (of the worst data set: a run may lie below)" if side == "lower" else ""
+            notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(map(_word, ids)))}.")
+    if any(row["bound_factor"] is not None for row in rows):
+        notes.append(FACTOR)
+    notes += _uncertified(rows)
+    sources = [row["accountant"] for row in rows if row["accountant"]]
+    if sources:
+        notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
+    notes += _certificates(rows)
+    if any(row.get("population_source") == "from the data" for row in rows):
+        notes.append(DISCLOSED)
+    repeated = [row["noise"] for row in rows if row["trials"] > 1]
+    notes += [SIMULATION] * any(noise != "secure" for noise in repeated)
+    notes += [SPENT] * ("secure" in repeated)
+    if len(rows) > len(distinct_problems(rows)):
+        notes.append(CHOICE)
+    notes += [FLOOR.format(cells="; ".join(_beaten(rows)))] * bool(_beaten(rows))
+    if any(row["noise"] != "secure" for row in rows):
+        notes.append(RESEARCH)
+    grids = [str(row["arithmetic"]) for row in rows if row["noise"] == "secure"]
+    if grids:
+        notes.append(f"noise=secure: the system's generator, on {', '.join(dict.fromkeys(grids))}.")
+    if any(row["unsafe_scaling"] for row in rows):
+        notes.append("unsafe scaling: learnt from the data and NOT covered by the guarantee.")
+    if any(row["guarantee"] == "local" for row in rows):
+        notes.append(LOCAL)
+    if any(row.get("information") is not None for row in rows):
+        notes.append(INFORMATION)
+    if any(row["guarantee"] == "none" for row in rows):
+        notes.append("guarantee none: these rows are NOT private.")
+    return notes
+
+
+def _uncertified(rows: Sequence[Row]) -> list[str]:
+    """The problems whose optimum ran out of time: what is measured against it says little."""
+    wide = [row for row in rows if _wide_gap(row)]
+    problems = dict.fromkeys(
+        f"{row['dataset']}, {row['loss']}, {constraint(row)} (gap {number(row['optimum_gap'], 2)})"
+        for row in wide
+    )
+    if not problems:
+        return []
+    return [f"NO CERTIFIED OPTIMUM for {'; '.join(problems)}: the search ran out of time, and "
+            "excess risks and floors there may be off by the gap, and negative."]  # fmt: skip
+
+
+def _wide_gap(row: Row) -> bool:
+    gap, floor, optimum = row["optimum_gap"], row["floor_excess_risk"], row["optimum"]
+    if gap is None or floor is None:
+        return False
+    return gap > _WIDE * max(floor, 0.0) and gap > _WIDE * 1e-3 * abs(optimum or 0.0)
+
+
+def _certificates(rows: Sequence[Row]) -> list[str]:
+    """What was proved of each mechanism's releases: the first text of each name."""
+    named = grouped([row for row in rows if row.get("certificate")], name_of)
+    texts = {name: distinct(group, "certificate") for name, group in named.items()}
+    shown = list(texts.items())[:MOST_CERTIFICATES]
+    lines = [f"certificate of {name}: {' '.join(found[0].split())}" for name, found in shown]
+    left = sum(map(len, texts.values())) - len(shown)
+    if left:
+        lines[-1] += f" (and {left} more: see ledger.json)"
+    return ["\n".join(textwrap.wrap(f"{line}.", 100)) for line in lines]
+
+
+def _beaten(rows: Sequence[Row]) -> list[str]:
+    """The mechanisms and epsilons at which the point chosen without any data is as good."""
+    below = grouped(
+        filter(_below_floor, rows), lambda row: (name_of(row), kernel_of(row), row["calibration"])
+    )
+    return [
+        f"{mechanism} ({f'kernel {kernel}, ' if kernel else ''}{calibration}) at epsilon "
+        f"{', '.join(dict.fromkeys(number(r['epsilon']) for r in group))}"
+        for (mechanism, kernel, calibration), group in below.items()
+    ]
+
+
+def _below_floor(row: Row) -> bool:
+    excess, floor = row["excess_risk_median"], row["floor_excess_risk"]
+    return excess is not None and floor is not None and excess >= floor > 0
+
+
+def distinct_problems(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """The problems that rows are about; several rows of one are a choice."""
+    names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
+    names = (*names, "ridge", "lasso")
+    return list(dict.fromkeys(tuple(row.get(name) for name in names) for row in rows))
+
+
+def _refusals(rows: Sequence[Row]) -> list[str]:
+    """One line per reason, with the epsilons it concerns."""
+    left = [row for row in rows if row["status"] != "ok"]
+    names = ("status", "dataset", "loss", "constraint", "calibration", "reason")
+    lines = []
+    keyed = grouped(left, lambda row: (name_of(row), *(row[name] for name in names)))
+    for key, group in keyed.items():
+        mechanism, status, dataset, loss, set_, calibration, reason = map(_word, key)
+        at = ", ".join(number(epsilon) for epsilon in distinct(group, "epsilon"))
+        where = f"{mechanism} ({calibration}) on {dataset}, {loss}, {set_}, epsilon {at}"
+        lines.append(f"{status}: {where}: {' '.join(reason.split())}")
+    return lines
+
+
+def _common(rows: Sequence[Row], name: str) -> bool:
+    return rows[0][name] is not None and len(distinct(rows, name)) == 1
+
+
+def _counted(trials: int) -> str:
+    return f"{trials} trial" if trials == 1 else f"{trials} trials"
+
+
+def _word(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _band(row: Row) -> str:
+    low, high = row["excess_risk_q05"], row["excess_risk_q95"]
+    return "-" if row["trials"] < 2 else f"{number(low, 3)} .. {number(high, 3)}"
+
+
+def grid(part: Section) -> str:
+    two = any(field.low for field in part.fields)
+    heads = [(field.top, field.low) if two else (field.top,) for field in part.fields]
+    columns = zip(heads, part.fields, zip(*part.body, strict=True), strict=True)
+    padded = []
+    for head, field, texts in columns:
+        width = max(map(len, (*head, *texts)))
+        rule = "-" * width
+        cells = (text.ljust(width) if field.left else text.rjust(width) for text in head)
+        texts = (text.ljust(width) if field.left else text.rjust(width) for text in texts)
+        padded.append([*cells, rule, *texts])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
+
+
+def exact(value: Any) -> str:
+    """A value as it stands in a CSV file: numbers in full, null as nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _pipe(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
+
+
+def _markdown_cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("_", "\\_").replace("<", "&lt;")
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+
+
+def _latex_text(text: str) -> str:
+    """Escaped text; ``1.2e-5`` becomes a power of ten."""
+    mantissa, sign, exponent = text.partition("e")
+    if sign and _is_number(mantissa) and exponent.lstrip("-").isdigit():
+        return f"${mantissa} \\cdot 10^{{{exponent}}}$"
+    return "".join(_LATEX.get(mark, mark) for mark in text)
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def _latex_row(texts: Sequence[str]) -> str:
+    return " & ".join(texts) + r" \\"

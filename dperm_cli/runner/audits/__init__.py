@@ -1,0 +1,1 @@
+"""What an audit runs: made-up neighbours, whole runs, random configurations."""

@@ -1,0 +1,418 @@
+"""What a run would do on made-up neighbouring data sets: cells opened for the audit.
+
+Records are written to files and read back by the data set's own reader, so that the row rules, the
+feature maps, the padding of a declared population and the runner's own steps are attacked with the
+mechanism.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.audit import declared_grid, hard_pairs
+from dperm_cli.audit.case_report import Case, Neighbours
+from dperm_cli.audit.hard_pairs import Pair, Records, Shape
+from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, Opened, differences
+from dperm_cli.core import registry
+from dperm_cli.core.errors import DpermError, InputError, Unsupported
+from dperm_cli.problem.data import Data
+from dperm_cli.runner.cells import kernel_cells
+from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.compose import cell_schema, study_plan
+from dperm_cli.runner.compose.composer import Composer
+
+_OF_A_MAP = {"constraint": "l2_ball", "radius": 10.0, "lasso": 0.0}  # in a row of the grid
+_HELD_OUT = 8  # rows that come with every data set: queries and landmarks are taken from them
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A cell to audit, with the public facts that made-up records have to fit.
+
+    ``read`` gives the records of a file to the cell: the data set's own reader. ``words`` name the
+    case.
+    """
+
+    cell: cell_schema.Cell
+    shape: Shape
+    words: str
+    sparse: bool = False
+    like: Data | None = None
+
+
+class Folder:
+    """A folder for the files of made-up records, gone with the block."""
+
+    def __init__(self) -> None:
+        self._held = tempfile.TemporaryDirectory(prefix="dperm-audit-")
+        self._count = 0
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.cleanup()
+
+    def write(self, records: Records, sparse: bool, task: str) -> str:
+        """A file with these records; its name."""
+        self._count += 1
+        # all files have one name, so that messages about them are equal on neighbours
+        path = Path(self._held.name) / str(self._count) / f"records.{'svm' if sparse else 'npz'}"
+        path.parent.mkdir()
+        if sparse:
+            path.write_text(_svmlight(records, task))
+        else:
+            np.savez(path, x=records.x, y=_labels(records, task))
+        return str(path)
+
+
+def _labels(records: Records, task: str) -> np.ndarray:
+    return records.y if task in ("regression", "location") else records.y.astype(np.int64)
+
+
+def _svmlight(records: Records, task: str) -> str:
+    lines = []
+    for row, y in zip(records.x, records.y, strict=True):
+        label = repr(float(y)) if task in ("regression", "location") else str(int(y))
+        entries = (f"{k + 1}:{float(v)!r}" for k, v in enumerate(row) if v != 0.0)
+        lines.append(" ".join([label, *entries]))
+    return "\n".join(lines) + "\n"
+
+
+def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
+    """The subject of a row of the grid's design; InputError where no run has such keys."""
+    _check_stand_in(row)
+    if row.get("map", "none") != "none" and any(row[key] != v for key, v in _OF_A_MAP.items()):
+        raise InputError("map", row["map"], "is attacked on the ball of its own kernel")
+    local = registry.load("mechanism", name).guarantees == ("local",)
+    values = declared_grid.settings(name, row, local)
+    values |= {"dataset.path": "records", "dataset.test_path": "held out"}
+    config = copy.deepcopy(study_plan.configure(values, composer))
+    cell = cell_schema.typed(config)
+    classes = declared_grid.CLASSES if declared_grid.TASKS[row["loss"]] == "multiclass" else 2
+    shape = Shape(
+        n=row.get("n", declared_grid.RECORDS),
+        p=row["p"],
+        task=declared_grid.TASKS[row["loss"]],
+        row_bound=float(row["row_bound"]),
+        classes=classes,
+        nonnegative=row.get("kernel") == "histogram_intersection",
+    )
+    hidden = ("dataset.path", "dataset.test_path")
+    words = " ".join(f"{k}={_shown(v)}" for k, v in values.items() if k not in hidden)
+    return Subject(cell, shape, f"{words} (p={row['p']})", row["storage"] == "sparse")
+
+
+def _check_stand_in(row: Mapping[str, Any]) -> None:
+    """InputError where no row stands for a record that is not there, or records are too few."""
+    n = row.get("n", declared_grid.RECORDS)
+    if row.get("mechanism.batch", 1) > n:
+        raise InputError("mechanism.batch", row.get("mechanism.batch"), f"is more than {n} records")
+    if row["relation"] == "replace_one":
+        return
+    if n == 1 and row["relation"] != "add_remove":
+        allowed = "is attacked with two records and more: a file without a record is refused"
+        raise InputError("privacy.population", declared_grid.POPULATION, allowed)
+    if declared_grid.TASKS[row["loss"]] == "location":
+        allowed = "is not attacked on location data: a row of zeros is a record there"
+        raise InputError("privacy.relation", "add_remove", allowed)
+    mapped = row.get("rows") == "intercept" or row.get("kernel", "linear") != "linear"
+    mapped = mapped or row.get("map", "none") != "none"
+    if mapped and row["relation"] == "add_remove":
+        allowed = "is attacked with a declared population: here a row of zeros is a record"
+        raise InputError("privacy.relation", "add_remove", allowed)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).replace(" ", "")
+
+
+def of_cell(prepared: cells.Prepared) -> Subject:
+    """The subject of a cell that a user typed: its records are made up, its public facts kept."""
+    cell, data = prepared.cell, prepared.data
+    dense = isinstance(data.x, np.ndarray)
+    bound = data.row_bound if data.entry_bound is None else data.entry_bound
+    shape = Shape(data.n, data.p, data.task, float(bound), data.classes)
+    options: dict[str, Any] = {
+        "task": data.task, "rows": "clip", "row_bound": float(bound), "test_fraction": 0.0,
+        "norm": 2 if data.entry_bound is None else "inf",
+    }  # fmt: skip
+    if data.task == "regression":
+        options["target_bounds"] = (-data.target_bound, data.target_bound)
+    if data.task == "multiclass":
+        options["labels"] = [str(label) for label in range(data.classes)]
+    reader = "npz" if dense else "svmlight"
+    if not dense:
+        options["n_features"] = data.p
+    dataset = registry.load("dataset", reader)(path="records", **options)
+    words = f"{cell.mechanism_name} on {data.name}"
+    return Subject(replace(cell, dataset=dataset), shape, words, not dense, data)
+
+
+def load(subject: Subject, records: Records, folder: Folder, sparse: bool | None = None) -> Data:
+    """The records as a run would have them: through a file and the data set's reader."""
+    wanted = subject.sparse if sparse is None else sparse
+    reader: Any = subject.cell.dataset
+    if wanted != subject.sparse:
+        reader = _other_storage(reader, subject.shape.p, wanted)
+    task = subject.shape.task
+    fields: dict[str, Any] = {"path": folder.write(records, wanted, task)}
+    if subject.like is None:
+        fields["test_path"] = folder.write(_held_out(subject.shape), wanted, task)
+    data = replace(reader, **fields).load(None)
+    if subject.like is None:
+        return data
+    like = subject.like
+    same = {"row_bound": like.row_bound, "target_bound": like.target_bound, "name": like.name}
+    return replace(
+        data, x_test=like.x_test, y_test=like.y_test, entry_bound=like.entry_bound,
+        phi=like.phi, phi_row_bound=like.phi_row_bound, **same,
+    )  # fmt: skip
+
+
+def _other_storage(reader: Any, p: int, sparse: bool) -> Any:
+    """The reader of the other format, with the same rules for rows."""
+    kind = registry.load("dataset", "svmlight" if sparse else "npz")
+    keys = ("task", "labels", "target_bounds", "rows", "row_bound", "norm", "scaling", "bounds",
+            "centred", "intercept", "test_fraction", "split_seed")  # fmt: skip
+    options = {key: getattr(reader, key) for key in keys}
+    extra = {"n_features": p} if sparse else {}
+    return kind(path="records", **options, **extra)
+
+
+def _held_out(shape: Shape) -> Records:
+    """Rows that are public and the same for all neighbours."""
+    other = replace(shape, n=_HELD_OUT)
+    return hard_pairs.make("zero row", other, "replace_one", seed=977).first
+
+
+def check_kind(subject: Subject) -> None:
+    """Unsupported where the mechanism has no such guarantee, or needs what the cell has not."""
+    cell = subject.cell
+    cells.kind_of(cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation)
+    inner = getattr(cell.mechanism, "inner", cell.mechanism)
+    if getattr(inner, "sampling", "") == "fixed" and cell.relation == "add_remove":
+        raise Unsupported("fixed-size batches need relation replace_one")
+    if cell.noise == "secure" and not getattr(cell.mechanism, "secure", False):
+        raise Unsupported("no secure form")
+
+
+def open_records(
+    subject: Subject,
+    records: Records,
+    folder: Folder,
+    like: Opened | None = None,
+    plan: bool = True,
+) -> Opened:
+    """The same from raw records; a reader that refuses them is a cell that failed.
+
+    Without ``plan`` only the checks before planning are made, which take next to no time.
+    """
+    try:
+        data = load(subject, records, folder)
+        if not plan:
+            return _checked(subject, data)
+    except Unsupported as reason:
+        return Opened(UNSUPPORTED, str(reason))
+    except DpermError as error:
+        return Opened(FAILED, str(error))
+    return open_on(subject, data, like)
+
+
+def _checked(subject: Subject, data: Data) -> Opened:
+    cell = subject.cell
+    prepared = cells.prepare(cell, data)
+    kind = cells.kind_of(
+        cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation
+    )
+    cell.mechanism.check(prepared.spec, cells.budget_of(prepared, kind))
+    return Opened(OK)
+
+
+def open_on(
+    subject: Subject, data: Data, like: Opened | None = None, noise_name: str | None = None
+) -> Opened:
+    """What a run of the cell would do on these records, up to its release.
+
+    Args:
+        subject: the cell.
+        data: the records.
+        like: the same cell opened on other records, whose plan is taken where all public facts are
+            equal: a plan is a function of these, which is checked on one pair of every case.
+        noise_name: what the noise is named by instead of the records, so that two ways to store
+            them have the same noise.
+    """
+    cell = subject.cell
+    try:
+        prepared = cells.prepare(cell, data)
+        if noise_name is not None:
+            prepared = replace(prepared, noise_name=noise_name)
+        kind = cells.kind_of(
+            cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation
+        )
+        budget = cells.budget_of(prepared, kind)
+        spec: Any = prepared.spec
+        prepared = cells.opened(prepared)
+        known = None if like is None or like.status != OK else like
+        if known is not None and known.budget == budget and not differences(known.spec, spec):
+            (made, step), guarantee = known.planned, known.guarantee
+        else:
+            made, step = cells.plan_of(prepared, budget)
+            unprotected = bool(getattr(cell.mechanism, "unprotected", False))
+            guarantee, _ = cells.check(made, budget, kind, unprotected)
+    except Unsupported as reason:
+        return Opened(UNSUPPORTED, str(reason))
+    except DpermError as error:
+        return Opened(FAILED, str(error))
+    except Exception as error:
+        return Opened(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200])
+    on_kernel = kernel_cells.space_of(cell.mechanism) == "kernel"
+    problem = prepared.kernel if on_kernel else prepared.released
+
+    def release(trials: int, seed: int, tape: Any = None, view: Any = None) -> Any:
+        """``trials`` releases as a run makes them; a tape hears them, if there is one."""
+        fields = {"trials": trials} | ({} if cell.noise == "secure" else {"seed": seed})
+        asked = replace(prepared, cell=replace(cell, **fields))
+        own, planned, gate = cells.open_release(asked, made, budget, step)
+        gate.tape = tape
+        return cell.mechanism.release(own if view is None else view, planned, gate)
+
+    def view() -> Any:
+        return cells.open_release(
+            replace(prepared, cell=replace(cell, trials=1)), made, budget, step
+        )[0]
+
+    return Opened(
+        status=OK,
+        mechanism=cell.mechanism,
+        problem=problem,
+        spec=spec,
+        data=data,
+        plan=replace(made, events=cells.without_reserve(made).events),
+        budget=budget,
+        guarantee=guarantee,
+        public=_public(prepared, step),
+        release=release,
+        view=view,
+        planned=(made, step),
+        recheck=lambda other: cells.check(made, other, kind),
+        noise_name=prepared.noise_name,
+        secure=cell.noise == "secure",
+        step=None if step is None else step.step,
+    )
+
+
+def _public(prepared: cells.Prepared, step: Any) -> dict[str, Any]:
+    """What must not depend on a record: maps, bounds, the set, names of steps, what is held out."""
+    data, problem = prepared.data, prepared.released
+    found = {
+        "row_bound": data.row_bound, "target_bound": data.target_bound, "classes": data.classes,
+        "preprocessing": data.preprocessing, "x_test": data.x_test, "p": problem.data.p,
+        "constraint": problem.constraint, "population": prepared.population, "grid": step,
+        "phi": data.phi,
+    }  # fmt: skip
+    x = prepared.released.data.x
+    found["features"] = kernel_cells.basis_of(prepared.problem) or getattr(x, "features", None)
+    if prepared.kernel is not None:
+        own = prepared.kernel.spec()
+        found |= {"basis": own.basis, "queries": own.queries}
+    return found
+
+
+def case(
+    subject: Subject, kinds: Sequence[str], folder: Folder, seed: int,
+    planned: Opened | None = None, given: tuple[Any, Any] | None = None,
+) -> Case:  # fmt: skip
+    """The case of a subject: neighbours of these kinds, rows of zeros, and twins of the first.
+
+    ``planned`` is what is known of its plan; ``given`` two records of the user's.
+    """
+    cell = subject.cell
+    drop = cell.population is not None
+    shape = subject.shape
+    if drop and cell.population is not None and subject.like is not None:
+        shape = replace(shape, n=min(shape.n, cell.population))
+    neighbours = []
+    for place, kind in enumerate(kinds):
+        made = hard_pairs.make(kind, shape, cell.relation, seed + place, drop, last=not place)
+        neighbours.append(_open_pair(subject, made, folder, neighbours, planned))
+    if given is not None:
+        yours = _given(shape, cell, given, seed, drop)
+        neighbours.insert(0, _open_pair(subject, yours, folder, neighbours, planned))
+    first, silent = neighbours[0], None
+    if shape.task != "location":
+        silent = open_records(subject, hard_pairs.zeros(shape), folder, first.first)
+    asked = (cell.epsilon, _asked_delta(cell), cell.relation)
+    twins = _twins(subject, first, silent, folder)
+    return Case(cell.mechanism_name, subject.words, neighbours, silent, twins, asked)
+
+
+def _open_pair(
+    subject: Subject,
+    made: Pair,
+    folder: Folder,
+    others: Sequence[Neighbours],
+    planned: Opened | None,
+) -> Neighbours:
+    """Both sides of a pair; the second one of the first pair is planned for by itself."""
+    like = others[0].first if others else None
+    return Neighbours(
+        made,
+        open_records(subject, made.first, folder, like or planned),
+        open_records(subject, made.second, folder, like),
+    )
+
+
+def _given(
+    shape: Shape, cell: cell_schema.Cell, given: tuple[Any, Any], seed: int, drop: bool
+) -> Pair:
+    """The user's two records among made-up ones; under add_remove the second is no record."""
+    base = hard_pairs.make("zero row", shape, "replace_one", seed).first
+    index = seed % shape.n
+    first = hard_pairs.replaced("yours", base, index, given[0]).second
+    if cell.relation != "add_remove":
+        return hard_pairs.replaced("yours", first, index, given[1])
+    if drop:
+        kept = np.arange(shape.n) != index
+        return Pair("yours", first, Records(first.x[kept], first.y[kept]), index, removed=True)
+    return hard_pairs.replaced("yours", first, index, (np.zeros(shape.p), first.y[index]))
+
+
+def _asked_delta(cell: cell_schema.Cell) -> float | None:
+    pure = cell.privacy in ("pure", "local") or cell.mechanism.guarantees == ("local",)
+    return 0.0 if pure else cell.delta
+
+
+def _twins(
+    subject: Subject, first: Neighbours, silent: Opened | None, folder: Folder
+) -> dict[str, tuple[Opened, Opened]]:
+    """The first data set stored the other way, and secure noise beside seeded noise."""
+    found: dict[str, tuple[Opened, Opened]] = {}
+    if first.first.status != OK:
+        return found
+    if subject.cell.noise == "secure":
+        base = first.first if silent is None else silent
+        seeded = replace(subject, cell=replace(subject.cell, noise="research", seed=0))
+        records = first.pair.first if silent is None else hard_pairs.zeros(subject.shape)
+        found["seeded"] = (base, open_records(seeded, records, folder))
+    elif subject.sparse and subject.like is None:
+        dense = load(subject, first.pair.first, folder, sparse=False)
+        one = first.first
+        if not np.array_equal(_dense(one.data.x), dense.x):
+            return found  # scaling of columns may round otherwise
+        found["sparse"] = (one, open_on(subject, dense, one, one.noise_name))
+    return found
+
+
+def _dense(x: Any) -> np.ndarray:
+    return x if isinstance(x, np.ndarray) else x.toarray()
+
+
+__all__ = ["Folder", "Subject", "case", "load", "of_cell", "of_grid", "open_on"]

@@ -1,0 +1,162 @@
+"""The walk over the declared grid: a covering design for every mechanism, and its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.audit import declared_grid, hard_pairs
+from dperm_cli.audit.case_report import Report
+from dperm_cli.audit.cell_checks import examine
+from dperm_cli.audit.covering_design import FULL, Design, cover
+from dperm_cli.audit.opened_cell import FAILED, OK, Opened
+from dperm_cli.core import registry
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.runner.audits import audit_cells
+from dperm_cli.runner.compose.composer import Composer
+
+PER_CASE, QUICK_PER_CASE = 4, 2  # kinds of neighbours of one case
+MOST = 22  # cases of one mechanism
+CHUNK = 6  # cases that one worker examines in a row
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One case of a walk: a row of the design, its kinds of neighbours, and what was planned.
+
+    ``planned`` holds the public facts and the plan with which the row was found to be possible. The
+    case itself plans again for a neighbour, in another process, and compares.
+    """
+
+    number: int
+    row: Mapping[str, Any]
+    kinds: tuple[str, ...]
+    planned: Opened
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The cases of one mechanism, and what it has no use for, with the reason."""
+
+    name: str
+    stops: tuple[Stop, ...]
+    missing: tuple[tuple[str, str], ...]
+
+    def chunks(self) -> list[Sequence[Stop]]:
+        """Cases in pieces for one worker each."""
+        return [self.stops[at : at + CHUNK] for at in range(0, len(self.stops), CHUNK)]
+
+    def only(self, number: int) -> Sequence[Stop]:
+        """One case; InputError where there is none of this number."""
+        if number >= len(self.stops):
+            allowed = f"{self.name} has the cases 0 to {len(self.stops) - 1}"
+            raise InputError("case", number, allowed)
+        return self.stops[number : number + 1]
+
+
+def walk(name: str, quick: bool = False) -> Walk:
+    """The design of a mechanism; what it has no use for is found by planning.
+
+    ``quick`` has every value once and not every pair of values.
+    """
+    made = registry.load("mechanism", name)
+    kernel = made.space == "kernel"
+    factors = declared_grid.factors(name, kernel, made.features is not None)
+    composer = Composer()
+    planned: dict[Any, Opened] = {}
+    with audit_cells.Folder() as folder:
+
+        def open_row(row: Mapping[str, Any], plan: bool) -> Opened:
+            try:
+                subject = audit_cells.of_grid(name, row, composer)
+                audit_cells.check_kind(subject)
+                records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
+                return audit_cells.open_records(subject, records, folder, plan=plan)
+            except (InputError, Unsupported) as error:
+                return Opened(FAILED, str(error))
+            except Exception as error:
+                return Opened(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200])
+
+        def reason_against(row: Mapping[str, Any]) -> str | None:
+            found = open_row(row, plan=True)
+            planned[tuple(row.items())] = found.kept()
+            return None if found.status == OK else found.reason
+
+        def likely(row: Mapping[str, Any]) -> str | None:
+            found = open_row(row, plan=False)
+            return None if found.status == OK else found.reason
+
+        def soon(row: Mapping[str, Any]) -> str | None:
+            try:
+                audit_cells.check_kind(audit_cells.of_grid(name, row, composer))
+            except Exception as reason:  # whatever it is, the full question tells
+                return str(reason) or "refused"
+            return None
+
+        strength = 1 if quick else 2
+        design = cover(
+            factors, reason_against, strength, declared_grid.first(name), MOST, soon, likely
+        )
+    kinds = assign_kinds(design.rows, QUICK_PER_CASE if quick else PER_CASE)
+    stops = tuple(
+        Stop(number, row, kinds[number], planned[tuple(row.items())])
+        for number, row in enumerate(design.rows)
+    )
+    return Walk(name, stops, _in_words(design))
+
+
+def _in_words(design: Design) -> tuple[tuple[str, str], ...]:
+    """What is missing, a line each; pairs of values for which there was no room, as a number."""
+    full = [target for target, reason in design.missing if reason == FULL]
+    found = [
+        (" with ".join(f"{name}={value}" for name, value in target), reason)
+        for target, reason in design.missing
+        if reason != FULL
+    ]
+    return tuple(found + ([(f"{len(full)} pairs of values", FULL)] if full else []))
+
+
+def assign_kinds(rows: Sequence[Mapping[str, Any]], count: int) -> list[tuple[str, ...]]:
+    """``count`` kinds of neighbours for each row, so that kinds meet many values soon."""
+    left = {(k, f, v) for row in rows for f, v in row.items() for k in hard_pairs.KINDS}
+    found = []
+    for number, row in enumerate(rows):
+        order = sorted(
+            range(len(hard_pairs.KINDS)),
+            key=lambda i: (
+                -sum((hard_pairs.KINDS[i], f, v) in left for f, v in row.items()),
+                (i - count * number) % len(hard_pairs.KINDS),
+            ),
+        )
+        # pairs where nothing hides the record come first: they are attacked as well
+        alone = (
+            (hard_pairs.ALONE[number % 2],)
+            if count < len(hard_pairs.KINDS) // 3
+            else hard_pairs.ALONE
+        )
+        rest = [hard_pairs.KINDS[i] for i in order if hard_pairs.KINDS[i] not in hard_pairs.ALONE]
+        chosen = (*alone, *rest[: count - len(alone)])
+        left -= {(k, f, v) for f, v in row.items() for k in chosen}
+        found.append(chosen)
+    return found
+
+
+def examine_stops(name: str, stops: Sequence[Stop], seed: int) -> list[Report]:
+    """The reports of some cases of a walk."""
+    composer, found = Composer(), []
+    known: set[Any] = set()
+    with audit_cells.Folder() as folder:
+        for stop in stops:
+            subject = audit_cells.of_grid(name, stop.row, composer)
+            try:
+                made = audit_cells.case(
+                    subject, stop.kinds, folder, seed + stop.number, stop.planned
+                )
+                report = examine(made, seed, known)
+            except Exception as error:
+                text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+                report = Report(name, subject.words, status=FAILED, faults=[f"raised {text}"])
+            report.number = stop.number
+            found.append(report)
+    return found

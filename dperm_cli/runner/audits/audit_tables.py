@@ -1,0 +1,131 @@
+"""What an audit prints: the adversaries' table, the table of cases, and what was not attacked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dperm_cli.audit.case_report import Report
+from dperm_cli.runner.audits.audit_grid import Walk
+
+HEAD = (
+    "mechanism", "relation", "epsilon", "delta", "bound", "tightness", "floor", "control",
+    "replay", "worst", "exact", "verdict",
+)  # fmt: skip
+CASES = (
+    "mechanism", "cases", "pairs", "replay", "worst", "exact", "law", "bound/claim", "paths",
+    "verdict",
+)  # fmt: skip
+_LONGEST = 110
+
+
+def text(found: Any) -> str:
+    """All tables of the findings of an audit."""
+    parts = []
+    if found.verdicts:
+        parts.append(table([verdict.row() for verdict in found.verdicts]))
+    if found.reports:
+        parts.append(_columns([CASES, *_by_mechanism(found.reports)]))
+    left = not_attacked(found.reports, found.walks)
+    if left:
+        parts.append("\n".join(["not attacked:", *(f"  {line}" for line in left)]))
+    return "\n\n".join(parts) if parts else "nothing was audited"
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The adversaries' rows in columns."""
+    return _columns([HEAD, *(_cells(row) for row in rows)])
+
+
+def missing_rows(walks: Sequence[Walk]) -> list[dict[str, Any]]:
+    """What the grid could not have, as JSON-able rows."""
+    return [
+        {"kind": "not attacked", "mechanism": walk.name, "settings": what, "reason": reason}
+        for walk in walks
+        for what, reason in walk.missing
+    ]
+
+
+def not_attacked(reports: Sequence[Report], walks: Sequence[Walk]) -> list[str]:
+    """A line for everything that was not attacked, with the reason; equal reasons share one."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for walk in walks:
+        for what, reason in walk.missing:
+            found.setdefault((walk.name, reason), []).append(what)
+    for report in reports:
+        if not report.attacked:
+            found.setdefault((report.name, report.reason or "no check applies"), []).append(
+                f"case {report.number}"
+            )
+        for words in report.left_out:
+            what, _, reason = words.partition(": ")
+            found.setdefault((report.name, reason or what), []).append(
+                f"{what} in case {report.number}"
+            )
+    return [
+        f"{name}: {_listed(whats)} ({_short(reason)})" for (name, reason), whats in found.items()
+    ]
+
+
+def _listed(words: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(words))
+    more = f" and {len(distinct) - 3} more" if len(distinct) > 3 else ""
+    return ", ".join(distinct[:3]) + more
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= _LONGEST else reason[: _LONGEST - 3] + "..."
+
+
+def _by_mechanism(reports: Sequence[Report]) -> list[tuple[str, ...]]:
+    names = list(dict.fromkeys(report.name for report in reports))
+    return [_summary(name, [r for r in reports if r.name == name]) for name in names]
+
+
+def _summary(name: str, reports: Sequence[Report]) -> tuple[str, ...]:
+    attacked = [report for report in reports if report.attacked]
+    exact = [report.exact for report in attacked if report.exact is not None]
+    laws = [report.law for report in attacked if report.law is not None]
+    shares = [r.bound / r.claim for r in attacked if r.trials and r.claim > 0.0]
+    paths = list(dict.fromkeys(path for report in attacked for path in report.paths))
+    wrong = sum(bool(report.faults) for report in reports)
+    verdict = f"violation in {wrong}" if wrong else ("ok" if attacked else "not attacked")
+    return (
+        name,
+        f"{len(attacked)} of {len(reports)}",
+        str(sum(len(report.pairs) for report in attacked)),
+        f"{sum(report.calls for report in attacked)} calls",
+        f"{max((r.worst for r in attacked), default=0.0):.4f}",
+        f"{max(exact):.6f}" if exact else "-",
+        f"{min(laws):.2g}" if laws else "-",
+        f"{max(shares):.3f}" if shares else "-",
+        ", ".join(paths) or "-",
+        verdict,
+    )
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    caught = "missed" if row["control_asked"] else "no room"
+    caught = "caught" if row["control_caught"] else caught
+    return (
+        row["mechanism"],
+        row["relation"],
+        f"{row['claim']:.4g}",
+        f"{row['delta']:.3g}",
+        f"{row['bound']:.4g}",
+        f"{row['tightness']:.3f}",
+        "-" if row["floor"] is None else f"{row['floor']:.2f}",
+        caught,
+        f"{row['replay_calls']} calls",
+        f"{row['replay_worst']:.4f}",
+        "-" if row["exact"] is None else f"{row['exact']:.6f}",
+        row["verdict"],
+    )
+
+
+def _columns(lines: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )

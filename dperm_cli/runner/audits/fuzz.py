@@ -1,0 +1,363 @@
+"""``dperm audit fuzz=10m``: random configurations and neighbours, each run end to end.
+
+Every draw is a configuration and two data files one record apart. A whole ``dperm run`` is carried
+out on both with the same noise (``end_to_end``), the values at the gate are replayed
+(``audit.replay``), the plans, public facts and feature maps are compared, and the claim is held
+against what was asked. A draw follows from (seed, number), so that a finding can be had again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.audit.first_difference import first_difference
+from dperm_cli.audit.fuzz_draws import Draw, draw, targets
+from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.shifted_rounding import mapped_by_place, maps_by_place
+from dperm_cli.core import checks
+from dperm_cli.core.errors import (
+    EXIT_FAILED,
+    EXIT_OK,
+    DpermError,
+    InputError,
+    UnknownKey,
+    Unsupported,
+)
+from dperm_cli.privacy.events import SampledGaussian
+from dperm_cli.runner.audits.neighbour_runs import Made, replayed
+from dperm_cli.runner.cells import kernel_cells, run_cell
+from dperm_cli.runner.compose import study_plan
+from dperm_cli.runner.sweep.progress import meter
+from dperm_cli.runner.sweep.worker import warnings_untold
+from dperm_cli.runner.verbs import run
+
+KEYS = ("fuzz", "seed", "draw", "mechanism", "out")
+TIMES = {"s": 1, "m": 60, "h": 3600}
+LONGEST = 7 * 24 * 3600
+FIGURES = 16  # one draw of so many draws its figures, which takes longest
+_CLOSE = 1e-9  # relative room of an accounted number
+_MEMORY = "/dev/shm"  # nothing of a draw is kept: files need not reach a disk
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for; ``number`` is one draw to repeat, or None."""
+
+    seconds: float
+    seed: int
+    number: int | None
+    mechanism: str
+    out: Path | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong in one draw, and the draw."""
+
+    draw: Draw
+    seed: int
+    mechanism: str
+    fault: str
+
+    @property
+    def kind(self) -> str:
+        """The fault without its numbers: of each kind the first is told."""
+        return re.sub(r"\d[\d.e+-]*", "#", self.fault)[:60]
+
+    def line(self) -> str:
+        """The finding and the command that reproduces it."""
+        where = " > ".join(self.draw.target.chain)
+        only = "" if self.mechanism == "all" else f" mechanism={self.mechanism}"
+        again = f"dperm audit fuzz=1s seed={self.seed} draw={self.draw.number}{only}"
+        fault = " ".join(self.fault.split())
+        return f"finding: {where}, {self.draw.target.mode}: {fault} | {again}"
+
+
+@dataclass
+class Search:
+    """What a search came to: findings in order, and how its draws ended."""
+
+    findings: list[Finding] = field(default_factory=list)
+    ended: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def draws(self) -> int:
+        return sum(self.ended.values())
+
+    def words(self) -> str:
+        """One line for the whole."""
+        replayed_ = self.ended["ok"]
+        counts = [f"{replayed_} replayed"]
+        counts += [f"{self.ended[name]} {name}" for name in ("unsupported", "failed", "refused")]
+        kinds = len({finding.kind for finding in self.findings})
+        found = f"{len(self.findings)} findings" + (f" of {kinds} kinds" if kinds else "")
+        return f"{self.draws} draws: {', '.join(counts)}; {found}"
+
+
+def is_asked(arguments: Sequence[str]) -> bool:
+    """Whether a command line of ``dperm audit`` is one of the fuzzer's."""
+    return any(word.partition("=")[0] == "fuzz" for word in arguments)
+
+
+def fuzz(arguments: Sequence[str]) -> int:
+    """Search for as long as was asked, printing findings as they come; 1 where there is one."""
+    asked = parsed(arguments)
+    if asked.number is not None:
+        numbers: Iterator[int] = iter([asked.number])
+    else:
+        numbers = _while(asked.seconds)
+    found = search(asked.seed, numbers, mechanism=asked.mechanism, out=asked.out, tell=_print)
+    print(f"fuzz: seed {asked.seed}, {found.words()}")
+    return EXIT_FAILED if found.findings else EXIT_OK
+
+
+def search(
+    seed: int,
+    numbers: Iterator[int] | range,
+    *,
+    mechanism: str = "all",
+    out: Path | None = None,
+    tell: Callable[[Finding], None] = lambda finding: None,
+    most: int | None = None,
+) -> Search:
+    """Examine the draws of these numbers, at most until ``most`` findings.
+
+    ``out`` keeps the files of draws with a finding; ``tell`` hears of the first finding of a kind.
+    """
+    found = Search()
+    told: set[str] = set()
+    # more threads change last bits of what is accounted from one call to the next
+    with threadpool_limits(1), meter(1) as shown, _scratch() as scratch:
+        for number in numbers:
+            drawn = draw(seed, number, mechanism)
+            shown.step(f"{found.words()}; {' > '.join(drawn.target.chain)}", 0.0, 0.0)
+            folder = scratch / str(number)
+            status, faults = examine(drawn, folder, scratch / "cache")
+            found.ended[status] += 1
+            if status == "failed" and not faults:
+                shown.note(f"failed on both files: draw {number}, {' > '.join(drawn.target.chain)}")
+            for fault in faults:
+                finding = Finding(drawn, seed, mechanism, fault)
+                found.findings.append(finding)
+                if finding.kind not in told:
+                    told.add(finding.kind)
+                    tell(finding)
+            if faults and out is not None:
+                _keep(folder, out, drawn)
+            _remove(folder)
+            if most is not None and len(found.findings) >= most:
+                break
+    return found
+
+
+def examine(drawn: Draw, folder: Path, cache: Path) -> tuple[str, list[str]]:
+    """How one draw ended (``ok``, ``unsupported``, ``failed``, ``refused``) and its faults."""
+    first, second = drawn.write(folder)
+    figures = drawn.number % FIGURES == 0
+    fault, one, other = replayed(drawn.words, first, second, cache=cache, figures=figures)
+    faults = [] if fault is None else [fault]
+    if one.status == "refused" or one.code != other.code:
+        return one.status, faults
+    faults += _beyond(one) or _beyond(other)
+    with _quiet():
+        faults += _planned_and_replayed(drawn, first, second)
+    return one.status, faults
+
+
+def _beyond(made: Made) -> list[str]:
+    """A claim of more than was asked for."""
+    for row in made.records:
+        if row["status"] != "ok" or row["guarantee"] == "none":
+            continue
+        for name in ("epsilon", "delta"):
+            claimed, asked = row[f"{name}_accounted"], row[name]
+            if not claimed <= asked * (1.0 + _CLOSE):
+                return [f"{name} accounted {claimed!r} is above the {asked!r} asked for"]
+    return []
+
+
+def _planned_and_replayed(drawn: Draw, first: Path, second: Path) -> list[str]:
+    """Plans, public facts and maps of both files, and what the gate hears of both."""
+    one, other = _prepared(drawn.words, first), _prepared(drawn.words, second)
+    try:
+        facts = one.spec, other.spec
+    except Unsupported:
+        return []
+    fault = first_difference(*facts, "public facts")
+    maps = kernel_cells.basis_of(one.problem), kernel_cells.basis_of(other.problem)
+    fault = fault or first_difference(*maps, "feature map")
+    if fault:
+        return [fault]
+    plans = [_plan_or_reason(item) for item in (one, other)]
+    fault = first_difference(plans[0], plans[1], "plan")
+    if fault or isinstance(plans[0], str):
+        return [fault] if fault else []
+    if drawn.split and drawn.dropped:
+        return []  # another part of the records trains: more than one of them differs
+    return _replayed_at_gate(drawn, plans[0], one, other)
+
+
+def _prepared(words: Sequence[str], folder: Path) -> run_cell.Prepared:
+    with contextlib.chdir(folder):
+        _, study = study_plan.asked_for(list(words))
+        (found,) = run.prepare(study.cells)
+        return run_cell.opened(found) if found.cell.kernel is not None else found
+
+
+def _plan_or_reason(item: run_cell.Prepared) -> Any:
+    """The plan under seeded noise, or why there is none."""
+    one = item.cell
+    try:
+        spec: Any = item.spec
+        kind = run_cell.kind_of(
+            one.mechanism_name, one.mechanism, one.privacy, one.delta, one.relation
+        )
+        return run_cell.planned(one.mechanism, spec, run_cell.budget_of(item, kind))
+    except Unsupported as reason:
+        return str(reason)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _replayed_at_gate(
+    drawn: Draw, made: Any, one: run_cell.Prepared, other: run_cell.Prepared
+) -> list[str]:
+    mechanism = one.cell.mechanism
+    problems = [_seen(item) for item in (one, other)]
+    if one.cell.relation == "add_remove":
+        problems[1] = _less_one(drawn, made, *problems)
+    if one.cell.kernel is not None and kernel_cells.space_of(mechanism) != "kernel":
+        problems = [mapped_by_place(problem) for problem in problems]
+    try:
+        with maps_by_place():
+            found = replay(mechanism, run_cell.without_reserve(made), *problems, seed=drawn.number)
+    except Exception as error:
+        # a minimiser that is not had in time is told on both runs
+        late = isinstance(error, DpermError) and "not proved" in str(error)
+        return [] if late else [f"replay: {type(error).__name__}: {error}"]
+    faults = found.faults
+    if found.worst <= 1.0 + _rounding(one.spec):
+        faults = tuple(fault for fault in faults if "moved by" not in fault)
+    return [f"replay: {fault}" for fault in faults[:1]]
+
+
+def _rounding(spec: Any) -> float:
+    """What float64 sums of n losses may be off by, in units of a record's slope.
+
+    Research noise promises nothing below it (docs/threats.md); it is far below the replay's own
+    tolerance but where a set is so wide that the regulariser's slope there dwarfs a record's.
+    """
+    if not hasattr(spec, "lipschitz_total") or not spec.lipschitz > 0.0:
+        return 0.0
+    return 2.0**-46 * spec.n * spec.lipschitz_total / spec.lipschitz
+
+
+def _seen(item: run_cell.Prepared) -> Any:
+    """The problem as the mechanism sees it."""
+    on_kernel = kernel_cells.space_of(item.cell.mechanism) == "kernel"
+    return item.kernel if on_kernel else item.released
+
+
+def _less_one(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
+    """The neighbour without the record: the file without it, or nothing in its place.
+
+    Where batches are drawn by number, the others must keep theirs: which number a record has is as
+    random as what is drawn.
+    """
+    by_number = any(isinstance(event, SampledGaussian) for event in made.events)
+    if drawn.dropped and not by_number:
+        return second
+    return neighbour(first, drawn.index, np.zeros(first.data.p), 1.0)
+
+
+def parsed(arguments: Sequence[str]) -> Asked:
+    """What a command line asks for; InputError for what it cannot."""
+    given = {"seed": "fresh", "draw": "", "mechanism": "all", "out": ""}
+    for word in arguments:
+        key, equals, value = word.partition("=")
+        if key not in KEYS:
+            raise UnknownKey(key, KEYS)
+        if not equals or not value:
+            raise InputError(key, value, "needs a value: write KEY=VALUE")
+        given[key] = value
+    known = list(dict.fromkeys(target.chain[0] for target in targets()))
+    mechanism = checks.choice("mechanism", given["mechanism"], ("all", *known))
+    number = _whole("draw", given["draw"]) if given["draw"] else None
+    seed = secrets.randbits(32) if given["seed"] == "fresh" else _whole("seed", given["seed"])
+    out = Path(checks.path("out", given["out"])) if given["out"] else None
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError("out", given["out"], "must be a new or an empty folder")
+    return Asked(duration("fuzz", given["fuzz"]), seed, number, mechanism, out)
+
+
+def duration(key: str, word: str) -> float:
+    """Seconds of a time such as 30s, 10m or 1h; InputError for anything else."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh])", word)
+    seconds = float(found[1]) * TIMES[found[2]] if found else 0.0
+    if not 0.0 < seconds <= LONGEST:
+        raise InputError(key, word, "must be a time such as 30s, 10m or 1h, at most 168h")
+    return seconds
+
+
+def _whole(key: str, word: str) -> int:
+    if not re.fullmatch(r"\d{1,18}", word):
+        words = "must be an integer >= 0" + (", or fresh" if key == "seed" else "")
+        raise InputError(key, word, words)
+    return int(word)
+
+
+def _while(seconds: float) -> Iterator[int]:
+    """0, 1, .. until the time is over; one at least."""
+    end, number = time.monotonic() + seconds, 0
+    while not number or time.monotonic() < end:
+        yield number
+        number += 1
+
+
+def _print(finding: Finding) -> None:
+    print(finding.line(), flush=True)
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for the files of draws, in memory where there is such a place."""
+    place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="dperm-fuzz-", dir=place) as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What a run would tell has been compared; told again it would only be in the way."""
+    nowhere = io.StringIO()
+    told = contextlib.redirect_stderr(nowhere)
+    with contextlib.redirect_stdout(nowhere), told, warnings_untold():
+        yield
+
+
+def _keep(folder: Path, out: Path, drawn: Draw) -> None:
+    to = out / f"draw-{drawn.number}"
+    shutil.copytree(folder, to, dirs_exist_ok=True)
+    (to / "command.txt").write_text(" ".join(["dperm", "run", *drawn.words]) + "\n")
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+__all__ = ["Finding", "Search", "duration", "examine", "fuzz", "is_asked", "parsed", "search"]

@@ -1,0 +1,146 @@
+"""An audit of the run that a command line describes: its own plan, on made-up neighbours."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dperm_cli.audit import hard_pairs, pair_file
+from dperm_cli.audit.case_report import Report
+from dperm_cli.audit.cell_checks import examine
+from dperm_cli.audit.opened_cell import OK
+from dperm_cli.core import checks, registry
+from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.runner.audits import audit_cells
+from dperm_cli.runner.audits.pool import Job, run_jobs
+from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.compose import cell_schema, study_plan
+from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.verbs import run
+
+if TYPE_CHECKING:
+    from dperm_cli.runner.verbs.audit import Asked, Findings
+
+EFFORT, QUICK_EFFORT = 20.0, 2.0  # how many times longer than a case of the grid one may take
+_MOST_ENTRIES = 5e7  # of the rows of a made-up data set
+
+
+def audit(asked: Asked) -> Findings:
+    """Attack every cell of the study that these words describe."""
+    from dperm_cli.runner.verbs.audit import Findings
+
+    _, study = study_plan.asked_for(["-m", *map(_every, asked.words)])
+    _check_study(asked)
+    _check_guarantees(study.cells)
+    prepared = run.prepare(study.cells)
+    found = Findings([], [], [])
+    records = None
+    if "pair" in asked.settings:
+        records = [pair_file.read(asked.settings["pair"], _shape(item)) for item in prepared]
+    jobs = []
+    for number, item in enumerate(prepared):
+        given = None if records is None else records[number]
+        label = (item.cell.mechanism_name, f"on {item.data.name}")
+        jobs.append(Job(label, audit_cell, (item, number, given, asked.seed, asked.quick)))
+    for report, verdict in run_jobs(jobs, lambda *_: [], asked.workers if len(jobs) > 1 else 1):
+        found.reports.append(report)
+        found.verdicts += [] if verdict is None else [verdict]
+    found.reports.sort(key=lambda report: report.number)
+    if found.nothing:
+        for report, item in zip(found.reports, prepared, strict=True):
+            reason = f"{report.reason or 'no check applies'}{_instead(item)}"
+            print(f"nothing was audited: {report.name}: {reason}", file=sys.stderr)
+    return found
+
+
+def _every(word: str) -> str:
+    """``mechanism=all`` as a list of names."""
+    if word.replace(" ", "") != "mechanism=all":
+        return word
+    return f"mechanism={','.join(registry.protective())}"
+
+
+def check_protective(names: Iterable[str]) -> None:
+    """InputError for the name of a mechanism that promises nothing: there is nothing to attack."""
+    for name in names:
+        checks.choice("mechanism", name, ("all", *registry.protective()))
+
+
+def _check_guarantees(found: Iterable[cell_schema.Cell]) -> None:
+    """InputError for a cell of ``guarantee none``, by its mechanism or by how it is set."""
+    for cell in found:
+        check_protective([cell.mechanism_name])
+        if cell.mechanism.unprotected:
+            allowed = "gives no guarantee as it is set: there is nothing to attack"
+            raise InputError("mechanism", cell.mechanism_name, allowed)
+
+
+def _check_study(asked: Asked) -> None:
+    """InputError for keys that are about a study's files."""
+    for word in asked.words:
+        key, _, value = word.partition("=")
+        if key in cell_schema.STUDY_KEYS:
+            raise InputError(key, value, "is a key of `dperm run`: an audit keeps no records")
+
+
+def audit_cell(
+    item: cells.Prepared, number: int, given: Any, seed: int, quick: bool
+) -> tuple[Report, Any]:
+    """The report of one cell, and the verdict on its mechanism's own adversary."""
+    from dperm_cli.runner.verbs.audit import attack_instance
+
+    subject = audit_cells.of_cell(item)
+    entries = float(subject.shape.n) * subject.shape.p
+    if entries > _MOST_ENTRIES:
+        name, shape = item.cell.mechanism_name, subject.shape
+        reason = f"{shape.n} records of {shape.p} columns are too many to make up"
+        return Report(name, subject.words, number, "unsupported", reason), None
+    kinds = hard_pairs.KINDS[: 2 if quick else len(hard_pairs.KINDS)]
+    with audit_cells.Folder() as folder:
+        case = audit_cells.case(subject, kinds, folder, seed, given=given)
+        report = examine(replace(case, effort=QUICK_EFFORT if quick else EFFORT), seed)
+    report.number = number
+    if report.status != OK:
+        return report, None
+    kind = "local" if case.neighbours[0].first.guarantee.kind == "local" else ""
+    budget = case.neighbours[0].first.budget
+    verdict = None
+    if math.isfinite(budget.epsilon) and (kind or item.cell.noise == "research"):
+        verdict = attack_instance(
+            item.cell.mechanism_name, item.cell.mechanism, budget, seed, quick
+        )
+    return report, verdict
+
+
+def _shape(item: cells.Prepared) -> hard_pairs.Shape:
+    return audit_cells.of_cell(item).shape
+
+
+def _instead(item: cells.Prepared) -> str:
+    """The mechanisms that would have a plan for the same problem, in words."""
+    fitting = mechanisms_that_fit(item)
+    if not fitting:
+        return "; no mechanism has a plan for this problem and budget"
+    return f"; set mechanism={' or '.join(fitting)}"
+
+
+def mechanisms_that_fit(item: cells.Prepared, most: int = 3) -> list[str]:
+    """The first mechanisms, as they are shipped, that have a plan for the problem of a cell."""
+    composer, found = Composer(), []
+    for name in registry.protective():
+        config = composer.compose({"mechanism": name})["mechanism"]
+        made = cell_schema.build_mechanism(config, item.cell.calibration, item.cell.sampler)
+        changed = replace(item.cell, mechanism=made, mechanism_name=name)
+        other = replace(item, cell=changed)
+        try:
+            kind = cells.kind_of(name, made, changed.privacy, changed.delta, changed.relation)
+            cells.plan_of(other, cells.budget_of(other, kind))
+        except (Unsupported, ArithmeticError):
+            continue
+        found.append(name)
+        if len(found) == most:
+            break
+    return found

@@ -1,0 +1,128 @@
+"""The jobs of an audit, on as many processes as asked for; some jobs give rise to others."""
+
+from __future__ import annotations
+
+import concurrent.futures as futures
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.core.errors import DpermError
+from dperm_cli.runner.sweep.progress import Meter, meter
+
+MOST = 8  # workers of auto: beyond, an audit has too few jobs that are long
+
+
+@dataclass(frozen=True)
+class Job:
+    """A call and its words for the progress line."""
+
+    words: tuple[str, ...]
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def run(self) -> Any:
+        """What the call returns."""
+        return self.call(*self.arguments)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error of a worker, which may not survive being handed over as it is."""
+
+    text: str
+    exit_code: int
+
+
+def _carry_out(job: Job) -> Any:
+    """In a worker: the result, or what was refused."""
+    try:
+        return job.run()
+    except DpermError as error:
+        return Refusal(str(error), error.exit_code)
+
+
+More = Callable[[Job, Any], Sequence[Job]]
+
+
+def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Generator[Any, None, None]:
+    """The results, in the order in which they come; those of ``more`` jobs too.
+
+    Args:
+        jobs: what is to be done at first.
+        more: the jobs that follow from a job and its result.
+        workers: ``auto`` for the cores that there are, or a number. Where processes cannot be
+            copied, everything is done in this one.
+    """
+    count = _count(workers)
+    with meter(len(jobs)) as shown:
+        if count == 1:
+            yield from _here(list(jobs), more, shown)
+        else:
+            yield from _elsewhere(list(jobs), more, count, shown)
+
+
+def _count(workers: Any) -> int:
+    if sys.platform != "linux":  # elsewhere libraries do not outlive a copy of their process
+        return 1
+    return min(os.cpu_count() or 1, MOST) if workers == "auto" else int(workers)
+
+
+def _here(waiting: list[Job], more: More, shown: Meter) -> Iterator[Any]:
+    done = 0
+    while waiting:
+        job = waiting.pop(0)
+        shown.cell(done, " ".join(job.words))
+        result = job.run()
+        new = more(job, result)
+        waiting[:0] = new
+        shown.cells += len(new)
+        done += 1
+        yield result
+
+
+def _elsewhere(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
+    """Jobs that follow from others go first: they are what is left of something long."""
+    copied = multiprocessing.get_context("fork")
+    with futures.ProcessPoolExecutor(count, copied, _quiet) as pool:
+        running: dict[futures.Future[Any], Job] = {}
+        done = 0
+        try:
+            while waiting or running:
+                while waiting and len(running) < count + 1:
+                    job = waiting.pop(0)
+                    running[pool.submit(_carry_out, job)] = job
+                ended, _ = futures.wait(running, return_when=futures.FIRST_COMPLETED)
+                for future in ended:
+                    job = running.pop(future)
+                    result = future.result()
+                    if isinstance(result, Refusal):
+                        error = DpermError(result.text)
+                        error.exit_code = result.exit_code
+                        raise error
+                    new = more(job, result)
+                    waiting[:0] = new
+                    shown.cells += len(new)
+                    done += 1
+                    shown.cell(done - 1, " ".join(job.words))
+                    yield result
+        except futures.process.BrokenProcessPool:
+            raise DpermError("a worker of the audit ended without a word: out of memory, perhaps; "
+                             "set workers=1") from None  # fmt: skip
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _quiet() -> None:
+    """In a worker: one thread, no progress of its own, and signals as they were."""
+    from dperm_cli.core import progress
+
+    progress._listeners.clear()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threadpool_limits(1)

@@ -1,0 +1,1 @@
+"""One cell: its problem, optimum, plan, release and rows."""

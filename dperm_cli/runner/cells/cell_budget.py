@@ -1,0 +1,124 @@
+"""What a cell may spend, and whether a plan keeps to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dperm_cli.core.errors import PrivacyError, Unsupported
+from dperm_cli.mechanisms.base import Mechanism, Plan
+from dperm_cli.mechanisms.shared import inner_mechanism
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.generator_range import LET_PASS
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import Approx
+from dperm_cli.privacy.events import kind as kind_of_events
+from dperm_cli.privacy.gate import range_delta
+from dperm_cli.problem.problem import ProblemSpec
+
+# What is held of delta for the bounded range, over what it adds: noise moves a little with delta.
+RANGE_ROOM = 1.25
+# What to put inside a combinator for a guarantee of this kind.
+INSTEAD = {
+    "pure": ("output_perturbation", "exponential"),
+    "approx": ("noisy_gd", "noisy_sgd"),
+    "local": ("local_sgd", "local_mirror_descent"),
+}
+
+
+def check(
+    plan: Plan, budget: Budget, kind: str, unprotected: bool = False
+) -> tuple[Guarantee, str]:
+    """Recompute the guarantee from the plan's events; PrivacyError unless it fits the budget.
+
+    A plan that says it protects nothing passes, labelled so, where the user asked for that
+    (``unprotected``).
+    """
+    if plan.guarantee.kind == "none":
+        return _labelled(plan, unprotected)
+    guarantee = ledger_totals.recompute(
+        plan.events,
+        kind=kind,
+        delta=budget.delta,
+        relation=budget.relation,
+        certificate=plan.guarantee.certificate,
+    )
+    ledger_totals.require(budget, guarantee, plan.guarantee)
+    return guarantee, guarantee.source
+
+
+def _labelled(plan: Plan, unprotected: bool) -> tuple[Guarantee, str]:
+    """No guarantee, and events that say so too."""
+    if not unprotected:
+        raise PrivacyError(f"refused to release: {plan.guarantee.source} gives no guarantee")
+    if kind_of_events(plan.events) != "none":
+        raise PrivacyError("a plan without a guarantee needs an event that says so")
+    return plan.guarantee, plan.guarantee.source
+
+
+def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
+    """The plan under seeded noise, whose bounded range may show: what that adds to delta.
+
+    Up to delta / 1000 it is let pass; beyond, delta holds it, as an event of its own, and the
+    mechanism gets the rest. ``Unsupported`` where it would take a quarter.
+    """
+    plan = mechanism.plan(spec, budget)
+    added = range_delta(plan.events, budget.relation, spec.p)
+    if not added > LET_PASS * budget.delta:
+        return plan
+    held = RANGE_ROOM * added
+    if held <= budget.delta / 4.0:
+        plan = mechanism.plan(spec, replace(budget, delta=budget.delta - held))
+        if range_delta(plan.events, budget.relation, spec.p) <= held:
+            return replace(plan, events=(*plan.events, Approx(0.0, held, relation=budget.relation)))
+    raise Unsupported(
+        f"epsilon {budget.epsilon:g} allows so little noise that the generator's bounded range "
+        f"could add {added:.2g} to delta {budget.delta:.3g}; take less epsilon or more delta"
+    )
+
+
+def without_reserve(plan: Plan) -> Plan:
+    """The plan as its mechanism made it, without the room that ``planned`` held for the range."""
+    *own, last = plan.events
+    return replace(plan, events=tuple(own)) if isinstance(last, Approx) else plan
+
+
+def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relation: str) -> str:
+    """The kind of guarantee in question; Unsupported when the mechanism has no such."""
+    can, kind = mechanism.guarantees, privacy
+    if kind == "auto" and can == ("local",):
+        kind = "local"
+    elif kind == "auto":
+        # a combinator may have no guarantee in common with what is inside
+        kind = "pure" if delta == 0 else ("approx" if "approx" in can or not can else can[0])
+    if kind not in can:
+        raise Unsupported(_not_given(name, mechanism, kind))
+    if relation not in mechanism.relations:
+        known = " or ".join(mechanism.relations)
+        raise Unsupported(f"{name} is proved for {known}, not {relation}")
+    return kind
+
+
+def _not_given(name: str, mechanism: Any, kind: str) -> str:
+    """Why there is no guarantee of this kind, and which part of a combinator is at fault."""
+    key, inner = "mechanism", mechanism
+    while kind in type(inner).guarantees and hasattr(inner, "inner"):
+        key, inner = f"{key}.inner", inner.inner
+    fault, can = inner_mechanism.name_of(inner), " or ".join(inner.guarantees) or "no"
+    if key == "mechanism":
+        # delta would be unused: better said than done behind the user's back
+        pure = "pure" in inner.guarantees and kind == "approx"
+        other = "; a pure guarantee is a stronger one: set privacy=pure" if pure else ""
+        if kind == "local":
+            other = f"; take mechanism={' or '.join(INSTEAD['local'])}"
+        return f"{name} gives {can} guarantees, not {kind}{other}"
+    instead = [word for word in INSTEAD[kind] if word != fault]
+    return (
+        f"{name} gives {kind} guarantees as its inner mechanism does, and {fault} gives {can} "
+        f"only; set {key}={' or '.join(instead)}"
+    )
+
+
+def delta_of(delta: float | None, n: int) -> float:
+    """``delta=auto`` (None) is 1/n^2; for one record that would be 1, which promises nothing."""
+    return min(0.25, 1.0 / n**2) if delta is None else delta

@@ -1,0 +1,249 @@
+"""From a cell with a kernel to its problems: the kernel's own, and the one in coordinates.
+
+Every release is a vector theta with f(x) = <theta, psi(x)>, where psi is a finite map, or for an
+exact kernel the projection on the span of the public queries. So that objective, excess risk and
+metrics are those of an ordinary problem whose rows are psi(x), in a ball that holds the minimiser.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core.errors import InputError
+from dperm_cli.kernels.base import Kernel
+from dperm_cli.kernels.shared import kernel_problem, map_choice, mapped_rows
+from dperm_cli.kernels.shared.feature_maps import Features
+from dperm_cli.kernels.shared.kernel_problem import KernelProblem, map_name
+from dperm_cli.kernels.shared.map_choice import Wanted
+from dperm_cli.kernels.shared.mapped_rows import FeatureRows
+from dperm_cli.problem.data import Data, Matrix, padded
+from dperm_cli.problem.problem import Problem
+from dperm_cli.problem.public_facts import PublicFacts
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.sets.l2_ball import L2Ball
+
+DEFAULT_BALL = {"name": "l2_ball", "radius": 10}
+_TASKS = ("binary", "regression")
+_MADE: dict[str, tuple[Any, Any]] = {}
+_MADE_KEPT = 2  # data sets whose mapped rows are kept: each may take gigabytes
+_PREPARED: dict[tuple[Any, ...], tuple[Data, Kernelled]] = {}
+_PREPARED_KEPT = 4  # problems whose bases and inverses are kept
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Rows psi(x) that are not made yet: their shape is public."""
+
+    features: Features
+    rows: Matrix
+    extra: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.rows.shape[0]) + self.extra, self.features.dim
+
+    def padded(self, extra: int) -> Pending:
+        """The same with ``extra`` rows of zeros."""
+        return replace(self, extra=extra)
+
+
+@dataclass(frozen=True)
+class Kernelled:
+    """The problem in coordinates, and the kernel's own where its minimiser can be certified."""
+
+    problem: Problem
+    kernel: KernelProblem | None
+
+
+def space_of(mechanism: Any) -> str:
+    """``kernel`` for mechanisms that work on a kernel's minimiser, else ``parameters``."""
+    return str(mechanism.space)
+
+
+def _whole(cell: cell_schema.Cell) -> bool:
+    """Whether the mechanism asks for the kernel's minimiser alone, and for no rows."""
+    return space_of(cell.mechanism) == "kernel" or cell.mechanism.unprotected
+
+
+def prepare(cell: cell_schema.Cell, data: Data) -> Kernelled:
+    """The two problems of a cell; InputError for what does not go with a kernel.
+
+    Cells of one kernel and one data set share them: bases and inverses take longer than releases.
+    """
+    _check(cell, data.facts())
+    space, only = space_of(cell.mechanism), cell.mechanism.features
+    key = (
+        space,
+        only,
+        _whole(cell),
+        cell.population,
+        cell.ridge,
+        repr(cell.loss),
+        repr(cell.kernel),
+    )
+    known = _PREPARED.get(key)
+    if known is None or known[0] is not data:
+        while len(_PREPARED) >= _PREPARED_KEPT:
+            _PREPARED.pop(next(iter(_PREPARED)))
+        known = _PREPARED[key] = (data, _prepare(cell, data))
+    return known[1]
+
+
+def _prepare(cell: cell_schema.Cell, data: Data) -> Kernelled:
+    kernel, facts = cell.kernel, data.facts(cell.population)
+    wanted = Wanted(
+        cell.mechanism_name, _whole(cell), cell.mechanism.features
+    )  # fmt: skip
+    features = map_choice.make_map(kernel, facts, wanted)
+    queries = map_choice.make_queries(kernel, facts, features)
+    own = None
+    if cell.ridge > 0.0 and cell.loss.name in kernel_problem.LOSSES and _certain(kernel):
+        own = KernelProblem(
+            data, cell.loss, kernel, cell.ridge, queries, features, radius=kernel.radius
+        )
+    elif space_of(cell.mechanism) == "kernel" or features is None:
+        raise _no_minimiser(cell)
+    radius = own.spec().radius if own is not None else _radius(cell)
+    basis: Features | None = features if own is None else own.spec().basis
+    assert basis is not None
+    ball: Any = L2Ball(radius, basis.dim)
+    problem = Problem(_in_coordinates(data, kernel, basis), cell.loss, ball, cell.ridge)
+    if not _whole(cell):
+        map_choice.check_size(facts, basis.dim)
+    return Kernelled(problem, own)
+
+
+def opened(cell: cell_schema.Cell, found: Kernelled) -> Kernelled:
+    """The same with the rows made; they are kept for the next cells of the problem."""
+    data = found.problem.data
+    x, x_test = _made(data, dense=not _whole(cell))
+    own = found.kernel
+    if own is not None and own.features is not None:
+        own = replace(own, rows=x)
+    problem = replace(found.problem, data=data.with_rows(x, x_test=x_test))
+    return Kernelled(problem, own)
+
+
+def forget() -> None:
+    """Let go of what was made for earlier cells of this process."""
+    _MADE.clear()
+    _PREPARED.clear()
+
+
+def remember(problem: Problem, theta: np.ndarray) -> None:
+    """Form the margins of all points at once, where rows are many: each is read once."""
+    for x in (problem.data.x, problem.data.x_test):
+        if isinstance(x, FeatureRows):
+            x.remember(theta)
+
+
+def released(problem: Problem, population: int) -> Problem:
+    """The problem filled up with records that have no features."""
+    return replace(problem, data=padded(problem.data, population))
+
+
+def _certain(kernel: Kernel) -> bool:
+    """Whether the ball is known to hold the minimiser."""
+    return kernel.radius in ("auto", "paper")
+
+
+def _check(cell: cell_schema.Cell, facts: PublicFacts) -> None:
+    if cell.constraint_config != DEFAULT_BALL:
+        allowed = "is for models without a kernel; the ball of a kernel is kernel.radius"
+        raise InputError("constraint", cell.constraint_config.get("name"), allowed)
+    if cell.lasso:
+        raise InputError("lasso", cell.lasso, "is for models without a kernel")
+    if facts.task not in _TASKS or not hasattr(cell.loss, "slope"):
+        raise InputError("kernel", cell.kernel.name, f"is not for {facts.task} data")
+
+
+def _no_minimiser(cell: cell_schema.Cell) -> InputError:
+    if not cell.ridge > 0.0:
+        return InputError("ridge", cell.ridge, "must be above 0 with a kernel: it is its lambda")
+    if cell.loss.name not in kernel_problem.LOSSES:
+        known = ", ".join(kernel_problem.LOSSES)
+        return InputError("loss", cell.loss.name, f"must be one of {known} with a kernel")
+    allowed = "must be auto or paper here: the ball has to hold the minimiser"
+    return InputError("kernel.radius", cell.kernel.radius, allowed)
+
+
+def _radius(cell: cell_schema.Cell) -> float:
+    """Of mechanisms that work on parameters: as given, or that of the minimiser."""
+    if not _certain(cell.kernel):
+        return float(cell.kernel.radius)
+    if not cell.ridge > 0.0:
+        allowed = f"must be above 0 with kernel.radius={cell.kernel.radius}, which follows from "
+        raise InputError("ridge", cell.ridge, f"{allowed}it; or set kernel.radius to a number")
+    allowed = f"must be a number where the loss is {cell.loss.name}"
+    raise InputError("kernel.radius", cell.kernel.radius, allowed)
+
+
+def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
+    """The data set with psi(x) for rows, still to be made; records keep their names."""
+    name = map_name(kernel, basis)
+    digest = hashlib.blake2b(f"{data.fingerprint} {name}".encode(), digest_size=16).hexdigest()
+    test = None if data.x_test is None else Pending(basis, data.x_test)
+    return data.with_rows(
+        Pending(basis, data.x), x_test=test, row_bound=basis.bound, fingerprint=digest,
+        minimiser=None, entry_bound=None, phi=None, phi_row_bound=None,
+    )  # fmt: skip
+
+
+def _made(data: Data, dense: bool) -> tuple[Any, Any]:
+    """psi of the training and of the held-out rows."""
+    name = f"{data.fingerprint} {dense} {data.n}"
+    if name not in _MADE:
+        while len(_MADE) >= _MADE_KEPT:
+            _MADE.pop(next(iter(_MADE)))
+        test = None if data.x_test is None else _rows_of(data.x_test, dense)
+        _MADE[name] = (_rows_of(data.x, dense), test)
+    return _MADE[name]
+
+
+def _rows_of(pending: Pending, dense: bool) -> Any:
+    if dense:
+        return pending.features.apply(pending.rows)
+    return mapped_rows.mapped(pending.features, pending.rows)
+
+
+def basis_of(problem: Problem) -> Features | None:
+    """The map that makes the rows of a problem in coordinates; None for ordinary ones."""
+    x = problem.data.x
+    return x.features if isinstance(x, Pending) else None
+
+
+def words(cell: cell_schema.Cell, problem: Problem, own: KernelProblem | None) -> list[str]:
+    """What the kernel did to the rows, for the record."""
+    if cell.kernel is None:
+        return []
+    x, kind = problem.data.x, "features"
+    if own is not None and own.features is None:
+        kind = "exact, on the span of the queries"
+    elif own is not None or isinstance(x, Pending):  # else the rows are made
+        kind = type(x.features if own is None else own.features).__name__.lower()
+    return [f"kernel {cell.kernel.name}: {kind}, {problem.p} coordinates, rows of norm at most "
+            f"{problem.data.row_bound:.6g}"]  # fmt: skip
+
+
+def answer_errors(
+    own: KernelProblem | None, theta: np.ndarray | None, answers: Any
+) -> list[dict[str, float | None]]:
+    """How far each trial's answers on the queries are from the minimiser's predictions.
+
+    Answers are those given, [trials, T], maybe to the first queries alone, or the predictions of
+    theta [trials, dim].
+    """
+    assert own is not None
+    spec = own.spec()
+    given = theta @ spec.rows.T if theta is not None else np.asarray(answers)
+    if not spec.count:
+        return [{"max_error": None, "rms_error": None}] * len(given)
+    off = np.abs(given - own.solve().values(spec.queries[: given.shape[1]]))
+    return [
+        {"max_error": float(np.max(one)), "rms_error": float(np.sqrt(np.mean(one**2)))}
+        for one in off
+    ]

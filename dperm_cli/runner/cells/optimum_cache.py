@@ -1,0 +1,60 @@
+"""Certified optima, solved once per problem: in memory, between runs, and among processes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from dperm_cli.core import progress
+from dperm_cli.core.errors import StorageError
+from dperm_cli.datasets.shared.parsed_cache import cache_dir
+from dperm_cli.kernels.shared.kernel_problem import KernelProblem
+from dperm_cli.problem.problem import Problem
+from dperm_cli.results.records.cell_claims import locked
+from dperm_cli.runner.cells import kernel_optima
+from dperm_cli.solvers import optimum
+from dperm_cli.solvers.optimum import Optimum
+
+# How many problems' optima a process remembers: each has a dual as long as its data.
+KEPT = 256
+
+
+def optima() -> Callable[[Problem | KernelProblem], Optimum]:
+    """The optimum of a problem, found once, also among processes that share a cache."""
+    solved: dict[str, Optimum] = {}
+    # kept optima are not private: the cache is its owner's alone
+    cache = cache_dir()
+    solve = _solve if cache is None else partial(_cached, folder=cache / "optima")
+
+    def optimum_of(problem: Problem | KernelProblem) -> Optimum:
+        if isinstance(problem, KernelProblem):
+            return kernel_optima.optimum_of(problem, cache and cache / "optima")
+        name = problem.fingerprint()
+        if name not in solved:
+            if len(solved) >= KEPT:
+                solved.pop(next(iter(solved)))
+            solved[name] = solve(problem)
+        return solved[name]
+
+    return optimum_of
+
+
+def _solve(problem: Problem) -> Optimum:
+    return optimum.settled(problem, optimum.solve(problem, progress=_tell))
+
+
+def _cached(problem: Problem, folder: Path) -> Optimum:
+    """A cache that cannot be used costs time, not the run."""
+    try:
+        # one process solves it, the others wait and read
+        with locked(folder / f".{problem.fingerprint()}.lock", wait=True):
+            return optimum.cached(problem, folder, progress=_tell)
+    except StorageError as error:
+        print(f"the cache is not used: {error}", file=sys.stderr)
+        return _solve(problem)
+
+
+def _tell(iteration: int, gap: float) -> None:
+    progress.report(f"optimum, iteration {iteration}, gap {gap:.2g}", 0.0, 0.0)

@@ -1,0 +1,36 @@
+"""A digest of the code that decides what a record holds."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import dperm_cli
+
+# Rooms whose change may change a record; tables and figures are made anew from records.
+ROOMS = (
+    "core", "loops", "privacy", "problem", "losses", "sets", "datasets", "solvers", "kernels",
+    "samplers", "views", "mechanisms", "bounds",
+)  # fmt: skip
+# of these rooms, what only helps at the keyboard
+BESIDE = ("core/catalogue.py", "core/completion.py", "core/help.py", "core/progress.py")
+FILES = (
+    "runner/verbs/account.py", "runner/cells/run_cell.py", "runner/cells/channel_rows.py",
+    "runner/cells/geometry_rows.py", "runner/cells/kernel_cells.py", "runner/cells/metrics.py",
+)  # fmt: skip
+
+
+@cache
+def code_digest() -> str:
+    """Hex digest of the sources: records of other code are never mixed with this code's."""
+    root = Path(dperm_cli.__file__).parent
+    paths = [root / name for name in FILES]
+    for room in ROOMS:
+        paths += sorted((root / room).rglob("*.py"))
+    digest = hashlib.blake2b(digest_size=10)
+    for path in paths:
+        name = path.relative_to(root).as_posix()
+        if name not in BESIDE:
+            digest.update(name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

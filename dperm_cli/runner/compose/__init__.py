@@ -1,0 +1,1 @@
+"""From command-line words to typed cells."""

@@ -1,0 +1,358 @@
+"""Typed cells: what Hydra composed, checked key by key and turned into plug-in objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.core import checks, registry
+from dperm_cli.core.catalogue import GROUPS
+from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.privacy.budget import RELATIONS
+
+PRIVACY_KINDS = ("auto", "pure", "approx", "local")
+CALIBRATIONS = ("tight", "paper")
+FORMATS = ("table", "json")
+NOISES = ("research", "secure")
+TOP_LEVEL = {
+    "epsilon", "delta", "information", "calibration", "ridge", "lasso", "trials", "seed", "noise",
+}  # fmt: skip
+# Keys of the study as a whole: how it is run and shown, which no record depends on
+STUDY_KEYS = (
+    "format", "out", "force", "backend", "workers", "address", "slurm", "on_error", "save",
+)  # fmt: skip
+# Keys that came after the first release, with defaults that leave a cell what it was before
+ADDED = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
+EPSILON = 1.0  # by default
+# What the arithmetic of plans, certificates and bounds is good for: squares and products of these
+# numbers and n stay within float64.
+EPSILONS = (1e-9, 1e6)
+LEAST_DELTA = 1e-300
+CONSTANTS = (1e-50, 1e50)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a study: a problem, a mechanism, a privacy level and how often to run it.
+
+    ``delta`` is None for ``auto``, ``seed`` None under ``noise=secure``, ``epsilon`` inf where
+    ``information`` is asked for instead. The plug-ins are validated objects, except for the
+    constraint, which needs the dimension and is kept as its configuration.
+    """
+
+    dataset: Any
+    loss: Any
+    constraint_config: dict[str, Any]
+    mechanism: Any
+    mechanism_name: str
+    privacy: str
+    relation: str
+    population: int | None
+    epsilon: float
+    delta: float | None
+    calibration: str
+    ridge: float
+    lasso: float
+    trials: int
+    noise: str
+    seed: int | None
+    config: dict[str, Any]
+    sampler: Any = None
+    information: float | None = None
+    kernel: Any = None
+
+    def identity(self) -> dict[str, Any]:
+        """What the released point depends on, besides the data and the number of trials."""
+        return {k: v for k, v in self.config.items() if k not in ("trials", "noise")}
+
+    def constraint(self, p: int) -> Any:
+        """The constraint set in dimension p."""
+        return build("constraint", self.constraint_config, p=p)
+
+
+def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
+    """Check a composed configuration and build what can be built without data.
+
+    ``built`` keeps the plug-ins of a study's other cells: equal configurations share an object.
+    """
+    made = {} if built is None else built
+    for key in config:
+        if key not in known_top_level():
+            raise UnknownKey(key, known_top_level())
+    calibration = checks.choice("calibration", config["calibration"], CALIBRATIONS)
+    noise = checks.choice("noise", config["noise"], NOISES)
+    if noise == "secure":
+        config = {key: value for key, value in config.items() if key != "seed"}
+    privacy = _privacy(config["privacy"])
+    # numbers before plug-ins: a wrong one is refused before what computes is imported
+    information = _information(config, privacy["name"])
+    epsilon = _epsilon(config["epsilon"], information)
+    delta = delta_or_auto(config["delta"], privacy["name"])
+    ridge, lasso = weight("ridge", config["ridge"]), weight("lasso", config["lasso"])
+    trials = checks.integer("trials", config["trials"], low=1, high=1_000_000)
+    seed = None if noise == "secure" else seed_asked(config["seed"])
+    _once(made, "constraint", config["constraint"], p=0)
+    dataset = _once(made, "dataset", config["dataset"])
+    loss = _once(made, "loss", _loss_config(config["loss"], dataset))
+    sampler = _once(made, "sampler", config["sampler"])
+    cell = Cell(
+        dataset=dataset,
+        loss=loss,
+        constraint_config=dict(config["constraint"]),
+        mechanism=build_mechanism(config["mechanism"], calibration, sampler),
+        mechanism_name=config["mechanism"]["name"],
+        privacy=privacy["name"],
+        relation=privacy["relation"],
+        population=privacy["population"],
+        epsilon=epsilon,
+        delta=delta,
+        calibration=calibration,
+        ridge=ridge,
+        lasso=lasso,
+        trials=trials,
+        noise=noise,
+        seed=seed,
+        config=_identity_config(config, loss),
+        sampler=sampler,
+        information=information,
+        kernel=_kernel(made, config.get("kernel", ADDED["kernel"])),
+    )
+    _check_task(cell)
+    return cell
+
+
+def _information(config: dict[str, Any], privacy: str) -> float | None:
+    """The nats asked for; they are local privacy's alone."""
+    given = config["information"]
+    if given is None:
+        return None
+    found = checks.positive("information", given)
+    if privacy != "local":
+        raise InputError("information", given, "is a level of privacy=local; elsewhere set epsilon")
+    return found
+
+
+def _epsilon(given: Any, information: float | None) -> float:
+    """The epsilon asked for: none (inf) beside ``information``, from which one follows."""
+    found = epsilon_asked(given)
+    if information is None:
+        return found
+    if found != EPSILON:
+        allowed = "cannot stand beside information=, from which a local epsilon follows"
+        raise InputError("epsilon", given, allowed)
+    return math.inf
+
+
+def _kernel(made: dict[str, Any], config: Any) -> Any:
+    """The kernel, or None for ``none``, which has no keys."""
+    if isinstance(config, dict) and config.get("name") == "none":
+        for key in config:
+            if key != "name":
+                raise UnknownKey(f"kernel.{key}", [])
+        return None
+    return _once(made, "kernel", config)
+
+
+def _once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
+    # repr tells 1 from 1.0 and from true, which equality does not
+    key = f"{group} {config!r}"
+    if key not in made:
+        made[key] = build(group, config, **extra)
+    return made[key]
+
+
+def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
+    """The plug-in object of a group from its configuration; every key is checked."""
+    if not isinstance(config, dict) or "name" not in config:
+        raise InputError(group, config, "needs a name")
+    cls = registry.load(group, config["name"])
+    aliases = getattr(cls, "keys", {})
+    fields = {f.name for f in dataclasses.fields(cls)} - set(extra)
+    back = {field: key for key, field in aliases.items()}
+    known = {back.get(field, field) for field in fields}
+    given = {key: value for key, value in config.items() if key != "name"}
+    for key in given:
+        if key not in known:
+            raise UnknownKey(f"{group}.{key}", [f"{group}.{name}" for name in known])
+    values = {aliases.get(key, key): value for key, value in given.items()}
+    for field in dataclasses.fields(cls):
+        missing = field.default is field.default_factory is dataclasses.MISSING
+        if missing and field.name not in values and field.name not in extra:
+            raise InputError(f"{group}.{back.get(field.name, field.name)}", None, "is required")
+    return cls(**values, **extra)
+
+
+def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = None) -> Any:
+    """A mechanism; the run's calibration and sampler are handed to those that use them."""
+    cls = registry.load("mechanism", config.get("name", ""))
+    names = {f.name for f in dataclasses.fields(cls)}
+    if "calibration" in names:
+        # a mechanism with words of its own has the key in its YAML; auto follows the run's paper
+        own = config.get("calibration", "auto")
+        follows = own == "auto" and ("calibration" not in config or calibration == "paper")
+        config = {**config, "calibration": calibration if follows else own}
+    if sampler is not None and "sampler" in names:
+        config = {**config, "sampler": sampler}
+    inner = config.get("inner")
+    if isinstance(inner, dict) and isinstance(inner.get("name"), str):
+        from dperm_cli.mechanisms.shared.inner_mechanism import named as named_inner
+
+        # a combinator is given its inner mechanism as an object
+        made = named_inner(lambda: build_mechanism(inner, calibration, sampler))
+        config = {**config, "inner": made}
+    return build("mechanism", config)
+
+
+def uses_sampler(config: dict[str, Any]) -> bool:
+    """Whether a mechanism, or the one inside it, draws by a sampler of the group ``sampler``."""
+    fields = dataclasses.fields(registry.load("mechanism", config["name"]))
+    inner = config.get("inner")
+    return "sampler" in {f.name for f in fields} or (
+        isinstance(inner, dict) and uses_sampler(inner)
+    )
+
+
+def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
+    """Whether a plug-in's key takes a list itself, so that a list is not an axis."""
+    try:
+        cls = registry.load(group, config["name"])
+    except (InputError, KeyError):
+        return False
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    field = fields.get(getattr(cls, "keys", {}).get(key, key))
+    if field is None:
+        return False
+    # a key of any type that is empty by default holds bounds, columns or the like
+    if str(field.type) == "Any":
+        return field.default is None
+    kind = str(field.type).lower()
+    return any(word in kind for word in ("tuple", "list", "sequence", "mapping", "dict"))
+
+
+def names_file(config: Any) -> bool:
+    """Whether a configuration names a file, at any depth: its content is not in the names."""
+    if isinstance(config, dict):
+        return config.get("path") is not None or names_file(list(config.values()))
+    return isinstance(config, (list, tuple)) and any(names_file(item) for item in config)
+
+
+def known_top_level() -> list[str]:
+    """Every word that may stand at the top of a configuration."""
+    return sorted(TOP_LEVEL.union(GROUPS, STUDY_KEYS))
+
+
+def digest(facts: Any) -> str:
+    """A short stable name for a JSON-able object."""
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+def _privacy(config: dict[str, Any]) -> dict[str, Any]:
+    for key in config:
+        if key not in ("name", "relation", "population"):
+            raise UnknownKey(f"privacy.{key}", ["privacy.relation", "privacy.population"])
+    name = checks.choice("privacy", config.get("name"), PRIVACY_KINDS)
+    relation = checks.choice("privacy.relation", config.get("relation", "replace_one"), RELATIONS)
+    given = config.get("population", "auto")
+    population = checks.auto_or(checks.integer, "privacy.population", given, low=1, high=2**31)
+    if population is not None and relation == "replace_one":
+        allowed = "is for relation add_remove; under replace_one n is public"
+        raise InputError("privacy.population", given, allowed)
+    return {"name": name, "relation": relation, "population": population}
+
+
+def epsilon_asked(value: Any) -> float:
+    """An epsilon that can be planned for and accounted for; InputError for any other value."""
+    return constant("epsilon", value, EPSILONS)
+
+
+def delta_asked(key: str, value: Any) -> float:
+    """A delta that can be planned for and accounted for; InputError for any other value."""
+    found = checks.number(
+        key, value, low=0.0, high=1.0, high_open=True, allowed="must be a number in [0, 1)"
+    )
+    if 0.0 < found < LEAST_DELTA:
+        raise InputError(key, value, f"must be 0, or a number in [{LEAST_DELTA:g}, 1)")
+    return found
+
+
+def seed_asked(value: Any) -> int:
+    """A seed; InputError for what is none."""
+    return checks.integer("seed", value, low=0, high=2**63 - 1)
+
+
+def constant(key: str, value: Any, limits: tuple[float, float] = CONSTANTS) -> float:
+    """A positive number within the limits of the arithmetic; InputError names the key."""
+    found = checks.positive(key, value)
+    low, high = limits
+    if not low <= found <= high:
+        raise InputError(key, value, f"must be between {low:g} and {high:g}")
+    return found
+
+
+def weight(key: str, value: Any) -> float:
+    """A number >= 0 that enters sums: ridge, lasso, a smoothness."""
+    found, high = checks.nonnegative(key, value), CONSTANTS[1]
+    if found > high:
+        raise InputError(key, value, f"must be a finite number >= 0 and <= {high:g}")
+    return found
+
+
+def delta_or_auto(value: Any, privacy: str) -> float | None:
+    """The delta asked for, None for ``auto``; InputError where the kind of privacy forbids it."""
+    delta = checks.auto_or(delta_asked, "delta", value)
+    if privacy == "local" and delta:
+        raise InputError("delta", value, "must be 0 or auto under privacy=local")
+    if privacy == "pure" and delta:
+        raise InputError("delta", value, "must be 0 or auto under privacy=pure")
+    if privacy == "approx" and delta == 0:
+        raise InputError("delta", value, "must be above 0 under privacy=approx")
+    return delta
+
+
+def _loss_config(config: dict[str, Any], dataset: Any) -> dict[str, Any]:
+    return {"name": dataset.default_loss} if config.get("name") == "auto" else config
+
+
+def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
+    kept = {key: value for key, value in config.items() if key not in STUDY_KEYS}
+    if kept["loss"].get("name") == "auto":
+        kept["loss"] = {"name": loss.name}
+    if not uses_sampler(kept["mechanism"]):
+        kept = {key: value for key, value in kept.items() if key != "sampler"}
+    if kept.get("information") is not None:
+        # one level, not two: the default epsilon is not asked for
+        kept = {key: value for key, value in kept.items() if key != "epsilon"}
+    # a cell that does not use them keeps its name and its noise
+    kept = {k: value for k, value in kept.items() if k not in ADDED or value != ADDED[k]}
+    kept["mechanism"] = _without_later(kept["mechanism"])
+    return canonical(kept)
+
+
+def _without_later(config: dict[str, Any]) -> dict[str, Any]:
+    """A mechanism's keys less those that came ``later`` and are at what they were before."""
+    later = getattr(registry.load("mechanism", config["name"]), "later", {})
+    return {k: value for k, value in config.items() if k not in later or value != later[k]}
+
+
+def canonical(value: Any) -> Any:
+    """Numbers in one form, so that 1, 1.0 and 1e0 name one cell (and draw the same noise)."""
+    if isinstance(value, dict):
+        return {key: canonical(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [canonical(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def _check_task(cell: Cell) -> None:
+    task = cell.dataset.task
+    if task not in (*cell.loss.tasks, *getattr(cell.loss, "also", ())):
+        fitting = [n for n in registry.names("loss") if task in registry.load("loss", n).tasks]
+        allowed = f"is for {', '.join(cell.loss.tasks)} data; {task} losses: {', '.join(fitting)}"
+        raise InputError("loss", cell.loss.name, allowed)

@@ -1,0 +1,192 @@
+"""Command-line words of ``dperm run`` parsed once, by Hydra's own grammar.
+
+Only the grammar: no configuration is read here and nothing is composed, so whatever is refused
+is refused before Hydra starts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import (
+    ChoiceSweep,
+    Glob,
+    IntervalSweep,
+    Override,
+    OverrideType,
+    QuotedString,
+    RangeSweep,
+)
+from hydra.errors import HydraException
+
+from dperm_cli.core.errors import InputError
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
+
+LONGEST = 1 << 20  # characters of one word
+LONGEST_GRAMMAR = 4096  # of a list or map for Hydra's grammar, whose time grows as the square
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``key=value``; ``sweep`` is True when several values were given with ``-m``."""
+
+    key: str
+    values: tuple[Any, ...]
+    sweep: bool
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: flags and settings, in the order they were typed."""
+
+    settings: tuple[Setting, ...]
+    multirun: bool = False
+    config_dir: str | None = None
+    show: bool = False
+
+    def value(self, key: str, default: Any) -> Any:
+        """The last single value typed for a key."""
+        found = [s.values[0] for s in self.settings if s.key == key and len(s.values) == 1]
+        return found[-1] if found else default
+
+
+FLAGS = ("-m", "--multirun", "--config-dir", "-cd", "--cfg", "-h", "--help", "--debug")
+
+
+def parse(arguments: list[str]) -> Request:
+    """Flags and settings of a command line; InputError for anything else."""
+    words, multirun, config_dir, show = list(arguments), False, None, False
+    settings: list[Setting] = []
+    while words:
+        word = words.pop(0)
+        if word in ("-m", "--multirun"):
+            multirun = True
+        elif word in ("--config-dir", "-cd"):
+            config_dir = _operand(word, words)
+        elif word.startswith("--config-dir="):
+            config_dir = word.partition("=")[2]
+        elif word in ("--cfg", "-c"):
+            _check_cfg(_operand(word, words))
+            show = True
+        elif word.startswith("-"):
+            raise _unknown_option(word, words)
+        else:
+            settings.append(_setting(word))
+    _check_sweeps(settings, multirun)
+    return Request(tuple(settings), multirun, config_dir, show)
+
+
+def _unknown_option(word: str, after: list[str]) -> InputError:
+    """For a setting with dashes (``--epsilon=1``, ``--epsilon 1``) or a misspelt flag."""
+    setting = word.lstrip("-")
+    if setting.partition("=")[0].partition(".")[0] in cell_schema.known_top_level():
+        if "=" not in setting:
+            setting += f"={after[0] if after else 'VALUE'}"
+        return InputError("option", word, "settings have no dashes", [setting])
+    return InputError("option", word, f"must be one of {', '.join(FLAGS)}", FLAGS)
+
+
+def _operand(flag: str, words: list[str]) -> str:
+    if not words:
+        raise InputError(flag, "", "needs a value")
+    return words.pop(0)
+
+
+def _check_cfg(value: str) -> None:
+    if value != "job":
+        raise InputError("--cfg", value, "must be job")
+
+
+def _check_sweeps(settings: list[Setting], multirun: bool) -> None:
+    for setting in settings:
+        if setting.sweep and not multirun:
+            listed = ",".join(str(value) for value in setting.values)
+            allowed = f"several values need -m, or '{setting.key}=[{listed}]'"
+            raise InputError(setting.key, listed, allowed)
+
+
+def _setting(word: str) -> Setting:
+    _check_word(word)
+    if word.partition("=")[2][:1] in ("[", "{") and len(word) > LONGEST_GRAMMAR:
+        return _checked(_json_setting(word))
+    try:
+        override = OverridesParser.create().parse_override(word)
+    except HydraException:
+        return _checked(_json_setting(word))
+    except (ValueError, OverflowError, RecursionError):
+        raise InputError("argument", word, "holds a number that is too long to read") from None
+    if not override.key_or_group:
+        raise InputError("argument", word, "must read KEY=VALUE")
+    if override.type == OverrideType.DEL:
+        raise InputError("argument", word, "keys cannot be deleted; set them instead")
+    if override.package is not None:
+        raise InputError("argument", word, "packages (@) are not used here")
+    values = _values(override)
+    if not values:
+        raise InputError(override.key_or_group, word, "needs at least one value")
+    return _checked(Setting(override.key_or_group, values, override.is_sweep_override()))
+
+
+def _check_word(word: str) -> None:
+    refuse_text("argument", word)
+    if len(word) > LONGEST:
+        raise InputError("argument", word, f"must be at most {LONGEST} characters")
+    deepest = max(itertools.accumulate((c in "[{(") - (c in ")}]") for c in word), default=0)
+    if deepest > DEPTH:
+        raise InputError("argument", word, f"must not be nested deeper than {DEPTH}")
+
+
+def _checked(setting: Setting) -> Setting:
+    for value in setting.values:
+        refuse_programs(value, f"{setting.key}.")
+    return setting
+
+
+def _json_setting(word: str) -> Setting:
+    """``key={"1": 1}``: a map with quoted keys, which Hydra's grammar does not know."""
+    key, _, text = word.partition("=")
+    try:
+        value = json.loads(text) if text[:1] in "{[" else None
+    except ValueError:
+        value = None
+    if not key or value is None:
+        allowed = "cannot be read as KEY=VALUE (quote lists and maps: 'k=[1,2]', 'k={a: 1}')"
+        raise InputError("argument", word, allowed)
+    return Setting(key, (value,), False)
+
+
+def _values(override: Override) -> tuple[Any, ...]:
+    value, key = override.value(), str(override.key_or_group)
+    if isinstance(value, (IntervalSweep, Glob)):
+        kind = "globs" if isinstance(value, Glob) else "intervals"
+        raise InputError(key, override.input_line, f"{kind} are not a grid")
+    if isinstance(value, ChoiceSweep):
+        return _listed(key, value.list)
+    if isinstance(value, RangeSweep):
+        if not value.step:
+            raise InputError(key, override.input_line, "needs a step that is not 0")
+        return _listed(key, value.range())
+    return (_plain(value),)
+
+
+def _listed(key: str, items: Iterable[Any]) -> tuple[Any, ...]:
+    found = tuple(_plain(item) for item in itertools.islice(items, NODES + 1))
+    if len(found) > NODES:
+        raise InputError(key, f"{found[0]}, {found[1]}, ...", f"must be at most {NODES} values")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, QuotedString):
+        return value.text
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_plain(key)): _plain(item) for key, item in value.items()}
+    return value

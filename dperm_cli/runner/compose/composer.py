@@ -1,0 +1,109 @@
+"""Hydra composes each group choice once in a process, into plain objects.
+
+The groups do not know of one another, so that a combination of choices is put together from these.
+
+Hydra reads the shipped files only. A choice from the user's own folder is read by ``user_yaml`` and
+put in place of the group's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from dperm_cli.core import catalogue
+from dperm_cli.core.errors import InputError, nearest
+from dperm_cli.core.package_paths import shipped
+from dperm_cli.runner.compose import user_yaml
+
+_PACKED = ("gz", "bz2", "xz")
+_READERS = {
+    "csv": "csv", "tsv": "csv", "parquet": "parquet", "npz": "npz",
+    "svmlight": "svmlight", "libsvm": "svmlight", "svm": "svmlight",
+}  # fmt: skip
+
+
+class Composer:
+    """Composes configurations from the shipped groups and a user's own folder."""
+
+    def __init__(self, config_dir: str | None = None) -> None:
+        self._own = None if config_dir is None else user_yaml.Folder.given(config_dir)
+        self._cache: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
+
+    def compose(self, chosen: Mapping[str, str]) -> dict[str, Any]:
+        """The configuration for these group choices, as plain dicts (shared: do not change)."""
+        for group, name in chosen.items():
+            if not isinstance(name, str):
+                raise unknown_choice(group, name, list(catalogue.choices(group)))
+        key = tuple(sorted(chosen.items()))
+        if key not in self._cache:
+            own = {group: name for group, name in chosen.items() if self._is_own(group, name)}
+            shipped_ = {group: name for group, name in chosen.items() if group not in own}
+            read = {group: self._read(group, name) for group, name in own.items()}
+            self._cache[key] = _combined(shipped_) | read
+        return self._cache[key]
+
+    def _is_own(self, group: str, name: str) -> bool:
+        """Whether the user's folder, and not a shipped file, has this name."""
+        known, own = catalogue.choices(group), self._names(group)
+        if name in known and name in own:
+            raise InputError(group, name, "is a shipped name; give the file another one")
+        if name not in known and name not in own:
+            raise unknown_choice(group, name, [*known, *own])
+        return name in own
+
+    def _names(self, group: str) -> list[str]:
+        return [] if self._own is None else self._own.names(group)
+
+    def _read(self, group: str, name: str) -> dict[str, Any]:
+        assert self._own is not None
+        return self._own.load(group, name)
+
+
+def _combined(chosen: Mapping[str, str]) -> dict[str, Any]:
+    """Shipped choices only: their names come from a listing of the shipped folder."""
+    root = shipped("conf")
+    sections = {group: _compose(root, f"{group}={name}")[group] for group, name in chosen.items()}
+    return _compose(root) | sections
+
+
+@cache
+def _compose(root: str, *overrides: str) -> dict[str, Any]:
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(root, version_base="1.3"):
+            config = OmegaConf.to_container(hydra_compose("config", list(overrides)), resolve=False)
+    except (HydraException, OmegaConfBaseException) as error:
+        detail = " ".join(str(error).split())[:200]
+        raise InputError("configuration", " ".join(overrides), detail) from None
+    assert isinstance(config, dict)
+    user_yaml.refuse_programs(config, "")
+    return {str(key): value for key, value in config.items()}
+
+
+def unknown_choice(group: str, name: object, known: list[str]) -> InputError:
+    """The error for a name that no YAML of the group has."""
+    reader = _reader_of(str(name)) if group == "dataset" else None
+    if reader is not None:
+        allowed = f"is the name of a file: say dataset={reader} dataset.path={name}"
+        return InputError(group, name, allowed)
+    guess = nearest(str(name), known)
+    names = ", ".join(known)
+    shorter = f"must be one of {names}" if guess is None else f"is not a {group}; known: {names}"
+    return InputError(group, name, shorter, known)
+
+
+def _reader_of(name: str) -> str | None:
+    """The data set that reads files with such a name."""
+    stem, dot, ending = name.lower().rpartition(".")
+    if dot and ending in _PACKED:
+        ending = stem.rpartition(".")[2] if "." in stem else ""
+    return _READERS.get(ending) if dot else None

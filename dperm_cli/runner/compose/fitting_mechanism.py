@@ -1,0 +1,70 @@
+"""Which mechanism has a plan for what was asked, where the one that was named has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from dperm_cli.core import registry
+from dperm_cli.core.errors import DpermError, Unsupported
+from dperm_cli.mechanisms.shared.secure_plan import secured, secured_channels
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose.composer import Composer
+
+# Asked in this order, so that a plan is found early and without a search; then all others.
+FIRST = ("noisy_gd", "output_perturbation", "objective_perturbation", "frank_wolfe", "one_pass_sgd")
+LAST = ("local_mirror_descent", "local_sgd")
+
+
+def advice(found: str | None, what: str) -> str:
+    """One line about ``what`` (`every cell`, `every row`) that has no mechanism."""
+    if found is None:
+        return f"{what} is unsupported, and no mechanism is known that gives what was asked for"
+    return f"{what} is unsupported; mechanism={found} has a plan for what was asked"
+
+
+def for_cell(prepared: run_cell.Prepared) -> str | None:
+    """A mechanism that plans this cell's problem, guarantee, relation and noise, or None.
+
+    Plans see public facts only, and so does the answer.
+    """
+    one = prepared.cell
+    try:
+        prepared = run_cell.opened(prepared)
+    except (Unsupported, DpermError):
+        return None
+
+    def plans(name: str, mechanism: Any) -> None:
+        asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
+        spec: Any = asked.spec
+        kind = run_cell.kind_of(name, mechanism, one.privacy, one.delta, one.relation)
+        budget = run_cell.budget_of(asked, kind)
+        if one.noise != "secure":
+            run_cell.planned(mechanism, spec, budget)
+        elif kind == "local":
+            secured_channels(mechanism.plan(spec, budget))
+        else:
+            secured(mechanism, mechanism.plan(spec, budget), spec, prepared.problem.loss)
+
+    return first(plans, one.calibration, one.sampler)
+
+
+def first(plans: Callable[[str, Any], None], calibration: str, sampler: Any = None) -> str | None:
+    """The first mechanism, as it is shipped, for which ``plans`` raises nothing."""
+    for name, mechanism in _mechanisms(calibration, sampler):
+        try:
+            plans(name, mechanism)
+        except (Unsupported, DpermError, ArithmeticError, ValueError):
+            continue
+        return name
+    return None
+
+
+def _mechanisms(calibration: str, sampler: Any) -> Iterator[tuple[str, Any]]:
+    composer, every = Composer(), registry.protective()
+    middle = [name for name in every if name not in (*FIRST, *LAST)]
+    for name in (*FIRST, *middle, *LAST):
+        config = composer.compose({"mechanism": name})["mechanism"]
+        yield name, cell_schema.build_mechanism(config, calibration, sampler)

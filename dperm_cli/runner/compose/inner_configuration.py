@@ -1,0 +1,69 @@
+"""Mechanisms inside mechanisms: their defaults, and keys such as ``mechanism.inner.steps``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.runner.compose.composer import Composer
+
+INNER = "inner"
+
+
+def expanded(config: Mapping[str, Any], composer: Composer, key: str = "mechanism") -> Any:
+    """A mechanism's configuration with that of its inner one in full, at any depth.
+
+    ``inner`` may be a name or a mapping with one; what it does not set has the values of
+    ``conf/mechanism/<name>.yaml``. What is neither is left for the mechanism to refuse.
+    """
+    if INNER not in config:
+        return dict(config)
+    return {**config, INNER: _inner(config[INNER], composer, f"{key}.{INNER}")}
+
+
+def known(config: Mapping[str, Any], path: str) -> bool:
+    """Whether ``path`` (``steps``, ``inner.steps``) is a key of the group's configuration."""
+    node, last = _walk(config, path)
+    return node is not None and last in node and last != "name"
+
+
+def assign(config: dict[str, Any], group: str, path: str, value: Any, composer: Composer) -> None:
+    """Set a key of a group's configuration; UnknownKey for one that it does not have."""
+    node, last = _walk(config, path)
+    if node is None or not known(config, path):
+        head = f"{group}.{path}".rpartition(".")[0]
+        beside = config if node is None else node
+        keys = [f"{head}.{k}" for k in beside if k != "name"]
+        if not keys:
+            allowed = f"unknown key: {beside.get('name', group)} has no keys of its own"
+            raise InputError(f"{group}.{path}", value, allowed)
+        raise UnknownKey(f"{group}.{path}", keys)
+    inner = group == "mechanism" and last == INNER
+    node[last] = _inner(value, composer, f"{group}.{path}") if inner else value
+
+
+def _walk(config: Any, path: str) -> tuple[dict[str, Any] | None, str]:
+    """The mapping that holds the last word of a path, or None, and that word."""
+    *way, last = path.split(".")
+    for word in way:
+        config = config.get(word) if isinstance(config, dict) else None
+    return (config if isinstance(config, dict) else None), last
+
+
+def _inner(value: Any, composer: Composer, key: str) -> Any:
+    if isinstance(value, str):
+        value = {"name": value}
+    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+        return value
+    try:
+        defaults = copy.deepcopy(composer.compose({"mechanism": value["name"]})["mechanism"])
+    except InputError as error:
+        # the name is unknown: the key is the one that was typed
+        near = (error.nearest,) if error.nearest else ()
+        raise InputError(key, error.value, error.allowed, near) from None
+    for name in value:
+        if name not in defaults:
+            raise UnknownKey(f"{key}.{name}", [f"{key}.{k}" for k in defaults if k != "name"])
+    return expanded({**defaults, **value}, composer, key)

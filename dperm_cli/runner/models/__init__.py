@@ -1,0 +1,1 @@
+"""Files of released predictors, and the rows that they are asked about."""

@@ -1,0 +1,158 @@
+"""What raw rows of a data set look like, as it was declared: names, bounds, labels and row rule.
+
+Everything here is a public fact: a format, a header or a word of the configuration. Nothing is read
+off the records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.datasets.shared import column_rules, label_names, row_rules
+
+TASKS = ("binary", "regression")
+NORMS = {"1": 1.0, "2": 2.0, "inf": math.inf}
+ROWS = ("unit", "clip", "none")
+SCALINGS = ("none", "bounds")
+_ENTRIES = 1 << 22  # of raw rows that are made dense at once
+
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class InputSchema:
+    """The columns of raw rows, and the rule that takes them to the rows a model is about.
+
+    Attributes:
+        dataset: the registered name of the data set.
+        task: ``binary`` or ``regression``.
+        count: number of columns, the constant coordinate not counted.
+        columns: their names, or None where the data set has none and columns go by position.
+        target: name of the column of labels or targets, where columns have names.
+        bounds: declared [low, high] of all columns, or one pair per column; None without scaling.
+        labels: pairs (label in the file, -1 or 1) as declared; None: the labels are -1 and 1.
+        target_bounds: declared [low, high] of a regression target.
+        scaling, centred, intercept, rows, norm, row_bound: the rule, as ``RowOptions`` has it.
+    """
+
+    dataset: str
+    task: str
+    count: int
+    columns: tuple[str, ...] | None = None
+    target: str | None = None
+    bounds: Pair | tuple[Pair, ...] | None = None
+    labels: tuple[tuple[str, float], ...] | None = None
+    target_bounds: Pair | None = None
+    scaling: str = "none"
+    centred: bool = True
+    intercept: bool = False
+    rows: str = "clip"
+    norm: str = "2"
+    row_bound: float = 1.0
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a row after the rule."""
+        return self.count + self.intercept
+
+    @property
+    def l2_bound(self) -> float:
+        """The bound on a row's L2 norm that follows from the rule."""
+        return self.row_bound * (math.sqrt(self.width) if self.norm == "inf" else 1.0)
+
+    def ruled(self, raw: Any) -> np.ndarray:
+        """Raw rows [m, count] as the training rows were made, [m, width]; dense."""
+        rows = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw, dtype=float)
+        if self.scaling == "bounds":
+            rows = column_rules.by_bounds(rows, np.asarray(self.bounds, dtype=float), self.centred)
+        if self.intercept:
+            rows = row_rules.with_constant(rows)
+        return row_rules.bound_rows(rows, self.rows, self.row_bound, NORMS[self.norm])
+
+    def blocks(self, total: int) -> list[slice]:
+        """Rows to be made dense together."""
+        step = max(1, _ENTRIES // self.width)
+        return [slice(start, start + step) for start in range(0, total, step)]
+
+    def spoken(self, sign: float) -> str | int:
+        """What the file calls the class -1 or 1: all its labels that were declared to be it."""
+        if self.labels is None:
+            return int(sign)
+        names = [name for name, number in self.labels if number == sign]
+        if not names:
+            return int(sign)
+        found = "|".join(names)
+        return int(found) if found.lstrip("-").isdecimal() and str(int(found)) == found else found
+
+    def target_of(self, value: np.ndarray) -> np.ndarray:
+        """Predictions of a regression in the unit of the file."""
+        low, high = self.target_bounds or (-1.0, 1.0)
+        return low + 0.5 * (high - low) * (value + 1.0)
+
+
+def declared(dataset: Any, *, width: int, row_bound: float) -> InputSchema:
+    """The schema of a configured data set.
+
+    Args:
+        dataset: the plug-in object with the keys of the configuration.
+        width: coordinates of its rows, the constant one counted.
+        row_bound: the declared bound on a row's L2 norm.
+
+    Raises:
+        InputError: its file has no readable header.
+    """
+    intercept = bool(getattr(dataset, "intercept", False))
+    norm = float(getattr(dataset, "norm", 2))
+    scaling = getattr(dataset, "scaling", None) or "none"
+    named = getattr(dataset, "named_columns", None)
+    columns, target = named() if named else (None, None)
+    regression = dataset.task == "regression"
+    return InputSchema(
+        dataset=_name(dataset),
+        task=dataset.task,
+        count=width - intercept,
+        columns=None if columns is None else tuple(columns),
+        target=target,
+        bounds=_bounds(dataset) if scaling == "bounds" else None,
+        labels=None if regression else _label_pairs(dataset),
+        target_bounds=_pair(getattr(dataset, "target_bounds", None)) if regression else None,
+        scaling=scaling,
+        centred=bool(getattr(dataset, "centred", True)),
+        intercept=intercept,
+        rows=getattr(dataset, "rows", "clip"),
+        norm="inf" if norm == math.inf else f"{norm:g}",
+        # the bound is that of the norm which the rule names
+        row_bound=row_bound / (math.sqrt(width) if norm == math.inf else 1.0),
+    )
+
+
+def _name(dataset: Any) -> str:
+    found = getattr(dataset, "name", None)
+    return found if isinstance(found, str) else type(dataset).__module__.rpartition(".")[2]
+
+
+def _label_pairs(dataset: Any) -> tuple[tuple[str, float], ...] | None:
+    """(label in the file, sign), of a file's declared map or a published set's own."""
+    found = getattr(dataset, "labels", None)
+    if found is not None:
+        return tuple((str(name), float(sign)) for name, sign in found)
+    signs = getattr(dataset, "signs", None)
+    if signs is None:
+        return None
+    return tuple((label_names.canonical(name), float(sign)) for name, sign in signs.items())
+
+
+def _bounds(dataset: Any) -> Pair | tuple[Pair, ...] | None:
+    found = dataset.bounds() if callable(dataset.bounds) else dataset.bounds
+    pairs = np.asarray(found, dtype=float)
+    if pairs.ndim == 1:
+        return _pair(pairs)
+    return tuple((float(low), float(high)) for low, high in pairs)
+
+
+def _pair(found: Any) -> Pair | None:
+    return None if found is None else (float(found[0]), float(found[1]))

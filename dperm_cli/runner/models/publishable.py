@@ -1,0 +1,360 @@
+"""All that may leave the house: ``Publishable``, made of a plan, a released point and public facts.
+
+Model files, the words about one release, those of a session and what ``dperm predict`` says are
+functions of a ``Publishable`` and of nothing else. It cannot be built from records: no constructor
+takes ``Data``, rows, a problem or a path, and this module does not import them
+(tests/runner/test_publishable.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.kernels.base import Kernel
+from dperm_cli.kernels.shared.feature_maps import Explicit, Features, Fourier, Landmarks
+from dperm_cli.kernels.shared.kernel_problem import KernelSpec
+from dperm_cli.mechanisms.base import Plan
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.budget import RELATIONS, Guarantee
+from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.events import kind as kind_of_events
+from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.results.ledger import statement
+from dperm_cli.runner.models.input_schema import InputSchema
+
+PUBLIC, DECLARED = "public", "declared"
+HELD_OUT, FILE = "held-out", "file"  # where public points come from
+# Of a plan, equal ones being counted and not listed. What stands in a file is added up whoever
+# wrote it, and each may take long.
+MOST_EVENTS = 32
+NOISES = ("research", "secure")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What of a ``ProblemSpec`` is said of a release.
+
+    ``population`` is the n of the formulas: the number of records under replace_one, a declared
+    number under add_remove (``population_source``). ``constraint_size`` is the set's radius in its
+    own norm, None for a set without one; of a kernel, the ball that holds the minimiser.
+    """
+
+    loss: str
+    constraint: str
+    constraint_size: float | None
+    ridge: float
+    lasso: float
+    row_bound: float
+    population: int
+    population_source: str
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """The public map psi that a model's coordinates are of.
+
+    ``arrays`` are ``frequencies`` [size, width], or ``points`` [T, width] and ``basis`` [T, dim];
+    ``source`` says whether points are held-out inputs of the data set or rows of a public file.
+    """
+
+    kind: str
+    kernel: Kernel
+    arrays: Mapping[str, np.ndarray]
+    source: str = FILE
+
+    @classmethod
+    def of(cls, features: Features, source: str) -> FeatureMap:
+        """The map as it is published; ``source`` of its points, where it has any."""
+        if isinstance(features, Explicit):
+            return cls("explicit", features.kernel, {})
+        if isinstance(features, Fourier):
+            return cls("fourier", features.kernel, {"frequencies": features.frequencies})
+        if not isinstance(features, Landmarks):
+            raise TypeError(f"{type(features).__name__} is no map that can be published")
+        points = features.points
+        dense = points.toarray() if hasattr(points, "toarray") else points
+        arrays = {"points": np.asarray(dense, dtype=float), "basis": features.weights}
+        return cls("landmarks", features.kernel, arrays, source)
+
+    @property
+    def dim(self) -> int | None:
+        """Coordinates of psi(x); None for ``explicit``, where it follows from the columns."""
+        if self.kind == "fourier":
+            return 2 * len(self.arrays["frequencies"])
+        return self.arrays["basis"].shape[1] if self.kind == "landmarks" else None
+
+    def made(self, row_bound: float) -> Features:
+        """The map of rows of norm at most ``row_bound``."""
+        bound = self.kernel.bound(row_bound)
+        if self.kind == "fourier":
+            found = self.arrays["frequencies"]
+            return Fourier(self.kernel, found.shape[1], len(found), _kept={"w": found})
+        if self.kind == "landmarks":
+            return _Stored(self.kernel, self.arrays["points"], bound, self.arrays["basis"])
+        return _Monomials(self.kernel, 0, bound)
+
+    def own_keys(self) -> dict[str, Any]:
+        """The kernel's name and what it is computed from, without seeds, sizes and file names."""
+        return {"name": self.kernel.name} | {
+            name: getattr(self.kernel, name) for name in own_keys_of(type(self.kernel))
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Stored(Features):
+    """Landmarks with the basis as it was: eigenvectors differ between linear algebra libraries."""
+
+    kernel: Kernel
+    points: np.ndarray
+    bound: float
+    basis: np.ndarray
+
+    @property
+    def dim(self) -> int:
+        return self.basis.shape[1]
+
+    def raw(self, rows: Any) -> np.ndarray:
+        return self.kernel.gram(rows, self.points) @ self.basis
+
+
+@dataclass(frozen=True)
+class _Monomials(Explicit):
+    """``Explicit`` whose columns are those of the rows it is given."""
+
+    def apply(self, rows: Any, kind: type = np.float64) -> np.ndarray:
+        return Explicit(self.kernel, rows.shape[1], self.bound).apply(rows, kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Publishable:
+    """One release as it may leave: what was planned, what came out, and the public facts.
+
+    Attributes:
+        mechanism: its registered name.
+        events: the plan's privacy events, from which ``guarantee`` is computed.
+        relation: the neighbouring relation of the guarantee.
+        delta: at which epsilon is computed.
+        steps: noisy steps of the plan.
+        noise: ``research`` or ``secure``, as the run said.
+        arithmetic: what values and noise are made of, as the run said.
+        facts: public facts of the problem.
+        schema: what raw rows look like and what they go through.
+        features: the map of a model with a kernel, or None.
+        theta: the released point [p]; None for a session, which releases answers.
+        version: of dperm.
+    """
+
+    mechanism: str
+    events: tuple[Event, ...]
+    relation: str
+    delta: float
+    steps: int
+    noise: str
+    arithmetic: str
+    facts: Facts
+    schema: InputSchema
+    features: FeatureMap | None
+    theta: np.ndarray | None
+    version: str
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        theta: np.ndarray | None,
+        spec: ProblemSpec | KernelSpec,
+        schema: InputSchema,
+        version: str,
+        *,
+        mechanism: str,
+        noise: str,
+        arithmetic: str,
+        population: int | None,
+        features: FeatureMap | None = None,
+    ) -> Publishable:
+        """What may leave of a release.
+
+        Args:
+            plan: what the mechanism fixed before it saw a record.
+            theta: the released point [p], or None for a session.
+            spec: the public facts that it planned with.
+            schema: of raw rows.
+            version: of dperm.
+            mechanism: its registered name.
+            noise: ``research`` or ``secure``.
+            arithmetic: what values and noise are made of.
+            population: the declared n, which add_remove needs; None under replace_one.
+            features: the public map of a model with a kernel.
+
+        Raises:
+            PrivacyError: the release has no guarantee, or its n is not public.
+        """
+        relation = plan.guarantee.relation
+        if plan.guarantee.kind == "none" or not plan.events:
+            raise PrivacyError(f"{mechanism} gives no guarantee: nothing of it is published")
+        if relation == "add_remove" and population != spec.n:
+            raise PrivacyError("under add_remove a release needs a declared privacy.population")
+        kernel = isinstance(spec, KernelSpec)
+        size = spec.radius if kernel else spec.constraint.size
+        facts = Facts(
+            loss=spec.loss,
+            constraint="l2_ball" if kernel else spec.constraint.name,
+            constraint_size=None if size is None else float(size),
+            ridge=float(spec.ridge),
+            lasso=0.0 if kernel else float(spec.lasso),
+            row_bound=float(spec.row_bound),
+            population=int(spec.n),
+            population_source=DECLARED if relation == "add_remove" else PUBLIC,
+        )
+        found = cls(
+            mechanism, tuple(plan.events), relation, float(plan.guarantee.delta), int(plan.steps),
+            noise, arithmetic, facts, schema, features,
+            None if theta is None else np.asarray(theta, dtype=float), version,
+        )  # fmt: skip
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """ValueError, InputError or Unsupported for parts that do not belong to one release."""
+        checks.choice("relation", self.relation, RELATIONS)
+        checks.choice("noise", self.noise, NOISES)
+        source = DECLARED if self.relation == "add_remove" else PUBLIC
+        checks.choice("population_source", self.facts.population_source, (source,))
+        if not 0 < len(self.events) <= MOST_EVENTS:
+            raise ValueError(f"must have 1 to {MOST_EVENTS} privacy events")
+        if self.theta is not None:
+            if self.theta.shape != (self.coordinates,):
+                allowed = f"theta has shape {self.theta.shape}, its rows {self.coordinates} numbers"
+                raise ValueError(allowed)
+            if not np.all(np.isfinite(self.theta)):
+                raise ValueError("theta holds a number that is nan or infinite")
+        if self.guarantee.kind == "none" or not np.isfinite(self.guarantee.epsilon):
+            raise ValueError(f"its events give no guarantee at delta {self.delta:g}")
+
+    @property
+    def coordinates(self) -> int:
+        """The length that theta must have."""
+        if self.features is None:
+            return self.schema.width
+        if self.features.kind == "explicit":
+            found = self.features.kernel.monomials(self.schema.width)
+            if found is None:
+                raise ValueError(f"kernel {self.features.kernel.name} has no finite map")
+            return found
+        dim = self.features.dim
+        assert dim is not None
+        return dim
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What the accountant gives for the events: never what somebody says of them."""
+        delivers = kind_of_events(self.events)
+        if delivers == "none":
+            return Guarantee("none", np.inf, 1.0, self.relation, "no guarantee")
+        found = account(self.events, delta=self.delta, relation=self.relation)
+        kind = "local" if delivers == "local" else "pure" if self.delta == 0.0 else "approx"
+        trust = "local" if kind == "local" else "central"
+        return Guarantee(kind, found.epsilon, self.delta, self.relation, found.accountant, trust)
+
+    def values(self, raw: Any) -> np.ndarray:
+        """f(x) of each raw row [m, columns], [m]; ValueError where one is not finite."""
+        assert self.theta is not None
+        out = np.empty(raw.shape[0])
+        made = None if self.features is None else self.features.made(self.schema.l2_bound)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for part in self.schema.blocks(len(out)):
+                rows = self.schema.ruled(raw[part])
+                out[part] = (rows if made is None else made.apply(rows)) @ self.theta
+        if not np.all(np.isfinite(out)):
+            raise ValueError("its values are beyond what can be computed")
+        return out
+
+    @property
+    def published_inputs(self) -> str | None:
+        """What of it are inputs of held-out people, in words."""
+        if self.features is None or self.features.kind != "landmarks":
+            return None
+        if self.features.source != HELD_OUT:
+            return None
+        return statement.held_out(len(self.features.arrays["points"]))
+
+    def level(self) -> str:
+        """Epsilon and delta with the relation and n they hold for, in words."""
+        found, facts = self.guarantee, self.facts
+        count = "n" if facts.population_source == PUBLIC else "declared population"
+        return (
+            f"epsilon {found.epsilon:.6g}, delta {found.delta:.3g} "
+            f"({self.relation}, {count} {facts.population})"
+        )
+
+    def statement(self) -> str:
+        """The release in words, as the ledger has them."""
+        found, facts = self.guarantee, self.facts
+        return statement.words(
+            {
+                "session": self.theta is None,
+                "p": self.coordinates,
+                "loss": facts.loss,
+                "constraint": facts.constraint,
+                "constraint_radius": facts.constraint_size,
+                "dataset": self.schema.dataset,
+                "mechanism": self.mechanism,
+                "relation": self.relation,
+                "guarantee": found.kind,
+                "epsilon_accounted": found.epsilon,
+                "delta_accounted": found.delta,
+                "population": facts.population,
+                "population_source": facts.population_source,
+                "published_inputs": self.published_inputs,
+            },
+            trials=1,
+        )
+
+    def session_words(self) -> str:
+        """What a session spends, told before its first answer."""
+        inputs = self.published_inputs
+        return (
+            f"{self.mechanism}: this session is {self.level()}, by {self.guarantee.source}; "
+            f"another one spends as much again\nnoise={self.noise}: floating-point noise, not for "
+            "release" + ("" if inputs is None else f"\n{inputs}")
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Everything but the arrays as JSON-able values, in one order."""
+        features = self.features
+        return {
+            "version": self.version,
+            "mechanism": self.mechanism,
+            "events": [ledger_totals.plain(event) for event in self.events],
+            "relation": self.relation,
+            "delta": self.delta,
+            "steps": self.steps,
+            "noise": self.noise,
+            "arithmetic": self.arithmetic,
+            "facts": dataclasses.asdict(self.facts),
+            "schema": dataclasses.asdict(self.schema),
+            "features": None
+            if features is None
+            else {"kind": features.kind, "kernel": features.own_keys(), "source": features.source},
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Theta and the public arrays of the map."""
+        assert self.theta is not None
+        found = {} if self.features is None else dict(self.features.arrays)
+        return {"theta": self.theta, **{name: found[name] for name in sorted(found)}}
+
+
+def own_keys_of(kernel: type[Kernel]) -> list[str]:
+    """The keys of a kernel beyond those that all have."""
+    common = {field.name for field in dataclasses.fields(Kernel)}
+    return [field.name for field in dataclasses.fields(kernel) if field.name not in common]

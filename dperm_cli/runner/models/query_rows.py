@@ -1,0 +1,179 @@
+"""Files of raw rows for a model, whose columns are bound by name where the model has names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core import npy_files
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import first_words, reading
+from dperm_cli.core.number_text import number_in
+from dperm_cli.runner.models.input_schema import InputSchema
+
+KEY = "ROWS"
+SVMLIGHT = (".svmlight", ".libsvm", ".svm")
+_SHOWN = 5
+
+
+def read(word: str, schema: InputSchema, by_position: bool = False) -> Any:
+    """Raw rows [m, schema.count] of a file, at least one, in the order of the model's columns.
+
+    Args:
+        word: a csv file, or one that ends in .parquet, .npy, .npz (array ``x``) or .svmlight.
+        schema: the columns of the model.
+        by_position: whether the caller says that the columns are the model's in its order.
+
+    Returns:
+        An array, or a CSR matrix from svmlight text.
+
+    Raises:
+        InputError: naming the columns that are missing or too many, or the first bad line.
+    """
+    if not os.path.isfile(word):
+        raise InputError(KEY, word, "is not a file")
+    ending = os.path.splitext(word)[1].lower()
+    if ending in SVMLIGHT:
+        rows = _svmlight(word, schema)
+        places(word, None, schema.count, schema, by_position)
+    elif ending in (".npy", ".npz"):
+        rows = _array(word, ending)
+        places(word, None, rows.shape[1], schema, by_position)
+    elif ending == ".parquet":
+        rows = _parquet(word, schema, by_position)
+    else:
+        rows = _csv(word, schema, by_position)
+    return _checked(word, rows)
+
+
+def places(
+    word: str, names: Sequence[str] | None, width: int, schema: InputSchema, by_position: bool
+) -> list[int]:
+    """Where in the file the model's columns are, in the model's order.
+
+    The column of labels may stand beside them. Raises InputError for a missing column, another one
+    too many, and a file without names where the model has them.
+    """
+    if schema.columns is None or by_position:
+        if width != schema.count:
+            allowed = f"has {width} columns; the model takes {schema.count}, by position"
+            raise InputError(KEY, word, allowed)
+        return list(range(width))
+    if names is None:
+        allowed = f"names no columns, and the model takes {_listed(schema.columns)} by name; if "
+        allowed += "they are in this order, say columns=position"
+        raise InputError(KEY, word, allowed)
+    missing = [name for name in schema.columns if name not in names]
+    if missing:
+        raise InputError(KEY, word, f"lacks {_columns(missing)}, which the model takes")
+    twice = [name for name in schema.columns if list(names).count(name) > 1]
+    if twice:
+        raise InputError(KEY, word, f"has {_columns(twice[:1])} more than once")
+    extra = [name for name in names if name not in schema.columns and name != schema.target]
+    if extra:
+        raise InputError(KEY, word, f"has {_columns(extra)}, which the model does not take")
+    return [list(names).index(name) for name in schema.columns]
+
+
+def _csv(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
+    from dperm_cli.datasets.files.csv import Csv
+
+    named = schema.columns is not None and not by_position
+    path = Path(word)
+    with reading(KEY, path):
+        line = Csv(path=word, task="location", header=False).header_line(KEY, path)
+        names = names_in(word, line, schema if named else None)
+        width = len(line)
+        if not named and names is None and width != schema.count:
+            allowed = f"line 1 has {width} columns; the model takes {schema.count}"
+            raise InputError(KEY, word, allowed)
+        chosen = places(word, names, width, schema, by_position)
+        # columns that are not asked for are never read: a label may be text
+        found = Csv(path=word, task="location", header=names is not None, columns=chosen)
+        return found.read(KEY, path)[0]
+
+
+def names_in(word: str, line: list[str], schema: InputSchema | None) -> list[str] | None:
+    """The first line as column names, or None where it is a row of numbers.
+
+    ``schema`` is None where columns are taken by position.
+    """
+    cells = [cell.strip() for cell in line]
+    numbers = [number_in(cell) is not None for cell in cells]
+    if schema is not None and set(schema.columns or ()) <= set(cells):
+        return cells  # names may be numbers
+    if all(numbers):
+        return None
+    if any(numbers) and schema is None:
+        raise InputError(KEY, word, "line 1 holds numbers and text: neither names nor a row")
+    return cells
+
+
+def _parquet(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
+    from dperm_cli.datasets.files.parquet import Parquet
+
+    path = Path(word)
+    with reading(KEY, path):
+        # columns that are not asked for are never read: a label may be text
+        names = Parquet(path=word, task="location").header_of(KEY, path)
+        chosen = places(word, names, len(names), schema, by_position)
+        rows, _ = Parquet(path=word, task="location", columns=chosen).read(KEY, path)
+    return rows
+
+
+def _svmlight(word: str, schema: InputSchema) -> Any:
+    from dperm_cli.datasets.files.svmlight import Svmlight
+
+    path = Path(word)
+    with reading(KEY, path):
+        rows, _ = Svmlight(path=word, task="location", n_features=schema.count).read(KEY, path)
+    return rows
+
+
+def _array(word: str, ending: str) -> np.ndarray:
+    from dperm_cli.datasets.files.npz import Npz
+
+    path = Path(word)
+    if ending == ".npz":
+        with reading(KEY, path):
+            return Npz(path=word, task="location").read(KEY, path)[0]
+    with reading(KEY, path):
+        try:
+            rows = npy_files.real(npy_files.read_file(path))
+        except npy_files.NotAnArray as error:
+            allowed = f"cannot be read as .npy ({first_words(error)})"
+            raise InputError(KEY, word, allowed) from error
+    if rows.ndim != 2:
+        raise InputError(KEY, word, f"holds an array of shape {rows.shape}, not rows of numbers")
+    return rows
+
+
+def _checked(word: str, rows: Any) -> Any:
+    if not rows.shape[0]:
+        raise InputError(KEY, word, "holds no rows of numbers")
+    if isinstance(rows, np.ndarray):
+        bad = np.flatnonzero(~np.all(np.isfinite(rows), axis=1))
+        first = int(bad[0]) if len(bad) else None
+    else:
+        bad = np.flatnonzero(~np.isfinite(rows.data))
+        first = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1 if len(bad) else None
+    if first is not None:
+        raise InputError(
+            KEY, word, f"row {first + 1} holds a number that is missing, nan or infinite"
+        )
+    return rows
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"{'column' if len(names) == 1 else 'columns'} {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Some of the names, without characters that a terminal would act upon."""
+    shown = ["".join(c if c.isprintable() else "?" for c in name)[:60] for name in names[:_SHOWN]]
+    more = f", .. ({len(names)} in all)" if len(names) > _SHOWN else ""
+    return ", ".join(shown) + more

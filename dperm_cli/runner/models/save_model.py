@@ -1,0 +1,149 @@
+"""``save=``: from a finished run to the file of its predictor.
+
+What is written is a ``Publishable`` (``runner/models/publishable.py``) and nothing else; this
+module picks the public parts of a cell and of its record that one is made of.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm_cli import __version__
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError, PrivacyError
+from dperm_cli.kernels.shared.feature_maps import Features, Landmarks
+from dperm_cli.mechanisms.base import Plan
+from dperm_cli.privacy.accounting import ledger_totals
+from dperm_cli.results.records.store import atomic_write
+from dperm_cli.runner.cells import kernel_cells
+from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.models import model_file
+from dperm_cli.runner.models.input_schema import InputSchema, declared
+from dperm_cli.runner.models.publishable import FILE, HELD_OUT, FeatureMap, Publishable
+
+
+def check_path(word: Any) -> Path | None:
+    """Where to save, or None; InputError for what is no file name ending in .npz."""
+    if word is None or word == "none":
+        return None
+    if not isinstance(word, str) or not word.endswith(".npz") or "\0" in word:
+        raise InputError("save", word, "must be a file name ending in .npz, or none")
+    checks.path("save", word)
+    if os.path.isdir(word):
+        raise InputError("save", word, "is a folder")
+    return Path(word)
+
+
+def check_cell(cell: cell_schema.Cell) -> None:
+    """InputError where nothing of the cell may be given away."""
+    if cell.mechanism.unprotected:
+        raise InputError("save", cell.mechanism_name, "gives no guarantee: it is not saved")
+    if cell.dataset.task not in ("binary", "regression"):
+        raise InputError("save", cell.dataset.task, "saves models of labels -1, +1 and of targets")
+    if cell.kernel is not None and cell.kernel.name in model_file.NO_KERNEL:
+        allowed = "cannot be saved: its matrix says more than the guarantee covers"
+        raise InputError("save", f"kernel={cell.kernel.name}", allowed)
+    if getattr(cell.dataset, "unsafe_scaling", False):
+        allowed = "cannot be saved: the scaling was fitted to the records"
+        raise InputError("save", "dataset.unsafe_scaling", allowed)
+    if getattr(cell.dataset, "phi", None) is not None:
+        allowed = "cannot be saved: new rows are not taken through the projection of the records"
+        raise InputError("save", "dataset.phi", allowed)
+    if cell.relation == "add_remove" and cell.population is None:
+        allowed = "under add_remove the number of records is private, and noise, steps and delta "
+        allowed += "follow it: declare privacy.population to save a model"
+        raise InputError("save", "privacy.population=auto", allowed)
+
+
+def schema_of(item: cells.Prepared) -> InputSchema:
+    """What raw rows of the cell's data set look like; InputError where that cannot be written."""
+    found = declared(item.cell.dataset, width=item.data.p, row_bound=item.data.row_bound)
+    names = found.columns or ()
+    for name in (*names, *([found.target] if found.target else [])):
+        if not name.isprintable() or not name or names.count(name) > 1:
+            allowed = "must be a column name of its own that can be printed: rows are read by name"
+            raise InputError("save", f"column {name!r}", allowed)
+    return found
+
+
+def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]) -> Publishable:
+    """What may leave of a record: its point, its plan and the public facts of its cell.
+
+    Of the record nothing is read but theta, and of the plan the events, the relation, delta, the
+    guarantee's kind, steps and scale, noise and arithmetic: all of them fixed before a record of
+    the data set was seen.
+
+    Raises:
+        PrivacyError: the record's epsilon does not follow from its events.
+    """
+    fault = Accounting().fault({**row, "events": _text(row["events"])})
+    if fault is not None:
+        raise PrivacyError(f"not saved: the record {fault}")
+    events = events_of({"events": _text(row["events"])})
+    guarantee = ledger_totals.recompute(
+        events,
+        kind=row["guarantee"],
+        delta=row["delta_accounted"],
+        relation=row["relation"],
+        certificate=None,
+    )
+    plan = Plan(events, guarantee, row["noise_scale"], row["steps"])
+    try:
+        return _of(plan, item, found, row)
+    except ValueError as error:
+        raise PrivacyError(f"not saved: {error}") from None
+
+
+def _of(
+    plan: Plan, item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
+) -> Publishable:
+    return Publishable.of(
+        plan,
+        np.asarray(row["theta"], dtype=float),
+        item.spec,
+        found,
+        __version__,
+        mechanism=item.cell.mechanism_name,
+        noise=item.cell.noise,
+        arithmetic=row["arithmetic"],
+        population=item.cell.population,
+        features=features_of(item),
+    )
+
+
+def features_of(item: cells.Prepared) -> FeatureMap | None:
+    """The public map of a cell with a kernel."""
+    basis = kernel_cells.basis_of(item.problem)
+    if basis is None:
+        return None
+    exact = item.kernel is not None and item.kernel.features is None
+    return map_of(basis, item.cell.kernel.queries if exact else item.cell.kernel.landmarks)
+
+
+def map_of(basis: Features, points: Any) -> FeatureMap:
+    """A map as it is published; ``points`` is the key that says which points it is made of."""
+    from_file = isinstance(points, str) and points != "auto"
+    held_out = isinstance(basis, Landmarks) and not from_file
+    return FeatureMap.of(basis, HELD_OUT if held_out else FILE)
+
+
+def save(path: Path, found: Publishable) -> None:
+    """Write the model file, atomically; StorageError where it cannot be written."""
+    atomic_write(path, model_file.bytes_of(found))
+
+
+def load(word: str) -> Publishable:
+    """The release in a model file; InputError for anything else."""
+    return model_file.read(word)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,81 @@
+"""The record of a private session: written before its first answer, so that no crash loses it."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.mechanisms.base import Plan
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.problem.data import Matrix
+from dperm_cli.results.ledger import kept_ledger, release_log
+from dperm_cli.results.ledger.statement import SESSION
+from dperm_cli.results.records.cell_claims import at_ledger
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.verbs.run import check_folder
+
+
+class Recorded:
+    """A session that spends nothing before its record lies in the folder ``out``.
+
+    One that is asked nothing leaves nothing.
+    """
+
+    def __init__(self, session: Any, out: Path, row: dict[str, Any]) -> None:
+        check_folder(out)
+        self._session, self._out, self._row, self._kept = session, out, row, False
+
+    @property
+    def over(self) -> bool:
+        """Whether the session inside is."""
+        return bool(self._session.over)
+
+    def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
+        """The session's answers; StorageError, and none, where its record cannot be written."""
+        if not self._kept:
+            keep(self._out, self._row)
+            self._kept = True
+        return self._session.ask(rows)
+
+
+def row(
+    prepared: run_cell.Prepared, plan: Plan, budget: Budget, found: Guarantee, accountant: str
+) -> dict[str, Any]:
+    """What a session releases, as one record: a name of its own each time, and no seed."""
+    common = run_cell._common(prepared) | run_cell._planned(plan, found, accountant)
+    return common | {
+        "cell": f"session-{secrets.token_hex(10)}",
+        "trial": 0,
+        "trials": 1,
+        "delta": budget.delta,
+        "seed": None,
+        "release": release_log.new_name(),
+        "settings": dict(plan.settings) | {SESSION: True},
+    }
+
+
+def keep(out: Path, found: dict[str, Any]) -> None:
+    """Write the record, then the ledger of all the folder's records.
+
+    A ledger that contradicts these is left as it is, and said so: the record stands beside it.
+    """
+    store = Store(out)
+    store.write(found["cell"], [found])
+    with at_ledger(out):
+        faults = _entered(store, Accounting())
+    if faults:
+        print(f"dperm: the privacy ledger does not hold: {faults[0]}", file=sys.stderr)
+    print(f"recorded in {out} as {found['cell']}", file=sys.stderr)
+
+
+def _entered(store: Store, accountant: Accounting) -> list[str]:
+    """Write the ledger of the records there are now, unless it has faults: those, and gaps."""
+    stated = kept_ledger.state(store, store.cells(), accountant)
+    kept_ledger.write(store, stated)
+    return [*stated.faults, *(f"releases may be missing: {gap}" for gap in stated.gaps)]

@@ -1,0 +1,1 @@
+"""Folders of studies and experiments."""

@@ -1,0 +1,66 @@
+"""Whether an experiment's tables, figures and page are those of its records: as make would ask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import dperm_cli
+from dperm_cli import results
+from dperm_cli.core.errors import StorageError
+from dperm_cli.results.ledger.release_log import LOG
+from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.store import Store, atomic_write, read_bytes
+from dperm_cli.results.report import CLAIMS
+
+NOTE = "shown.json"
+
+
+def is_fresh(out: Path, judged: bytes) -> bool:
+    """True when every file that the last report wrote is whole and made of what is there now."""
+    try:
+        noted = json.loads(read_bytes(out / NOTE) or b"{}")
+        files = dict(noted["files"])
+        plain = all(Path(name).name == name for name in files)
+        same = plain and noted["inputs"] == _inputs(out, judged)
+        return same and files == {name: _digest(out / name) for name in files}
+    except (ValueError, KeyError, TypeError, RecursionError, StorageError):
+        return False
+
+
+def note(out: Path, judged: bytes, files: Sequence[str]) -> None:
+    """Remember what the files of this report were made of."""
+    names = sorted({CLAIMS, *(Path(path).name for path in files)})
+    found = {"inputs": _inputs(out, judged), "files": {n: _digest(out / n) for n in names}}
+    atomic_write(out / NOTE, json.dumps(found, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def _inputs(out: Path, judged: bytes) -> str:
+    """Records, log, verdicts, manifest without the command line, and the code that shows them."""
+    store = Store(out)
+    manifest = store.read_manifest() or {}
+    said = {name: value for name, value in manifest.items() if name not in ("argv", "git")}
+    records = {cell: store.digest(cell) for cell in store.cells()}
+    made = {"records": records, "manifest": said, "log": _digest(out / LOG)}
+    digest = hashlib.sha256(canonical_json(made).encode())
+    digest.update(judged)
+    digest.update(_code().encode())
+    return digest.hexdigest()
+
+
+@cache
+def _code() -> str:
+    folder = Path(results.__file__).parent
+    digest = hashlib.sha256(dperm_cli.__version__.encode())
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".js", ".css",
+                                                                             ".html")):  # fmt: skip
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _digest(path: Path) -> str | None:
+    data = read_bytes(path)
+    return None if data is None else hashlib.sha256(data).hexdigest()

@@ -1,0 +1,37 @@
+"""``experiments/<id>/verdicts.json``: verdicts as last seen, kept in the sources."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dperm_cli import __version__
+from dperm_cli.core.errors import InputError
+from dperm_cli.results.claims import claims_page
+from dperm_cli.results.claims.claims import SIZES, Verdict
+from dperm_cli.results.records.store import atomic_write, read_bytes
+
+FILE = "verdicts.json"
+
+
+def read(folder: Path, name: str) -> dict[str, Any]:
+    """By size what was last seen; empty where nothing was kept, InputError for another file."""
+    path = folder / name / FILE
+    data = read_bytes(path)
+    if data is None:
+        return {}
+    with contextlib.suppress(ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        found = json.loads(data)["sizes"]
+        if set(found) <= set(SIZES) and all(isinstance(v["claims"], dict) for v in found.values()):
+            return found
+    raise InputError("verdicts", str(path), "is no file of verdicts; remove it")
+
+
+def write(folder: Path, name: str, size: str, verdicts: Sequence[Verdict]) -> None:
+    """Replace what is kept at this size."""
+    sizes: Mapping[str, Any] = {**read(folder, name), size: claims_page.kept(verdicts, __version__)}
+    found = json.dumps({"experiment": name, "sizes": sizes}, indent=1, sort_keys=True)
+    atomic_write(folder / name / FILE, found.encode() + b"\n")

@@ -1,0 +1,1 @@
+"""A sweep of cells: where they run and how far they are."""

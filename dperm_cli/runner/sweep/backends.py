@@ -1,0 +1,328 @@
+"""Where chunks of cells run: processes of this machine, Dask, or jobs of a batch system.
+
+A back end maps a function over chunks and yields what comes back, in any order. It knows nothing of
+cells; workers write their records themselves, so that nothing but small reports travels.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import DpermError, InputError, UnknownKey
+from dperm_cli.runner.sweep import slurm_jobs
+
+NAMES = ("local", "dask", "submitit")
+MOST_WORKERS = 4096
+_JOB = {"minutes": 60, "memory": "4GB", "cores": 1}  # of a Dask worker that SLURM starts
+# Cells per worker below which a process is not worth its start.
+WORTH = 16
+
+Call = Callable[[Any], Any]
+
+
+class Broken(Exception):
+    """A worker ended without a word: killed, or out of memory. What it was at is unknown here."""
+
+
+class Backend(Protocol):
+    """``parent`` is True where workers are this process's own and must end with it."""
+
+    @property
+    def workers(self) -> int: ...
+
+    @property
+    def parent(self) -> bool: ...
+
+    def chunks(self, cells: int) -> int:
+        """How many chunks to cut this many cells into."""
+        ...
+
+    def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
+        """``call(chunk)`` for every chunk as it is done; Broken when workers died."""
+        ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for, checked; nothing is started or imported yet."""
+
+    backend: str = "local"
+    workers: int | None = 1
+    address: str = "auto"
+    slurm: Mapping[str, Any] | None = None
+    on_error: str = "continue"
+
+    @classmethod
+    def typed(cls, given: Mapping[str, Any]) -> Options:
+        """From the keys ``backend``, ``workers``, ``address``, ``slurm`` and ``on_error``."""
+        backend = checks.choice("backend", given["backend"], NAMES)
+        workers = checks.auto_or(
+            checks.integer, "workers", given["workers"], low=1, high=MOST_WORKERS
+        )
+        on_error = checks.choice("on_error", given["on_error"], ("continue", "stop"))
+        options = cls(backend, workers, _address(given["address"], backend),
+                      _slurm(given["slurm"]), on_error)  # fmt: skip
+        options.check_installed()
+        options.check_slurm()
+        return options
+
+    def check_installed(self) -> None:
+        """InputError where an extra is missing: known before anything is composed or written."""
+        if self.backend == "dask":
+            _need("distributed", "backend", "dask", "dask")
+            if self.address == "slurm":
+                _need("dask_jobqueue", "address", "slurm", "slurm")
+        if self.backend == "submitit":
+            _need("submitit", "backend", "submitit", "slurm")
+
+    def check_slurm(self) -> None:
+        """InputError where jobs are asked for that SLURM would not take."""
+        asked = self.slurm or {}
+        if self.backend == "dask" and self.address == "slurm":
+            slurm_jobs.check("dask", {**_JOB, **asked})
+        elif self.backend == "submitit" and "cluster" not in asked:
+            slurm_jobs.check("submitit", asked)
+
+    def chosen(self, cells: int) -> Backend | None:
+        """The back end for so many cells; None: run them in this process."""
+        if self.backend == "dask":
+            return Dask(self.workers or cores(), self.address, self.slurm or {})
+        if self.backend == "submitit":
+            return Submitit(self.workers or 8, self.slurm or {})
+        workers = self.workers or min(cores(), cells // WORTH)
+        return Local(workers) if workers > 1 and cells > 1 else None
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    import joblib
+
+    return joblib.cpu_count()
+
+
+@dataclass(frozen=True)
+class Local:
+    """Processes of this machine."""
+
+    workers: int
+    parent: bool = True
+
+    def chunks(self, cells: int) -> int:
+        return _pieces(cells, self.workers)
+
+    def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
+        from joblib import Parallel, delayed, parallel_config
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        # memory maps are ours: joblib would look for large arrays in every chunk
+        with parallel_config("loky", n_jobs=self.workers, inner_max_num_threads=1):
+            options: Any = {"batch_size": 1, "max_nbytes": None, "pre_dispatch": "2*n_jobs"}
+            pool = Parallel(return_as="generator_unordered", **options)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    yield from pool(delayed(call)(chunk) for chunk in chunks)
+            except BrokenProcessPool as error:
+                raise Broken(_first_line(error)) from error
+
+
+@dataclass(frozen=True)
+class Dask:
+    """Workers of a Dask scheduler: one that runs (``tcp://..``), one started here, or SLURM's."""
+
+    workers: int
+    address: str
+    slurm: Mapping[str, Any]
+    parent: bool = False
+
+    def chunks(self, cells: int) -> int:
+        return _pieces(cells, self.workers)
+
+    def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
+        from distributed import as_completed
+        from distributed.scheduler import KilledWorker
+
+        with self._client(folder) as client:
+            futures = [client.submit(call, chunk, pure=False) for chunk in chunks]
+            try:
+                for future in as_completed(futures, loop=client.loop):
+                    yield future.result()
+                    future.release()
+            except KilledWorker as error:
+                raise Broken(_first_line(error)) from error
+            finally:
+                client.cancel(futures)
+
+    def _client(self, folder: Path) -> Any:
+        """A client; with it end the cluster that it started and the noise of ending one."""
+        from dask import config
+        from distributed import Client, LocalCluster
+
+        logging.getLogger("distributed").setLevel(logging.ERROR)
+        config.set({"distributed.scheduler.allowed-failures": 1})
+        if self.address == "slurm":
+            return _Owning(Client, self._slurm(folder))
+        if self.address == "auto":
+            here: Any = {"dashboard_address": None, "local_directory": str(folder)}
+            cluster = LocalCluster(n_workers=self.workers, threads_per_worker=1, processes=True,
+                                   silence_logs=logging.ERROR, **here)  # fmt: skip
+            return _Owning(Client, cluster)
+        try:
+            return Client(self.address, timeout=10, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            allowed = f"no Dask scheduler answers there: {_first_line(error)}"
+            raise InputError("address", self.address, allowed) from None
+
+    def _slurm(self, folder: Path) -> Any:
+        from dask_jobqueue.slurm import SLURMCluster
+
+        asked = {**_JOB, **self.slurm}
+        cluster = SLURMCluster(
+            queue=asked.get("partition"),
+            account=asked.get("account"),
+            cores=asked["cores"],
+            processes=1,
+            memory=asked["memory"],
+            walltime=_walltime(asked["minutes"]),
+            log_directory=str(folder),
+            local_directory=str(folder),
+        )
+        # not scale(): a worker whose job ends is replaced
+        cluster.adapt(minimum_jobs=self.workers, maximum_jobs=self.workers)
+        return cluster
+
+
+class _Owning:
+    """A client and its cluster as one context."""
+
+    def __init__(self, client: Any, cluster: Any) -> None:
+        self._cluster = cluster
+        self._client = client(cluster, set_as_default=False)
+
+    def __enter__(self) -> Any:
+        return self._client
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+        self._cluster.close()
+
+
+@dataclass(frozen=True)
+class Submitit:
+    """One SLURM array, a chunk of cells a job: what is lost with a job is resumed by the next run.
+
+    ``slurm={cluster: local}`` is for tests: the same jobs as processes of this machine.
+    """
+
+    workers: int
+    slurm: Mapping[str, Any]
+    parent: bool = False
+
+    def chunks(self, cells: int) -> int:
+        return min(cells, self.workers)
+
+    def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
+        jobs = self._submitted(call, chunks, folder)
+        lost: Exception | None = None
+        try:
+            for job in self._ended(jobs):
+                try:
+                    yield self._result(job)
+                except Broken as error:  # the jobs beside it go on
+                    lost = lost or error
+        finally:
+            for job in jobs:
+                if not slurm_jobs.has_result(job):
+                    job.cancel(check=False)
+        if lost is not None:
+            raise lost
+
+    def _submitted(self, call: Call, chunks: Sequence[Any], folder: Path) -> list[Any]:
+        import submitit
+        from submitit.core.utils import FailedJobError
+
+        asked = self.slurm
+        executor = submitit.AutoExecutor(folder=folder / "%j", cluster=self._cluster)
+        executor.update_parameters(
+            name="dperm", timeout_min=asked.get("minutes", 60), nodes=1, tasks_per_node=1,
+            cpus_per_task=asked.get("cores", 1))  # fmt: skip
+        names = {"partition": "slurm_partition", "memory": "slurm_mem", "account": "slurm_account"}
+        given = {names[key]: value for key, value in asked.items() if key in names}
+        executor.update_parameters(slurm_array_parallelism=self.workers, **given)
+        try:
+            return executor.map_array(partial(slurm_jobs.left_alone, call), list(chunks))
+        except FailedJobError as error:
+            raise DpermError(f"SLURM did not take the jobs: {_first_line(error)}") from error
+
+    @property
+    def _cluster(self) -> str:
+        return self.slurm.get("cluster", "slurm")
+
+    def _ended(self, jobs: list[Any]) -> Iterator[Any]:
+        if self._cluster == "slurm":
+            return slurm_jobs.ended(jobs)
+        from submitit.helpers import as_completed
+
+        return as_completed(jobs, poll_frequency=0.5)
+
+    def _result(self, job: Any) -> Any:
+        from submitit.core.utils import FailedJobError, UncompletedJobError
+
+        if self._cluster == "slurm" and not slurm_jobs.has_result(job):
+            raise Broken(f"job {job.job_id} left the queue without a result")
+        try:
+            return job.result()
+        except (FailedJobError, UncompletedJobError) as error:
+            raise Broken(_first_line(error)) from error
+
+
+def _pieces(cells: int, workers: int) -> int:
+    """Chunks small enough to share work out evenly, and no smaller than that."""
+    size = max(1, min(32, cells // (8 * workers)))
+    return -(-cells // size)
+
+
+def _address(given: Any, backend: str) -> str:
+    allowed = "must be auto, slurm or tcp://HOST:PORT of a Dask scheduler"
+    known = ("auto", "slurm")
+    if not isinstance(given, str) or not (given in known or given[:6] in ("tcp://", "tls://")):
+        raise InputError("address", given, allowed)
+    if given != "auto" and backend != "dask":
+        raise InputError("address", given, "is for backend=dask")
+    return given
+
+
+def _slurm(given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InputError("slurm", given, "must be a map such as {partition: cpu, minutes: 60}")
+    for key, value in given.items():
+        kind = str if key == "cluster" else slurm_jobs.KEYS.get(key)
+        if kind is None:
+            raise UnknownKey(f"slurm.{key}", [f"slurm.{name}" for name in slurm_jobs.KEYS])
+        if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and value < 1):
+            form = "a whole number >= 1" if kind is int else "text"
+            raise InputError(f"slurm.{key}", value, f"must be {form}")
+    return given
+
+
+def _need(module: str, key: str, value: str, extra: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        allowed = f"needs {module}, which is not installed: pip install 'dperm[{extra}]'"
+        raise InputError(key, value, allowed)
+
+
+def _walltime(minutes: int) -> str:
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]

@@ -1,0 +1,102 @@
+"""Data sets shared with other processes: plain arrays in files that workers map into memory.
+
+Pages are shared by all workers of a machine, and copied only if one is written to: the arrays look
+and compute as those they were made of. The folder is its owner's alone, since it holds the records.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.core import npy_files
+from dperm_cli.problem.data import Data
+from dperm_cli.results.records.cell_claims import WORK, locked
+from dperm_cli.results.records.store import storage_errors
+
+_PARTS = ("data", "indices", "indptr")
+
+
+@contextlib.contextmanager
+def opened(out: Path) -> Iterator[Path]:
+    """A new folder for the data sets of one sweep; it goes when the block ends.
+
+    It lies with the study, which the workers of other machines can reach as well. What a killed
+    process left there goes too.
+    """
+    work = out / WORK
+    clear(out)
+    name = f"spool-{secrets.token_hex(4)}"
+    with locked(work / f"{name}.lock"):
+        try:
+            with storage_errors(work / name):
+                (work / name).mkdir(mode=0o700)
+            yield work / name
+        finally:
+            shutil.rmtree(work / name, ignore_errors=True)
+
+
+def clear(out: Path) -> None:
+    """Take away the folders of sweeps that no longer run."""
+    for lock in (out / WORK).glob("spool-*.lock"):
+        with locked(lock) as mine:
+            if mine:
+                shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+
+
+def share(folder: Path, data: Data) -> None:
+    """Write the data set to a new folder; StorageError names it."""
+    with storage_errors(folder):
+        folder.mkdir(parents=True, mode=0o700)
+        facts: dict[str, Any] = {}
+        for field in dataclasses.fields(data):
+            value = getattr(data, field.name)
+            if isinstance(value, np.ndarray):
+                _save(folder / f"{field.name}.npy", value)
+            elif sparse.issparse(value):
+                facts[field.name] = {"sparse": type(value).__name__, "shape": value.shape}
+                for part in _PARTS:
+                    array = getattr(value, part)
+                    _save(folder / f"{field.name}.{part}.npy", array)
+            else:
+                facts[field.name] = value
+        (folder / "facts.json").write_text(json.dumps(facts))
+
+
+def load(folder: Path) -> Data:
+    """The data set in the folder, its arrays mapped."""
+    with storage_errors(folder):
+        found = json.loads((folder / "facts.json").read_text())
+        for field in dataclasses.fields(Data):
+            value = found.get(field.name)
+            if isinstance(value, dict):
+                parts = (_mapped(folder / f"{field.name}.{part}.npy") for part in _PARTS)
+                kind = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
+                made = kind[value["sparse"]](tuple(parts), shape=tuple(value["shape"]), copy=False)
+                found[field.name] = made
+            elif field.name not in found:
+                found[field.name] = _mapped(folder / f"{field.name}.npy")
+            elif isinstance(value, list):
+                found[field.name] = tuple(value)
+        return Data(**found)
+
+
+def _save(path: Path, array: np.ndarray) -> None:
+    # w+: numpy writes to such a file through Python, which knows why a write fails
+    with open(path, "w+b") as file:
+        np.save(file, array, allow_pickle=False)
+
+
+def _mapped(path: Path) -> np.ndarray:
+    # mode c: writable as far as compiled loops can tell, and private to this process
+    with open(path, "rb") as file:
+        return npy_files.map_array(file, "c")

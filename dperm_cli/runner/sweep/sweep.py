@@ -1,0 +1,170 @@
+"""A study's cells, run here or by a back end, each once, counted as they end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core.errors import DpermError
+from dperm_cli.datasets.shared.parsed_cache import cache_dir
+from dperm_cli.results.records.cell_claims import WORK, Claims
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.sweep import shared_data
+from dperm_cli.runner.sweep.backends import Backend, Broken, Options
+from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, sweep_meter
+from dperm_cli.runner.sweep.worker import FINISHED, Outcome, Setup, Task, Worker, run_chunk
+
+_LISTED = 20
+
+
+def run_cells(
+    prepared: Sequence[cells.Prepared],
+    store: Store,
+    force: bool = False,
+    options: Options | None = None,
+) -> Tally:
+    """Run what has no record yet; what is finished stays, whatever happens to this process."""
+    options = options or Options()
+    by_key = {item.key: item for item in prepared}
+    with sweep_meter(len(by_key)) as shown:
+        todo = []
+        for item in by_key.values():
+            status = None if force else store.status(item.key)
+            if status in FINISHED:
+                shown.ended(Outcome(item.key, status, looked_up=True), label(item))
+            else:
+                todo.append(item)
+        if todo:
+            _run(todo, store, force, options, shown)
+        elif (store.out / WORK).exists():
+            _tidy(store.out)  # of a process that was killed after its last cell
+    _tell_end(shown.tally, by_key)
+    return shown.tally
+
+
+def label(item: cells.Prepared) -> str:
+    """A cell in a few words."""
+    c = item.cell
+    level = f"epsilon={c.epsilon:g}" if c.information is None else f"information={c.information:g}"
+    return f"{c.mechanism_name} {level} {c.calibration} on {item.data.name}"
+
+
+def _run(
+    todo: list[cells.Prepared], store: Store, force: bool, options: Options, shown: SweepMeter
+) -> None:
+    by_key = {item.key: item for item in todo}
+    backend = options.chosen(len(todo))
+    if backend is None:
+        worker = Worker(store.out, force, begun=lambda item: shown.begins(label(item)))
+        outcomes = worker.run(todo)
+    else:
+        shown.note(f"{len(todo)} cells for {backend.workers} workers")
+        outcomes = _elsewhere(backend, todo, store, force, options)
+    try:
+        _tidy(store.out)
+        with contextlib.closing(outcomes):
+            for outcome in outcomes:
+                shown.ended(outcome, label(by_key[outcome.key]))
+                if outcome.status == "failed" and options.on_error == "stop":
+                    shown.note("stopped at the first failure (on_error=stop)")
+                    return
+    finally:
+        _tidy(store.out)
+
+
+def _tidy(out: Path) -> None:
+    """Take away what killed processes left, and nothing that a living one needs."""
+    shared_data.clear(out)
+    Claims(out).tidy()
+
+
+def _elsewhere(
+    backend: Backend, todo: Sequence[cells.Prepared], store: Store, force: bool, options: Options
+) -> Generator[Outcome, None, None]:
+    """Outcomes from the workers of a back end."""
+    by_key = {item.key: item for item in todo}
+    with shared_data.opened(store.out) as folder:
+        for name, data in {item.data.identity: item.data for item in todo}.items():
+            shared_data.share(folder / name, data)
+        cache = cache_dir()
+        setup = Setup(
+            out=str(store.out.resolve()),
+            spool=str(folder.resolve()),
+            folder=os.getcwd(),
+            cache=None if cache is None else str(cache),
+            force=force,
+            stop_early=options.on_error == "stop",
+            parent=os.getpid() if backend.parent else None,
+        )
+        tasks = {i.key: Task(i.cell, i.key, i.data.identity) for i in todo}
+        yield from _carried_out(backend, setup, tasks, folder, by_key)
+
+
+def _carried_out(
+    backend: Backend,
+    setup: Setup,
+    tasks: dict[str, Task],
+    folder: Path,
+    by_key: dict[str, cells.Prepared],
+) -> Iterator[Outcome]:
+    """Every task's outcome; what a dead worker was at is tried once more, alone."""
+    pending = dict(tasks)
+    while pending:
+        before = len(pending)
+        try:
+            chunks = _cut(list(pending.values()), backend.chunks(len(pending)))
+            for outcome in _outcomes(backend, setup, chunks, folder):
+                pending.pop(outcome.key, None)
+                yield outcome
+            return
+        except Broken as why:
+            suspects = [key for key in Claims(setup.out).left() if key in pending]
+            if not suspects and len(pending) == before:
+                raise DpermError(f"the workers of the sweep end without a word: {why}") from why
+            for key in suspects:
+                yield _alone(backend, setup, pending.pop(key), folder, by_key[key])
+
+
+def _alone(
+    backend: Backend, setup: Setup, task: Task, folder: Path, item: cells.Prepared
+) -> Outcome:
+    """A cell by itself; if its worker dies again, it has failed."""
+    try:
+        return next(iter(_outcomes(backend, setup, [[task]], folder)))
+    except Broken as why:
+        reason = f"its worker died twice ({why}): out of memory, perhaps"
+        Store(setup.out).write(task.key, cells.failed(item, reason))
+        return Outcome(task.key, "failed", reason)
+
+
+def _outcomes(
+    backend: Backend, setup: Setup, chunks: Sequence[Any], folder: Path
+) -> Iterator[Outcome]:
+    for report in backend.run(partial(run_chunk, setup), chunks, folder):
+        yield from report.outcomes
+        if report.fault is not None:
+            raise report.fault
+
+
+def _cut(tasks: list[Task], pieces: int) -> list[list[Task]]:
+    """Chunks of equal size that each have a bit of every part of the study."""
+    return [tasks[start::pieces] for start in range(pieces)]
+
+
+def _tell_end(tally: Tally, by_key: dict[str, cells.Prepared]) -> None:
+    """One line for the whole, and the cells that failed."""
+    if tally.total > 1:
+        print(f"{tally.total} cells: {tally.counts()}, {duration(tally.seconds)}", file=sys.stderr)
+    if tally.failed < 2:
+        return
+    for outcome in tally.failures[:_LISTED]:
+        print(f"  failed: {label(by_key[outcome.key])}: {outcome.reason}", file=sys.stderr)
+    if tally.failed > _LISTED:
+        more = tally.failed - _LISTED
+        print(f"  and {more} more: `dperm status` lists them", file=sys.stderr)

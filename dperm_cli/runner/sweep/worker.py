@@ -1,0 +1,225 @@
+"""What runs cells, in this process or in others: the same code for every back end.
+
+A worker writes records itself; whoever started it only counts. A cell is claimed while it runs, so
+that several workers, or several runs on one folder, compute each cell once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.core.errors import DpermError, StorageError
+from dperm_cli.problem.data import Data
+from dperm_cli.results.records.cell_claims import Claims
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.sweep import shared_data
+
+# A finished cell is looked up; a failed one is tried again.
+FINISHED = ("ok", "unsupported", "planned")
+SYNC_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a cell ended: ``ok``, ``unsupported`` or ``failed`` with its reason."""
+
+    key: str
+    status: str
+    reason: str | None = None
+    looked_up: bool = False
+
+
+@contextlib.contextmanager
+def warnings_untold() -> Iterator[None]:
+    """Show no warning in the block: whether numpy or scipy warns follows from the records.
+
+    A filter that makes errors of warnings still does.
+    """
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_nothing
+        yield
+
+
+def _show_nothing(*_: object, **__: object) -> None:
+    pass
+
+
+class Worker:
+    """Runs cells and writes their records.
+
+    ``begun`` is told of every cell before it runs; ``stopped`` is asked before each.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        force: bool = False,
+        begun: Callable[[cells.Prepared], None] = lambda item: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._store, self._claims, self._force = Store(out), Claims(out), force
+        self._optimum_of = optima()
+        self._begun, self._stopped = begun, stopped
+        self._unsynced: list[str] = []
+        self._synced = time.monotonic()
+
+    def run(self, items: Iterable[cells.Prepared]) -> Generator[Outcome, None, None]:
+        """Every cell once, those that another process is at last."""
+        busy = []
+        try:
+            for item in items:
+                if self._stopped():
+                    return
+                outcome = self._attempt(item)
+                if outcome is None:
+                    busy.append(item)
+                else:
+                    yield outcome
+            for item in busy:
+                if self._stopped():
+                    return
+                outcome = self._attempt(item, wait=True)
+                assert outcome is not None
+                yield outcome
+        finally:
+            self._sync()
+
+    def _attempt(self, item: cells.Prepared, wait: bool = False) -> Outcome | None:
+        """The outcome of a cell, or None when another process is at it."""
+        with self._claims.claim(item.key, wait) as mine:
+            if not mine:
+                return None
+            status = None if self._force else self._store.status(item.key)
+            if status in FINISHED:
+                return Outcome(item.key, status, looked_up=True)
+            self._begun(item)
+            rows = cells.run(item, self._optimum_of)
+            self._store.write(item.key, rows, sync=False)
+            self._unsynced.append(item.key)
+        if time.monotonic() - self._synced > SYNC_SECONDS:
+            self._sync()
+        return Outcome(item.key, rows[0]["status"], rows[0].get("reason"))
+
+    def _sync(self) -> None:
+        """Records go to the disk for good in groups: a sync each may cost more than the cell."""
+        if self._unsynced:
+            self._store.sync(self._unsynced)
+        self._unsynced, self._synced = [], time.monotonic()
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all chunks of a study share. ``parent`` is the process to end with, if any."""
+
+    out: str
+    spool: str
+    folder: str
+    cache: str | None
+    force: bool
+    stop_early: bool
+    parent: int | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell on its way to a worker: the record's name and the name of its data set."""
+
+    cell: cell_schema.Cell
+    key: str
+    data: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a chunk: its outcomes, and the storage or other error that ended it."""
+
+    outcomes: tuple[Outcome, ...]
+    fault: DpermError | None = None
+
+
+_one_at_a_time = threading.Lock()
+_settled: list[int] = []
+_data: dict[tuple[str, str], Data] = {}
+
+
+def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
+    """Run a chunk of cells in a worker process; never raises what can be reported."""
+    # threads of one worker share its BLAS, its working folder and the listeners of progress
+    with _one_at_a_time:
+        if setup.parent is not None and not _settled:
+            _settle(setup.parent)
+        outcomes: list[Outcome] = []
+        try:
+            with threadpool_limits(1), _placed(setup), warnings_untold():
+                _run_chunk(setup, tasks, outcomes)
+        except DpermError as error:
+            # a plain one: errors with several arguments do not survive the way between processes
+            kind = StorageError if isinstance(error, StorageError) else DpermError
+            return Report(tuple(outcomes), kind(str(error)))
+        return Report(tuple(outcomes))
+
+
+def _run_chunk(setup: Setup, tasks: Sequence[Task], outcomes: list[Outcome]) -> None:
+    # the planner takes the folder away when nothing more is wanted
+    worker = Worker(Path(setup.out), setup.force, stopped=lambda: not os.path.isdir(setup.spool))
+    for outcome in worker.run(_prepared(setup, task) for task in tasks):
+        outcomes.append(outcome)
+        if setup.stop_early and outcome.status == "failed":
+            return
+
+
+def _prepared(setup: Setup, task: Task) -> cells.Prepared:
+    """The cell with its data; DpermError when this process would not make the record asked for."""
+    name = (setup.spool, task.data)
+    if name not in _data:
+        if len(_data) >= 8:
+            _data.clear()
+        _data[name] = shared_data.load(Path(setup.spool) / task.data)
+    item = cells.prepare(task.cell, _data[name])
+    if item.key != task.key:
+        raise DpermError("a worker runs another version of dperm, or sees other files, than the "
+                         "process that planned the study")  # fmt: skip
+    return item
+
+
+@contextlib.contextmanager
+def _placed(setup: Setup) -> Iterator[None]:
+    """The planner's working folder and cache, where this process can have them."""
+    before = os.environ.get("DPERM_CACHE_DIR")
+    folder = setup.folder if os.path.isdir(setup.folder) else os.getcwd()
+    if setup.cache is not None:
+        os.environ["DPERM_CACHE_DIR"] = setup.cache
+    try:
+        with contextlib.chdir(folder):
+            yield
+    finally:
+        if before is None:
+            os.environ.pop("DPERM_CACHE_DIR", None)
+        else:
+            os.environ["DPERM_CACHE_DIR"] = before
+
+
+def _settle(parent: int) -> None:
+    """Leave Ctrl-C to the parent, and end with it, however it ends."""
+    _settled.append(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

@@ -1,0 +1,296 @@
+"""``dperm account``: the noise for a budget and the budget for a noise scale, without data."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
+from dperm_cli.privacy.accounting import calibrate, generator_range, ledger_totals, paper_chains
+from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.events import (
+    Channel,
+    DisjointBatches,
+    Event,
+    Gaussian,
+    SampledGaussian,
+)
+from dperm_cli.privacy.gate import range_delta
+from dperm_cli.problem.problem import ProblemSpec
+from dperm_cli.results.charts import account_figure
+from dperm_cli.results.ledger.remarks import remarks
+from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.store import atomic_write
+from dperm_cli.results.tables import account_table
+from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.compose import cell_schema, fitting_mechanism
+from dperm_cli.runner.sweep.progress import meter
+from dperm_cli.runner.verbs.account_request import Ask, question
+
+NOISE_POINTS = 11
+EXACT_DRAW = "for an exact draw: what a sampler adds is in the certificate of `dperm run`"
+EPSILON_POINTS = {"tight": 2, "paper": 5}  # tight lies on the diagonal
+
+
+def account(arguments: list[str]) -> int:
+    """Print the table (``format=json``: one object a row) and draw its figure.
+
+    Exit code 1 where a row failed.
+    """
+    asked = question(arguments)
+    with meter(len(asked.asks)) as shown:
+        rows = []
+        for done, ask in enumerate(asked.asks):
+            shown.cell(done, ask.name)
+            rows.append(answer(ask))
+    if asked.format == "json":
+        print("\n".join(canonical_json(row) for row in rows), flush=True)
+    else:
+        print(account_table.text(rows).rstrip("\n"), flush=True)
+    # the answer first: the figure takes longer than the numbers
+    if asked.figure:
+        points = curves(asked.asks, rows)
+        written = _write(asked.out, account_figure.files(rows, points))
+        print(f"wrote {asked.out}: {', '.join(written)}", file=sys.stderr)
+    if all(row["status"] == "unsupported" for row in rows):
+        print(
+            f"dperm: {fitting_mechanism.advice(_fitting(asked.asks[0]), 'every row')}",
+            file=sys.stderr,
+        )
+    return EXIT_FAILED if any(row["status"] == "failed" for row in rows) else EXIT_OK
+
+
+def _fitting(ask: Ask) -> str | None:
+    """A mechanism that has an answer to this ask."""
+
+    def plans(name: str, mechanism: Any) -> None:
+        row = answer(replace(ask, name=name, mechanism=mechanism))
+        if row["status"] != "ok":
+            raise Unsupported(row["reason"])
+
+    return fitting_mechanism.first(plans, ask.calibration)
+
+
+def answer(ask: Ask) -> dict[str, Any]:
+    """The row of one ask, JSON-able; ``status`` is ``unsupported`` where there is no answer.
+
+    It is ``failed`` where numbers, each within its limits, are together beyond the arithmetic.
+    """
+    row = {
+        "mechanism": ask.name,
+        "calibration": ask.calibration if ask.noise_scale is None else None,
+        "relation": ask.relation,
+        "n": ask.spec.n,
+        "p": ask.spec.p,
+        "lipschitz": ask.spec.lipschitz,
+        "epsilon": ask.epsilon,
+        "delta": ask.delta,
+    }
+    try:
+        kind, delta = _level(ask)
+        row |= {"delta": delta}
+        plan = _noise_for if ask.noise_scale is None else _budget_for
+        return row | plan(ask, kind, delta) | {"status": "ok", "reason": None}
+    except Unsupported as reason:
+        return row | {"status": "unsupported", "reason": str(reason)}
+    except (ArithmeticError, ValueError, InputError) as error:
+        if isinstance(error, InputError) and not _overflowed(error.value):
+            raise
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        return row | {"status": "failed", "reason": f"these numbers cannot be computed: {words}"}
+
+
+def _overflowed(value: object) -> bool:
+    """Whether a refused number is infinite or nan: none such can have been typed."""
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def curves(asks: Sequence[Ask], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points of the figure, for the first line's problem and every mechanism asked about."""
+    first = asks[0].spec
+    found: list[dict[str, Any]] = []
+    here = [(a, r) for a, r in zip(asks, rows, strict=True) if a.spec == first]
+    by_mechanism: dict[str, list[tuple[Ask, dict[str, Any]]]] = {}
+    for ask, row in here:
+        by_mechanism.setdefault(ask.name, []).append((ask, row))
+    nominal = [ask.epsilon for ask in asks if ask.epsilon is not None]
+    ends = min([0.1, *nominal]), max([10.0, *nominal])
+    for pairs in by_mechanism.values():
+        scales = [row["noise_scale"] for _, row in pairs if row.get("noise_scale")]
+        found += _noise_curve(pairs[0][0], scales)
+        found += _certified_curves(pairs[0][0], *ends)
+    return found
+
+
+def _noise_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
+    """The noise a mechanism plans for the budget, and what the accountant certifies for it."""
+    assert ask.epsilon is not None
+    budget = Budget(ask.epsilon, delta, ask.relation)
+    try:
+        plan = ask.mechanism.plan(ask.spec, budget)
+    except Unsupported as reason:
+        if not hasattr(ask.mechanism, "sampler"):
+            raise
+        return _exact_noise(ask, kind, budget, reason)
+    guarantee = ledger_totals.recompute(
+        plan.events,
+        kind=kind,
+        delta=delta,
+        relation=ask.relation,
+        certificate=plan.guarantee.certificate,
+    )
+    ledger_totals.require(budget, guarantee, plan.guarantee)
+    return _facts(ask, guarantee, plan.events, plan.noise_scale) | {"steps": plan.steps}
+
+
+def _exact_noise(ask: Ask, kind: str, budget: Budget, refusal: Unsupported) -> dict[str, Any]:
+    """The noise of an exact draw, where no sampler takes on the law: nothing is drawn here."""
+    scale = calibrate.scale_for(
+        lambda scale: ask.mechanism.events(ask.spec, scale, budget),
+        epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
+    )  # fmt: skip
+    found = _budget_for(replace(ask, epsilon=None, noise_scale=scale), kind, budget.delta)
+    return found | {"note": f"{found['note']}, and there: {refusal}"}
+
+
+def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
+    """The epsilon that a noise scale is certified for."""
+    assert ask.noise_scale is not None
+    budget = Budget(math.inf, delta, ask.relation)
+    events = ask.mechanism.events(ask.spec, ask.noise_scale, budget)
+    guarantee = ledger_totals.recompute(
+        events, kind=kind, delta=delta, relation=ask.relation, certificate=None
+    )
+    facts = _facts(ask, guarantee, events, ask.noise_scale)
+    if hasattr(ask.mechanism, "sampler"):
+        facts["note"] = "; ".join([*weak(guarantee, ask.spec.n), EXACT_DRAW])
+    return facts
+
+
+def _facts(ask: Ask, guarantee: Guarantee, events: Sequence[Event], scale: float) -> dict[str, Any]:
+    noisy_sums = Gaussian | SampledGaussian | DisjointBatches
+    sums = all(isinstance(event, noisy_sums) for event in events)
+    return {
+        "epsilon_accounted": guarantee.epsilon,
+        "guarantee": guarantee.kind,
+        "accountant": guarantee.source,
+        "noise_scale": scale,
+        "noise_over_nl": scale / (ask.spec.n * ask.spec.lipschitz) if sums else None,
+        "steps": max(_steps(event, ask.spec.n) for event in events),
+        "gradients": _gradients(events, ask.spec.n) if sums else None,
+        "events": [ledger_totals.describe(event, ask.relation) for event in events],
+        "note": _note(events, guarantee, ask.spec),
+        **_chains(events, guarantee),
+    }
+
+
+def _chains(events: Sequence[Event], guarantee: Guarantee) -> dict[str, float | None]:
+    """The epsilons that BST14's lemmas give one-record steps: as printed, and repaired."""
+    event = events[0]
+    found: dict[str, float | None] = {"epsilon_chain": None, "epsilon_chain_repaired": None}
+    if not isinstance(event, SampledGaussian) or len(events) > 1:
+        return found
+    if (event.batch, event.sampling, guarantee.relation) != (1, "fixed", "replace_one"):
+        return found
+    n = event.population
+    facts = (n, event.count, event.scale, event.record_norm / n, guarantee.delta)
+    return {
+        "epsilon_chain": paper_chains.bst14_chain(*facts),
+        "epsilon_chain_repaired": paper_chains.bst14_repaired_chain(*facts),
+    }
+
+
+def _note(events: Sequence[Event], guarantee: Guarantee, spec: ProblemSpec) -> str | None:
+    noisy = [event for event in events if hasattr(event, "scale")]
+    added = min(1.0, range_delta(noisy, guarantee.relation, spec.p))
+    found = weak(guarantee, spec.n)
+    if added > generator_range.LET_PASS * guarantee.delta:
+        found.append(
+            f"the bounded range of noise=research could add {added:.2g} to delta: see `dperm run`"
+        )
+    return "; ".join(found) or None
+
+
+def weak(guarantee: Guarantee, n: int) -> list[str]:
+    """The remarks on a guarantee that nothing was released with yet."""
+    accounted = {"epsilon_accounted": guarantee.epsilon, "delta_accounted": guarantee.delta}
+    kind = {"status": "ok", "guarantee": guarantee.kind}
+    return remarks({**accounted, **kind, "population": n})
+
+
+def _steps(event: Event, n: int) -> int:
+    """How many answers or noisy values there are: of a channel, those of all n users."""
+    return event.draws * (n if isinstance(event, Channel) else 1)
+
+
+def _gradients(events: Iterable[Event], n: int) -> int:
+    """Gradients of single records that one release takes (the mean, under Poisson sampling)."""
+    return sum(
+        event.count * n
+        if isinstance(event, DisjointBatches)
+        else event.draws * (event.batch if isinstance(event, SampledGaussian) else n)
+        for event in events
+    )
+
+
+def _level(ask: Ask) -> tuple[str, float]:
+    """Kind and delta of the guarantee in question, as a run would have them."""
+    if ask.mechanism.space == "kernel":
+        raise Unsupported(f"{ask.name} works on a kernel's minimiser: `dperm run` accounts for it")
+    kind = run_cell.kind_of(ask.name, ask.mechanism, ask.privacy, ask.delta, ask.relation)
+    if kind == "none":
+        raise Unsupported(f"{ask.name} has no guarantee, and so nothing to account for")
+    delta = run_cell.delta_of(ask.delta, ask.spec.n)
+    return kind, 0.0 if kind in ("pure", "local") else delta
+
+
+def _noise_curve(ask: Ask, scales: Sequence[float]) -> list[dict[str, Any]]:
+    """Certified epsilon over a range of noise scales around those of the table."""
+    if not scales:
+        return []
+    grid = _geometric(min(scales) / 3.0, max(scales) * 3.0, NOISE_POINTS)
+    asked = [replace(ask, epsilon=None, noise_scale=scale) for scale in grid]
+    return [_point("noise", row) for row in map(answer, asked) if _drawable(row)]
+
+
+def _certified_curves(ask: Ask, low: float, high: float) -> list[dict[str, Any]]:
+    """Certified against nominal epsilon for every calibration the mechanism knows."""
+    found = []
+    for calibration in cell_schema.CALIBRATIONS:
+        if getattr(ask.mechanism, "calibration", None) not in cell_schema.CALIBRATIONS:
+            continue  # it knows none, or words of its own
+        mechanism = replace(ask.mechanism, calibration=calibration)
+        for epsilon in _geometric(low, high, EPSILON_POINTS[calibration]):
+            other = replace(
+                ask, mechanism=mechanism, calibration=calibration, epsilon=epsilon,
+                noise_scale=None,
+            )  # fmt: skip
+            row = answer(other)
+            if row["status"] != "ok":
+                break
+            found.append(_point("certified", row))
+    return found
+
+
+def _point(panel: str, row: dict[str, Any]) -> dict[str, Any]:
+    names = ("mechanism", "calibration", "relation", "n", "delta", "noise_scale", "epsilon")
+    return {"panel": panel} | {k: row[k] for k in (*names, "epsilon_accounted")}
+
+
+def _drawable(row: dict[str, Any]) -> bool:
+    return row["status"] == "ok" and 0.0 < row["epsilon_accounted"] < math.inf
+
+
+def _geometric(low: float, high: float, count: int) -> list[float]:
+    ratio = math.log(high / low) / (count - 1)
+    return [low * math.exp(ratio * i) for i in range(count - 1)] + [high]
+
+
+def _write(out: Path, files: dict[str, bytes]) -> list[str]:
+    for name, content in files.items():
+        atomic_write(out / name, content)
+    return list(files)

@@ -1,0 +1,253 @@
+"""What ``dperm account`` is asked: its command line as typed lines of a table."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core import checks, registry
+from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.problem.problem import ProblemSpec, bare_spec
+from dperm_cli.problem.regulariser import Regulariser
+from dperm_cli.runner.compose import cell_schema, inner_configuration, study_plan
+from dperm_cli.runner.compose.command_line import Request, Setting, parse
+from dperm_cli.runner.compose.composer import Composer
+
+DEFAULTS: dict[str, Any] = {
+    "mechanism": "all", "calibration": "tight", "n": 1000, "p": 10, "L": 1.0,
+    "smoothness": "none", "ridge": 0.0, "lasso": 0.0, "epsilon": 1.0, "delta": "auto",
+    "format": "table", "out": "auto", "figure": "auto", "constraint": "l2_ball", "privacy": "auto",
+}  # fmt: skip
+KEYS = (*DEFAULTS, "noise_scale", "radius")
+WHOLE = ("format", "out", "figure", "p", "constraint", "privacy", "radius")
+OWN_GROUPS = ("mechanism", "constraint", "privacy")
+MOST_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One line of the table: what is to be accounted for.
+
+    Exactly one of ``epsilon`` and ``noise_scale`` is given; ``delta`` is None for 1/n^2, and
+    ``privacy`` is ``auto``, ``pure`` or ``approx`` as in a run.
+    """
+
+    name: str
+    mechanism: Any
+    calibration: str
+    spec: ProblemSpec
+    relation: str = "replace_one"
+    privacy: str = "auto"
+    epsilon: float | None = None
+    delta: float | None = None
+    noise_scale: float | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """The lines that were asked for, and where their figure goes."""
+
+    asks: tuple[Ask, ...]
+    format: str
+    out: Path
+    figure: bool
+
+
+def question(arguments: list[str], composer: Composer | None = None) -> Question:
+    """The command line as typed asks; InputError names the key that makes no sense."""
+    request = parse(["-m", *arguments])
+    if request.show:
+        raise InputError("--cfg", "job", "is an option of `dperm run`")
+    settings = _settings(request)
+    _check_together(settings)
+    single = {key: _single(settings, key) for key in WHOLE}
+    composer = Composer(request.config_dir) if composer is None else composer
+    constraint = _constraint(settings, single, composer)
+    privacy = _privacy(settings, single, composer)
+    asks = tuple(_asks(settings, composer, constraint, privacy))
+    return Question(
+        asks=asks,
+        format=checks.choice("format", single["format"], cell_schema.FORMATS),
+        out=_out(single["out"], asks, arguments),
+        figure=_figure(single["figure"], len(asks) > 1 or single["out"] != "auto"),
+    )
+
+
+def _figure(given: Any, worth: bool) -> bool:
+    """``auto`` draws tables of several rows, and what was given a folder."""
+    return worth if given == "auto" else checks.boolean("figure", given)
+
+
+def _settings(request: Request) -> dict[str, tuple[Any, ...]]:
+    """Every key that was typed, with its values; a list is an axis."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for setting in request.settings:
+        head, dot, _ = setting.key.partition(".")
+        if head not in (OWN_GROUPS if dot else KEYS):
+            values = {s.key: s.values[0] for s in request.settings}
+            guess = None if dot else study_plan.one_level_down(setting.key, values, OWN_GROUPS)
+            known = [*KEYS, *(f"{group}.*" for group in OWN_GROUPS)]
+            raise UnknownKey(setting.key, known, guess)
+        found[setting.key] = _values(setting)
+    return found
+
+
+def _values(setting: Setting) -> tuple[Any, ...]:
+    values = setting.values
+    if not setting.sweep and isinstance(values[0], list) and "." not in setting.key:
+        values = tuple(values[0])
+    if not values:
+        raise InputError(setting.key, "[]", "needs at least one value")
+    return values
+
+
+def _check_together(settings: dict[str, tuple[Any, ...]]) -> None:
+    given = settings.get("noise_scale")
+    for other in ("epsilon", "calibration"):
+        if given is not None and other in settings:
+            allowed = f"cannot stand beside {other}: the one follows from the other"
+            raise InputError("noise_scale", given[0], allowed)
+    if "radius" in settings and {"constraint", "constraint.radius"} & set(settings):
+        raise InputError("radius", settings["radius"][0], "is for the l2 ball; set constraint.*")
+
+
+def _single(settings: dict[str, tuple[Any, ...]], key: str) -> Any:
+    first, *others = settings.get(key, (DEFAULTS.get(key),))
+    if others:
+        raise InputError(key, [first, *others], "takes one value")
+    return first
+
+
+def _constraint(
+    settings: dict[str, tuple[Any, ...]], single: dict[str, Any], composer: Composer
+) -> Any:
+    p = checks.integer("p", single["p"], low=1, high=10**6)
+    config = dict(composer.compose({"constraint": single["constraint"]})["constraint"])
+    if single["radius"] is not None:
+        config["radius"] = cell_schema.constant("radius", single["radius"])
+    elif "radius" in config and "constraint" not in settings:
+        config["radius"] = 1.0
+    made = cell_schema.build("constraint", config | _keys_of("constraint", settings), p=p)
+    cell_schema.constant("constraint.radius", made.radius)
+    return made
+
+
+def _privacy(
+    settings: dict[str, tuple[Any, ...]], single: dict[str, Any], composer: Composer
+) -> tuple[str, str]:
+    config = dict(composer.compose({"privacy": single["privacy"]})["privacy"])
+    config |= _keys_of("privacy", settings)
+    if config.get("population", "auto") != "auto":
+        raise InputError("privacy.population", config["population"], "is n here; set n")
+    relation = checks.choice("privacy.relation", config["relation"], cell_schema.RELATIONS)
+    return checks.choice("privacy", config["name"], cell_schema.PRIVACY_KINDS), relation
+
+
+def _keys_of(group: str, settings: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
+    typed = [key for key in settings if key.startswith(f"{group}.")]
+    return {key.partition(".")[2]: _single(settings, key) for key in typed}
+
+
+def _asks(
+    settings: dict[str, tuple[Any, ...]],
+    composer: Composer,
+    constraint: Any,
+    privacy: tuple[str, str],
+) -> Iterable[Ask]:
+    """One ask per combination of values, mechanisms outermost."""
+    noise = "noise_scale" in settings
+    axes = ["mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta"]
+    axes.append("noise_scale" if noise else "epsilon")
+    values = {key: settings.get(key, (DEFAULTS.get(key),)) for key in axes}
+    values["mechanism"] = _names(values["mechanism"])
+    if math.prod(map(len, values.values())) > MOST_ROWS:
+        raise InputError("account", " ".join(settings), f"makes more than {MOST_ROWS} rows")
+    # with `all`, a key goes to the mechanisms that know it
+    loose = "all" in settings.get("mechanism", ("all",))
+    built = _mechanisms(values["mechanism"], values["calibration"], settings, composer, loose)
+    for combination in itertools.product(*values.values()):
+        one = dict(zip(axes, combination, strict=True))
+        spec = _spec(one, constraint)
+        yield Ask(
+            name=one["mechanism"],
+            mechanism=built[one["mechanism"], one["calibration"]],
+            calibration=one["calibration"],
+            spec=spec,
+            relation=privacy[1],
+            privacy=privacy[0],
+            epsilon=None if noise else cell_schema.epsilon_asked(one["epsilon"]),
+            delta=cell_schema.delta_or_auto(one["delta"], privacy[0]),
+            noise_scale=cell_schema.constant("noise_scale", one["noise_scale"]) if noise else None,
+        )
+
+
+def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
+    given = one["smoothness"]
+    smoothness = None if given == "none" else cell_schema.weight("smoothness", given)
+    return bare_spec(
+        checks.integer("n", one["n"], low=1, high=10**9),
+        cell_schema.constant("L", one["L"]),
+        constraint,
+        regulariser=Regulariser(
+            cell_schema.weight("ridge", one["ridge"]), cell_schema.weight("lasso", one["lasso"])
+        ),
+        smoothness=smoothness,
+    )
+
+
+def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
+    known = registry.names("mechanism")
+    every = registry.protective()
+    names = [name for word in given for name in (every if word == "all" else (word,))]
+    for name in names:
+        checks.choice("mechanism", name, ("all", *known))
+    return tuple(dict.fromkeys(names))
+
+
+def _mechanisms(
+    names: Sequence[str],
+    calibrations: Sequence[Any],
+    settings: dict[str, tuple[Any, ...]],
+    composer: Composer,
+    loose: bool,
+) -> dict[tuple[str, str], Any]:
+    keys = _keys_of("mechanism", settings)
+    composed = {n: composer.compose({"mechanism": n})["mechanism"] for n in names}
+    configs = {
+        n: inner_configuration.expanded(copy.deepcopy(c), composer) for n, c in composed.items()
+    }
+    for key in keys:
+        if not any(
+            inner_configuration.known(config, key.partition(".")[0]) for config in configs.values()
+        ):
+            known = {f"mechanism.{k}" for config in configs.values() for k in config}
+            raise UnknownKey(f"mechanism.{key}", known - {"mechanism.name"})
+    built, used = {}, set()
+    for name, config in configs.items():
+        for key in sorted(keys, key=lambda key: key.count(".")):
+            if inner_configuration.known(config, key) or not loose:
+                inner_configuration.assign(config, "mechanism", key, keys[key], composer)
+                used.add(key)
+        for calibration in calibrations:
+            checks.choice("calibration", calibration, cell_schema.CALIBRATIONS)
+            built[name, calibration] = cell_schema.build_mechanism(config, calibration)
+    for key in set(keys) - used:
+        raise UnknownKey(f"mechanism.{key}", [f"mechanism.{k}" for k in keys if k != key])
+    return built
+
+
+def _out(given: Any, asks: Sequence[Ask], arguments: list[str]) -> Path:
+    given = checks.path("out", given, "must be a folder name, or auto")
+    if given == "auto":
+        words = [w for w in arguments if not w.startswith(("format=", "out=", "figure="))]
+        names = list(dict.fromkeys(ask.name for ask in asks))
+        given = f"outputs/account-{'-'.join(names[:2])}-{cell_schema.digest(sorted(words))[:8]}"
+    out = Path(given)
+    if out.exists() and not out.is_dir():
+        raise InputError("out", given, "is a file; it must be a folder")
+    return out

@@ -1,0 +1,44 @@
+"""``dperm compare``: what changed in risk, privacy and time from one study to another."""
+
+from __future__ import annotations
+
+import sys
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
+from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.store import Store
+from dperm_cli.results.tables import comparison as comparison
+from dperm_cli.runner.studies import study_folder
+
+FORMATS = ("table", "json")
+
+
+def compare(arguments: list[str]) -> int:
+    """``dperm compare RUN_A RUN_B [format=table|json]``; 1 where B's guarantee is weaker."""
+    operands, options = study_folder.words(arguments, ("format",))
+    form = checks.choice("format", options.get("format", "table"), FORMATS)
+    if len(operands) != 2:
+        raise InputError("STUDY", " ".join(operands), "must be two folders (the out= of two runs)")
+    stores = [Store(study_folder.folder(name)) for name in operands]
+    rows, damaged = [], []
+    for store in stores:
+        names = study_folder.cells(store)
+        damaged += [store.path(name) for name in names if store.status(name) == "broken"]
+        rows.append(store.read_all(names))
+    found = comparison.compare(*rows)
+    if form == "json":
+        lines = [pair.plain() for pair in found.weaker]
+        lines += [pair.plain() for pair in found.pairs if not pair.weaker]
+        lines += [{"in": "a", "cell": name} for name in found.only_a]
+        lines += [{"in": "b", "cell": name} for name in found.only_b]
+        print("\n".join(map(canonical_json, lines)))
+    else:
+        print(comparison.text(found, *operands))
+    for path in damaged:
+        print(f"left out, damaged: {path}", file=sys.stderr)
+    if found.weaker:
+        print(f"dperm: {len(found.weaker)} cells have a weaker guarantee in {operands[1]}",
+              file=sys.stderr)  # fmt: skip
+        return EXIT_FAILED
+    return EXIT_STORAGE if damaged else EXIT_OK

@@ -1,0 +1,106 @@
+"""``dperm data list | path NAME | fetch NAME | verify NAME [key=value ...]``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from dperm_cli.core import progress, registry
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, UnknownKey
+from dperm_cli.core.package_paths import data_dir
+from dperm_cli.datasets.shared import data_commands
+from dperm_cli.runner.compose import cell_schema
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.compose.composer import Composer
+
+VERBS = ("list", "path", "fetch", "verify")
+HOLDER = (
+    "For the holder of the data only: what follows are exact facts of the records (counts, labels, "
+    "digests). No guarantee covers them: do not publish them."
+)
+
+
+def data(arguments: list[str]) -> int:
+    """Dispatch; ``verify`` exits with 1 when it finds a problem."""
+    verb, rest = arguments[0], arguments[1:]
+    if verb not in VERBS:
+        raise InputError("data", verb, f"must be one of {', '.join(VERBS)}", VERBS)
+    if verb == "list":
+        if rest:
+            raise InputError("data list", " ".join(rest), "takes no arguments")
+        return _list()
+    if not rest or "=" in rest[0]:
+        raise InputError(f"data {verb}", " ".join(rest), "needs the name of a data set")
+    if verb == "path":
+        return _path(rest)
+    if verb == "fetch":
+        return _fetch(rest)
+    return _verify(rest[0], rest[1:])
+
+
+def _folder() -> Path | None:
+    found = data_dir()
+    return None if found is None else Path(found)
+
+
+def _list() -> int:
+    print(f"{'name':<22}{'task':<22}{'n':>8}{'p':>9}  where")
+    for row in data_commands.listing(_folder()):
+        n, p = ("-" if size is None else size for size in (row.n, row.p))
+        where = row.where if row.present else f"not here ({row.where})"
+        print(f"{row.name:<22}{row.task:<22}{n:>8}{p:>9}  {where}")
+    return EXIT_OK
+
+
+def _path(rest: list[str]) -> int:
+    if len(rest) > 1:
+        raise InputError("data path", " ".join(rest), "takes one name")
+    registry.load("dataset", rest[0])
+    print(data_commands.path(rest[0], _folder()))
+    return EXIT_OK
+
+
+def _fetch(rest: list[str]) -> int:
+    if len(rest) > 1:
+        raise InputError("data fetch", " ".join(rest), "takes one name")
+    with progress.listening(_Meter().step):
+        paths = data_commands.fetch(rest[0], _folder())
+    for path in paths:
+        print(path)
+    return EXIT_OK
+
+
+class _Meter:
+    """How far a download is, on stderr: one live line on a terminal, a line now and then else."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._next = 0.0
+
+    def step(self, label: str, done: float, total: float) -> None:
+        now = time.monotonic()
+        finished = total > 0 and done >= total
+        if now < self._next and not finished:
+            return
+        self._next = now + (0.1 if self._live else 5.0)
+        share = f" of {total / 1e6:.1f}" if total else ""
+        start, end = ("\r\x1b[K", "\n" if finished else "") if self._live else ("", "\n")
+        sys.stderr.write(f"{start}{label}: {done / 1e6:.1f}{share} MB{end}")
+        sys.stderr.flush()
+
+
+def _verify(name: str, words: list[str]) -> int:
+    config = dict(Composer().compose({"dataset": name})["dataset"])
+    for setting in parse(words).settings:
+        key = setting.key.removeprefix("dataset.")
+        if key not in config or key == "name":
+            raise UnknownKey(setting.key, [f"dataset.{k}" for k in config if k != "name"])
+        config[key] = setting.values[0]
+    findings = data_commands.verify(cell_schema.build("dataset", config), _folder())
+    print(HOLDER)
+    for found in findings:
+        print(f"{found.level:<8}{found.check:<15}{found.detail}")
+    if [found.check for found in findings] == ["load"]:
+        return EXIT_INPUT
+    return EXIT_FAILED if any(found.level == "problem" for found in findings) else EXIT_OK

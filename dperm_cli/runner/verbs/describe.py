@@ -1,0 +1,192 @@
+"""``dperm describe``: what is known of a problem before any budget is spent."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.bounds import all_bounds as bounds
+from dperm_cli.bounds.base import Setting
+from dperm_cli.core import registry
+from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
+from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.problem.problem import Problem
+from dperm_cli.results.charts import problem_portrait
+from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.store import atomic_write
+from dperm_cli.runner.cells import metrics, run_cell
+from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
+from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.sweep.progress import steps_of
+from dperm_cli.runner.verbs import run
+from dperm_cli.solvers.optimum import Optimum
+
+EPSILONS = (0.1, 1.0, 10.0)
+WIDTH_DRAWS = 2000
+
+
+def describe(arguments: list[str]) -> int:
+    """Print the problem's facts (``format=json``: one object) and draw its picture."""
+    request = parse(arguments)
+    study_plan.check_levels(request)
+    study = study_plan.plan(request)
+    if len({cell_schema.digest(_problem_keys(c.config)) for c in study.cells}) > 1:
+        raise InputError("describe", " ".join(arguments), "takes one problem at a time")
+    (prepared,) = run.prepare(study.cells[:1])
+    typed = {setting.key.partition(".")[0] for setting in request.settings}
+    epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
+    if prepared.cell.information is not None:
+        epsilons = {_implied(prepared)}
+    if "mechanism" in typed:
+        study_plan.check_sampler(request, study.cells)
+    asked = _asked(study.cells) if "mechanism" in typed else _every(prepared.cell)
+    with threadpool_limits(1), steps_of("describe"):
+        prepared = run_cell.opened(prepared)
+        found = facts(prepared, run.optima()(prepared.target), sorted(epsilons), asked)
+    out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
+    for ending, content in problem_portrait.figure(found).items():
+        atomic_write(out / f"problem.{ending}", content)
+    print(canonical_json(found) if study.format == "json" else problem_portrait.text(found))
+    print(f"wrote {out}: problem.pdf, problem.svg, problem.png", file=sys.stderr)
+    outlooks = [row for rows in found["mechanisms"].values() for row in rows]
+    if not any(row["supported"] for row in outlooks):
+        like = replace(prepared, cell=replace(prepared.cell, epsilon=outlooks[0]["epsilon"]))
+        advice = fitting_mechanism.advice(fitting_mechanism.for_cell(like), "every mechanism")
+        print(f"dperm: {advice}", file=sys.stderr)
+    return EXIT_OK
+
+
+def facts(
+    prepared: run_cell.Prepared,
+    optimum: Optimum,
+    epsilons: list[float],
+    mechanisms: Mapping[str, tuple[str, Any]],
+) -> dict[str, Any]:
+    """Everything that is printed and drawn, as plain JSON-able values.
+
+    ``mechanisms`` has a name and a mechanism for every label they are shown under.
+
+    Optimum, floor, metrics and losses are facts of the records: for their holder, no release.
+    """
+    problem, spec = prepared.problem, prepared.problem.spec()
+    constraint: Any = problem.constraint
+    centre = constraint.centre()
+    floor = float(problem.objective(centre))
+    width, error = constraint.width(
+        generator(seed_sequence(0, "width", constraint.name)), draws=WIDTH_DRAWS
+    )
+    return {
+        "dataset": problem.data.name,
+        "task": problem.data.task,
+        "preprocessing": "; ".join(problem.data.preprocessing),
+        "loss": problem.loss.name,
+        "constraint": constraint.name,
+        "kernel": getattr(prepared.cell.kernel, "name", None),
+        "n": spec.n,
+        "p": spec.p,
+        "lipschitz": spec.lipschitz_total,
+        "smoothness": spec.smoothness,
+        "strong_convexity": spec.strong_convexity,
+        "radius": constraint.radius,
+        "diameter": constraint.diameter,
+        "width": width,
+        "width_error": error,
+        "optimum": optimum.value,
+        "optimum_gap": optimum.gap,
+        "optimum_seconds": optimum.seconds,
+        "floor_excess_risk": floor - optimum.value,
+        "floor_excess_risk_per_record": (floor - optimum.value) / spec.n,
+        "metrics": metrics.score(problem, optimum.theta),
+        "relation": prepared.cell.relation,
+        "delta": _delta(prepared),
+        "epsilons": epsilons,
+        "mechanisms": {
+            label: [_outlook(name, made, prepared, epsilon) for epsilon in epsilons]
+            for label, (name, made) in mechanisms.items()
+        },
+        "losses": _losses(problem, optimum, centre),
+    }
+
+
+def _every(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
+    """All mechanisms that promise something, as they are shipped."""
+    composer, found = Composer(), {}
+    for name in registry.protective():
+        config = composer.compose({"mechanism": name})["mechanism"]
+        made = cell_schema.build_mechanism(config, like.calibration, like.sampler)
+        found[name] = (name, made)
+    return found
+
+
+def _asked(cells: Iterable[cell_schema.Cell]) -> dict[str, tuple[str, Any]]:
+    """The mechanisms of the cells; variants of one are told apart by number."""
+    found: dict[str, tuple[str, Any]] = {}
+    seen: list[Any] = []
+    for one in cells:
+        variant = (one.config["mechanism"], one.calibration, one.config.get("sampler"))
+        if variant not in seen:
+            seen.append(variant)
+            alike = sum(name == one.mechanism_name for name, _ in found.values())
+            label = f"{one.mechanism_name} ({alike + 1})" if alike else one.mechanism_name
+            found[label] = (one.mechanism_name, one.mechanism)
+    return found
+
+
+def _problem_keys(config: dict[str, Any]) -> dict[str, Any]:
+    names = ("dataset", "loss", "constraint", "ridge", "lasso", "kernel", "privacy", "delta")
+    return {name: config[name] for name in names if name in config}
+
+
+def _delta(prepared: run_cell.Prepared) -> float:
+    """What a run has for delta where its guarantee is not pure."""
+    kind = prepared.cell.privacy
+    return run_cell.budget_of(prepared, kind if kind in ("pure", "local") else "approx").delta
+
+
+def _implied(prepared: run_cell.Prepared) -> float:
+    """The local epsilon of the information asked for."""
+    try:
+        budget = run_cell.budget_of(prepared, "local")
+        made = prepared.cell.mechanism.plan(prepared.spec, budget)
+    except Unsupported as reason:
+        raise InputError("information", prepared.cell.information, str(reason)) from None
+    return made.guarantee.epsilon
+
+
+def _outlook(
+    name: str, mechanism: Any, prepared: run_cell.Prepared, epsilon: float
+) -> dict[str, Any]:
+    """Supported with its noise and bounds, as a run would have them, or the reason why not."""
+    one = prepared.cell
+    try:
+        asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
+        spec: Any = asked.spec
+        kind = run_cell.kind_of(name, mechanism, one.privacy, one.delta, one.relation)
+        budget = replace(run_cell.budget_of(prepared, kind), epsilon=epsilon)
+        made = run_cell.planned(mechanism, spec, budget)
+    except Unsupported as reason:
+        return {"epsilon": epsilon, "supported": False, "reason": str(reason)}
+    kind = made.guarantee.kind
+    row = {"epsilon": epsilon, "supported": True, "guarantee": kind}
+    row |= {"noise_scale": made.noise_scale, "steps": made.steps}
+    if kind == "none":  # bounds are about private releases
+        return row
+    at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings)
+    return row | bounds.best(at)
+
+
+def _losses(problem: Problem, optimum: Optimum, centre: np.ndarray) -> dict[str, list[float]]:
+    """Quantiles over records of the loss at the optimum and at the data-free point."""
+    levels = np.linspace(0.0, 1.0, 101)
+    points = {"optimum": optimum.theta, "centre": centre}
+    return {
+        name: [float(q) for q in np.quantile(problem.loss.values(theta, problem.data), levels)]
+        for name, theta in points.items()
+    }

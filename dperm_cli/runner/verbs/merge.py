@@ -1,0 +1,135 @@
+"""``dperm merge``: the records of several folders in one, as if one study had made them all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError, StorageError
+from dperm_cli.results.claims import experiment_tables
+from dperm_cli.results.ledger import release_log
+from dperm_cli.results.records.store import Store, atomic_write, read_bytes
+from dperm_cli.runner.studies import study_folder
+from dperm_cli.runner.verbs import report, run
+
+_NAMED = 5
+
+
+def merge(arguments: list[str]) -> int:
+    """``dperm merge STUDY STUDY [..] out=FOLDER [format=table|json]``."""
+    operands, options = study_folder.words(arguments, ("out", "format"))
+    form = checks.choice("format", options.get("format", "table"), report.FORMATS)
+    to = checks.path("out", options.get("out", ""), "must name the folder to write to")
+    if len(operands) < 2:
+        raise InputError("STUDY", " ".join(operands), "must be at least two folders")
+    out = Path(to)
+    run.check_folder(out)
+    sources = [Store(study_folder.folder(name)) for name in operands]
+    target = Store(out)
+    # what lies in out is one more source, so that a merge that was cut short can be repeated
+    found = chosen([*sources, target] if target.cells() else sources)
+    for source in sources:
+        # before the records, as when they were made
+        release_log.append(out, logged(source))
+    for cell, source in found.items():
+        data = read_bytes(source.path(cell))
+        if data is None:
+            raise StorageError(f"{source.path(cell)}: has gone")
+        if source is not target:
+            atomic_write(target.path(cell), data)
+    target.write_manifest(manifest([*sources, *([target] if target.read_manifest() else [])]))
+    print(f"{len(found)} records of {len(sources)} studies", file=sys.stderr)
+    made = report.present(out, form, trust=True, others=sources)
+    return report.code(made)
+
+
+def logged(source: Store) -> list[release_log.Entry | release_log.Gap]:
+    """Lines for all fresh releases of a folder, and for what its log lost: that stays told."""
+    records = [release_log.recorded(source, cell) for cell in source.cells()]
+    lost = [*release_log.damaged(source.out), *release_log.unlogged(source)]
+    return [
+        *release_log.entries(source.out),
+        *(entry for entry in records if entry is not None),
+        *(release_log.Gap(f"{_printable(source.out.name)}: {words}") for words in lost),
+    ]
+
+
+def chosen(sources: Sequence[Store]) -> dict[str, Store]:
+    """Where each cell's record comes from; nothing is written.
+
+    A result is taken before a failure, otherwise the first one. InputError where two results of a
+    cell differ in anything but diagnostics and their noise was not fresh: fresh releases differ as
+    a matter of course, and the log has a line of each. StorageError where the only record is
+    damaged.
+    """
+    found: dict[str, Store] = {}
+    damaged: dict[str, Path] = {}
+    conflicts = []
+    for source in sources:
+        for cell in source.cells():
+            status = source.status(cell)
+            if status == "broken":
+                damaged.setdefault(cell, source.path(cell))
+            elif cell not in found or (found[cell].status(cell) == "failed" != status):
+                found[cell] = source
+            elif status != "failed" and _conflict(cell, source, found[cell]):
+                conflicts.append(f"{found[cell].path(cell)} and {source.path(cell)}")
+    if conflicts:
+        more = f" (and {len(conflicts) - _NAMED} more)" if len(conflicts) > _NAMED else ""
+        names = "; ".join(conflicts[:_NAMED])
+        raise InputError("STUDY", f"{len(conflicts)} cells", f"differ: {names}{more}")
+    lost = [path for cell, path in damaged.items() if cell not in found]
+    if lost:
+        raise StorageError(f"{lost[0]}: is damaged; the same `dperm run` computes it again")
+    return found
+
+
+def _conflict(cell: str, one: Store, other: Store) -> bool:
+    """Whether two results of a cell can not both stand."""
+    if one.digest(cell) == other.digest(cell):
+        return False
+    return None in (release_log.recorded(one, cell), release_log.recorded(other, cell))
+
+
+def _printable(name: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in name)[:100]
+
+
+def manifest(sources: Sequence[Store]) -> dict[str, Any]:
+    """The first study's manifest with the cells of all, and where those come from."""
+    known = [(source, source.read_manifest() or {}) for source in sources]
+    first = next((found for _, found in known if found), {})
+    cells = [cell for source, _ in known for cell in study_folder.cells(source)]
+    merged = {
+        **first,
+        "cells": list(dict.fromkeys(cells)),
+        "merged": [_origin(source, found) for source, found in known],
+    }
+    together = _experiment([experiment_tables.known(found) for _, found in known])
+    merged.pop("experiment", None)
+    return merged | ({"experiment": together} if together else {})
+
+
+def _origin(source: Store, found: dict[str, Any]) -> dict[str, Any]:
+    names = ("study", "argv", "versions", "git", "merged")
+    return {"folder": source.out.name, "cells": len(study_folder.cells(source)),
+            **{name: found[name] for name in names if name in found}}  # fmt: skip
+
+
+def _experiment(abouts: Sequence[Any]) -> dict[str, Any] | None:
+    """The experiment whose parts these are, each part with the cells of all; None for several."""
+    if not abouts or None in abouts:
+        return None
+    kept = [{k: v for k, v in about.items() if k != "parts"} for about in abouts]
+    if any(other != kept[0] for other in kept):
+        return None
+    parts: dict[str, dict[str, Any]] = {}
+    for about in abouts:
+        for part in about["parts"]:
+            mine = parts.setdefault(part["name"], {**part, "cells": []})
+            mine["cells"] = list(dict.fromkeys([*mine["cells"], *part["cells"]]))
+            mine["absent"] = None if mine["cells"] else mine["absent"]
+    return {**kept[0], "parts": list(parts.values())}

@@ -1,0 +1,85 @@
+"""``dperm predict MODEL ROWS``: what a released predictor says of new rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import EXIT_OK, InputError
+from dperm_cli.results.records.store import atomic_write
+from dperm_cli.runner.models import query_rows, save_model
+from dperm_cli.runner.models.publishable import Publishable
+from dperm_cli.runner.studies import study_folder
+
+FORMATS = ("csv", "json")
+COLUMNS = ("name", "position")
+
+
+def predict(arguments: list[str]) -> int:
+    """``dperm predict MODEL ROWS [columns=name|position] [format=csv|json] [out=FILE]``."""
+    operands, options = study_folder.words(arguments, ("columns", "format", "out"))
+    if len(operands) != 2:
+        allowed = "must be a model and a file of rows"
+        raise InputError("predict", " ".join(operands), allowed)
+    form = checks.choice("format", options.get("format", "csv"), FORMATS)
+    by = checks.choice("columns", options.get("columns", "name"), COLUMNS)
+    to = Path(checks.path("out", options["out"])) if "out" in options else None
+    found = save_model.load(operands[0])
+    rows = query_rows.read(operands[1], found.schema, by == "position")
+    try:
+        columns = _columns_of(found, rows)
+    except (ValueError, MemoryError) as error:
+        raise InputError("MODEL", operands[0], f"cannot be used: {error}") from None
+    text = _json(columns) if form == "json" else _csv(columns)
+    if to is not None:
+        atomic_write(to, text.encode())
+    else:
+        sys.stdout.write(text)
+    print("\n".join(told(found, rows.shape[0])), file=sys.stderr)
+    return EXIT_OK
+
+
+def told(found: Publishable, count: int) -> list[str]:
+    """What the predictions are worth, in lines: what is recomputed, and what the file says."""
+    lines = [
+        f"{count} predictions by {found.mechanism}: {found.level()}, as the events in the file "
+        f"give it ({found.guarantee.source})",
+        "that this mechanism ran, and that these are its events, is the file's own word",
+    ]
+    if found.schema.columns is None:
+        lines.append("the model has no column names: columns were taken by position")
+    if found.published_inputs is not None:
+        lines.append(found.published_inputs)
+    if found.noise == "research":
+        lines.append("the file says noise=research: made with seeded noise, not for release")
+    else:
+        lines.append(f"the file says noise={found.noise}, which nothing in it can prove")
+    return lines
+
+
+def _columns_of(found: Publishable, rows: Any) -> dict[str, list]:
+    """``score`` and ``label`` of a classifier; ``value`` of a regression, in its own unit."""
+    values = found.values(rows)
+    if found.schema.task == "binary":
+        names = {sign: found.schema.spoken(sign) for sign in (-1.0, 1.0)}
+        labels = [names[1.0 if value >= 0.0 else -1.0] for value in values]
+        return {"score": values.tolist(), "label": labels}
+    return {"value": found.schema.target_of(values).tolist()}
+
+
+def _csv(columns: dict[str, list]) -> str:
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return sink.getvalue()
+
+
+def _json(columns: dict[str, list]) -> str:
+    lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+    return "".join(json.dumps(line) + "\n" for line in lines)

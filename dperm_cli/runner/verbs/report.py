@@ -1,0 +1,109 @@
+"""What a study prints, made from its store alone: `dperm report`, and the end of `dperm run`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError, UnknownKey
+from dperm_cli.results.ledger.remarks import told
+from dperm_cli.results.records.store import Store
+from dperm_cli.results.report import Report
+from dperm_cli.results.report import report as make
+
+FORMATS = ("table", "json")
+FEWEST = 10  # trials from which a 5-95 % band says something
+KEYS = ("format", "html", "out")
+
+
+def report(arguments: list[str]) -> int:
+    """``dperm report FOLDER [format=table|json] [html=true|false]``."""
+    folders = [word for word in arguments if "=" not in word]
+    options = dict(word.split("=", 1) for word in arguments if "=" in word)
+    for key in options:
+        if key not in KEYS:
+            raise UnknownKey(key, list(KEYS))
+    folders += [options["out"]] if "out" in options else []
+    if len(folders) != 1:
+        raise InputError("FOLDER", " ".join(folders), "must be one folder (the out= of a run)")
+    folder = Path(folders[0])
+    if not os.path.isdir(folder):
+        raise InputError("FOLDER", str(folder), "must be an existing folder (the out= of a run)")
+    format_ = checks.choice("format", options.get("format", "table"), FORMATS)
+    page = checks.choice("html", options.get("html", "true"), ("true", "false")) == "true"
+    made = present(folder, format_, page=page)
+    if made.broken:
+        print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
+    return code(made)
+
+
+def code(made: Report) -> int:
+    """The exit code of what was found: damage before what does not hold."""
+    if made.broken or made.gaps:
+        return EXIT_STORAGE
+    return EXIT_FAILED if made.faults else EXIT_OK
+
+
+def present(
+    out: Path,
+    format_: str,
+    trust: bool = False,
+    page: bool = True,
+    figures: bool = True,
+    others: Sequence[Store] = (),
+) -> Report:
+    """Write all files, print the table (or JSON rows) on stdout, and name the files on stderr.
+
+    ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
+    what only the ledger knows, as it does of the ``others`` that were merged into this folder.
+    """
+    from dperm_cli.results.records.schema import canonical_json
+    from dperm_cli.runner.cells.ledger_accountant import Accounting
+
+    made = make(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
+                others=others)  # fmt: skip
+    if format_ == "json":
+        print("\n".join(canonical_json(row) for row in made.summary))
+    else:
+        print(made.text.rstrip("\n"))
+    names = ", ".join(os.path.basename(path) for path in made.files)
+    print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
+    for words in told(made.summary):
+        print(f"warning: {words}", file=sys.stderr)
+    _tell_trials(made)
+    _tell_ledger(made)
+    return made
+
+
+def _tell_trials(made: Report) -> None:
+    # nobody is told to make more releases with fresh noise: each of them is spent
+    seeded = [r for r in made.summary if r["status"] == "ok" and r["noise"] != "secure"]
+    counts = [row["trials"] for row in seeded if row["trials"] > 1]
+    if counts and min(counts) < FEWEST:
+        words = f"5-95 % bands of {min(counts)} trials are hardly more than their range"
+        print(f"note: {words}; trials={FEWEST} or more say something", file=sys.stderr)
+
+
+def _tell_ledger(made: Report) -> None:
+    for note in made.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if made.gaps:
+        first, *others = made.gaps
+        more = f" (and {len(others)} more)" if others else ""
+        words = f"the privacy ledger is a lower bound, releases may be missing: {first}{more}"
+        print(f"dperm: {words}", file=sys.stderr)
+    if made.faults:
+        first, *others = made.faults
+        more = f" (and {len(others)} more)" if others else ""
+        print(f"dperm: the privacy ledger does not hold: {first}{more}", file=sys.stderr)
+    elif made.releases:
+        words = "1 release, its" if made.releases == 1 else f"{made.releases} releases, every"
+        print(f"privacy ledger: {words} epsilon recomputed from its events", file=sys.stderr)
+        for total in made.totals:
+            print(f"privacy ledger: {total}", file=sys.stderr)
+        if any(row["guarantee"] == "none" for row in made.summary):
+            whose = "it is" if made.releases == 1 else "some of them are"
+            print(f"guarantee none: {whose} NOT private", file=sys.stderr)

@@ -1,0 +1,360 @@
+"""``dperm reproduce``: run an experiment's cells, show them, and judge what it claims."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from dperm_cli import __version__
+from dperm_cli.core import catalogue, checks
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey
+from dperm_cli.core.package_paths import data_dir
+from dperm_cli.results.claims import claims, experiment_tables
+from dperm_cli.results.records import manifest
+from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.store import Store, atomic_write
+from dperm_cli.results.report import CLAIMS, report
+from dperm_cli.runner.cells import channel_rows, geometry_rows
+from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.cells.record_digest import code_digest
+from dperm_cli.runner.compose import cell_schema, study_plan
+from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.studies import experiment_file as experiments
+from dperm_cli.runner.studies import freshness, verdict_files
+from dperm_cli.runner.studies.experiment_file import Experiment, Part, Settings
+from dperm_cli.runner.sweep.backends import Options
+from dperm_cli.runner.sweep.progress import meter
+from dperm_cli.runner.sweep.sweep import run_cells
+from dperm_cli.runner.verbs import account
+from dperm_cli.runner.verbs import run as app
+from dperm_cli.runner.verbs.account_request import Ask, question
+
+KEYS = ("size", "out", "format", "force", "workers", "backend", "address", "on_error",
+        "verdicts")  # fmt: skip
+RESERVED = ("all", "claims")  # in place of an experiment's id
+ABSENT = "is not here"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was typed: an experiment's id, and how to run it."""
+
+    name: str
+    size: str
+    out: Path
+    format: str
+    force: bool
+    config_dir: str | None
+    options: Options
+    verdicts: str | None = None
+
+
+def reproduce(arguments: list[str]) -> int:
+    """Run and judge; 1 where a cell failed or a claim did not come out as filed."""
+    with threadpool_limits(1):
+        return _reproduce(arguments)
+
+
+def _reproduce(arguments: list[str]) -> int:
+    asked = request(arguments)
+    if asked.name in RESERVED:
+        from dperm_cli.runner.verbs import reproduce_all
+
+        return getattr(reproduce_all, asked.name)(asked, arguments)
+    done = carry_out(asked, arguments)
+    if asked.format == "json":
+        print("\n".join(canonical_json(verdict.plain()) for verdict in done.verdicts))
+    else:
+        print(done.text)
+        print(experiment_tables.verdicts_text(done.verdicts).rstrip("\n"))
+    return done.tell()
+
+
+@dataclass(frozen=True)
+class Done:
+    """One experiment, carried out: verdicts, failed cells, faults of its ledger."""
+
+    verdicts: tuple[claims.Verdict, ...]
+    failed: int
+    faults: tuple[str, ...]
+    text: str
+
+    @property
+    def wrong(self) -> list[str]:
+        """The claims that fail."""
+        return [verdict.claim.id for verdict in self.verdicts if verdict.fault]
+
+    @property
+    def code(self) -> int:
+        return EXIT_FAILED if self.failed or self.wrong or self.faults else EXIT_OK
+
+    def tell(self) -> int:
+        """Say on stderr what went wrong; the exit code."""
+        for fault in self.faults[:1]:
+            print(f"dperm: the privacy ledger does not hold: {fault}", file=sys.stderr)
+        if self.wrong:
+            words = f"{len(self.wrong)} claims fail: {', '.join(self.wrong)}"
+            print(f"dperm: {words}", file=sys.stderr)
+        return self.code
+
+
+def carry_out(asked: Request, arguments: Sequence[str], shown: bool = True) -> Done:
+    """Run what has no record yet, judge, and write everything the experiment has to show.
+
+    Without ``shown`` nobody reads the table now: it is not made again where nothing has changed.
+    """
+    found = experiments.load(asked.name, asked.size, asked.config_dir)
+    run = {"run": _run, "account": _account}.get(found.verb, _derived)
+    app.check_folder(asked.out)
+    failed, parts = run(found, asked, arguments)
+    about = describe(found, parts)
+    verdicts = judge(found, Store(asked.out), about)
+    if asked.verdicts is not None:
+        verdict_files.write(Path(asked.verdicts), found.name, found.size, verdicts)
+    judged = experiment_tables.verdicts_json(verdicts, about)
+    if not shown and freshness.is_fresh(asked.out, judged):
+        return Done(verdicts, failed, (), "")
+    # before the report, whose page shows them
+    atomic_write(asked.out / CLAIMS, judged)
+    made = report(asked.out, accountant=Accounting(), trust=True)
+    if not made.faults and not made.gaps:
+        freshness.note(asked.out, judged, made.files)
+    names = ", ".join(os.path.basename(path) for path in made.files)
+    print(f"wrote {asked.out}{os.sep}: {names}, {CLAIMS}", file=sys.stderr)
+    lost = tuple(f"releases may be missing: {gap}" for gap in made.gaps)
+    return Done(verdicts, failed, (*made.faults, *lost), made.text)
+
+
+def request(arguments: list[str]) -> Request:
+    """The command line, every word checked."""
+    words, names, given, folder = list(arguments), [], {}, None
+    while words:
+        word = words.pop(0)
+        key, equals, value = word.partition("=")
+        if key in ("--config-dir", "-cd"):
+            folder = value if equals else words.pop(0) if words else ""
+        elif word.startswith("-"):
+            raise InputError("option", word, "must be --config-dir", ["--config-dir"])
+        elif equals:
+            if key not in KEYS:
+                raise UnknownKey(key, KEYS)
+            given[key] = value
+        else:
+            names.append(word)
+    if len(names) != 1:
+        listed = ", ".join(catalogue.choices("experiment"))
+        raise InputError("experiment", " ".join(names), f"must be one of {listed}")
+    place = {"all": "outputs", "claims": "-"}.get(names[0], f"outputs/{names[0]}")
+    out = given.get("out", place)
+    checks.path("out", out, "must be a folder name")
+    return Request(
+        name=names[0],
+        size=checks.choice("size", given.get("size", "small"), claims.SIZES),
+        out=Path(out),
+        format=checks.choice("format", given.get("format", "table"), cell_schema.FORMATS),
+        force=checks.choice("force", given.get("force", "false"), ("true", "false")) == "true",
+        config_dir=folder,
+        options=options(given),
+        verdicts=given.get("verdicts"),
+    )
+
+
+def options(given: Mapping[str, str]) -> Options:
+    """How the cells are run, from the words of the command line."""
+    workers = given.get("workers", "1")
+    return Options.typed(
+        {
+            "workers": int(workers) if workers.isascii() and workers.isdigit() else workers,
+            "backend": given.get("backend", "local"),
+            "address": given.get("address", "auto"),
+            "on_error": given.get("on_error", "continue"),
+            "slurm": {},
+        }
+    )
+
+
+Parts = list[dict[str, Any]]
+
+
+def describe(found: Experiment, parts: Parts) -> dict[str, Any]:
+    """What the manifest says of the experiment: all that ``results`` needs to show it again."""
+    return {
+        "id": found.name,
+        "paper": found.paper,
+        "text": found.text,
+        "size": found.size,
+        "parts": parts,
+        "table": list(found.table),
+        "plot": list(found.plot),
+    }
+
+
+def judge(found: Experiment, store: Store, about: Mapping[str, Any]) -> tuple[claims.Verdict, ...]:
+    """The verdict on every claim, from the records in the store."""
+    cells = [cell for part in about["parts"] for cell in part["cells"]]
+    rows = experiment_tables.rows_of(store.read_all(cells), about)
+    absent = {part["name"]: part["absent"] for part in about["parts"] if part["absent"]}
+    return tuple(claims.judge(claim, rows, found.size, absent) for claim in found.claims)
+
+
+def cells_of(part: Part, composer: Composer) -> tuple[cell_schema.Cell, ...]:
+    """The typed cells of a part, as `dperm run` with the same settings would have them."""
+    return study_plan.distinct([cell_schema.typed(_configured(s, composer)) for s in part.cells()])
+
+
+def _configured(settings: Settings, composer: Composer) -> dict[str, Any]:
+    study_plan.check_keys(settings)
+    for key in study_plan.STUDY_KEYS:
+        if key in settings:
+            raise InputError(f"experiment.{key}", settings[key], "belongs to the command line")
+    return study_plan.configure(settings, composer)
+
+
+def _run(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+    """Run what has no record yet; (failed cells, parts with the names of their cells)."""
+    composer = Composer(asked.config_dir)
+    parts: Parts = []
+    prepared = {}
+    for part in found.parts:
+        entry = _entry(part)
+        parts.append(entry)
+        if entry["absent"]:
+            continue
+        try:
+            ready = app.prepare(cells_of(part, composer))
+        except InputError as error:
+            if ABSENT not in error.allowed:
+                raise
+            entry["absent"] = f"data: {error.value} {error.allowed.partition(':')[0]}"
+            continue
+        entry["cells"] = [item.key for item in ready]
+        prepared.update({item.key: item for item in ready})
+    _check_some(found, parts)
+    store = Store(asked.out)
+    _write_manifest(store, found, parts, arguments)
+    tally = run_cells(list(prepared.values()), store, asked.force, asked.options)
+    return tally.failed, parts
+
+
+def _account(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+    """The same for accounting alone: its rows are plans, nothing is released."""
+    composer = Composer(asked.config_dir)
+    parts: Parts = []
+    asks: dict[str, tuple[Ask, Settings]] = {}
+    for part in found.parts:
+        entry = _entry(part)
+        parts.append(entry)
+        if not entry["absent"]:
+            mine = _asks(part, composer)
+            entry["cells"] = list(mine)
+            asks |= mine
+    _check_some(found, parts)
+    store = Store(asked.out)
+    _write_manifest(store, found, parts, arguments)
+    with meter(len(asks)) as shown:
+        for done, (key, (ask, settings)) in enumerate(asks.items()):
+            shown.cell(done, f"{ask.name} n={ask.spec.n} {ask.calibration}")
+            if asked.force or not store.has(key):
+                store.write(key, [planned(ask, settings)])
+    return 0, parts
+
+
+# experiments whose rows follow from their settings alone
+_ANSWERS = {"channel": channel_rows.answer, "geometry": geometry_rows.answer}
+
+
+def _derived(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+    """The same for channels, sets and random matrices: there are no records to release from."""
+    parts: Parts = []
+    cells: dict[str, Settings] = {}
+    for part in found.parts:
+        entry = _entry(part)
+        parts.append(entry)
+        if not entry["absent"]:
+            named = {_derived_key(found.verb, settings): settings for settings in part.cells()}
+            entry["cells"] = list(named)
+            cells |= named
+    _check_some(found, parts)
+    store = Store(asked.out)
+    _write_manifest(store, found, parts, arguments)
+    with meter(len(cells)) as shown:
+        for done, (key, settings) in enumerate(cells.items()):
+            shown.cell(done, " ".join(f"{word}={value}" for word, value in settings.items()))
+            if asked.force or not store.has(key):
+                store.write(key, _ANSWERS[found.verb](settings))
+    return 0, parts
+
+
+def _derived_key(verb: str, settings: Settings) -> str:
+    return cell_schema.digest(
+        [verb, cell_schema.canonical(dict(settings)), __version__, code_digest()]
+    )
+
+
+def _entry(part: Part) -> dict[str, Any]:
+    return {"name": part.name, "text": part.text, "cells": [], "absent": part.lacks()}
+
+
+def _asks(part: Part, composer: Composer) -> dict[str, tuple[Ask, Settings]]:
+    found = {}
+    for settings in part.cells():
+        words = [f"{key}={_typed(value)}" for key, value in settings.items()]
+        config = cell_schema.canonical(dict(settings))
+        for ask in question([*words, "figure=false"], composer).asks:
+            found[cell_schema.digest(["account", config, ask.name, __version__, code_digest()])] = (
+                ask,
+                {**config, "mechanism": ask.name},
+            )
+    return found
+
+
+def planned(ask: Ask, settings: Settings) -> dict[str, Any]:
+    """The record of what `dperm account` answers: status ``planned``, for nothing is released."""
+    answer = account.answer(ask)
+    names = (
+        "mechanism", "calibration", "relation", "n", "p", "lipschitz", "epsilon", "delta",
+        "epsilon_accounted", "guarantee", "accountant", "noise_scale", "steps", "epsilon_chain",
+        "epsilon_chain_repaired", "reason",
+    )  # fmt: skip
+    row = {name: answer.get(name) for name in names}
+    row["status"] = "planned" if answer["status"] == "ok" else answer["status"]
+    row["delta_accounted"] = answer["delta"] if answer["status"] == "ok" else None
+    return {**row, "population": ask.spec.n, "privacy": ask.privacy, "version": __version__,
+            "overrides": settings}  # fmt: skip
+
+
+def _typed(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_some(found: Experiment, parts: Parts) -> None:
+    """An experiment of which no part can run says so, and leaves nothing behind."""
+    if not any(part["cells"] for part in parts):
+        why = parts[0]["absent"]
+        raise InputError("experiment", found.name, f"cannot run here: {why}")
+
+
+def _write_manifest(
+    store: Store, found: Experiment, parts: Parts, arguments: Sequence[str]
+) -> None:
+    keys = [key for part in parts for key in part["cells"]]
+    extra = {"study": found.name, "experiment": describe(found, parts)}
+    store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
+
+
+__all__ = [
+    "carry_out",
+    "cells_of",
+    "data_dir",
+    "describe",
+    "judge",
+    "planned",
+    "reproduce",
+    "request",
+]

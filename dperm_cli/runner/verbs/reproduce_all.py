@@ -1,0 +1,125 @@
+"""``dperm reproduce all`` and ``dperm reproduce claims``: every experiment in turn, on one page."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core import catalogue
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, StorageError
+from dperm_cli.core.package_paths import shipped
+from dperm_cli.results.claims import claims_page, experiment_tables
+from dperm_cli.results.claims.claims import FAIL, NO_DATA, NOT_JUDGED, PASS
+from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.store import atomic_write
+from dperm_cli.runner.studies import experiment_file as experiments
+from dperm_cli.runner.studies import verdict_files
+from dperm_cli.runner.verbs import reproduce
+
+CANNOT = "cannot run here"
+
+
+@dataclass(frozen=True)
+class Line:
+    """What came of one experiment; ``why`` where it did not come to verdicts."""
+
+    name: str
+    done: reproduce.Done | None
+    why: str = ""
+    code: int = EXIT_OK
+
+    def plain(self) -> dict[str, Any]:
+        """JSON-able."""
+        counts = Counter(v.verdict for v in self.done.verdicts) if self.done else Counter()
+        return {
+            "experiment": self.name, "code": self.code, "why": self.why or None,
+            "failed_cells": self.done.failed if self.done else None,
+            "wrong": self.done.wrong if self.done else [],
+            **{name: counts[name] for name in (PASS, FAIL, NOT_JUDGED, NO_DATA)},
+        }  # fmt: skip
+
+
+def all(asked: reproduce.Request, arguments: Sequence[str]) -> int:
+    """Every shipped experiment, whatever the verdict on another one; 1 where any of them fails."""
+    lines = []
+    names = sorted(catalogue.choices("experiment"))
+    for place, name in enumerate(names, 1):
+        print(f"{name} ({place} of {len(names)}, size={asked.size})", file=sys.stderr)
+        line = _one(replace(asked, name=name, out=asked.out / name), arguments)
+        lines.append(line)
+        if asked.format == "table":
+            print(_text(line), flush=True)
+    if asked.format == "json":
+        print("\n".join(canonical_json(line.plain()) for line in lines))
+    else:
+        print(summary(lines))
+    return EXIT_FAILED if any(line.code for line in lines) else EXIT_OK
+
+
+def _one(asked: reproduce.Request, arguments: Sequence[str]) -> Line:
+    try:
+        done = reproduce.carry_out(asked, arguments, shown=False)
+    except StorageError:
+        # a full disk is full for the others too
+        raise
+    except InputError as error:
+        # without its data an experiment is skipped; any other word is a fault
+        absent = error.allowed.startswith(f"{CANNOT}: data")
+        print(f"dperm: {error}", file=sys.stderr)
+        return Line(asked.name, None, error.allowed, EXIT_OK if absent else EXIT_FAILED)
+    except DpermError as error:
+        print(f"dperm: {error}", file=sys.stderr)
+        return Line(asked.name, None, str(error), EXIT_FAILED)
+    return Line(asked.name, done, code=done.tell())
+
+
+def _text(line: Line) -> str:
+    if line.done is None:
+        return f"== {line.name}\n{line.why}\n"
+    return f"== {line.name}\n{experiment_tables.verdicts_text(line.done.verdicts)}"
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """One line an experiment: how many claims of each verdict, and which fail."""
+    heads = ("experiment", PASS, FAIL, NOT_JUDGED, NO_DATA, "failed cells")
+    body = []
+    for line in lines:
+        found = line.plain()
+        counts = [str(found[name]) if line.done else "-" for name in heads[1:5]]
+        cells = "-" if line.done is None else str(found["failed_cells"])
+        body.append((line.name, *counts, cells, line.why or ", ".join(found["wrong"])))
+    widths = [max(len(row[i]) for row in (heads, *body)) for i in range(len(heads))]
+    text = []
+    for row in ((*heads, ""), *body):
+        numbers = (word.rjust(width) for word, width in zip(row[1:6], widths[1:], strict=True))
+        text.append("  ".join((row[0].ljust(widths[0]), *numbers, row[6])).rstrip())
+    return "\n".join(text)
+
+
+def claims(asked: reproduce.Request, arguments: Sequence[str]) -> int:
+    """The page of all claims, from the files kept in the sources: to out=FILE, or printed."""
+    folder = Path(asked.verdicts or shipped("experiments"))
+    text = claims_page.page(entries(folder))
+    if str(asked.out) == "-":
+        print(text, end="")
+        return EXIT_OK
+    atomic_write(asked.out, text.encode())
+    print(f"wrote {asked.out}", file=sys.stderr)
+    return EXIT_OK
+
+
+def entries(folder: Path) -> list[claims_page.Entry]:
+    """Every shipped experiment with the verdicts that are kept of it in the folder."""
+    found = []
+    for name in sorted(catalogue.choices("experiment")):
+        about = experiments.load(name, "small")
+        kept = verdict_files.read(folder, name)
+        found.append(claims_page.Entry(name, about.paper, about.text, about.claims, kept))
+    return found
+
+
+__all__ = ["all", "claims", "entries", "summary"]

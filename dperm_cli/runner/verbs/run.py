@@ -1,0 +1,139 @@
+"""``dperm run``: plan, validate, look up or run each cell, report from the store."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
+from dperm_cli.core.package_paths import data_dir
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem
+from dperm_cli.results.ledger.ledger import LEDGER
+from dperm_cli.results.ledger.release_log import LOG
+from dperm_cli.results.page.html_page import PAGE
+from dperm_cli.results.records import manifest
+from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.store import Store
+from dperm_cli.results.report import CLAIMS, FIGURES
+from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
+from dperm_cli.runner.compose.command_line import Request
+from dperm_cli.runner.models import save_model
+from dperm_cli.runner.models.input_schema import InputSchema
+from dperm_cli.runner.sweep.sweep import run_cells
+from dperm_cli.runner.sweep.worker import warnings_untold
+from dperm_cli.runner.verbs import report
+
+
+def run(
+    arguments: list[str], request: Request, study: study_plan.Study, figures: bool = True
+) -> int:
+    """Run a study that was planned from these arguments; returns the exit code.
+
+    Without ``figures`` none is drawn, which takes longer than a small study itself.
+    """
+    # one BLAS thread: more would change last bits from machine to machine, and fight the loops
+    with threadpool_limits(1), warnings_untold():
+        return _run(arguments, request, study, figures)
+
+
+def _run(arguments: list[str], request: Request, study: study_plan.Study, figures: bool) -> int:
+    if request.show:
+        print("\n".join(canonical_json(cell.config) for cell in study.cells))
+        return EXIT_OK
+    to = save_model.check_path(study.save)
+    if to is not None:
+        _check_save(study)
+    prepared = prepare(study.cells)
+    described = None if to is None else save_model.schema_of(prepared[0])
+    out = Path(study.out)
+    check_folder(out)
+    store, keys = Store(out), [item.key for item in prepared]
+    store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
+    tally = run_cells(prepared, store, study.force, study.options)
+    made = report.present(out, study.format, trust=True, figures=figures)
+    kept = described is None or (not tally.failed and _save(to, prepared[0], described, store))
+    nothing = {row["status"] for row in made.summary} == {"unsupported"}
+    if nothing:
+        advice = fitting_mechanism.advice(fitting_mechanism.for_cell(prepared[0]), "every cell")
+        print(f"dperm: {advice}", file=sys.stderr)
+    return EXIT_FAILED if tally.failed or nothing or not kept else report.code(made)
+
+
+def _check_save(study: study_plan.Study) -> None:
+    for place, one in enumerate(study.cells):
+        if place:
+            count = len(study.cells)
+            raise InputError("save", study.save, f"keeps one cell, and there are {count}")
+        save_model.check_cell(one)
+
+
+def _save(to: Path | None, item: cells.Prepared, described: InputSchema, store: Store) -> bool:
+    """Keep the first trial's predictor: one release, and no other; whether there was one."""
+    rows: list[dict[str, Any]] = store.read(item.key) or [{}]
+    row = rows[0]
+    if row.get("status") != "ok":
+        print(f"nothing to save: {row.get('reason')}", file=sys.stderr)
+        return False
+    assert to is not None
+    save_model.save(to, save_model.publishable(item, described, row))
+    print(f"saved {to}: the predictor of trial 0, for `dperm predict {to} rows.csv`",
+          file=sys.stderr)  # fmt: skip
+    return True
+
+
+def check_folder(out: Path) -> None:
+    """InputError when the output folder is a file, or holds files of that name by somebody else."""
+    if out.exists() and not out.is_dir():
+        raise InputError("out", str(out), "is a file; it must be a folder")
+    ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, LOG, PAGE)
+    ours = (*ours, *FIGURES)
+    found = [name for name in ours if (out / name).exists()]
+    if found and Store(out).read_manifest() is None and not Store(out).cells():
+        allowed = f"holds a {found[0]} that is no study's; choose another folder"
+        raise InputError("out", str(out), allowed)
+
+
+def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
+    """Load every data set and join it to its cells; nothing has run or been written yet."""
+    folder = data_dir()
+    loaded: dict[str, Data] = {}
+    prepared = []
+    for item in study_cells:
+        name = cell_schema.digest(item.config["dataset"])
+        if name not in loaded:
+            loaded[name] = item.dataset.load(None if folder is None else Path(folder))
+        data = loaded[name]
+        _check_scaling(item, data)
+        prepared.append(cells.prepare(item, data))
+        _check_constants(item, prepared[-1].problem)
+    return prepared
+
+
+def _check_constants(item: cell_schema.Cell, problem: Problem) -> None:
+    """InputError where bounds that follow from data set and set are beyond what can be computed."""
+    low, high = cell_schema.CONSTANTS
+    bound, size = problem.data.row_bound, item.constraint_config.get("radius")
+    for key, value in (
+        ("dataset.row_bound", bound),
+        ("constraint.radius", problem.constraint.radius),
+    ):
+        if not low <= value <= high:
+            given = size if key == "constraint.radius" else bound
+            raise InputError(key, given, f"must make a bound between {low:g} and {high:g}")
+
+
+def _check_scaling(item: cell_schema.Cell, data: Data) -> None:
+    if data.data_dependent and not getattr(item.dataset, "unsafe_scaling", False):
+        allowed = (
+            "is fitted to the data, which no guarantee covers; set dataset.unsafe_scaling=true"
+        )
+        raise InputError("dataset.scaling", data.preprocessing, allowed)
+
+
+__all__ = ["check_folder", "optima", "prepare", "run", "run_cells"]

@@ -1,0 +1,103 @@
+"""``dperm status``: how far a study is, while it runs or after it was killed. Changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import EXIT_OK
+from dperm_cli.results.records.cell_claims import Claims
+from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.store import Store
+from dperm_cli.runner.studies import study_folder
+from dperm_cli.runner.sweep.progress import duration
+
+FORMATS = ("table", "json")
+_LISTED = 50
+
+
+def status(arguments: list[str]) -> int:
+    """``dperm status STUDY [format=table|json]``."""
+    operands, options = study_folder.words(arguments, ("format", "out"))
+    form = checks.choice("format", options.get("format", "table"), FORMATS)
+    found = facts(study_folder.one(operands, options))
+    print(canonical_json(found) if form == "json" else text(found))
+    return EXIT_OK
+
+
+def facts(out: Path) -> dict[str, Any]:
+    """Counts, last activity and failures of the study in a folder, JSON-able."""
+    store = Store(out)
+    names = study_folder.cells(store)
+    states = {cell: store.status(cell) for cell in names}
+    running = set(Claims(out).held()) & set(names)
+    counts = {
+        "cells": len(names),
+        "done": _count(states, "ok", "planned"),
+        "unsupported": _count(states, "unsupported"),
+        "failed": _count(states, "failed"),
+        "damaged": _count(states, "broken"),
+        "remaining": _count(states, "absent", "broken"),
+        "running": len(running),
+    }
+    last = last_activity(store, names)
+    manifest = store.read_manifest() or {}
+    return {
+        "study": manifest.get("study"),
+        "out": str(out),
+        **counts,
+        "last_activity": None if last is None else round(last, 3),
+        "seconds_since": None if last is None else round(max(0.0, time.time() - last), 1),
+        "failures": [_failure(store, c) for c in names if states[c] == "failed"],
+        "damaged_files": [str(store.path(c)) for c in names if states[c] == "broken"],
+    }
+
+
+def text(found: dict[str, Any]) -> str:
+    """The same for people."""
+    head = f"{found['study'] or found['out']}: {found['cells']} cells, "
+    head += ", ".join(
+        f"{found[name]} {name}" for name in ("done", "failed", "unsupported", "remaining")
+    )
+    lines = [head]
+    if found["running"]:
+        lines.append(f"{found['running']} cells run now")
+    if found["seconds_since"] is not None:
+        lines.append(f"last record written {duration(found['seconds_since'])} ago")
+    for failure in found["failures"][:_LISTED]:
+        lines.append(f"failed: {failure['cell']}: {failure['what']}: {failure['reason']}")
+    if len(found["failures"]) > _LISTED:
+        lines.append(f"and {len(found['failures']) - _LISTED} more: format=json lists all")
+    lines += [f"damaged: {path}" for path in found["damaged_files"]]
+    if found["remaining"] or found["failed"]:
+        lines.append("the same `dperm run` computes what is missing and tries again what failed")
+    return "\n".join(lines)
+
+
+def last_activity(store: Store, names: list[str]) -> float | None:
+    """When the newest record was written, in seconds since the epoch."""
+    times = []
+    for cell in names:
+        with contextlib.suppress(OSError):
+            times.append(store.path(cell).stat().st_mtime)
+    return max(times, default=None)
+
+
+def _count(states: dict[str, str], *wanted: str) -> int:
+    return sum(state in wanted for state in states.values())
+
+
+def _failure(store: Store, cell: str) -> dict[str, Any]:
+    row = (store.read(cell) or [{}])[0]
+    return {"cell": cell, "what": described(row), "reason": row.get("reason")}
+
+
+def described(row: dict[str, Any]) -> str:
+    """A record's cell in a few words."""
+    epsilon = row.get("epsilon")
+    level = "" if epsilon is None else f" epsilon={epsilon:g}"
+    where = f" on {row['dataset']}" if row.get("dataset") else ""
+    return f"{row.get('mechanism')}{level} {row.get('calibration') or ''}".rstrip() + where

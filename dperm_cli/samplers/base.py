@@ -1,0 +1,165 @@
+"""The law that a sampler draws from, and what a sampler may ask of it.
+
+A mechanism makes a ``Target`` from public facts (``plan``) and a ``Potential`` from the records
+(``release``; ``samplers.shared.potential.Records`` is the one for a loss and a data set), and hands
+both to a sampler:
+
+    certificate = sampler.plan(target, dist_inf)                        # no record is seen
+    theta = sampler.draw(potential, target, certificate, source)        # [p], one draw
+
+Which sampler runs, and every number in its certificate, follows from the target alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from dperm_cli.problem.problem import ProblemSpec
+
+
+@dataclass(frozen=True)
+class Target:
+    """pi(theta) proportional to exp(-f(theta)) on the set, f = exponent * objective + quadratic.
+
+    The objective is the problem's summed loss with its regulariser; the quadratic is
+    (kappa / 2) |theta|^2. All bounds hold for every data set of n records within the declared
+    bounds, so that nothing here depends on a record.
+    """
+
+    spec: ProblemSpec
+    exponent: float
+    kappa: float = 0.0
+
+    @property
+    def constraint(self) -> Any:
+        """The set, ``sets.base.ConvexSet``."""
+        return self.spec.constraint
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the set's affine hull."""
+        return self.constraint.directions().shape[1]
+
+    @property
+    def ridge(self) -> float:
+        """q: f holds (q / 2) |theta|_2^2 besides the losses."""
+        return self.exponent * self.spec.n * self.spec.ridge + self.kappa
+
+    @property
+    def lasso(self) -> float:
+        """f holds this times |theta|_1 besides the losses."""
+        return self.exponent * self.spec.n * self.spec.lasso
+
+    @property
+    def oscillation(self) -> float:
+        """F >= max f - min f over the set: n records of ``spec.variation`` each, and the rest."""
+        spec, radius = self.spec, self.constraint.radius
+        rest = 0.5 * self.ridge * radius**2 + self.lasso * math.sqrt(spec.p) * radius
+        return self.exponent * spec.n * spec.variation + rest
+
+    @property
+    def strong_convexity(self) -> float:
+        """m such that f - (m / 2) |theta|^2 is convex, from the regularisers alone."""
+        return self.exponent * self.spec.n * self.spec.strong_convexity + self.kappa
+
+    @property
+    def lipschitz(self) -> float:
+        """Lipschitz constant of f on the set."""
+        spec = self.spec
+        return self.exponent * spec.n * spec.lipschitz_total + self.kappa * self.constraint.radius
+
+
+class Pieces(NamedTuple):
+    """A convex piecewise quadratic function of one number t, up to a constant.
+
+    Its derivative is slope + curvature t + the sum of jump_j over the at_j < t; ``at`` and ``jump``
+    [m] come in any order, jump_j >= 0.
+    """
+
+    slope: float
+    curvature: float
+    at: np.ndarray
+    jump: np.ndarray
+
+
+class Potential(Protocol):
+    """f itself, which follows from the records: for a sampler inside a mechanism alone.
+
+    ``magnitude`` bounds the sum over f's terms of their moduli on the set: rounding errors of a
+    value are measured by it.
+    """
+
+    @property
+    def magnitude(self) -> float: ...
+
+    def value(self, theta: np.ndarray) -> np.ndarray:
+        """f at each row of [..., p], shape [...]."""
+        ...
+
+    def gradient(self, theta: np.ndarray) -> np.ndarray:
+        """A subgradient of f at each row of [..., p]."""
+        ...
+
+    def both(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """f and a subgradient of it at theta [p], of one pass over the records."""
+        ...
+
+    def along(self, origin: np.ndarray, direction: np.ndarray) -> Pieces:
+        """t -> f(origin + t direction), for losses that are piecewise quadratic along every line
+        (``samplers.shared.potential.piecewise`` tells which); NotImplementedError for others."""
+        ...
+
+
+class Source(Protocol):
+    """Random numbers of one trial, in the order they are asked for."""
+
+    def uniform(self, *shape: int) -> np.ndarray:
+        """Independent uniforms in (0, 1]."""
+        ...
+
+    def normal(self, *shape: int) -> np.ndarray:
+        """Independent standard normals."""
+        ...
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved of the law of a draw, from public facts alone.
+
+    ``dist_inf`` bounds sup |log(law / pi)| (0: exact, in real arithmetic); ``theorem`` names the
+    proof; ``steps`` is the length of the chain, fixed beforehand; ``constant_time`` says whether
+    the running time is free of the records; ``facts`` are the numbers that went in, JSON-able.
+    """
+
+    sampler: str
+    theorem: str
+    dist_inf: float
+    steps: int = 1
+    constant_time: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def exact(self) -> bool:
+        return self.dist_inf == 0.0
+
+
+class Sampler(Protocol):
+    """A frozen dataclass whose fields are the keys of ``conf/sampler/<name>.yaml``.
+
+    ``plan`` raises Unsupported, with the cost and an alternative, where the law has no certificate
+    or the draw would take too long; ``draw`` gives one point [p]. A failure inside ``draw`` is an
+    ArithmeticError and not a private outcome.
+    """
+
+    name: ClassVar[str]
+
+    def plan(self, target: Target, dist_inf: float) -> Certificate: ...
+
+    def draw(
+        self, potential: Potential, target: Target, certificate: Certificate, source: Source
+    ) -> np.ndarray: ...

@@ -1,0 +1,112 @@
+"""Intersections of Euclidean balls, and Gaussians restricted to them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dperm_cli.samplers.base import Source
+from dperm_cli.samplers.shared.first_accepted import MOST, endless, first
+
+_TURN = 32  # proposals between two tilts of ``Near``
+
+
+class Balls(NamedTuple):
+    """{z : |z - centres[b]| <= radii[b] for all b}, of [balls, p] and [balls]."""
+
+    centres: np.ndarray
+    radii: np.ndarray
+
+
+def balls(constraint: Any) -> Balls | None:
+    """The set as an intersection of balls, None where it is something else."""
+    body = getattr(constraint, "body", constraint)
+    name = getattr(body, "name", "")
+    if name == "l2_ball":
+        return Balls(np.zeros((1, body.p)), np.array([float(body.radius)]))
+    if name != "localised":
+        return None
+    around = balls(body.inner)
+    if around is None:
+        return None
+    return Balls(
+        np.vstack([around.centres, body.point]), np.append(around.radii, float(body.reach))
+    )
+
+
+def localised(constraint: Any) -> bool:
+    """Whether the set is a ball's part whose place is not known when a plan is made."""
+    return getattr(constraint, "name", "") == "localised"
+
+
+class WithinBalls:
+    """A Gaussian tilted by exp(-k_b |z - c_b|^2) for every ball, dropped outside, and kept with
+    probability exp(-sum_b k_b (r_b^2 - |z - c_b|^2)). Any k >= 0 gives the same law."""
+
+    narrow: ClassVar[bool] = False
+    cost: ClassVar[float] = 2e-4
+
+    def __init__(self, found: Balls) -> None:
+        self.centres, self.radii = np.ascontiguousarray(found.centres), found.radii
+
+    def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray:
+        from dperm_cli.loops.proximal_chain import tilts
+
+        k = np.zeros(len(self.radii))
+        middle, s = tilts(np.asarray(mean, dtype=float), variance, self.centres, self.radii, k)
+        scale = math.sqrt(s)
+
+        def propose(count: int) -> tuple[np.ndarray, np.ndarray]:
+            z = middle + scale * source.normal(count, len(mean))
+            return z, self.room(z)
+
+        def log_accept(room: np.ndarray) -> np.ndarray:
+            return np.where(np.min(room, axis=1) >= 0.0, -(room @ k), -math.inf)
+
+        return first(propose, log_accept, source)
+
+    def room(self, z: np.ndarray) -> np.ndarray:
+        """r_b^2 - |z - c_b|^2 of points [m, p], [m, balls]."""
+        away = z[:, None, :] - self.centres
+        return self.radii**2 - np.einsum("mbj,mbj->mb", away, away)
+
+
+class Near:
+    """A set and a ball about one of its points: a Gaussian on the set, tilted towards the ball.
+
+    exp(-k |z - c|^2) leaves it an isotropic Gaussian, which the set's own sampler draws from; what
+    is in the ball is kept with probability exp(-k (r^2 - |z - c|^2)). Any k >= 0 gives the same
+    law, and k may follow from what was rejected before.
+    """
+
+    cost: ClassVar[float] = 3e-3
+    narrow: ClassVar[bool] = False
+
+    def __init__(self, inner: Any, body: Any) -> None:
+        self.inner, self.centre, self.reach = inner, body.point, float(body.reach)
+
+    def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray:
+        from dperm_cli.loops.proximal_chain import tilts
+
+        found, square = np.zeros(1), self.reach**2
+        tilts(mean, variance, self.centre[None], np.array([self.reach]), found)
+        k = float(found[0])
+        for _ in range(MOST // _TURN):
+            outside, s = 0, 1.0 / (1.0 / variance + 2.0 * k)
+            middle = s * (mean / variance + 2.0 * k * self.centre)
+            for log_u in np.log(source.uniform(_TURN)):
+                z = self.inner(middle, s, source)
+                room = square - float(np.sum((z - self.centre) ** 2))
+                if room >= 0.0 and log_u <= -k * room:
+                    return z
+                outside += room < 0.0
+            k = 1.5 * k + 0.1 / square if outside > _TURN // 2 else 0.7 * k
+        raise endless()
+
+
+class NarrowNear(Near):
+    """``Near`` for a set whose own sampler is quick for small variances alone."""
+
+    narrow: ClassVar[bool] = True

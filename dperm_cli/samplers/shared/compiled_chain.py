@@ -1,0 +1,90 @@
+"""The proximal chain compiled: on balls, for losses that have a compiled twin, records in memory.
+
+Which laws it covers follows from public facts, and so does what it is estimated to cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.samplers.base import Source, Target
+from dperm_cli.samplers.shared.ball_intersections import balls
+from dperm_cli.samplers.shared.potential import Records
+from dperm_cli.samplers.shared.potential_checks import once
+
+MOST_ENTRIES = 1 << 25  # of the rows, dense
+_MEDIANS = {"l1_median": 100, "l2_median": 101}
+_FIRST, _LARGEST = 1 << 10, 1 << 16  # random numbers taken at a time
+# Seconds: of a step, of a coordinate of a proposal, of an entry of the rows and of a record.
+_STEP, _COORDINATE, _ENTRY, _RECORD = 3e-6, 1.5e-8, 1.5e-10, 2.5e-9
+_TRANSCENDENTAL, _DISTANCE = 1.2e-8, 2e-9  # of a record and of an entry
+_PROPOSALS = 6.0  # of the Gaussian for one that losses are looked at for, about, for each ball
+
+
+def code(target: Target) -> int | None:
+    """The compiled loss, None where there is none."""
+    form = target.spec.form
+    found = _MEDIANS.get(target.spec.loss)
+    if found is not None:
+        return found
+    return getattr(form, "code", None) if isinstance(form, Glm) else None
+
+
+def covers(target: Target) -> bool:
+    """Whether the compiled chain draws from this law."""
+    spec = target.spec
+    small = spec.n * spec.bounds.columns <= MOST_ENTRIES
+    return small and code(target) is not None and balls(target.constraint) is not None
+
+
+def seconds(target: Target, tries: float, miss: float) -> float:
+    """What one step is estimated to take on one thread: a formula, not a clock.
+
+    ``tries`` evaluations, of which all but the last are cut short where the gap is ``miss``.
+    """
+    spec = target.spec
+    entries = float(spec.n * spec.bounds.columns)
+    entry = _ENTRY + (_DISTANCE if spec.loss in _MEDIANS else 0.0)
+    record = _RECORD + (_TRANSCENDENTAL if spec.loss == "logistic" else 0.0)
+    look = entry * entries + record * spec.n
+    gauss = _PROPOSALS * len(balls(target.constraint).radii) * spec.p * _COORDINATE  # type: ignore[union-attr]
+    short = min(1.0, 1.0 / max(miss, 1e-9))
+    cut = (tries - 1.0) * (look * short + gauss + 2.0 / 6.0 * look)
+    return _STEP + 3.0 * look + gauss + cut
+
+
+def run(
+    potential: Records, target: Target, h: float, steps: int, start: np.ndarray, source: Source
+) -> np.ndarray:
+    """The chain's point [p] after ``steps`` steps from ``start``."""
+    from dperm_cli.loops import proximal_chain as loop
+
+    found, number = balls(target.constraint), code(target)
+    assert found is not None
+    assert number is not None
+    records = once("chain", potential, target, lambda: _packed(potential.data))
+    law = loop.Law(
+        number, float(getattr(potential.loss, "width", 0.0)), target.exponent, target.ridge,
+        target.lasso, np.ascontiguousarray(found.centres), found.radii,
+    )  # fmt: skip
+    chain, block, left = loop.Chain(start), _FIRST, np.empty(0)
+    while chain.done < steps:
+        uniforms = np.concatenate([left, source.uniform(block)])
+        used = loop.advance(records, law, h, chain, steps, uniforms)
+        if used < 0 or not np.all(np.isfinite(chain.x)):
+            raise ArithmeticError("no proposal was kept: not a private outcome")
+        left, block = uniforms[used:], min(2 * block, _LARGEST)
+        block = max(block, 2 * target.spec.p)
+    return chain.x
+
+
+def _packed(data: Any) -> Any:
+    from dperm_cli.loops import proximal_chain as loop
+
+    x = data.x.toarray() if sparse.issparse(data.x) else np.asarray(data.x, dtype=float)
+    labels = data.y if data.task != "location" else np.zeros(data.n)
+    return loop.packed(x, np.asarray(labels, dtype=float))

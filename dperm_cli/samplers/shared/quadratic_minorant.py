@@ -1,0 +1,143 @@
+"""A quadratic function below f on the whole set, from the curvature of each record's loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+
+from dperm_cli.losses.logistic import Logistic
+from dperm_cli.losses.shared.margin_loss import margins
+from dperm_cli.losses.squared import Squared
+from dperm_cli.problem.problem import Problem, ProblemSpec
+from dperm_cli.samplers.base import Target
+from dperm_cli.solvers import optimum
+
+_EPS = float(np.finfo(float).eps)
+_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Minorant:
+    """value + <slope, d> + d' H d / 2 <= f(at + d) wherever at + d is in the set.
+
+    ``slack`` >= -min over the set of <slope, theta - at>: how far ``at`` is from a minimiser.
+    """
+
+    at: np.ndarray
+    value: float
+    slope: np.ndarray
+    hessian: np.ndarray
+    slack: float
+
+    def __call__(self, theta: np.ndarray) -> np.ndarray:
+        """The function at each row of [..., p]."""
+        d = theta - self.at
+        return self.value + d @ self.slope + 0.5 * np.sum((d @ self.hessian) * d, axis=-1)
+
+
+def supported(spec: ProblemSpec) -> bool:
+    """Whether the loss is one whose second derivative rises once and falls once."""
+    return isinstance(spec.form, Logistic | Squared)
+
+
+def minorant(potential: Any, target: Target, gap: float) -> Minorant:
+    """Of f at its minimiser over the set, found up to about ``gap`` in f.
+
+    Where the point is makes the minorant good, not true.
+    """
+    data, spec, a = potential.data, target.spec, target.exponent
+    ridge, constraint = target.ridge / (a * data.n), target.constraint
+    problem = Problem(data, potential.loss, constraint, ridge, spec.lasso)
+    range_ = max(float(problem.objective(constraint.centre())), 1.0)
+    goal = max(min(1e-6, 0.1 * gap / (a * range_)), 1e-12)
+    at = optimum.solve(problem, relative_gap=goal, seconds=_SECONDS).theta
+    c = a * record_curvatures(potential.loss, data, constraint, at)
+    hessian = gram(data.x, c) + target.ridge * np.eye(len(at))
+    value, slope = potential.both(at)
+    slope = _least(np.asarray(slope), at, target.lasso)
+    slack = float(slope @ at) + float(constraint.support(-slope))
+    return Minorant(at, float(value), slope, hessian, max(slack, 0.0))
+
+
+def record_curvatures(loss: Any, data: Any, constraint: Any, at: np.ndarray) -> np.ndarray:
+    """c [n]: l(m) >= l(m_i) + l'(m_i) (m - m_i) + c_i (m - m_i)^2 / 2 at all margins of the set."""
+    here = margins(at, data)
+    if isinstance(loss, Squared):
+        return np.ones(data.n)
+    low, high = margin_ranges(data.x, constraint)
+    return curvatures(loss, here, data.y, low, high)
+
+
+def curvatures(
+    loss: Any, here: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """The largest c [n] with a parabola of curvature c through (here, l) below l on [low, high].
+
+    That is the least of 2 (l(m) - l(here) - l'(here) (m - here)) / (m - here)^2, which is reached
+    at an end or in the limit m -> here where l'' rises and then falls [docs/proofs/_samplers.md,
+    Lemma 2]. It is rounded down; never below the least l'', that of an end.
+    """
+    least = np.minimum(loss.curvature(low, y), loss.curvature(high, y))
+    c = loss.curvature(here, y)
+    value, slope = loss.value(here, y), loss.slope(here, y)
+    for end in (low, high):
+        d, there = end - here, loss.value(end, y)
+        rounding = 16.0 * _EPS * (value + there + np.abs(slope * d) + np.abs(end) + np.abs(here))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = 2.0 * (there - value - slope * d - rounding) / (d * d)
+        c = np.where(np.isfinite(found), np.minimum(c, found), np.minimum(c, least))
+    return np.maximum(c, least) * (1.0 - 1e-12)
+
+
+def margin_ranges(x: Any, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest <x_i, theta> over the set, [n] each."""
+    name = getattr(constraint, "name", "")
+    if name == "l2_ball":
+        square = x.multiply(x).sum(axis=1) if sparse.issparse(x) else np.sum(x * x, axis=1)
+        reach = constraint.radius * np.sqrt(np.asarray(square).ravel())
+        return -reach, reach
+    rows = x.toarray() if sparse.issparse(x) else x
+    return -np.asarray(constraint.support(-rows)), np.asarray(constraint.support(rows))
+
+
+def gram(x: Any, c: np.ndarray) -> np.ndarray:
+    """X' diag(c) X, [p, p]."""
+    if sparse.issparse(x):
+        return np.asarray((x.T @ sparse.diags_array(c) @ x).todense())
+    return (x.T * c) @ x
+
+
+def least_ratio(spec: ProblemSpec) -> float:
+    """<= the least curvature a record's minorant can have over the largest l''.
+
+    1 for the squared loss; 4 s(M) s(-M) for the logistic one with margins up to M.
+    """
+    if isinstance(spec.form, Squared):
+        return 1.0
+    margin = spec.row_bound * spec.constraint.radius
+    return 4.0 * float(expit(margin)) * float(expit(-margin))
+
+
+def log_uniform_acceptance(oscillation: float, dim: int) -> float:
+    """log of a lower bound on the mean over the set of exp(-(f - min f)), f convex.
+
+    The set shrunk by t about a minimiser holds t^dim of the volume and f - min f <= t F there;
+    t = min(1, dim / F) is the best [docs/proofs/_samplers.md, Lemma 4].
+    """
+    t = 1.0 if oscillation <= dim else dim / oscillation
+    return dim * math.log(t) - t * oscillation
+
+
+def _least(slope: np.ndarray, at: np.ndarray, lasso: float) -> np.ndarray:
+    """The subgradient at ``at`` with the least coordinates where the l1 norm has a kink."""
+    if lasso == 0.0:
+        return slope
+    smooth = slope - lasso * np.sign(at)
+    kink = np.abs(at) <= 1e-12
+    pulled = np.sign(smooth) * np.maximum(np.abs(smooth) - lasso, 0.0)
+    return np.where(kink, pulled, slope)

@@ -1,0 +1,58 @@
+"""How long a walk on a line needs, from powers of its matrix of transitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dperm_cli.samplers.shared.walk_grid import Grid
+
+MOST_CELLS = 1500
+MOST_OSCILLATION = 500.0  # of -log F: weights stay well above the least double
+_UNIT = 2.0**-53
+
+
+def transitions(grid: Grid) -> np.ndarray:
+    """The lazy walk's matrix [cells, cells] on a line."""
+    up, down = 0.25 * grid.accept[:, 0], 0.25 * grid.accept[:, 1]
+    return np.diag(1.0 - up - down) + np.diag(up[:-1], 1) + np.diag(down[1:], -1)
+
+
+def stationary(grid: Grid) -> np.ndarray:
+    """pi, [cells]."""
+    weight = np.exp(np.min(grid.energy) - grid.energy)
+    return weight / np.sum(weight)
+
+
+def steps_certified(grid: Grid, distance: float, most: float) -> int:
+    """A power of two t <= 2 most with |log(P^t(start, .) / pi)| <= distance.
+
+    The matrix and its powers have no negative entries, so a product's relative error is at most
+    (cells + 8) units of rounding besides those of its factors: after t steps t (cells + 8) units,
+    which are taken off the distance. ArithmeticError where no such t is found.
+    """
+    power, pi, start = transitions(grid), stationary(grid), grid.start()
+    t, unit = 1, (grid.cells + 8.0) * _UNIT * 2.0
+    while True:
+        with np.errstate(divide="ignore"):
+            reached = float(np.max(np.abs(np.log(power[start] / pi))))
+        if reached + (t + 1.0) * unit <= distance:
+            return t
+        if t > most or t * unit > distance:
+            raise ArithmeticError("the walk was not seen to mix: not a private outcome")
+        power, t = power @ power, 2 * t
+
+
+def log_distance(grid: Grid, steps: int) -> float:
+    """max |log(P^steps(start, .) / pi)|, by repeated squaring."""
+    row = np.zeros(grid.cells)
+    row[grid.start()] = 1.0
+    power, left = transitions(grid), steps
+    while left:
+        if left & 1:
+            row = row @ power
+        power, left = power @ power, left >> 1
+    if float(np.min(row)) <= 0.0:
+        return math.inf
+    return float(np.max(np.abs(np.log(row / stationary(grid)))))

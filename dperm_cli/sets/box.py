@@ -1,0 +1,67 @@
+"""Cube (L-infinity ball)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.sets.base import dimension
+from dperm_cli.sets.shared.gaussian_widths import expected_norm
+from dperm_cli.sets.shared.norm_ball import NormBall
+
+
+@dataclass(frozen=True)
+class Box(NormBall):
+    """[-a, a]^p with the half-width a, which the user's key ``constraint.radius`` sets.
+
+    ``radius`` is the Euclidean norm of a corner, as in every other set.
+    """
+
+    name: ClassVar[str] = "box"
+    code: ClassVar[int] = 2
+    keys: ClassVar[Mapping[str, str]] = {"radius": "half_width"}
+
+    half_width: float
+    p: int
+
+    def __post_init__(self) -> None:
+        half_width = checks.positive("constraint.radius", self.half_width)
+        object.__setattr__(self, "half_width", half_width)
+        object.__setattr__(self, "p", dimension(self.p))
+
+    @property
+    def size(self) -> float:
+        return self.half_width
+
+    @property
+    def radius(self) -> float:
+        """a sqrt(p)."""
+        return self.half_width * float(np.sqrt(self.p))
+
+    @property
+    def inner_radius(self) -> float:
+        """a, the distance of a facet."""
+        return self.half_width
+
+    def width(self, rng: np.random.Generator | None = None, draws: int = 0) -> tuple[float, float]:
+        """a E |g|_1 = a p sqrt(2 / pi)."""
+        return self.half_width * expected_norm(self.p, 1.0), 0.0
+
+    def norm(self, theta: np.ndarray) -> np.ndarray:
+        return np.max(np.abs(theta), axis=-1)
+
+    def project(self, theta: np.ndarray) -> np.ndarray:
+        """Each coordinate of [..., p] clipped to [-a, a]."""
+        return np.clip(np.asarray(theta, dtype=float), -self.half_width, self.half_width)
+
+    def support(self, g: np.ndarray) -> np.ndarray:
+        """a |g|_1 for each row of [..., p]."""
+        return self.half_width * np.sum(np.abs(g), axis=-1)
+
+    def lmo(self, g: np.ndarray) -> np.ndarray:
+        """-a sign(g), with 0 in the coordinates where g is 0."""
+        return -self.half_width * np.sign(g)

@@ -1,0 +1,95 @@
+"""Image of a set under a public matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.sets.base import Delegate, dimension
+from dperm_cli.sets.shared import nested_set, public_arrays
+from dperm_cli.sets.shared.ball_image import Quadric
+from dperm_cli.sets.shared.linear_image import LinearImage
+from dperm_cli.sets.shared.vertex_hull import Hull
+
+_SEED = 20140
+
+
+@dataclass(frozen=True)
+class Image(Delegate):
+    """{scale * matrix phi : phi in K}, the scale set by ``constraint.radius``.
+
+    inner : the set K in R^k as a mapping {name: ..., radius: ...}; without one the unit L1 ball.
+    matrix : [p][k] public numbers; without it a rotation drawn once from a fixed seed, its
+        directions scaled from 1 down to 1/2.
+    path : an .npz file with ``matrix``, or a .csv file of its rows. It is read at once, and its
+        content is what is kept.
+
+    Images of balls and ellipsoids are ellipsoids and those of sets with few vertices are hulls,
+    both exact; for the others the sizes are bounds, and where the matrix is not injective a
+    projection has a computed error bound (LinearImage).
+    """
+
+    name: ClassVar[str] = "image"
+    code: ClassVar[None] = None
+    keys: ClassVar[dict[str, str]] = {"radius": "scale"}
+
+    scale: float
+    p: int
+    inner: Mapping[str, Any] | None = None
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        self._keep("scale", checks.positive("constraint.radius", self.scale))
+        if self.path is not None:
+            self._read()
+        if self.matrix is not None:
+            self._keep("matrix", public_arrays.matrix("constraint.matrix", self.matrix))
+            if not np.any(self.matrix):
+                raise InputError("constraint.matrix", "<zeros>", "must not be all zeros")
+        inner = {"name": "l1_ball", "radius": 1.0} if self.inner is None else self.inner
+        given = None if self.matrix is None else len(self.matrix)
+        self._keep("p", dimension(self.p, given, "matrix"))
+        self._keep("inner", nested_set.build(inner, len(self.matrix[0]) if self.matrix else self.p))
+
+    @property
+    def size(self) -> float:
+        return self.scale
+
+    @cached_property
+    def body(self) -> Quadric | Hull | LinearImage:
+        """The set that does the work."""
+        inner: Any = self.inner
+        matrix = self.scale * self._matrix
+        if inner.root() is not None:
+            return Quadric.of(matrix @ inner.root())
+        if inner.vertices() is not None:
+            return Hull(inner.vertices() @ matrix.T)
+        return LinearImage(matrix, inner)
+
+    @property
+    def _matrix(self) -> np.ndarray:
+        if self.matrix is not None:
+            return np.array(self.matrix)
+        normal = np.random.default_rng(_SEED).standard_normal((self.p, self.p))
+        rotation, upper = np.linalg.qr(normal)
+        rotation = rotation * np.where(np.diag(upper) < 0, -1.0, 1.0)
+        return rotation * np.linspace(1.0, 0.5, self.p)
+
+    def _keep(self, field: str, value: Any) -> None:
+        object.__setattr__(self, field, value)
+
+    def _read(self) -> None:
+        if self.matrix is not None:
+            raise InputError("constraint.matrix", "given", "excludes constraint.path")
+        arrays = public_arrays.from_file("constraint.path", self.path, "matrix")
+        if "matrix" not in arrays:
+            raise InputError("constraint.path", self.path, "must hold an array named matrix")
+        self._keep("matrix", arrays["matrix"])
+        self._keep("path", None)

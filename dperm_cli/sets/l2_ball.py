@@ -1,0 +1,50 @@
+"""Euclidean ball."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dperm_cli.sets.base import OfRadius, length, unit
+from dperm_cli.sets.shared.gaussian_widths import expected_length
+from dperm_cli.sets.shared.norm_ball import NormBall
+
+
+@dataclass(frozen=True)
+class L2Ball(OfRadius, NormBall):
+    """{theta in R^p : |theta|_2 <= radius}."""
+
+    name: ClassVar[str] = "l2_ball"
+    code: ClassVar[int] = 0
+
+    @property
+    def inner_radius(self) -> float:
+        """The ball itself."""
+        return self.radius
+
+    def root(self) -> np.ndarray:
+        return self.radius * np.eye(self.p)
+
+    def width(self, rng: np.random.Generator | None = None, draws: int = 0) -> tuple[float, float]:
+        """radius E |g|_2, exactly."""
+        return self.radius * expected_length(self.p), 0.0
+
+    def norm(self, theta: np.ndarray) -> np.ndarray:
+        return length(theta)
+
+    def project(self, theta: np.ndarray) -> np.ndarray:
+        """theta min(1, radius / |theta|) for each row of [..., p]."""
+        theta = np.asarray(theta, dtype=float)
+        norm = self.norm(theta)[..., None]
+        return np.where(norm > self.radius, self.radius * unit(theta), theta)
+
+    def support(self, g: np.ndarray) -> np.ndarray:
+        """radius |g|_2 for each row of [..., p]."""
+        return self.radius * length(g)
+
+    def lmo(self, g: np.ndarray) -> np.ndarray:
+        """-radius g / |g|, and the origin where g = 0."""
+        g = np.asarray(g, dtype=float)
+        return -self.radius * unit(g)

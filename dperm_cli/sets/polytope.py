@@ -1,0 +1,105 @@
+"""Polytope of vertices or of half-spaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
+from dperm_cli.sets.base import Delegate, dimension
+from dperm_cli.sets.shared import public_arrays
+from dperm_cli.sets.shared.half_spaces import HalfSpaces
+from dperm_cli.sets.shared.vertex_hull import Hull
+
+_EITHER = "needs either vertices, or matrix and offset, or path"
+
+
+@dataclass(frozen=True)
+class Polytope(Delegate):
+    """scale * conv(vertices), or scale * {theta : matrix theta <= offset}; the scale is set by
+    ``constraint.radius``.
+
+    vertices : points [m][p].
+    matrix, offset : half-spaces [m][p] and [m]; the set must be bounded and not empty.
+    path : an .npz file with ``vertices``, or with ``matrix`` and ``offset``; or a .csv file of
+        vertices; public numbers. It is read at once, and its content is what is kept.
+
+    Without any of them it is the cross-polytope of vertices +-e_j. For half-spaces in more than 6
+    dimensions ``radius``, ``diameter`` and ``outer_radius`` are upper bounds; for vertices there,
+    ``inner_radius`` is a lower bound.
+    """
+
+    name: ClassVar[str] = "polytope"
+    code: ClassVar[None] = None
+    keys: ClassVar[dict[str, str]] = {"radius": "scale", "vertices": "points"}
+
+    scale: float
+    p: int
+    points: tuple[tuple[float, ...], ...] | None = None
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    offset: tuple[float, ...] | None = None
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        self._keep("scale", checks.positive("constraint.radius", self.scale))
+        if self.path is not None:
+            self._read()
+        halves = self.matrix is not None or self.offset is not None
+        if self.points is not None and halves:
+            raise InputError("constraint.vertices", "given", f"{_EITHER}, not both")
+        given, field = None, ""
+        if self.points is not None:
+            self._keep("points", public_arrays.matrix("constraint.vertices", self.points))
+            given, field = len(self.points[0]), "vertices"
+        if halves:
+            given, field = self._halves(), "matrix"
+        self._keep("p", dimension(self.p, given, field))
+        if halves:
+            _ = self.body
+
+    @property
+    def size(self) -> float:
+        return self.scale
+
+    @cached_property
+    def body(self) -> Hull | HalfSpaces:
+        """The set that does the work."""
+        if self.matrix is not None and self.offset is not None:
+            offset = self.scale * np.array(self.offset)
+            return HalfSpaces(np.array(self.matrix), offset, "constraint.matrix")
+        if self.points is not None:
+            return Hull(self.scale * np.array(self.points))
+        return Hull(self.scale * np.vstack([np.eye(self.p), -np.eye(self.p)]))
+
+    def _halves(self) -> int:
+        for name in ("matrix", "offset"):
+            if getattr(self, name) is None:
+                raise InputError(f"constraint.{name}", None, _EITHER)
+        rows = public_arrays.matrix("constraint.matrix", self.matrix)
+        offset = public_arrays.vector("constraint.offset", self.offset)
+        self._keep("matrix", rows)
+        self._keep("offset", offset)
+        if len(rows) != len(offset):
+            words = f"must hold one number for each of the {len(rows)} rows of constraint.matrix"
+            raise InputError("constraint.offset", f"<{len(offset)} numbers>", words)
+        return len(rows[0])
+
+    def _keep(self, field: str, value: Any) -> None:
+        object.__setattr__(self, field, value)
+
+    def _read(self) -> None:
+        for name in ("vertices", "matrix", "offset"):
+            if getattr(self, "points" if name == "vertices" else name) is not None:
+                raise InputError(f"constraint.{name}", "given", "excludes constraint.path")
+        arrays = public_arrays.from_file("constraint.path", self.path, "vertices")
+        found = {name for name in ("vertices", "matrix", "offset") if name in arrays}
+        if found not in ({"vertices"}, {"matrix", "offset"}):
+            words = "must hold either vertices, or matrix and offset"
+            raise InputError("constraint.path", self.path, words)
+        for name in found:
+            self._keep("points" if name == "vertices" else name, arrays[name])
+        self._keep("path", None)

@@ -1,0 +1,165 @@
+"""Iterates from cone programs: the whole problem as one, or Newton steps for a smooth loss."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+
+import numpy as np
+from scipy import sparse
+
+from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import cone_losses, cone_programs, cone_sets, dual_points
+
+_MOST_ENTRIES = 8_000_000
+_LARGEST_ORDER = 1500
+_NEWTON_STEPS = 200
+_HALVINGS = 30
+_DAMPINGS = (0.0, 1.0, 10.0, 100.0)
+
+Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
+
+
+def applies(problem: Problem) -> bool:
+    """Whether set, loss and size are within reach, and the solver is there."""
+    if not (cone_sets.known(problem.constraint) and cone_programs.available()):
+        return False
+    return _fits(problem) or (
+        dual_points.has_curvature(problem.loss) and problem.p <= _LARGEST_ORDER
+    )
+
+
+def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
+    """Pairs (theta [p], dual) of falling gap; a few, each the outcome of a cone program."""
+    return _whole(problem, seconds) if _fits(problem) else _newton(problem, start, seconds)
+
+
+def _fits(problem: Problem) -> bool:
+    """Whether the loss has a conic form of its own, of a size that can be had."""
+    return 0 <= cone_losses.rows(problem) <= _MOST_ENTRIES
+
+
+def _whole(problem: Problem, seconds: float) -> Iterates:
+    """Loss and set in one cone program, whose multipliers are the dual point.
+
+    Where that falls short (few records are off their kinks, and the solver's own equilibration
+    costs it the digits) it is solved once more without equilibration.
+    """
+    end = time.perf_counter() + seconds
+    program, theta = _over_set(problem)
+    to_dual = cone_losses.describe(program, problem, theta)
+    if problem.ridge > 0:
+        program.quadratic(theta, np.full(theta.size, problem.penalty.ridge))
+    if problem.tilt is not None:
+        program.linear(theta, problem.tilt)
+    _l1_norm(program, theta, problem.penalty.lasso, problem.constraint.radius)
+    for equilibrate in (True, False):
+        left = end - time.perf_counter()
+        if left <= 0:
+            return
+        answer = program.solve(_cost_scale(problem), left, equilibrate)
+        if np.all(np.isfinite(answer.point)):
+            yield answer.point[theta], to_dual(answer.multipliers)
+
+
+def _newton(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
+    """Minimise the quadratic model (and the l1 norm) over the set, search the segment, and again.
+
+    The size of each cone program is that of theta alone, however many the records. Where the
+    solver loses its digits, the model is held closer to the point with a proximal term.
+    """
+    end, length = time.perf_counter() + seconds, problem.constraint.radius
+    for _ in range(_NEWTON_STEPS):
+        gap = yield here, dual_points.at(problem, here)
+        moved, hessian = None, dual_points.hessian(problem, here)
+        for damping in _DAMPINGS:
+            left = end - time.perf_counter()
+            if moved is None and left > 0 and gap > 0:
+                ahead = _model_minimiser(problem, here, hessian, damping / length, left)
+                moved = None if ahead is None else _searched(problem, here, ahead)
+        if moved is None:
+            return
+        here, length = moved, float(np.linalg.norm(moved - here))
+
+
+def _model_minimiser(
+    problem: Problem, here: np.ndarray, hessian: np.ndarray, damping: float, seconds: float
+) -> np.ndarray | None:
+    gradient, lasso = _smooth_gradient(problem, here), problem.penalty.lasso
+    steepness = float(np.linalg.norm(gradient)) + lasso * math.sqrt(problem.p)
+    if steepness == 0:
+        return None
+    hessian = hessian + damping * steepness * np.eye(len(here))
+    program, theta = _over_set(problem)
+    program.quadratic(theta, hessian)
+    program.linear(theta, gradient - hessian @ here)
+    _l1_norm(program, theta, lasso, problem.constraint.radius)
+    ahead = program.solve(1.0 / (steepness * problem.constraint.radius), seconds).point[theta]
+    return problem.constraint.project(ahead) if np.all(np.isfinite(ahead)) else None
+
+
+def _searched(problem: Problem, here: np.ndarray, ahead: np.ndarray) -> np.ndarray | None:
+    """The first point of a halving sequence from ``ahead`` to ``here`` that descends enough."""
+    start = float(problem.objective(here))
+    moduli = float(np.sum(np.abs(ahead)) - np.sum(np.abs(here)))
+    slope = float(_smooth_gradient(problem, here) @ (ahead - here))
+    slope += problem.penalty.lasso * moduli
+    rounding = 1e-14 * abs(start)
+    if slope >= 0:
+        return None
+    for step in 0.5 ** np.arange(_HALVINGS):
+        point = here + step * (ahead - here)
+        if float(problem.objective(point)) <= start + 0.1 * step * slope + rounding:
+            return point
+    return None
+
+
+def _smooth_gradient(problem: Problem, theta: np.ndarray) -> np.ndarray:
+    """Of the objective but for its l1 norm, [p]."""
+    return problem.data_gradient(theta) + problem.penalty.ridge * theta + problem.slant
+
+
+def l1_slope(problem: Problem, g: np.ndarray) -> np.ndarray | None:
+    """u in [-n lasso, n lasso]^p with min <g + u, theta> + (n ridge / 2) |theta|^2 over the set
+    about as large as it gets: the multipliers of that minimum with n lasso |theta|_1 for <u, .>.
+
+    None where the set has no conic form or the solver fails.
+    """
+    if not (cone_sets.known(problem.constraint) and cone_programs.available()):
+        return None
+    penalty, radius = problem.penalty, problem.constraint.radius
+    program, theta = _over_set(problem)
+    program.linear(theta, g)
+    if penalty.ridge > 0:
+        program.quadratic(theta, np.full(theta.size, penalty.ridge))
+    low, high = _l1_norm(program, theta, penalty.lasso, radius)
+    size = float(np.linalg.norm(g)) + penalty.lipschitz(radius, problem.p)
+    multipliers = program.solve(1.0 / (size * radius)).multipliers
+    u = np.clip(multipliers[low] - multipliers[high], -penalty.lasso, penalty.lasso)
+    return u if np.all(np.isfinite(u)) else None
+
+
+def _l1_norm(
+    program: cone_programs.Program, theta: np.ndarray, weight: float, scale: float
+) -> tuple[slice, slice]:
+    """Add weight |v[theta]|_1 to the cost; the rows t - theta >= 0 and t + theta >= 0."""
+    if weight == 0:
+        return slice(0), slice(0)
+    moduli, eye = program.variables(theta.size, scale), sparse.eye_array(theta.size)
+    program.linear(moduli, weight)
+    zeros = np.zeros(theta.size)
+    low = program.add("nonnegative", [(eye, moduli), (-eye, theta)], zeros)
+    return low, program.add("nonnegative", [(eye, moduli), (eye, theta)], zeros)
+
+
+def _over_set(problem: Problem) -> tuple[cone_programs.Program, np.ndarray]:
+    program = cone_programs.Program()
+    theta = program.variables(problem.p, problem.constraint.radius)
+    cone_sets.describe(program, problem.constraint, theta)
+    return program, theta
+
+
+def _cost_scale(problem: Problem) -> float:
+    spec = problem.spec()
+    return 1.0 / (problem.data.n * spec.lipschitz_total * min(1.0, problem.constraint.radius))

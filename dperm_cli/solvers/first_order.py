@@ -1,0 +1,140 @@
+"""First-order iterations, for sizes, sets and losses that the interior-point method leaves out.
+
+They need nothing but the loss and the projection, and reach wide gaps quickly and narrow ones
+slowly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import dual_points
+
+Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
+
+_EVERY = 20
+_FIRST_SMOOTHING = 0.1
+# Sets on which thresholding and then projecting minimises |theta - x|^2 / 2 + c |theta|_1
+_THRESHOLDED = ("l2_ball", "l1_ball", "box")
+
+
+def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
+    """Pairs (theta [p], dual), one for every 20 steps; the gap reached is to be sent in.
+
+    ``seconds`` is for the caller to keep: a step is short.
+    """
+    if dual_points.kinked(problem.loss) or dual_points.curvature_bound(problem) is not None:
+        return _accelerated(problem, start)
+    return _subgradient(problem, start)
+
+
+def _accelerated(problem: Problem, start: np.ndarray) -> Iterates:
+    """Projected gradient steps with momentum, restarted when the momentum points uphill.
+
+    A loss with kinks is replaced by its Moreau envelope, whose slopes are dual feasible and
+    whose width follows the gap down. So is the l1 norm where thresholding cannot deal with it.
+    """
+    ridge, spread = problem.penalty.ridge, _spread(problem)
+    l1_norm, bound = _L1Norm(problem), dual_points.curvature_bound(problem)
+    theta = ahead = start
+    momentum, width = 1.0, _FIRST_SMOOTHING
+    for step in count():
+        if step % _EVERY == 0:
+            gap = yield theta, dual_points.at(problem, theta, width)
+            if math.isfinite(gap):
+                width = min(width, max(gap / (8.0 * problem.data.n), 1e-14))
+                l1_norm.narrow(gap)
+        curvature = bound or 1.0 / width
+        dual = dual_points.at(problem, ahead, width)
+        gradient = dual_points.gradient(problem, dual) + problem.slant + ridge * ahead
+        gradient = gradient + l1_norm.slope(ahead)
+        steepest = curvature * spread + ridge + l1_norm.curvature
+        moved = l1_norm.threshold(ahead - gradient / steepest, steepest)
+        moved = problem.constraint.project(moved)
+        if (ahead - moved) @ (moved - theta) > 0:
+            momentum = 1.0
+        following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum**2))
+        ahead = moved + (momentum - 1.0) / following * (moved - theta)
+        theta, momentum = moved, following
+
+
+class _L1Norm:
+    """n lasso |theta|_1: thresholded where that is exact, and otherwise rounded off at its kinks.
+
+    Rounded to half-width w it is off by n lasso p w / 2 at most, and n lasso / w curved.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        weight, exact = problem.penalty.lasso, problem.constraint.name in _THRESHOLDED
+        self._thresholded, self._rounded = (weight, 0.0) if exact else (0.0, weight)
+        self._width, self._p = _FIRST_SMOOTHING * problem.constraint.radius, problem.p
+
+    @property
+    def curvature(self) -> float:
+        return self._rounded / self._width
+
+    def narrow(self, gap: float) -> None:
+        if self._rounded > 0:
+            self._width = min(self._width, max(gap / (4.0 * self._rounded * self._p), 1e-14))
+
+    def slope(self, theta: np.ndarray) -> np.ndarray:
+        return self._rounded * np.clip(theta / self._width, -1.0, 1.0)
+
+    def threshold(self, x: np.ndarray, curvature: float) -> np.ndarray:
+        if self._thresholded == 0:
+            return x
+        return np.sign(x) * np.maximum(np.abs(x) - self._thresholded / curvature, 0.0)
+
+
+def _subgradient(problem: Problem, theta: np.ndarray) -> Iterates:
+    """Projected subgradient steps of length radius / sqrt(t); points and duals are averaged."""
+    constraint = problem.constraint
+    weights, points, duals = 0.0, np.zeros_like(theta), 0.0
+    for step in count():
+        dual = dual_points.at(problem, theta)
+        share = 1.0 / math.sqrt(step + 1.0)
+        weights += share
+        points = points + share / weights * (theta - points)
+        duals = duals + share / weights * (dual - duals)
+        if step % _EVERY == 0:
+            yield points, duals
+        g = dual_points.gradient(problem, dual) + problem.penalty.subgradient(theta) + problem.slant
+        length = np.linalg.norm(g)
+        if length == 0:
+            yield theta, dual
+            return
+        theta = constraint.project(theta - share * constraint.radius / length * g)
+
+
+def steepness(problem: Problem) -> float:
+    """A bound on the curvature of the smooth part of the objective; one fifth to spare."""
+    bound = dual_points.curvature_bound(problem)
+    if bound is None:
+        raise ValueError(f"{problem.loss.name} has no bounded curvature")
+    return bound * _spread(problem) + problem.penalty.ridge
+
+
+def _spread(problem: Problem) -> float:
+    """What the curvature per unit of each record's argument is multiplied by."""
+    x: Any = problem.data.x
+    return float(problem.data.n) if dual_points.is_median(problem.loss) else _largest_eigenvalue(x)
+
+
+def _largest_eigenvalue(x: Any) -> float:
+    """Of X^T X, by power iteration, with a margin of a fifth; at most the Frobenius bound."""
+    squares = x.multiply(x).sum() if hasattr(x, "multiply") else np.sum(np.square(x))
+    v = np.random.Generator(np.random.Philox(0)).standard_normal(x.shape[1])
+    value = 0.0
+    for _ in range(30):
+        v = x.T @ (x @ v)
+        value = float(np.linalg.norm(v))
+        if value == 0:
+            break
+        v /= value
+    return max(min(1.2 * value, float(squares)), np.finfo(float).tiny)

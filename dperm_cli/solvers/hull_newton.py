@@ -1,0 +1,90 @@
+"""Newton steps over a hull of many atoms: quadratic models minimised by an active-set method.
+
+What is certified is what ``optimum`` computes from the points and slopes offered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.problem.problem import Problem
+from dperm_cli.sets.shared import hull_quadratic
+from dperm_cli.sets.shared.atomic_hull import Atomic
+from dperm_cli.sets.shared.hull_quadratic import Mixture
+from dperm_cli.solvers import dual_points
+
+_STEPS = 60
+_HALVINGS = 30
+_LARGEST_ORDER = 3000
+_DAMPING = 1e-13  # of the mean curvature: a model that is flat somewhere has many minimisers
+
+Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
+
+
+def atomic(constraint: Any) -> Atomic | None:
+    """The hull behind a constraint set, or None."""
+    while constraint is not None and not isinstance(constraint, Atomic):
+        constraint = getattr(constraint, "body", None)
+    return constraint
+
+
+def applies(problem: Problem) -> bool:
+    """Whether the set is such a hull, the loss has curvature and no l1 norm is added."""
+    return (
+        atomic(problem.constraint) is not None
+        and dual_points.has_curvature(problem.loss)
+        and problem.lasso == 0
+        and problem.p <= _LARGEST_ORDER
+    )
+
+
+def iterate(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
+    """Pairs (theta [p], dual): minimise the model over the hull, search the segment, and again."""
+    body = atomic(problem.constraint)
+    assert body is not None
+    here, mixture = body.mixture(here)
+    for _ in range(_STEPS):
+        gap = yield here, dual_points.at(problem, here)
+        if gap <= 0:
+            return
+        gradient = problem.gradient(here)
+        hessian = dual_points.hessian(problem, here)
+        hessian[np.diag_indices(problem.p)] += _DAMPING * np.trace(hessian) / problem.p
+        if not np.any(hessian):
+            hessian = None
+        linear = (here if hessian is None else hessian @ here) - gradient
+        ahead, other = hull_quadratic.solve(body, hessian, linear, mixture)
+        body.remember(ahead, other)
+        step = _step(problem, here, ahead, gradient)
+        if step == 0.0:
+            return
+        here, mixture = (ahead, other) if step == 1.0 else _between(body, mixture, other, step)
+
+
+def _step(problem: Problem, here: np.ndarray, ahead: np.ndarray, gradient: np.ndarray) -> float:
+    """The first of 1, 1/2, .. that descends enough; 0 where none does."""
+    slope = float(gradient @ (ahead - here))
+    if not slope < 0:
+        return 0.0
+    start = float(problem.objective(here))
+    rounding = 1e-14 * abs(start)
+    for step in 0.5 ** np.arange(_HALVINGS):
+        value = float(problem.objective(here + step * (ahead - here)))
+        if value <= start + 0.1 * step * slope + rounding:
+            return float(step)
+    return 0.0
+
+
+def _between(
+    body: Atomic, first: Mixture, second: Mixture, step: float
+) -> tuple[np.ndarray, Mixture]:
+    """(1 - step) first + step second, with its point."""
+    labels, place = np.unique(np.append(first.labels, second.labels), return_inverse=True)
+    weights = np.zeros(len(labels))
+    np.add.at(weights, place, np.append((1.0 - step) * first.weights, step * second.weights))
+    found = Mixture(labels, weights / np.sum(weights))
+    point = found.weights @ body.atoms.take(found.labels)
+    return point, body.remember(point, found)

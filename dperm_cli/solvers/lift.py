@@ -1,0 +1,336 @@
+"""From a point v of Phi C back to C: the least gauge among all theta with Phi theta = v.
+
+[KJ16, Mechanism 1, step 2]. The gauge is that of the set about its centre c: the least t with
+theta - c in t (C - c). For sets around the origin that is the paper's Minkowski functional; for
+others, such as the simplex, {gauge about 0 <= 1} is more than the set, and only the gauge about a
+point of the set brings theta back into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from dperm_cli.problem import random_projection
+from dperm_cli.problem.random_projection import Identity, Projection
+from dperm_cli.sets.base import length
+from dperm_cli.sets.shared import hull_quadratic
+from dperm_cli.sets.shared.atomic_hull import Atomic
+from dperm_cli.sets.shared.ball_image import Quadric
+from dperm_cli.sets.shared.half_spaces import HalfSpaces
+from dperm_cli.solvers import cone_programs, cone_sets
+
+_ROUNDS = 100
+_ENTER = 200  # columns that enter a linear program at a time
+_TIGHT = 1e-9  # by how much a dual may be over before its column enters
+_CLOSE = 1e-9  # of the radius: a residual that a linear program may leave
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """theta [trials, d] in C, with what is known of each.
+
+    Attributes
+    ----------
+    gauge : of theta about the centre, at most 1 but for rounding.
+    lower : a lower bound on the least gauge of all theta with Phi theta = v; nan without one.
+    residual : |Phi theta - v|.
+    """
+
+    theta: np.ndarray
+    gauge: np.ndarray
+    lower: np.ndarray
+    residual: np.ndarray
+
+
+def lift(constraint: Any, phi: Projection, projected: Any, v: np.ndarray) -> Lifted:
+    """The lifted points of v [trials, m], points of ``projected`` = Phi C.
+
+    Closed form for balls and ellipsoids; linear programs (HiGHS, columns generated where there are
+    many) for the L1 ball, the simplex, boxes and polytopes; a cone program for the others.
+    """
+    v = np.asarray(v, dtype=float)
+    if isinstance(phi, Identity):
+        nothing = np.zeros(len(v))
+        return Lifted(v, np.full(len(v), np.nan), np.full(len(v), np.nan), nothing)
+    closed = _closed_form(constraint, phi, v)
+    if closed is None:
+        rows = [_one(constraint, phi, projected, row) for row in v]
+        theta = np.array([theta for theta, _, _ in rows])
+        gauge, lower = np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
+    else:
+        theta, gauge = closed
+        lower = gauge
+    return Lifted(theta, gauge, lower, length(phi.apply(theta) - v))
+
+
+def reason_against(constraint: Any) -> str | None:
+    """Why points cannot be lifted to this set, or None."""
+    body = getattr(constraint, "body", constraint)
+    if isinstance(body, HalfSpaces | Quadric) or _named(constraint) in _CLOSED:
+        return None
+    if body.vertices() is not None:
+        return None
+    if not cone_programs.available():
+        return "lifting to this set needs the conic solver: install clarabel"
+    if not cone_sets.known(constraint):
+        return "this set has no form that a conic solver takes: use a ball, a box or a polytope"
+    return None
+
+
+_CLOSED = ("l1_ball", "l2_ball", "simplex", "box")
+
+
+def _named(constraint: Any) -> str:
+    return getattr(constraint, "name", "")
+
+
+def _one(
+    constraint: Any, phi: Projection, projected: Any, v: np.ndarray
+) -> tuple[np.ndarray, float, float]:
+    """(theta, gauge, lower bound) of one point."""
+    inner = getattr(constraint, "body", constraint)
+    hull = atoms_of(projected)
+    if hull is not None:
+        weights, gauge, lower = _mixture(hull, v)
+        return _of_atoms(constraint, hull, *weights), gauge, lower
+    if _named(constraint) == "box" or isinstance(inner, HalfSpaces):
+        return _in_half_spaces(constraint, inner, phi, v)
+    return _in_cone(constraint, phi, v)
+
+
+def atoms_of(projected: Any) -> Atomic | None:
+    """The hull that does a projected set's work, if one does."""
+    while projected is not None and not isinstance(projected, Atomic):
+        projected = getattr(projected, "body", None)
+    return projected
+
+
+def _closed_form(
+    constraint: Any, phi: Projection, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """theta [trials, d] of least gauge in a ball or an ellipsoid A B, and the gauges; else None.
+
+    Phi^T (Phi Phi^T)^+ v in a ball, A u for the shortest u with Phi A u = v in an ellipsoid; both
+    are drawn in by what rounding leaves outside.
+    """
+    inner = getattr(constraint, "body", constraint)
+    if _named(constraint) == "l2_ball":
+        price = v @ np.linalg.pinv(random_projection.gram(phi), rcond=1e-13, hermitian=True)
+        theta = phi.back(price)
+        gauge = length(theta) / constraint.radius
+    elif isinstance(inner, Quadric):
+        root = inner.root()
+        before = v @ np.linalg.pinv(phi.apply(root.T), rcond=1e-13)
+        theta, gauge = before @ root.T, length(before)
+    else:
+        return None
+    return theta / np.maximum(1.0, gauge)[:, None], gauge
+
+
+# hulls ------------------------------------------------------------------------------------------
+
+
+def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], float, float]:
+    """((labels, weights), gauge, lower): v - c = sum of weights (a - c) with the least sum.
+
+    A mixture that makes v is found by projecting it; it is the best one where a price y with
+    <y, a - c> = 1 on its atoms has <y, a - c> <= 1 on all. Otherwise a linear program over some of
+    the atoms says which others to look at, until none is left that would lower the sum: <y, v - c>
+    over the largest <y, a - c> is always a lower bound.
+
+    The hull may remember another mixture of v, from the search that led there. That search saw the
+    records, and which mixture it used is not released with v: theta has to follow from v alone.
+    """
+    centre, scale = hull.centre(), max(hull.radius, 1e-300)
+    _, known = hull_quadratic.solve(hull, None, v)
+    target = (v - centre) / scale
+    best, lower = (known.labels, known.weights), 0.0
+    if float(length(target)) <= 1e-15:
+        return (known.labels[:0], known.weights[:0]), 0.0, 0.0
+    labels = known.labels
+    price = _even_price((hull.atoms.take(labels) - centre) / scale)
+    for round_ in range(_ROUNDS):
+        score = _scores(hull, price, centre, scale)
+        lower = max(lower, float(price @ target) / max(float(np.max(score)), 1.0))
+        if lower >= (1.0 - _TIGHT) * float(np.sum(best[1])):
+            break
+        fresh = np.setdiff1d(_largest(hull, price, centre, scale), labels)
+        if round_ > 0 and not len(fresh):  # these prices are no program's before
+            break
+        labels = np.append(labels, fresh)
+        solved = _program((hull.atoms.take(labels) - centre) / scale, target)
+        if solved is None:
+            break
+        weights, price = solved
+        polished = _polished(hull, labels, weights, centre, scale, target)
+        if polished is not None and np.sum(polished[1]) < np.sum(best[1]):
+            best = polished
+    gauge = float(np.sum(best[1]))
+    return best, gauge, min(lower, gauge)
+
+
+def _even_price(atoms: np.ndarray) -> np.ndarray:
+    """The shortest y with <y, a> = 1 for the rows of atoms [k, m]."""
+    price, *_ = np.linalg.lstsq(atoms, np.ones(len(atoms)), rcond=1e-12)
+    return price
+
+
+def _scores(hull: Atomic, price: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:
+    """<y, a - c> / scale for every atom, the better sign of each."""
+    scores = hull.atoms.scores(price)
+    scores = np.abs(scores) if hull.symmetric else scores
+    return (scores - float(price @ centre)) / scale
+
+
+def _largest(hull: Atomic, price: np.ndarray, centre: np.ndarray, scale: float) -> np.ndarray:
+    """Labels of the atoms whose score is above 1, the largest 200."""
+    score = _scores(hull, price, centre, scale)
+    over = np.flatnonzero(score > 1.0 + _TIGHT)
+    if len(over) > _ENTER:
+        over = over[np.argpartition(-score[over], _ENTER)[:_ENTER]]
+    if not hull.symmetric:
+        return over
+    negative = hull.atoms.scores(price)[over] < 0
+    return np.where(negative, over + hull.atoms.count, over)
+
+
+def _program(atoms: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Weights >= 0 of least sum that make the target from the rows of atoms, and the prices."""
+    from scipy.optimize import linprog
+
+    found = linprog(np.ones(len(atoms)), A_eq=atoms.T, b_eq=target, bounds=(0, None),
+                    method="highs")  # fmt: skip
+    if found.x is None:
+        return None
+    return np.maximum(found.x, 0.0), np.asarray(found.eqlin.marginals)
+
+
+def _polished(
+    hull: Atomic,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    centre: np.ndarray,
+    scale: float,
+    target: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The program's basis solved once more, to full precision; None where it does not hold."""
+    used = np.flatnonzero(weights > 1e-12)
+    atoms = (hull.atoms.take(labels[used]) - centre) / scale
+    exact, *_ = np.linalg.lstsq(atoms.T, target, rcond=1e-13)
+    if np.min(exact, initial=0.0) < 0.0:  # dependent atoms; the prices are 1 on all of them
+        exact, _ = nnls(atoms.T, target, maxiter=1000 + 20 * len(atoms))
+    kept = exact > 0.0
+    if float(length(exact @ atoms - target)) > _CLOSE:
+        return None
+    return labels[used][kept], exact[kept]
+
+
+def _of_atoms(constraint: Any, hull: Atomic, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """c + sum of weights (vertex - c) in R^d, the weights' sum being at most 1 but for rounding."""
+    weights = weights / max(1.0, float(np.sum(weights)))
+    rest = 1.0 - float(np.sum(weights))
+    theta = np.zeros(constraint.p)
+    places, signs = labels % hull.atoms.count, np.where(labels >= hull.atoms.count, -1.0, 1.0)
+    if _named(constraint) in ("l1_ball", "simplex"):
+        np.add.at(theta, places, weights * signs * constraint.radius)
+    else:
+        theta += weights @ constraint.vertices()[places]
+    return theta if hull.symmetric else theta + rest * constraint.centre()
+
+
+# linear and cone programs in R^d ------------------------------------------------------------------
+
+
+def _in_half_spaces(
+    constraint: Any, body: Any, phi: Projection, v: np.ndarray
+) -> tuple[np.ndarray, float, float]:
+    """min t with A u <= t (b - A c) and Phi u = v - Phi c for u = theta - c, by HiGHS."""
+    from scipy.optimize import linprog
+
+    d, centre = constraint.p, constraint.centre()
+    matrix = phi.columns(np.arange(d)).T
+    if _named(constraint) == "box":
+        normals, room = np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, constraint.size)
+    else:
+        normals, room = body.matrix, body.offset
+    room = room - normals @ centre
+    found = linprog(
+        np.append(np.zeros(d), 1.0),
+        A_ub=np.column_stack([normals, -room]), b_ub=np.zeros(len(normals)),
+        A_eq=np.column_stack([matrix, np.zeros(phi.m)]), b_eq=v - matrix @ centre,
+        bounds=[(None, None)] * d + [(0, None)], method="highs",
+    )  # fmt: skip
+    if found.x is None:
+        return _in_cone(constraint, phi, v)
+    prices = np.asarray(found.eqlin.marginals)
+    return _settled(constraint, matrix, v, centre + found.x[:-1], prices)
+
+
+def _in_cone(constraint: Any, phi: Projection, v: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """min t with s in t C and Phi (s - t c) = v - Phi c, a cone program; theta = s + (1 - t) c."""
+    matrix, centre = phi.columns(np.arange(constraint.p)).T, constraint.centre()
+    program = _Perspective(constraint)
+    there = matrix @ centre
+    terms = [(matrix, program.point), (-there[:, None], program.share)]
+    equations = cone_programs.Program.add(program, "zero", terms, there - v)
+    program.linear(program.share, 1.0)
+    answer = program.solve()
+    share = float(answer.point[program.share][0])
+    theta = answer.point[program.point] + (1.0 - share) * centre
+    prices = answer.multipliers[equations]
+    return _settled(constraint, matrix, v, theta, prices)
+
+
+class _Perspective(cone_programs.Program):
+    """The rows of ``s in t C``: those of C with every constant multiplied by the variable t."""
+
+    def __init__(self, constraint: Any) -> None:
+        super().__init__()
+        self.share = self.variables(1)
+        self.point = self.variables(constraint.p, constraint.radius)
+        cone_sets.describe(self, constraint, self.point)
+
+    def add(
+        self, cone: str, terms: list[tuple[Any, np.ndarray]], constant: Any, power: float = 0.0
+    ) -> slice:
+        constant = np.atleast_1d(np.asarray(constant, dtype=float))
+        terms = [*terms, (constant[:, None], self.share)]
+        return super().add(cone, terms, np.zeros_like(constant), power)
+
+
+def _settled(
+    constraint: Any, matrix: np.ndarray, v: np.ndarray, theta: np.ndarray, prices: np.ndarray
+) -> tuple[np.ndarray, float, float]:
+    """A solver's point with its equations solved once more, put back into the set; its gauge about
+    the centre, and the lower bound that the prices of the equations prove."""
+    if not np.all(np.isfinite(theta)):
+        theta = constraint.centre()
+    rest, *_ = np.linalg.lstsq(matrix, v - matrix @ theta, rcond=1e-12)
+    theta = constraint.project(theta + rest)
+    centre = constraint.centre()
+    gauge = float(_about(constraint, centre, theta))
+    lower = np.nan
+    if prices.size == matrix.shape[0]:
+        slope = prices @ matrix
+        reach = float(constraint.support(slope) - slope @ centre)
+        worth = float(prices @ (v - matrix @ centre))
+        lower = worth / reach if reach > 0 else np.nan
+    return theta, gauge, lower
+
+
+def _about(constraint: Any, centre: np.ndarray, theta: np.ndarray) -> float:
+    """The gauge of C - c at theta - c."""
+    if not np.any(centre):
+        return float(constraint.gauge(theta))
+    step, low, high = theta - centre, 0.0, 1.0
+    if not np.any(step):
+        return 0.0
+    while high - low > 1e-10:  # t with c + step / t in C, by halving
+        middle = 0.5 * (low + high)
+        inside = bool(constraint.contains(centre + step / middle, 1e-12))
+        low, high = (low, middle) if inside else (middle, high)
+    return high

@@ -1,0 +1,341 @@
+"""The non-private minimiser over the set, with a certified duality gap."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from dperm_cli.core import npy_files
+from dperm_cli.core.errors import StorageError
+from dperm_cli.problem.problem import Problem
+from dperm_cli.solvers import (
+    conic,
+    dual_points,
+    first_order,
+    hull_newton,
+    interior_point,
+    linear_minimum,
+    sorted_medians,
+)
+
+_EPS = float(np.finfo(float).eps)
+_PATIENCE = 25
+_NO_RANGE = 1e-12
+_LAST_PATIENCE = 1000
+
+Candidates = Generator[tuple[np.ndarray, np.ndarray], float, None]
+# From the best point so far and the seconds left
+Method = Callable[[Problem, np.ndarray, float], Candidates]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A feasible point and what is proved about it.
+
+    Attributes
+    ----------
+    theta : the best feasible point found, [p].
+    value : the objective there (summed over records).
+    lower : a lower bound on the objective over the whole set (see ``certificate``).
+    gap : value - lower, >= 0: theta's excess risk is at most this.
+    seconds, iterations : what it took.
+    method : ``interior_point``, ``conic``, ``atoms``, ``vertex``, ``sorted``, ``first_order``: that
+        which closed the gap.
+    converged : whether the gap asked for was reached.
+    dual : the dual point that proves ``lower``, in the loss's own shape ([n] for a GLM loss).
+    """
+
+    theta: np.ndarray
+    value: float
+    lower: float
+    gap: float
+    seconds: float
+    method: str
+    iterations: int
+    converged: bool
+    dual: np.ndarray = field(repr=False)
+
+
+def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
+    """A lower bound on the objective over the set, from any dual point of the loss.
+
+    Fenchel's inequality l(z) >= a z - l*(a) for each record gives, for every feasible theta,
+    objective >= -sum l*(a_i) + min over the set of <X^T a + b, theta> + n r(theta), r the
+    regulariser and b the tilt;
+    see ``linear_minimum`` for that minimum. A dual outside the conjugate's domain proves nothing:
+    the bound is -inf. ``theta``, near a minimiser, makes the bound tight; it is true for any.
+
+    An allowance for rounding is subtracted: the sum over records is rounded once, each term and
+    each inner product is given the error of a random-sign rounding model, (sqrt(length) + 16) units
+    in the last place of the sum of moduli.
+    """
+    below = problem.loss.minorant(dual, problem.data)
+    if not math.isfinite(below.constant):
+        return -math.inf
+    least = linear_minimum.lower_bound(problem, below.slope + problem.slant, theta)
+    return least + below.constant - rounding_allowance(problem, theta, dual)
+
+
+def rounding_allowance(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
+    """Bound on the rounding error of the objective at ``theta`` and of the bound from ``dual``."""
+    data, radius = problem.data, problem.constraint.radius
+    below = problem.loss.minorant(dual, data)
+    terms = below.terms + abs(float(problem.objective(theta)))
+    penalty = problem.penalty
+    terms += penalty.ridge * radius**2 + penalty.lasso * math.sqrt(problem.p) * radius
+    products = radius * (below.slopes + float(np.linalg.norm(problem.slant)))
+    return _EPS * ((math.sqrt(max(data.n, problem.p)) + 16.0) * 2.0 * products + 16.0 * terms)
+
+
+def negligible(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
+    """The gap below which there is nothing to gain: twice the rounding allowance, or 1e-12 of the
+    range n * lipschitz * diameter that the objective could have on the set."""
+    spec = problem.spec()
+    span = problem.data.n * spec.lipschitz_total * problem.constraint.diameter
+    return max(2.0 * rounding_allowance(problem, theta, dual), _NO_RANGE * span)
+
+
+def solve(
+    problem: Problem,
+    *,
+    relative_gap: float = 1e-6,
+    gap: float = 0.0,
+    seconds: float = 60.0,
+    progress: Callable[[int, float], None] | None = None,
+) -> Optimum:
+    """Minimise the objective until gap <= relative_gap * (objective(centre) - value), or ``gap``.
+
+    When that cannot be had (out of ``seconds``, or the objective's rounding is coarser), the gap
+    reached is reported as it is; ``converged`` is also true where the gap is ``negligible``, as
+    when the centre is itself the minimiser. ``progress`` is called with (iteration, gap).
+    """
+    start = time.perf_counter()
+    best = _Best(problem, relative_gap, gap)
+    with _blas().limit(limits=1, user_api="blas"):
+        for iteration in _steps(problem, best, start + seconds):
+            if progress is not None:
+                progress(iteration, best.gap)
+            if best.converged or time.perf_counter() - start > seconds:
+                break
+    return best.result(time.perf_counter() - start)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    # finding the libraries takes longer than many a solve
+    return ThreadpoolController()
+
+
+def cached(
+    problem: Problem,
+    folder: Path,
+    *,
+    relative_gap: float = 1e-6,
+    seconds: float = 60.0,
+    progress: Callable[[int, float], None] | None = None,
+) -> Optimum:
+    """``solve``, or what an earlier call left in ``folder``.
+
+    A stored point is believed only as far as its certificate, which is computed anew from the
+    stored dual. A file that cannot be read, that does not fit the problem, or that was made in less
+    time for a gap now too wide is replaced.
+    """
+    path = folder / f"optimum-{problem.fingerprint()}.npz"
+    stored = _read(path, problem, relative_gap, seconds)
+    if stored is not None:
+        return stored
+    found = solve(problem, relative_gap=relative_gap, seconds=seconds, progress=progress)
+    _write(path, found, relative_gap, seconds)
+    return settled(problem, found, relative_gap=relative_gap)
+
+
+def settled(problem: Problem, found: Optimum, *, relative_gap: float = 1e-6) -> Optimum:
+    """The same optimum as whoever reads it from a cache has it, to the last bit.
+
+    A projection may move a point that is in the set by a rounding error, and the certificate is
+    computed anew: without this a number would depend on who was first.
+    """
+    again = _believed(problem, found.theta, found.dual, relative_gap, found.iterations)
+    return replace(again, method=found.method, seconds=found.seconds)
+
+
+class _Best:
+    """The best point and the best bound seen; they may come from different iterations."""
+
+    def __init__(self, problem: Problem, relative_gap: float, gap: float = 0.0) -> None:
+        self._problem, self._relative, self._asked = problem, relative_gap, gap
+        self.theta = problem.constraint.centre()
+        self._dual = dual_points.at(problem, self.theta)
+        self._start = self._value = float(problem.objective(self.theta))
+        self._lower, self._floor = -math.inf, 0.0
+        self._iteration = self._improved = 0
+        self._last_gap = math.inf
+        self._method = self._current = ""
+
+    @property
+    def gap(self) -> float:
+        return max(self._value - self._lower, 0.0)
+
+    @property
+    def converged(self) -> bool:
+        excess = max(self._start - self._value, 0.0)
+        return self.gap <= max(self._relative * excess, self._asked, self._floor)
+
+    def begin(self, method: str, iteration: int) -> None:
+        """Candidates of this method follow."""
+        self._method = self._method or method
+        self._current, self._improved = method, iteration
+
+    def offer(self, theta: np.ndarray, dual: np.ndarray, iteration: int) -> None:
+        theta = self._problem.constraint.project(theta)
+        value = float(self._problem.objective(theta))
+        if value < self._value:
+            self.theta, self._value = theta, value
+        # where the bound is built on the point itself, on the one that the dual belongs to
+        own = getattr(self._problem.constraint, "by_gap", False)
+        lower = certificate(self._problem, theta if own else self.theta, dual)
+        if lower > self._lower:
+            self._lower, self._dual = lower, dual
+            self._floor = negligible(self._problem, self.theta, dual)
+        self._iteration = iteration
+        if self.gap < 0.9 * self._last_gap:
+            self._last_gap, self._improved = self.gap, iteration
+            self._method = self._current
+
+    def idle(self, iteration: int) -> int:
+        """Iterations since the gap last fell by a tenth."""
+        return iteration - self._improved
+
+    def result(self, seconds: float) -> Optimum:
+        return Optimum(
+            theta=self.theta,
+            value=self._value,
+            lower=self._lower,
+            gap=self.gap,
+            seconds=seconds,
+            method=self._method,
+            iterations=self._iteration,
+            converged=self.converged,
+            dual=self._dual,
+        )
+
+
+def _steps(problem: Problem, best: _Best, end: float) -> Iterator[int]:
+    """Offer every method's candidates; the next method begins where the last one got stuck."""
+    methods, iteration = _methods(problem), 0
+    for method, make in methods:
+        first = make is methods[0][1]
+        patience = _LAST_PATIENCE if first and method == "first_order" else _PATIENCE
+        best.begin(method, iteration)
+        candidates = make(problem, best.theta, end - time.perf_counter())
+        for theta, dual in _fed(candidates, lambda: best.gap):
+            best.offer(theta, dual, iteration)
+            yield iteration
+            iteration += 1
+            if best.idle(iteration) > patience:
+                break
+
+
+def _fed(candidates: Candidates, gap: Callable[[], float]) -> Iterator[tuple]:
+    """Run a method, sending it the gap that each of its candidates left."""
+    message: float | None = None
+    while True:
+        try:
+            yield candidates.send(message)  # type: ignore[arg-type]
+        except StopIteration:
+            return
+        message = gap()
+
+
+def _methods(problem: Problem) -> list[tuple[str, Method]]:
+    """Those within whose reach the problem is, the best one first."""
+    found: list[tuple[str, Method]] = [("first_order", first_order.iterate)]
+    if conic.applies(problem):
+        found.insert(0, ("conic", conic.iterate))
+    if interior_point.applies(problem):
+        found.insert(0, ("interior_point", lambda problem, *_: interior_point.iterate(problem)))
+    if hull_newton.applies(problem):
+        found.insert(0, ("atoms", hull_newton.iterate))
+    if _at_a_vertex(problem):
+        found.insert(0, ("vertex", _vertex))
+    if sorted_medians.applies(problem):
+        found.insert(0, ("sorted", sorted_medians.iterate))
+    return found
+
+
+def _at_a_vertex(problem: Problem) -> bool:
+    """Whether the objective is linear and the set has few vertices next to which to look."""
+    plain = problem.loss.name == "linear" and problem.ridge == problem.lasso == 0.0
+    return plain and problem.constraint.name in ("l1_ball", "simplex")
+
+
+def _vertex(problem: Problem, start: np.ndarray, seconds: float) -> Candidates:
+    """The vertex of a linear objective: its gap is rounding."""
+    theta = problem.constraint.lmo(problem.gradient(start))
+    yield theta, dual_points.at(problem, theta)
+
+
+def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> Optimum | None:
+    """The stored optimum with a fresh certificate, or None when it is of no use."""
+    start = time.perf_counter()
+    try:
+        file = npy_files.read_archive(path, kinds=npy_files.LABELS)
+        theta, dual, effort = file["theta"], file["dual"], file["effort"]
+        method = str(file["method"])
+    except (OSError, KeyError, ValueError):
+        return None
+    if not _fits(theta, (problem.p,)) or not _fits(dual, _dual_shape(problem)):
+        return None
+    if not _fits(effort, (3,)) or not bool(problem.constraint.contains(theta)):
+        return None
+    asked_gap, asked_seconds, iterations = effort
+    found = _believed(problem, theta, dual, relative_gap, int(iterations))
+    found = replace(found, method=method, seconds=time.perf_counter() - start)
+    as_hard = asked_gap <= relative_gap and asked_seconds >= seconds
+    return found if found.converged or (as_hard and math.isfinite(found.gap)) else None
+
+
+def _believed(
+    problem: Problem, theta: np.ndarray, dual: np.ndarray, relative_gap: float, iterations: int
+) -> Optimum:
+    """What the point and the dual prove by themselves."""
+    best = _Best(problem, relative_gap)
+    best.begin("", 0)
+    best.offer(theta, dual, iterations)
+    return best.result(0.0)
+
+
+def _dual_shape(problem: Problem) -> tuple[int, ...]:
+    return np.shape(dual_points.at(problem, problem.constraint.centre()))
+
+
+def _fits(array: np.ndarray, shape: tuple[int, ...]) -> bool:
+    return array.shape == shape and array.dtype == np.float64 and bool(np.all(np.isfinite(array)))
+
+
+def _write(path: Path, found: Optimum, relative_gap: float, seconds: float) -> None:
+    """Store atomically: readers see the old file or the new one, never a part."""
+    effort = np.array([relative_gap, seconds, found.iterations], dtype=float)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".optimum-", suffix=".npz", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(
+                    file, theta=found.theta, dual=found.dual, effort=effort, method=found.method
+                )
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(f"{path.parent}: cannot store the optimum ({error.strerror})") from error

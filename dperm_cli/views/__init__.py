@@ -1,0 +1,1 @@
+"""What a mechanism may touch of the data, by trust model."""

@@ -1,0 +1,101 @@
+"""What a mechanism may touch when nobody but the users sees the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dperm_cli.core.errors import PrivacyError
+from dperm_cli.loops import local_learning, sgd
+from dperm_cli.loops.local_learning import Device, Learner
+from dperm_cli.privacy.streams import ChannelStream
+from dperm_cli.problem.data import Data
+from dperm_cli.problem.problem import Problem, ProblemSpec
+
+# Losses that devices have compiled subgradients of, beside those with a code of their own.
+MEDIANS = {"l1_median": local_learning.L1_MEDIAN, "l2_median": local_learning.L2_MEDIAN}
+
+
+class LocalView:
+    """Users and their devices: what comes back of record i and a point theta is a channel's answer.
+
+    There is no other way to the records: no rows, no labels, no sums. The devices are reached
+    through one stream of the gate, which counts how often each user answers.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._open = problem, True
+
+    @property
+    def spec(self) -> ProblemSpec:
+        """The public facts of the problem."""
+        return self._problem.spec()
+
+    def devices(self, stream: ChannelStream, row_norm: float = np.inf) -> Devices:
+        """Every user's device, with the channel of ``stream``; once.
+
+        A device shortens its row to ``row_norm`` in the channel's norm (losses of a margin), takes
+        a subgradient of its own loss, without the regulariser, and sends that through the channel.
+        """
+        if not self._open or stream.users != self._problem.data.n:
+            raise PrivacyError("the users are reached once, by one stream that counts all of them")
+        self._open = False
+        return Devices(self._problem, stream, row_norm)
+
+
+class Devices:
+    """The users' side of the wire. ``compiled`` says whether ``descend`` knows the loss."""
+
+    def __init__(self, problem: Problem, stream: ChannelStream, row_norm: float) -> None:
+        loss, data = problem.loss, problem.data
+        code = MEDIANS.get(loss.name, loss.code)
+        self._stream, self._users = stream, data.n
+        self.compiled = code is not None
+        shape, norm = stream.coding.shape, stream.channel.norm
+        if code is None:
+            self._gradient = _plain(loss, data, norm, row_norm)
+            return
+        self._rows = sgd.rows(data.x, data.y)
+        self._device = Device(int(code), float(getattr(loss, "width", 0.0)), float(row_norm))
+        self._gradient = _of_rows(self._rows, self._device, shape)
+
+    def ask(self, user: int, theta: np.ndarray) -> np.ndarray:
+        """The answers [trials, p] of one user to the points theta [trials, p]."""
+        return self._stream.send(user, self._gradient(user, theta))
+
+    def descend(
+        self, learner: Learner, theta0: np.ndarray, progress: Callable[[int, int], None]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """``loops.local_learning.run``: every user answers as often as was accounted for.
+
+        The loop is users and learner in one: the learner's part sees the answers alone.
+        """
+        return local_learning.run(
+            self._rows, self._device, self._stream.sealed, learner, theta0, progress=progress
+        )
+
+
+def _of_rows(rows: sgd.Rows, device: Device, shape: int) -> Callable[[int, np.ndarray], np.ndarray]:
+    def gradient(user: int, theta: np.ndarray) -> np.ndarray:
+        points = np.ascontiguousarray(theta)
+        return np.stack(
+            [local_learning.subgradient(rows, device, shape, user, at) for at in points]
+        )
+
+    return gradient
+
+
+def _plain(
+    loss: Any, data: Data, norm: float, row_norm: float
+) -> Callable[[int, np.ndarray], np.ndarray]:
+    def gradient(user: int, theta: np.ndarray) -> np.ndarray:
+        one = data.take(np.array([user]))
+        if row_norm < np.inf:
+            row = one.x if isinstance(one.x, np.ndarray) else one.x.toarray()
+            length = float(np.linalg.norm(row[0], ord=norm))
+            one = one.with_rows(row * min(1.0, row_norm / length if length > 0.0 else 1.0))
+        return loss.gradient(theta, one)
+
+    return gradient
