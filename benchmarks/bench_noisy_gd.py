@@ -28,7 +28,7 @@ from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd, descend
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
-from dperm_cli.solvers.optimum import cached
+from dperm_cli.solvers.optimum import solve_or_load
 from dperm_cli.views.central import CentralView
 
 # data set, its options, loss, radius, relation
@@ -118,7 +118,7 @@ def main() -> None:
         if dataset == "a9a" and "DPERM_DATA_DIR" not in os.environ:
             continue
         problem = problem_of(dataset, extra, loss, radius)
-        best = cached(problem, folder).value
+        best = solve_or_load(problem, folder).value
         trials = min(options.trials, 10) if problem.data.n > LARGE else options.trials
         floor = medians(problem, problem.constraint.centre()[None], best)[0]
         for epsilon in EPSILONS:

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import sweep
@@ -45,8 +45,8 @@ def cpu(call: Callable[[], object]) -> float:
 
 def blocks(folder: Path) -> tuple[float, float]:
     """Milliseconds of processor time per cell: bare, and in a sweep."""
-    items = run.prepare(study_plan.plan(parse([*WORDS, epsilons(BLOCK)])).cells)
-    optimum_of, bare, swept = optima(), [], []
+    items = run.prepare(study_plan.plan_study(parse([*WORDS, epsilons(BLOCK)])).cells)
+    optimum_of, bare, swept = make_solver(), [], []
     for i in range(BLOCKS + 1):
         store = Store(folder / str(i))
         bare.append(cpu(lambda: [run_cell.run(item, optimum_of) for item in items]))

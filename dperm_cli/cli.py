@@ -54,7 +54,7 @@ Takes the keys of `dperm run` that make a problem (dataset, loss, constraint, ri
 privacy) and prints its constants, certified optimum and floor, what each mechanism could do with
 it and what the bounds promise, and draws a picture. Nothing is released."""
 
-KEEPING = ("run", "reproduce")  # verbs that store cells as they end
+KEEPING_VERBS = ("run", "reproduce")  # verbs that store cells as they end
 
 AUDIT_HELP = """\
 usage: dperm audit [KEY=VALUE of a dperm run ...] [pair=FILE] [--quick]
@@ -183,7 +183,9 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         ended = isinstance(error, Terminated)
         word = "terminated" if ended else "interrupted"
-        kept = "; finished cells are kept" if arguments[:1] and arguments[0] in KEEPING else ""
+        kept = (
+            "; finished cells are kept" if arguments[:1] and arguments[0] in KEEPING_VERBS else ""
+        )
         print(f"{word}{kept}", file=sys.stderr)
         return EXIT_TERMINATED if ended else EXIT_INTERRUPTED
     except DpermError as error:
@@ -233,9 +235,9 @@ def _run(arguments: list[str]) -> int:
 
         print(run_help())
         return EXIT_OK
-    from dperm_cli.runner.compose.study_plan import asked_for
+    from dperm_cli.runner.compose.study_plan import parse_request
 
-    asked = asked_for(arguments)  # refused, if it is, before what computes is imported
+    asked = parse_request(arguments)  # refused, if it is, before what computes is imported
     from dperm_cli.runner.verbs.run import run
 
     return run(arguments, *asked)
@@ -345,13 +347,13 @@ def _ask(arguments: list[str]) -> int:
 
 
 def _list(arguments: list[str]) -> int:
-    from dperm_cli.core.help import listing
+    from dperm_cli.core.help import list_text
 
     if _wants_help(arguments):
         print("usage: dperm list [--config-dir DIR] "
               "[dataset|loss|constraint|privacy|mechanism|sampler|kernel|experiment]")  # fmt: skip
         return EXIT_OK
-    print(listing(arguments))
+    print(list_text(arguments))
     return EXIT_OK
 
 
@@ -392,7 +394,7 @@ def _completion(arguments: list[str]) -> int:
     if arguments[0] == "bash":
         print(completion.BASH)
     else:
-        print("\n".join(completion.words(arguments[1:], VERBS)))
+        print("\n".join(completion.complete_words(arguments[1:], VERBS)))
     return EXIT_OK
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dperm_cli.audit.hard_pairs import Pair
-from dperm_cli.audit.opened_cell import OK, Opened
+from dperm_cli.audit.opened_cell import OK, OpenedCell
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class Neighbours:
     """Two data sets that a run opened, and the raw records they come from."""
 
     pair: Pair
-    first: Opened
-    second: Opened
+    first: OpenedCell
+    second: OpenedCell
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Case:
     name: str
     words: str
     neighbours: Sequence[Neighbours]
-    silent: Opened | None
-    twins: dict[str, tuple[Opened, Opened]]
+    silent: OpenedCell | None
+    twins: dict[str, tuple[OpenedCell, OpenedCell]]
     asked: tuple[float, float | None, str]
     effort: float = 1.0
 
@@ -73,7 +73,7 @@ class Report:
     faults: list[str] = field(default_factory=list)
 
     @property
-    def attacked(self) -> bool:
+    def is_attacked(self) -> bool:
         return self.calls > 0 or self.trials > 0
 
     @property
@@ -102,6 +102,8 @@ class Report:
             "paths": list(self.paths),
             "pairs": list(self.pairs),
             "not_attacked": list(self.left_out),
-            "verdict": "violation" if self.faults else ("ok" if self.attacked else "not attacked"),
+            "verdict": "violation"
+            if self.faults
+            else ("ok" if self.is_attacked else "not attacked"),
             "faults": list(self.faults),
         }

@@ -24,7 +24,7 @@ LEAST = 100  # releases a side below which nothing is attacked
 
 
 @dataclass(frozen=True)
-class Found:
+class AttackResult:
     """``bound`` <= epsilon, but for a chance of ``ERROR``; by which statistic."""
 
     bound: float
@@ -35,14 +35,18 @@ class Found:
 Statistic = Callable[[np.ndarray], np.ndarray]
 
 
-def attack(first: np.ndarray, second: np.ndarray, problems: tuple[Any, Any], delta: float) -> Found:
+def attack(
+    first: np.ndarray, second: np.ndarray, problems: tuple[Any, Any], delta: float
+) -> AttackResult:
     """The largest epsilon that releases [trials, p] on both sides prove."""
     trials = min(len(first), len(second))
     if trials < LEAST:
-        return Found(0.0, "too few releases", trials)
+        return AttackResult(0.0, "too few releases", trials)
     finite = [bool(np.all(np.isfinite(side))) for side in (first, second)]
     if not all(finite):
-        return Found(0.0 if not any(finite) else math.inf, "points that are not finite", trials)
+        return AttackResult(
+            0.0 if not any(finite) else math.inf, "points that are not finite", trials
+        )
     half = trials // 2
     how = AnyOutputs(delta)
     best, chosen = -math.inf, None
@@ -55,9 +59,9 @@ def attack(first: np.ndarray, second: np.ndarray, problems: tuple[Any, Any], del
         if value > best:
             best, chosen = value, (name, scores, cut)
     if chosen is None:
-        return Found(0.0, "no statistic is finite", trials)
+        return AttackResult(0.0, "no statistic is finite", trials)
     name, scores, cut = chosen
-    return Found(_bound(scores[0][half:], scores[1][half:], cut, how), name, trials)
+    return AttackResult(_bound(scores[0][half:], scores[1][half:], cut, how), name, trials)
 
 
 def _bound(

@@ -1,6 +1,6 @@
 """All checks of one configuration: what a run of it would do, on neighbouring data sets.
 
-``examine`` takes neighbours that the runner opened as a run does (``opened_cell.Opened``) and
+``examine`` takes neighbours that the runner opened as a run does (``opened_cell.OpenedCell``) and
 returns what it found. Every check is on its own: one that cannot be made is left out and named, and
 none of them trusts what another part of the package says of itself where it can be computed.
 """
@@ -39,7 +39,7 @@ from dperm_cli.audit.noise_path_checks import (
     measure,
     numbers,
 )
-from dperm_cli.audit.opened_cell import OK, Opened, differences
+from dperm_cli.audit.opened_cell import OK, OpenedCell, list_differences
 from dperm_cli.audit.replay import Replay, replay, replay_runs, replay_session
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.privacy.events import Channel, SampledGaussian
@@ -67,7 +67,7 @@ def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
             return report
         report.claim, report.delta = one.guarantee.epsilon, one.guarantee.delta
         _check_claim(report, case, one)
-        _guarded(report, "release", lambda: measure(report, one, seed))
+        _run_check(report, "release", lambda: measure(report, one, seed))
         steps: list[tuple[str, Callable[[], None]]] = [
             ("exact loss", lambda: _check_exact(report, one)),
             ("constants", lambda: _check_constants(report, one)),
@@ -80,12 +80,12 @@ def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
             ("sampler", lambda: _check_sampler(report, one, seed)),
         ]
         for name, step in steps:
-            _guarded(report, name, step)
+            _run_check(report, name, step)
     report.faults = list(dict.fromkeys(report.faults))
     return report
 
 
-def _guarded(report: Report, name: str, step: Callable[[], None]) -> None:
+def _run_check(report: Report, name: str, step: Callable[[], None]) -> None:
     """Run one check. A refusal of the package leaves it out; any other error is a fault."""
     try:
         step()
@@ -118,7 +118,7 @@ def _check_alike(report: Report, each: Neighbours) -> None:
     if one.status != OK:
         return
     for what in ("plan", "spec", "public", "guarantee"):
-        found = differences(getattr(one, what), getattr(other, what), what)
+        found = list_differences(getattr(one, what), getattr(other, what), what)
         if found:
             report.faults.append(f"{kind}: {', '.join(found[:3])} differ on neighbours")
     _check_kept(report, each)
@@ -168,7 +168,7 @@ def _dense(x: Any) -> np.ndarray:
     return np.asarray(x.toarray() if hasattr(x, "toarray") else x[:])
 
 
-def _check_claim(report: Report, case: Case, one: Opened) -> None:
+def _check_claim(report: Report, case: Case, one: OpenedCell) -> None:
     """What the events certify is within what was asked for; nan is never within anything."""
     epsilon, delta, relation = case.asked
     claim = one.guarantee
@@ -188,7 +188,7 @@ def _check_claim(report: Report, case: Case, one: Opened) -> None:
         report.faults.append(f"a pure claim has delta {claim.delta:.4g}")
 
 
-def _check_exact(report: Report, one: Opened) -> None:
+def _check_exact(report: Report, one: OpenedCell) -> None:
     """The exact loss of the plan's noise, and of its perturbed objective at its own curvature."""
     claim, relation = one.guarantee, one.guarantee.relation
     loss = exact_loss.plan_loss(one.plan.events, claim.epsilon, claim.delta, relation)
@@ -196,25 +196,27 @@ def _check_exact(report: Report, one: Opened) -> None:
         report.exact = loss[0]
         if not loss[0] <= 1.0 + _QUADRATURE:
             report.faults.append(f"the exact loss is {loss[0]:.6g} times the claim")
-    report.faults += composed_delta.faults(one.plan.events, claim.epsilon, claim.delta, relation)
+    report.faults += composed_delta.find_faults(
+        one.plan.events, claim.epsilon, claim.delta, relation
+    )
     if isinstance(one.problem, Problem):
         for words in objective_loss.plan_faults(one.plan.events, one.problem, relation):
             report.faults.append(words)
 
 
-def _check_constants(report: Report, one: Opened) -> None:
+def _check_constants(report: Report, one: OpenedCell) -> None:
     if isinstance(one.problem, Problem):
-        found = constant_checks.faults(one.problem, one.plan.events)
+        found = constant_checks.find_faults(one.problem, one.plan.events)
         report.faults += [f"constants: {words}" for words in found]
 
 
-def _check_noise(report: Report, one: Opened, seed: int, known: set[Any]) -> None:
+def _check_noise(report: Report, one: OpenedCell, seed: int, known: set[Any]) -> None:
     """The law of every event's noise, unless noise like it was looked at already."""
     dim = int(getattr(one.spec, "p", 0) or 0)
     for event in one.plan.events:
         if isinstance(event, Channel) and event not in known:
             known.add(event)
-            report.faults += channel_answers.faults(event, report.relation, seed)
+            report.faults += channel_answers.find_faults(event, report.relation, seed)
         scale = getattr(event, "scale", None)
         if scale is None or not dim:
             continue
@@ -223,22 +225,22 @@ def _check_noise(report: Report, one: Opened, seed: int, known: set[Any]) -> Non
         if key not in known:
             known.add(key)
             grid = one.planned[1] if one.secure else None
-            report.faults += noise_laws.faults(event, dim, report.relation, seed, grid)
+            report.faults += noise_laws.find_faults(event, dim, report.relation, seed, grid)
         facts = tuple(getattr(event, name, None) for name in ("population", "batch", "sampling"))
         if facts not in known:
             known.add(facts)
             report.faults += noise_laws.batch_faults(event, report.relation, seed)
 
 
-def _check_refusals(report: Report, one: Opened) -> None:
+def _check_refusals(report: Report, one: OpenedCell) -> None:
     if report.seconds <= SLOW:
-        report.faults += refusal_checks.faults(one)
+        report.faults += refusal_checks.find_faults(one)
 
 
 def _check_replays(report: Report, case: Case, seed: int) -> None:
     for each in case.neighbours:
         one, other = each.first, each.second
-        if one.status != OK or other.status != OK or _moved_up(each):
+        if one.status != OK or other.status != OK or _has_moved_record(each):
             continue
         if numbers(one) * 2 > MOST_HEARD:
             steps = one.plan.steps
@@ -253,7 +255,7 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
             _check_both_refuse(report, each, seed, str(error))
             continue
         if each is case.neighbours[0]:
-            found = _joined(found, _with_far_points(one, other, seed))
+            found = _join_replays(found, _with_far_points(one, other, seed))
         report.faults += _session_faults(each, seed)
         if not one.secure and (each is case.neighbours[0] or each.pair.removed):
             runs = replay_runs(one.plan, one.release, other.release, seed)
@@ -277,7 +279,7 @@ def _session_faults(each: Neighbours, seed: int) -> list[str]:
     return [f"a session, {each.pair.kind}: {words}" for words in found.faults[:3]]
 
 
-def _with_far_points(one: Opened, other: Opened, seed: int) -> Replay | None:
+def _with_far_points(one: OpenedCell, other: OpenedCell, seed: int) -> Replay | None:
     """The same replay with minimisers as far apart as their certificates allow."""
     if not isinstance(one.problem, Problem):
         return None
@@ -286,7 +288,7 @@ def _with_far_points(one: Opened, other: Opened, seed: int) -> Replay | None:
     return found if calls.count else None
 
 
-def _joined(found: Replay, more: Replay | None) -> Replay:
+def _join_replays(found: Replay, more: Replay | None) -> Replay:
     if more is None:
         return found
     faults = (f"with minimisers as far apart as may be: {words}" for words in more.faults)
@@ -294,7 +296,7 @@ def _joined(found: Replay, more: Replay | None) -> Replay:
     return Replay(found.calls + more.calls, worst, (*found.faults, *faults))
 
 
-def _moved_up(each: Neighbours) -> bool:
+def _has_moved_record(each: Neighbours) -> bool:
     """Whether batches are drawn by place and another record has taken a place: no neighbour's batch
     is then the same with the same draws."""
     sampled = any(isinstance(event, SampledGaussian) for event in each.first.plan.events)
@@ -345,7 +347,7 @@ def _check_attack(report: Report, case: Case, seed: int) -> None:
         sides = [
             side.draw(trials, seed + place) for place, side in enumerate((each.first, each.second))
         ]
-        problems = (_perturbed(each.first), _perturbed(each.second))
+        problems = (_add_plan_ridge(each.first), _add_plan_ridge(each.second))
         found = cell_attack.attack(sides[0], sides[1], problems, report.delta)
         if found.bound >= report.bound:
             report.bound, report.by, report.trials = found.bound, found.by, found.trials
@@ -356,7 +358,7 @@ def _check_attack(report: Report, case: Case, seed: int) -> None:
             )
 
 
-def _perturbed(one: Opened) -> Any:
+def _add_plan_ridge(one: OpenedCell) -> Any:
     """The problem with the regulariser that the plan adds: its gradient is then the noise."""
     added = one.plan.settings.get("added")
     if not isinstance(one.problem, Problem) or not isinstance(added, (int, float)):
@@ -364,10 +366,10 @@ def _perturbed(one: Opened) -> Any:
     return replace(one.problem, ridge=one.problem.ridge + added / one.spec.n)
 
 
-def _check_sampler(report: Report, one: Opened, seed: int) -> None:
-    if sampler_laws.applies(one):
+def _check_sampler(report: Report, one: OpenedCell, seed: int) -> None:
+    if sampler_laws.is_applicable(one):
         trials = 3 * affordable(report, sampler_laws.TRIALS / 3)
         if trials:
-            report.faults += sampler_laws.faults(one, trials, seed)
+            report.faults += sampler_laws.find_faults(one, trials, seed)
         else:
             report.left_out.append("sampler: a draw takes too long to be made often")

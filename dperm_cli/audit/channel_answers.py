@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.audit.error_rates import lower, upper
-from dperm_cli.audit.statistical_attack import Draws
+from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import Channel
 
@@ -23,7 +23,7 @@ ANSWERS = 20_000  # that are drawn for each input
 _MOST_COUNTED = 3  # coordinates whose signs are counted one by one
 
 
-def faults(event: Any, relation: str, seed: int = 0) -> list[str]:
+def find_faults(event: Any, relation: str, seed: int = 0) -> list[str]:
     """What is wrong with an event's answers, in words; nothing for events without a channel."""
     if not isinstance(event, Channel) or not event.shape:
         return []
@@ -31,7 +31,7 @@ def faults(event: Any, relation: str, seed: int = 0) -> list[str]:
     answers = [_answers(event, value, relation, seed) for value in inputs]
     for one, other in itertools.combinations(range(len(inputs)), 2):
         along = inputs[one] - inputs[other]
-        ratio = _largest_ratio(*_counted(answers[one], answers[other], along))
+        ratio = _largest_ratio(*_count_answers(answers[one], answers[other], along))
         if not ratio <= event.epsilon * (1.0 + 1e-9):
             return [
                 f"an answer of the {event.shape} channel is at least e^{ratio:.4g} times as "
@@ -54,12 +54,12 @@ def _inputs(event: Channel) -> list[np.ndarray]:
 def _answers(event: Channel, value: np.ndarray, relation: str, seed: int) -> np.ndarray:
     """Answers [ANSWERS, dim] to one input."""
     leaf = seed_sequence(seed, "audit", "channel answers", event.shape, repr(value.tolist()))
-    gate = Draws(leaf, ANSWERS, ((event,), relation))
+    gate = ManyTrialsGate(leaf, ANSWERS, ((event,), relation))
     stream = gate.stream(event, event.dim, bound=1.0, users=1)
     return np.asarray(stream.send(0, np.tile(value, (ANSWERS, 1))))
 
 
-def _counted(
+def _count_answers(
     one: np.ndarray, other: np.ndarray, along: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """How often each answer was given to either input: its direction, or the side it is on."""

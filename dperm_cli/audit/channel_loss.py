@@ -29,7 +29,7 @@ def share(event: Channel) -> float | None:
     channel = by_epsilon(event.shape, event.dim, event.epsilon)
     if channel.discrete and event.dim > MOST_DIM:
         return None
-    _, _, law = listed(channel.coding(), event.dim)
+    _, _, law = list_law(channel.coding(), event.dim)
     ratios = np.max(law, axis=0) - np.min(law, axis=0)
     return float(np.max(ratios)) / event.epsilon
 
@@ -49,7 +49,7 @@ def shares(event: Channel) -> list[float] | None:
     return found
 
 
-def listed(coding: Coding, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def list_law(coding: Coding, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(inputs [k, d], answers [m, d], log chances [k, m]) of the corners of the unit ball.
 
     Of the l_2 channel the two sides of one direction, whatever the dimension.

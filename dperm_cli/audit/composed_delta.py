@@ -26,7 +26,7 @@ _MOST = 1 << 18  # points of the grid of losses
 _REACH = 9.0  # standard deviations, or units of a Laplace law
 
 
-def faults(events: Sequence[Event], epsilon: float, delta: float, relation: str) -> list[str]:
+def find_faults(events: Sequence[Event], epsilon: float, delta: float, relation: str) -> list[str]:
     """What is wrong with a claim, in words: nothing for pure claims and unknown steps."""
     composed = any(isinstance(event, SampledGaussian | Laplace) for event in events)
     if not delta > 0.0 or not composed:
@@ -41,15 +41,15 @@ def faults(events: Sequence[Event], epsilon: float, delta: float, relation: str)
 def least_delta(events: Sequence[Event], epsilon: float, relation: str) -> float:
     """A delta that the steps spend at least, at this epsilon."""
     worst = 0.0
-    known: list[Any] = [event for event in events if _known(event)]
+    known: list[Any] = [event for event in events if _has_known_loss(event)]
     for swap in (False, True):
         steps = [(_cells(event, relation, swap), int(event.count)) for event in known]
         if steps:
-            worst = max(worst, _composed(steps, epsilon))
+            worst = max(worst, _compose_losses(steps, epsilon))
     return worst
 
 
-def _known(event: Any) -> bool:
+def _has_known_loss(event: Any) -> bool:
     simple = type(event) in (Gaussian, Laplace, SampledGaussian)
     return simple and event.record_norm > 0.0
 
@@ -89,7 +89,7 @@ def _laplace(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0.0, 0.5 * np.exp(-np.abs(x)), 1.0 - 0.5 * np.exp(-np.abs(x)))
 
 
-def _composed(steps: Sequence[tuple[Cells, int]], epsilon: float) -> float:
+def _compose_losses(steps: Sequence[tuple[Cells, int]], epsilon: float) -> float:
     total = sum(count for _, count in steps)
     mean = sum(count * float(mass @ loss) for (mass, loss), count in steps)
     spread = sum(count * float(mass @ loss**2) for (mass, loss), count in steps)

@@ -26,7 +26,7 @@ _POINTS = 24
 _MOST_HESSIAN = 24  # coordinates up to which a Hessian is looked at
 
 
-def faults(problem: Problem, events: Sequence[Any] = (), seed: int = 0) -> list[str]:
+def find_faults(problem: Problem, events: Sequence[Any] = (), seed: int = 0) -> list[str]:
     """What does not hold, in words, of the problem's constants and of those that events name."""
     spec = problem.spec()
     found = [*_of_records(problem.data), *_of_set(problem.constraint, seed)]

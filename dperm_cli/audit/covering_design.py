@@ -81,7 +81,7 @@ def cover(
     for attempt in itertools.count():
         asked = reason_against if likely is None or attempt > _ROUNDS else likely
         search = _Search(alive, asked, soon, (guessed if asked is likely else {}) | known)
-        rows, without = _filled(alive, strength, given, search, most)
+        rows, without = _fill_rows(alive, strength, given, search, most)
         guessed |= search.known
         unsure = [row for row in rows if tuple(row.items()) not in known]
         known |= {tuple(row.items()): reason_against(row) for row in unsure}
@@ -91,7 +91,7 @@ def cover(
     raise AssertionError("reason_against contradicts itself")
 
 
-def _filled(
+def _fill_rows(
     alive: dict[str, list[Any]], strength: int, given: Sequence[Row], search: _Search,
     most: int | None,
 ) -> tuple[list[Row], list[tuple[Target, str]]]:  # fmt: skip
@@ -99,9 +99,9 @@ def _filled(
     rows, missing = list(given), []
     left = _targets(alive, strength)
     for row in rows:
-        left -= _hits(row, left)
+        left -= _find_hits(row, left)
     # in the order of the factors, so that a design does not depend on the order of a set
-    for target in _ordered(alive, strength):
+    for target in _list_targets(alive, strength):
         if target not in left:
             continue
         if most is not None and len(rows) >= most:
@@ -113,11 +113,11 @@ def _filled(
             left.discard(target)
             continue
         rows.append(found)
-        left -= _hits(found, left)
+        left -= _find_hits(found, left)
     return rows, missing
 
 
-def _ordered(factors: Mapping[str, Sequence[Any]], strength: int) -> list[Target]:
+def _list_targets(factors: Mapping[str, Sequence[Any]], strength: int) -> list[Target]:
     found: list[Target] = []
     for names in itertools.combinations(factors, strength):
         for values in itertools.product(*(factors[name] for name in names)):
@@ -126,10 +126,10 @@ def _ordered(factors: Mapping[str, Sequence[Any]], strength: int) -> list[Target
 
 
 def _targets(factors: Mapping[str, Sequence[Any]], strength: int) -> set[Target]:
-    return set(_ordered(factors, strength))
+    return set(_list_targets(factors, strength))
 
 
-def _hits(row: Row, left: set[Target]) -> set[Target]:
+def _find_hits(row: Row, left: set[Target]) -> set[Target]:
     """The targets that a row has."""
     return {target for target in left if all(row[name] == value for name, value in target)}
 
@@ -154,11 +154,11 @@ class _Search:
             found = self._reason(row)
             if found is None:
                 hit = not left or attempt < _GREEDY
-                return (row if hit else self._climbed(row, target, left)), ""
+                return (row if hit else self._improve_row(row, target, left)), ""
             reason = reason or found
         return None, reason
 
-    def _climbed(self, row: Row, target: Target, left: set[Target]) -> Row:
+    def _improve_row(self, row: Row, target: Target, left: set[Target]) -> Row:
         """A possible row moved towards one that hits many targets, a factor at a time."""
         aim = self._greedy(target, left, 0)
         for ask in (self._soon, self._reason):

@@ -171,7 +171,7 @@ def factors(name: str, kernel: bool, features: bool = False) -> dict[str, tuple[
     return common | OPTIONS.get(name, {})
 
 
-def first(name: str) -> tuple[Mapping[str, Any], ...]:
+def list_required(name: str) -> tuple[Mapping[str, Any], ...]:
     """Settings that the design of a mechanism must have."""
     return FIRST.get(name, ())
 

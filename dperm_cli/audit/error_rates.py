@@ -74,7 +74,7 @@ class Argument(Protocol):
         ...
 
 
-def argument(kind: str, events: Sequence[Event], claim: float, delta: float, relation: str):
+def make_argument(kind: str, events: Sequence[Event], claim: float, delta: float, relation: str):
     """The ``Argument`` of this kind for events that claim (claim, delta)."""
     if kind == "profile":
         return Profile(tuple(events), claim, delta, relation)
@@ -211,23 +211,23 @@ class Profile:
     def _at(self, rates: Rates, epsilon: float, guess: float) -> float:
         """The bound from one epsilon', by search from a guess of the log factor of the noise."""
 
-        def contradicted(log_factor: float) -> bool:
+        def is_contradicted(log_factor: float) -> bool:
             allowed = self._delta(epsilon, log_factor)
             return rates.true > math.exp(epsilon) * rates.false + allowed
 
         low = high = min(max(guess, -_WIDEST), _WIDEST)
         step = 4.0 * _NEAR
-        while contradicted(low):
+        while is_contradicted(low):
             high, low, step = low, low - step, 2.0 * step
             if low < -2.0 * _WIDEST:
                 return math.inf
-        while high == low or not contradicted(high):
+        while high == low or not is_contradicted(high):
             low, high, step = high, high + step, 2.0 * step
             if high > 2.0 * _WIDEST:
                 return 0.0
         while high - low > _NEAR:
             middle = (low + high) / 2.0
-            low, high = (low, middle) if contradicted(middle) else (middle, high)
+            low, high = (low, middle) if is_contradicted(middle) else (middle, high)
         noisier = self._events(high)
         return account(noisier, delta=self.delta, relation=self.relation).epsilon
 
@@ -236,13 +236,15 @@ class Profile:
         return max(delta_of(events, epsilon=epsilon, relation=self.relation), 1e-300)
 
     def _events(self, log_factor: float) -> list[Event]:
-        return [scaled(event, math.exp(log_factor)) for event in self.events]
+        return [scale_noise(event, math.exp(log_factor)) for event in self.events]
 
 
-def scaled(event: Event, factor: float) -> Event:
+def scale_noise(event: Event, factor: float) -> Event:
     """The same event with ``factor`` times the noise: its scale, or one over its exponent."""
     for name in ("scale", "exponent", "epsilon"):
         if hasattr(event, name):
             value = getattr(event, name)
-            return event.changed(**{name: value * factor if name == "scale" else value / factor})
+            return event.change_fields(
+                **{name: value * factor if name == "scale" else value / factor}
+            )
     raise ValueError(f"{type(event).__name__} has no noise to scale")

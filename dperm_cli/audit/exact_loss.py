@@ -88,7 +88,7 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
     if isinstance(event, Gaussian):
         return _gaussian(event, epsilon, relation) / delta
     if isinstance(event, SampledGaussian):
-        return _sampled(event, epsilon, delta, relation)
+        return _find_mixture_share(event, epsilon, delta, relation)
     if isinstance(event, PerturbedObjective):
         return objective_loss.share(event, epsilon, relation)
     if isinstance(event, Exponential):
@@ -96,7 +96,7 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
     if isinstance(event, Laplace | GammaNorm):
         energy = _l1 if isinstance(event, Laplace) else _l2
         shift = event.sensitivity(relation) / event.scale
-        return event.count * _shifted(energy, shift) / epsilon
+        return event.count * _find_shift_ratio(energy, shift) / epsilon
     raise Unsupported(f"no exact loss is known for {type(event).__name__}")
 
 
@@ -112,7 +112,9 @@ def plan_loss(
     """
     if any(isinstance(event, Channel) for event in events):
         return _channels(events, epsilon)
-    noisy: list[Any] = [one for event in events if _known(one := event.as_one_sum(relation))]
+    noisy: list[Any] = [
+        one for event in events if _has_known_density(one := event.as_one_sum(relation))
+    ]
     noisy = [event for event in noisy if event.sensitivity(relation) > 0.0]
     if len(noisy) > 1 and all(isinstance(event, Gaussian) for event in noisy):
         squares = (e.count * (e.sensitivity(relation) / e.scale) ** 2 for e in noisy)
@@ -147,7 +149,7 @@ def _channels(events: Sequence[Event], epsilon: float) -> tuple[float, float] | 
     return math.fsum(worst) / epsilon, math.fsum(least) / epsilon
 
 
-def _known(event: Event) -> bool:
+def _has_known_density(event: Event) -> bool:
     known = Gaussian | SampledGaussian | PerturbedObjective | Exponential | Laplace | GammaNorm
     return isinstance(event, known)
 
@@ -179,7 +181,9 @@ def _gaussian(event: Gaussian, epsilon: float, relation: str) -> float:
     return delta_at(epsilon, _normal(x), _normal(x - mu), weight)
 
 
-def _sampled(event: SampledGaussian, epsilon: float, delta: float, relation: str) -> float:
+def _find_mixture_share(
+    event: SampledGaussian, epsilon: float, delta: float, relation: str
+) -> float:
     """One step's mixture against its neighbour, at the epsilon where one step spends delta."""
     one = replace(event, count=1)
     at = min(epsilon, account((one,), delta=delta, relation=relation).epsilon)
@@ -196,7 +200,7 @@ def _sampled(event: SampledGaussian, epsilon: float, delta: float, relation: str
     return delta_at(at, first, second, weight) / claimed
 
 
-def _shifted(energy: Energy, shift: float) -> float:
+def _find_shift_ratio(energy: Energy, shift: float) -> float:
     """The largest |energy(b - m) - energy(b)| over places b and shifts m, in 1-D and 2-D.
 
     A shifted density has the same normalising constant.

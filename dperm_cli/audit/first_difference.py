@@ -38,12 +38,12 @@ def _difference(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> 
     if one is other or (id(one), id(other)) in seen:
         return None
     if type(one) is not type(other):
-        return f"{path}: {_shown(one)} and {_shown(other)}"
+        return f"{path}: {_format_value(one)} and {_format_value(other)}"
     if isinstance(one, (str, bytes, int, float, complex, bool, np.generic, type)) or one is None:
         if isinstance(one, str):
             return None if one == other else f"{path}: {_apart(one, other)}"
         same = one == other if isinstance(one, bytes) else repr(one) == repr(other)
-        return None if same else f"{path}: {_shown(one)} and {_shown(other)}"
+        return None if same else f"{path}: {_format_value(one)} and {_format_value(other)}"
     seen.add((id(one), id(other)))
     if isinstance(one, np.ndarray) and one.dtype != object:
         return _arrays(one, other, path)
@@ -58,7 +58,7 @@ def _parts(one: Any, other: Any) -> list[tuple[str, Any, Any]] | str:
     """The named parts of two things of one type, or why they have not the same ones."""
     if isinstance(one, Mapping):
         if list(one) != list(other):
-            return f"keys {_shown(list(one))} and {_shown(list(other))}"
+            return f"keys {_format_value(list(one))} and {_format_value(list(other))}"
         return [(f"[{key!r}]", one[key], other[key]) for key in one]
     if isinstance(one, Set):
         return [("", sorted(map(repr, one)), sorted(map(repr, other)))]
@@ -102,9 +102,9 @@ def _apart(one: str, other: str) -> str:
     )
     start = max(0, place - _LONGEST // 2)
     lead = "..." if start else ""
-    return f"{_shown(lead + one[start:])} and {_shown(lead + other[start:])}"
+    return f"{_format_value(lead + one[start:])} and {_format_value(lead + other[start:])}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     words = repr(value)
     return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."

@@ -121,7 +121,7 @@ class Draw:
 def targets() -> tuple[Target, ...]:
     """Every mechanism that promises something, with every inner one, in every mode it may have."""
     chains = []
-    for name in registry.protective():
+    for name in registry.list_protective():
         cls = registry.load("mechanism", name)
         inner = "inner" in {field.name for field in dataclasses.fields(cls)}
         chains += [(name, one) for one in INNERS] if inner else [(name,)]
@@ -172,7 +172,7 @@ class _Drawing:
         n = max(n, 2) if dropped else n
         split = target.mode != "auto" and not points and self._chance(0.2)
         first, second, index = self._pair(n, p, task, target.mode, reader, split)
-        held_out, words = self._held_out(p, task, reader, kernel, split)
+        held_out, words = self._draw_held_out(p, task, reader, kernel, split)
         words += self._dataset(task, reader, p, target.mode)
         words += self._mechanism(target, n, delta)
         words += self._problem(target, task, kernel, delta)
@@ -225,8 +225,8 @@ class _Drawing:
         x[rng.random((n, p)) < 0.3] = 0.0
         index = int(rng.integers(n))
         if split and mode == "replace_one":
-            index = _trained(n, index)
-        first, second = self._changed(Records(x, _labels(rng, n, task)), index, task, reader)
+            index = _pick_trained(n, index)
+        first, second = self._change_record(Records(x, _labels(rng, n, task)), index, task, reader)
         if mode == "replace_one":
             return first, second, index
         first = self._one((first, second))
@@ -237,7 +237,7 @@ class _Drawing:
         rest = np.delete(np.arange(n), index)
         return first, Records(first.x[rest], first.y[rest]), index
 
-    def _changed(
+    def _change_record(
         self, records: Records, index: int, task: str, reader: str
     ) -> tuple[Records, Records]:
         """The records, and the same with another one in this place."""
@@ -262,7 +262,7 @@ class _Drawing:
             y[index] = -y[index]
         return records, Records(x, y)
 
-    def _held_out(
+    def _draw_held_out(
         self, p: int, task: str, reader: str, kernel: bool, split: bool
     ) -> tuple[Records | None, list[str]]:
         """Public rows in a file, a part of the records, or none."""
@@ -396,7 +396,7 @@ def _labels(rng: np.random.Generator, n: int, task: str) -> np.ndarray:
     return np.round(rng.uniform(-1.0, 1.0, n), 3) if task == "regression" else np.zeros(n)
 
 
-def _trained(n: int, index: int) -> int:
+def _pick_trained(n: int, index: int) -> int:
     """The record ``index`` of the training part, in the order of the file."""
     held_out = int(n * 0.25)
     order = np.random.default_rng(0).permutation(n)

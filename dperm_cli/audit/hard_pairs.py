@@ -141,7 +141,7 @@ def make(
     """
     rng = generator(seed_sequence(seed, "audit", "pair", kind, repr(shape)))
     index = shape.n - 1 if last else seed % shape.n
-    x, y = _shared(kind, shape, rng)
+    x, y = _make_shared(kind, shape, rng)
     x[index], y[index] = _record(kind, shape, rng, y[index])
     if kind == "cancelling" and shape.n > 1:
         # what the record does is undone by another one, so that the whole gradient turns with it
@@ -156,10 +156,10 @@ def make(
         other: Record = (np.zeros(shape.p), y[index])
     else:
         other = _OTHERS[kind](shape, (x[index], y[index]), rng)
-    return replaced(kind, first, index, other)
+    return replace_record(kind, first, index, other)
 
 
-def replaced(kind: str, first: Records, index: int, other: Record) -> Pair:
+def replace_record(kind: str, first: Records, index: int, other: Record) -> Pair:
     """``first`` and the same with another record at ``index``."""
     x, y = first.x.copy(), first.y.copy()
     x[index], y[index] = other
@@ -174,7 +174,9 @@ def zeros(shape: Shape) -> Records:
     return Records(np.zeros((shape.n, shape.p)), y)
 
 
-def _shared(kind: str, shape: Shape, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _make_shared(
+    kind: str, shape: Shape, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """The records, of which one is going to be replaced: half of them as long as the bound."""
     if kind in ALONE:
         return np.zeros((shape.n, shape.p)), zeros(shape).y.copy()

@@ -31,7 +31,7 @@ class Law:
     said: str
 
     @property
-    def alike(self) -> bool:
+    def is_alike(self) -> bool:
         return self.worst >= LEVEL
 
 

@@ -1,7 +1,7 @@
 """What a sampler's law says of the records: replay cannot see a value pass, but it can see f.
 
-``Watched`` notes the potentials, loss values and gradients that a mechanism asks for; ``Looks``
-says how far those of neighbouring data sets are apart.
+``WatchedView`` notes the potentials, loss values and gradients that a mechanism asks for;
+``LawInputs`` says how far those of neighbouring data sets are apart.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ class WatchedKernel(KernelView):
         super().__init__(problem)
         self._seen = seen
 
-    def scored(self, values: np.ndarray, radius: float | None = None) -> np.ndarray:
+    def observe_scores(self, values: np.ndarray, radius: float | None = None) -> np.ndarray:
         found = np.array(values)
         ball = None if radius is None else L2Ball(radius, found.shape[1])
         self._seen.append(Scores(found) if ball is None else Slope(found, ball))
         return values
 
 
-def watched(
+def watch_view(
     problem: Problem | KernelProblem, seen: list[Any], outside: list[str]
 ) -> CentralView | KernelView:
     """The view of a problem that notes what is looked at, and in ``outside`` from where it may not
     be."""
     if isinstance(problem, KernelProblem):
         return WatchedKernel(problem, seen)
-    return Watched(problem, seen, outside)
+    return WatchedView(problem, seen, outside)
 
 
-class Watched(CentralView):
+class WatchedView(CentralView):
     """A view that notes in ``seen`` what samplers and selections look at."""
 
     def __init__(self, problem: Problem, seen: list[Any], outside: list[str] | None = None) -> None:
@@ -110,11 +110,11 @@ class Watched(CentralView):
         if not np.all(self._problem.constraint.contains(theta, tolerance=_OUTSIDE)):
             self._outside.append("the records are looked at from points outside of the set")
 
-    def _of(self, problem: Problem) -> Watched:
-        return Watched(problem, self._seen, self._outside)
+    def _make_view(self, problem: Problem) -> WatchedView:
+        return WatchedView(problem, self._seen, self._outside)
 
 
-class Looks:
+class LawInputs:
     """What a mechanism looked at before a draw from a law, in order.
 
     What two runs looked at is compared in the units of their event (``privacy.meters``): inf where
@@ -124,15 +124,15 @@ class Looks:
     def __init__(self, seen: list[Any]) -> None:
         self._seen = list(seen)
 
-    def log_ratio_range(self, other: Looks, exponent: float) -> float:
+    def log_ratio_range(self, other: LawInputs, exponent: float) -> float:
         """The range of the log ratio of the laws exp(-exponent loss) that these looks make."""
         return self._largest(other, exponent, _oscillation)
 
-    def slope_distance(self, other: Looks, scale: float) -> float:
+    def slope_distance(self, other: LawInputs, scale: float) -> float:
         """What tells the strongly log-concave laws of these looks apart, at most."""
         return self._largest(other, scale, _gradients)
 
-    def _largest(self, other: Looks, strength: float, compare: Any) -> float:
+    def _largest(self, other: LawInputs, strength: float, compare: Any) -> float:
         first, second = self._seen, other._seen
         if [type(look) for look in first] != [type(look) for look in second]:
             return math.inf

@@ -44,8 +44,8 @@ class Verdict:
             "tightness": found.tightness,
             "floor": found.floor,
             "control_bound": found.control,
-            "control_caught": found.caught,
-            "control_asked": found.control_asked,
+            "control_caught": found.is_control_caught,
+            "control_asked": found.is_control_required,
             "replay_calls": self.replay.calls,
             "replay_worst": self.replay.worst,
             "exact": self.exact,
@@ -64,13 +64,15 @@ def examine(
         finding = statistical_attack.attack(adversary, budget, seed=seed, quick=quick)
         pair = replay(adversary.mechanism, plan, adversary.first, adversary.second, seed)
         for way in (0, 1):
-            pair = _joined(pair, _far(adversary, plan, seed, way))
-        replayed = _joined(pair, search((mechanism, adversary.mechanism), budget, rounds, seed))
+            pair = _join_replays(pair, _far(adversary, plan, seed, way))
+        replayed = _join_replays(
+            pair, search((mechanism, adversary.mechanism), budget, rounds, seed)
+        )
         claim = plan.guarantee.epsilon
         loss = exact_loss.plan_loss(plan.events, claim, budget.delta, budget.relation)
     except DpermError as error:
         # the gate or the accountant refused what the mechanism does
-        return refused(name, budget, str(error))
+        return make_refused_verdict(name, budget, str(error))
     return Verdict(
         name, budget, finding, replayed, None if loss is None else loss[0],
         (*finding.faults, *replayed.faults[:3], *_exact_faults(loss)),
@@ -84,7 +86,7 @@ def _far(adversary: Any, plan: Any, seed: int, way: int) -> Replay:
     return found if calls.count else Replay(0, 0.0, ())
 
 
-def _joined(pair: Replay, others: Replay) -> Replay:
+def _join_replays(pair: Replay, others: Replay) -> Replay:
     return Replay(
         pair.calls + others.calls, max(pair.worst, others.worst), (*pair.faults, *others.faults)
     )
@@ -101,7 +103,7 @@ def _exact_faults(loss: tuple[float, float] | None) -> tuple[str, ...]:
     return ()
 
 
-def refused(name: str, budget: Budget, reason: str) -> Verdict:
+def make_refused_verdict(name: str, budget: Budget, reason: str) -> Verdict:
     """A verdict on what could not be attacked because of a fault."""
     nan = float("nan")
     finding = Finding(budget.epsilon, budget.delta, nan, nan, None)

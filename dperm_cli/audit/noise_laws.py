@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammainc, kolmogorov, log_ndtr, ndtr
 from scipy.stats import chi2
 
-from dperm_cli.audit.statistical_attack import Draws
+from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import (
     DisjointBatches,
@@ -39,7 +39,7 @@ _RECORDS = 200  # batches of up to this many records are counted
 _EACH = 12  # and of up to this many record by record
 
 
-def faults(
+def find_faults(
     event: Event, dim: int, relation: str, seed: int = 0, grid: Grid | None = None
 ) -> list[str]:
     """What is wrong with the noise of an event, in words; nothing for events without noise.
@@ -57,18 +57,18 @@ def faults(
     if grid is not None:
         return _secure_faults(event, dim, steps, grid, plan)
     leaf = seed_sequence(seed, "audit", "noise law")
-    many = Draws(leaf, max(min(NUMBERS // (dim * steps), 20_000), 60), plan)
+    many = ManyTrialsGate(leaf, max(min(NUMBERS // (dim * steps), 20_000), 60), plan)
     seeds = [seed_sequence(seed, "audit", "noise law", trial) for trial in range(_SEEDED)]
-    noise = _drawn(many, event, dim, steps)
+    noise = _draw_noise(many, event, dim, steps)
     # a second stream of the same event is drawn beside the first
     both = Gate(seeds, plan=((event, event), relation))
-    few = _drawn(both, event, min(dim, _WIDEST), steps)
-    beside = _drawn(both, event, min(dim, _WIDEST), steps)
+    few = _draw_noise(both, event, min(dim, _WIDEST), steps)
+    beside = _draw_noise(both, event, min(dim, _WIDEST), steps)
     if noise is None or few is None:
         return []
     scale = float(getattr(event, "scale"))  # noqa: B009
     found = [*_law(noise / scale, kind), *_independence(noise), *_independence(few)]
-    if beside is not None and _correlated(few, beside):
+    if beside is not None and _are_correlated(few, beside):
         found.append("draws of different streams go together")
     words = f"{type(event).__name__} noise of {dim} coordinates"
     return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
@@ -77,7 +77,7 @@ def faults(
 def _secure_faults(event: Event, dim: int, steps: int, grid: Grid, plan: Any) -> list[str]:
     """The same of noise from the operating system's generator: the law alone, and steps apart."""
     gate = Gate.secure(max(_SECURE // (dim * steps), 60), grid, plan)
-    noise = _drawn(gate, event, dim, steps)
+    noise = _draw_noise(gate, event, dim, steps)
     if noise is None:
         return []
     found = [*_law(noise / event.scale, str(_kind(event))), *_independence(noise)]  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ def _secure_faults(event: Event, dim: int, steps: int, grid: Grid, plan: Any) ->
     return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
 
 
-def _drawn(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray | None:
+def _draw_noise(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray | None:
     """Noise [steps, trials, dim], or None where nothing is added to a value."""
     draw = drawer(gate, event, dim)
     if draw is None:
@@ -238,12 +238,12 @@ def _independence(noise: np.ndarray) -> list[str]:
     if dim > 1:
         looks.append(("coordinates", unit[..., 1:], unit[..., :-1]))
     for name, one, other in looks:
-        if _correlated(one, other):
+        if _are_correlated(one, other):
             found.append(f"draws of different {name} go together")
     return list(dict.fromkeys(found))
 
 
-def _correlated(one: np.ndarray, other: np.ndarray) -> bool:
+def _are_correlated(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether products of numbers that stand in the same place are not 0 in the mean."""
     product = one * other
     size = math.sqrt(float(np.sum(product**2))) or 1.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli.audit import law_comparison
 from dperm_cli.audit.case_report import Case, Report
-from dperm_cli.audit.opened_cell import OK, Listener, Opened
+from dperm_cli.audit.opened_cell import OK, ListeningTape, OpenedCell
 from dperm_cli.views.choose import is_local
 
 # draws of all trials and coordinates of one replay, beyond which it is left out
@@ -22,7 +22,7 @@ _SAME_TRIALS, _HEARD_TRIALS, _SEEN_TRIALS = 3, 8, 16
 _TIMED = 64  # releases that are timed together, where they are quick
 
 
-def measure(report: Report, one: Opened, seed: int) -> None:
+def measure(report: Report, one: OpenedCell, seed: int) -> None:
     """About how long a release takes: it decides how often it can be made."""
     one.draw(1, seed)  # what is compiled or fitted once is not counted
     trials = _SAME_TRIALS
@@ -36,7 +36,7 @@ def measure(report: Report, one: Opened, seed: int) -> None:
         trials *= 8  # what is done once for all trials counts less
 
 
-def check_seeds(report: Report, one: Opened, seed: int) -> None:
+def check_seeds(report: Report, one: OpenedCell, seed: int) -> None:
     """One seed is repeated, another one is not, and no two trials are alike.
 
     What is released may be the same for any noise, as a corner of the set is: then this shows at
@@ -58,9 +58,9 @@ def check_seeds(report: Report, one: Opened, seed: int) -> None:
         report.faults.append("all trials gave the same release")
 
 
-def _check_heard_seeds(report: Report, one: Opened, seed: int) -> None:
+def _check_heard_seeds(report: Report, one: OpenedCell, seed: int) -> None:
     """What the gate draws differs from seed to seed and from trial to trial."""
-    tapes = [Listener(keep=True) for _ in range(2)]
+    tapes = [ListeningTape(keep=True) for _ in range(2)]
     for place, tape in enumerate(tapes):
         one.draw(_HEARD_TRIALS, seed + place, tape)
     report.heard = tapes[0].calls
@@ -103,8 +103,8 @@ def check_paths(report: Report, case: Case, seed: int) -> None:
             _compare_laws(report, f"{name} and dense rows", mine, twin, seed)
 
 
-def _compare_heard(report: Report, case: Case, one: Opened, seed: int) -> None:
-    plain, drawn = one.draw(_SAME_TRIALS, seed, Listener()), one.draw(_SAME_TRIALS, seed)
+def _compare_heard(report: Report, case: Case, one: OpenedCell, seed: int) -> None:
+    plain, drawn = one.draw(_SAME_TRIALS, seed, ListeningTape()), one.draw(_SAME_TRIALS, seed)
     report.paths.append("plain")
     if np.array_equal(plain, drawn, equal_nan=True):
         return
@@ -116,16 +116,16 @@ def _compare_heard(report: Report, case: Case, one: Opened, seed: int) -> None:
         report.faults.append("a compiled loop gives another release than the plain one")
     for name, opened in (("rows of zeros", silent), ("the records", one)):
         if opened is not None and opened.status == OK:
-            _compare_laws(report, f"loops on {name}", opened, opened, seed, Listener())
+            _compare_laws(report, f"loops on {name}", opened, opened, seed, ListeningTape())
 
 
-def _few_rows(one: Opened) -> bool:
+def _few_rows(one: OpenedCell) -> bool:
     """Whether public facts let a plan work in the coordinates of the rows alone."""
     return bool(getattr(one.spec, "p", 0) > 2 * getattr(one.spec, "n", 0))
 
 
 def _compare_laws(
-    report: Report, name: str, mine: Opened, other: Opened, seed: int, tape: Any = None
+    report: Report, name: str, mine: OpenedCell, other: OpenedCell, seed: int, tape: Any = None
 ) -> None:
     trials = _law_trials(report, mine)
     if not trials:
@@ -134,11 +134,11 @@ def _compare_laws(
     first, second = mine.draw(trials, seed), other.draw(trials, seed + 1, tape)
     law = law_comparison.compare(first, second, seed)
     report.law = law.worst if report.law is None else min(law.worst, report.law)
-    if not law.alike:
+    if not law.is_alike:
         report.faults.append(f"{name} do not have one law: {law.said}, chance {law.worst:.1g}")
 
 
-def numbers(one: Opened) -> float:
+def numbers(one: OpenedCell) -> float:
     """Numbers that one release is made of, about."""
     draws = sum(int(getattr(event, "count", 1) or 1) for event in one.plan.events)
     users = one.spec.n if is_local(one.mechanism) else 1
@@ -146,7 +146,7 @@ def numbers(one: Opened) -> float:
     return float(max(draws, steps) * max(dim, 1) * users)
 
 
-def attack_trials(report: Report, one: Opened) -> int:
+def attack_trials(report: Report, one: OpenedCell) -> int:
     return affordable(report, _SIZES[-1])
 
 
@@ -156,7 +156,7 @@ def affordable(report: Report, wanted: float) -> int:
     return max((size for size in _SIZES if size <= most), default=0)
 
 
-def _law_trials(report: Report, one: Opened) -> int:
+def _law_trials(report: Report, one: OpenedCell) -> int:
     """How many releases of each side tell two laws apart; 0 where these would take too long."""
     seconds = 20.0 * report.effort * _SECONDS
     most = min(8.0 * NUMBERS / (numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))

@@ -32,7 +32,7 @@ class SameNoise:
         """How many draws were written down."""
         return len(self._drawn)
 
-    def unfinished(self) -> str | None:
+    def find_fault(self) -> str | None:
         """What is wrong after the second run: its first fault, or draws it did not ask for."""
         if self.fault is None and self._place is not None and self._place < len(self._drawn):
             return f"{self._place} draws where the first run made {len(self._drawn)}"

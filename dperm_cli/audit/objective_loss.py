@@ -2,8 +2,8 @@
 
 At an interior point theta the released minimiser has the density f(b(theta)) |det db/dtheta| with
 b(theta) = -(sum of gradients + Lam theta) and db/dtheta = -(sum of Hessians + Lam I). The log ratio
-of two data sets that share all records but one is therefore in closed form; ``worst`` looks for its
-maximum over theta, the record, the one in its place, and the other records.
+of two data sets that share all records but one is therefore in closed form; ``find_worst`` looks
+for its maximum over theta, the record, the one in its place, and the other records.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def plan_faults(events: Sequence[Any], problem: Problem, relation: str) -> list[
             continue
         claim, row = event.epsilon(relation), spec.row_bound
         if event.noise == "gamma_norm":
-            most = worst(
+            most = find_worst(
                 loss, event, p=min(spec.p, 2), row=row, radius=min(spec.constraint.radius, 4 / row),
                 removed=relation == "add_remove", tries=_TRIED // 4,
             )  # fmt: skip
@@ -96,13 +96,13 @@ def share(event: PerturbedObjective, epsilon: float, relation: str) -> float:
     beside the Jacobian, by quadrature, over the delta claimed.
     """
     if event.noise == "gaussian":
-        return _aligned(event, relation) / event.delta
+        return _find_aligned_delta(event, relation) / event.delta
     ramp = _Ramp(event.sensitivity(relation) / 2.0, event.curvature)
     size = 1.0 if event.curvature == 0.0 else min(1.0, ramp.steep / event.curvature)
-    return event.count * worst(ramp, event, p=1, radius=size) / epsilon
+    return event.count * find_worst(ramp, event, p=1, radius=size) / epsilon
 
 
-def _aligned(event: PerturbedObjective, relation: str) -> float:
+def _find_aligned_delta(event: PerturbedObjective, relation: str) -> float:
     ratio = event.sensitivity(relation) / event.scale
     e = event.epsilon(relation) - event.jacobian
     g = np.linspace(0.0, 12.0, 200_001)
@@ -151,7 +151,7 @@ def log_ratio(
     return sides[0] - sides[1]
 
 
-def worst(
+def find_worst(
     loss: Any,
     event: PerturbedObjective,
     *,

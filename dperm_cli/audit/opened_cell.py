@@ -28,7 +28,7 @@ _SAMPLED = (LawStream, SparseStream)
 Releaser = Callable[..., Any]
 
 
-class Listener:
+class ListeningTape:
     """A tape that hears everything and changes nothing: compiled loops are closed to it.
 
     With ``keep`` it remembers what was drawn: ``kept`` as a digest, ``trials_alike`` whether all
@@ -94,7 +94,7 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedCell:
     """What a run would do on one data set.
 
     Attributes
@@ -131,10 +131,10 @@ class Opened:
     noise_name: str = ""
     recheck: Callable[[Any], Any] | None = None
 
-    def kept(self) -> Opened:
+    def kept(self) -> OpenedCell:
         """Facts and plan alone, without the records: what another process may be given."""
         facts = {"spec": self.spec, "budget": self.budget, "planned": self.planned}
-        return Opened(self.status, self.reason, guarantee=self.guarantee, **facts)
+        return OpenedCell(self.status, self.reason, guarantee=self.guarantee, **facts)
 
     def draw(self, trials: int, seed: int, tape: Any = None) -> np.ndarray:
         """theta [trials, p] of independent releases."""
@@ -142,7 +142,7 @@ class Opened:
         return np.asarray(self.release(trials, seed, tape).theta, dtype=float)
 
 
-def differences(one: Any, other: Any, name: str = "", depth: int = 12) -> list[str]:
+def list_differences(one: Any, other: Any, name: str = "", depth: int = 12) -> list[str]:
     """Where two public things differ, as paths; arrays are compared entry by entry.
 
     Objects are compared field by field. What cannot be looked into is compared by type and ``==``.
@@ -166,7 +166,7 @@ def differences(one: Any, other: Any, name: str = "", depth: int = 12) -> list[s
     for key, value in parts[0].items():
         if key not in parts[1]:
             continue  # something that only one of two equal objects has computed so far
-        found += differences(value, parts[1][key], f"{name}.{key}" if name else key, depth - 1)
+        found += list_differences(value, parts[1][key], f"{name}.{key}" if name else key, depth - 1)
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.audit.hard_pairs import Record, Shape
 from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import reading
+from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.number_text import number_in
 
 _MOST_BYTES = 1 << 26
@@ -30,7 +30,7 @@ def read(name: str, shape: Shape) -> tuple[Record, Record]:
         raise InputError("pair", name, "no such file")
     if path.stat().st_size > _MOST_BYTES:
         raise InputError("pair", name, f"is larger than {_MOST_BYTES >> 20} MiB, for two records")
-    with reading("pair", path):
+    with report_read_errors("pair", path):
         x, y = _npz(name, path) if zipfile.is_zipfile(path) else _csv(name, path, shape)
     _check(name, shape, x, y)
     return (x[0], float(y[0])), (x[1], float(y[1]))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.audit.replay import Replay, neighbour, replay
+from dperm_cli.audit.replay import Replay, replace_record, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import generator, seed_sequence
@@ -52,14 +52,14 @@ def _search(
     levels = (budget, dataclasses.replace(budget, epsilon=LOUD * budget.epsilon))
     plans: dict[tuple[str, str, bool], tuple[Any, Plan] | None] = {}
     worst, calls, faults = 0.0, 0, []
-    for first, second, number in pairs(budget.relation, rounds, seed, shape):
+    for first, second, number in make_pairs(budget.relation, rounds, seed, shape):
         if not _same(first.spec(), second.spec()):
             faults.append("the public facts follow the records")
         loud = bool(number // len(LOSSES) % 2)
         # public facts are those of the loss, and of the kernel if there is one
         key = (first.loss.name, getattr(getattr(first, "kernel", None), "name", ""), loud)
         if key not in plans:
-            plans[key] = _planned(candidates, first, levels[loud])
+            plans[key] = _find_plan(candidates, first, levels[loud])
         chosen = plans[key]
         if chosen is None:
             continue
@@ -76,25 +76,25 @@ def _same(one: Any, other: Any) -> bool:
     return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs_)
 
 
-def _planned(candidates: Sequence[Any], problem: Any, budget: Budget):
+def _find_plan(candidates: Sequence[Any], problem: Any, budget: Budget):
     for mechanism in candidates:
-        mechanism = shortened(mechanism, STEPS)
+        mechanism = shorten_steps(mechanism, STEPS)
         with contextlib.suppress(Unsupported):
             return mechanism, mechanism.plan(problem.spec(), budget)
     return None
 
 
-def shortened(mechanism: Any, steps: int) -> Any:
+def shorten_steps(mechanism: Any, steps: int) -> Any:
     """The mechanism with so many steps, or the one inside it; as it is where it has none."""
     names = {field.name for field in dataclasses.fields(mechanism)}
     if "steps" in names:
         return dataclasses.replace(mechanism, steps=steps)
     if "inner" in names:
-        return dataclasses.replace(mechanism, inner=shortened(mechanism.inner, steps))
+        return dataclasses.replace(mechanism, inner=shorten_steps(mechanism.inner, steps))
     return mechanism
 
 
-def pairs(
+def make_pairs(
     relation: str, rounds: int, seed: int, shape: str = SETS[0]
 ) -> Iterator[tuple[Any, Any, int]]:
     """Random neighbours, numbered: dense and sparse, all ``LOSSES`` in turn.
@@ -114,7 +114,7 @@ def pairs(
             row = np.zeros(_P)  # nothing in place of the record
         elif number % 2:  # the farthest a record can go
             row, target = -_dense(first.data.x)[index], float(first.data.y[index])
-        yield first, neighbour(first, index, row, target), number
+        yield first, replace_record(first, index, row, target), number
 
 
 def _random(rng: np.random.Generator, loss: str, shape: str, sparse_rows: bool) -> Problem:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.audit import solver_errors
-from dperm_cli.audit.error_rates import scaled
+from dperm_cli.audit.error_rates import scale_noise
 from dperm_cli.audit.noise_laws import drawer, has_noise
-from dperm_cli.audit.opened_cell import Opened
+from dperm_cli.audit.opened_cell import OpenedCell
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import RELATIONS
@@ -24,12 +24,12 @@ from dperm_cli.privacy.events import Channel
 from dperm_cli.privacy.gate import Gate
 
 
-def faults(one: Opened) -> list[str]:
+def find_faults(one: OpenedCell) -> list[str]:
     """What passes though it is wrong, in words."""
     return [*_ledger(one), *_gate(one), *_steps(one), *_answers(one), *_certificates(one)]
 
 
-def _ledger(one: Opened) -> list[str]:
+def _ledger(one: OpenedCell) -> list[str]:
     """A plan is refused under a smaller budget, and under another relation."""
     if one.recheck is None:
         return []
@@ -47,10 +47,12 @@ def _ledger(one: Opened) -> list[str]:
     if claim.information is not None:
         told = 0.5 * claim.information
         wrong["a claim that tells more than was asked"] = replace(budget, information=told)
-    return [f"{words} is not refused" for words, b in wrong.items() if not _refused(one.recheck, b)]
+    return [
+        f"{words} is not refused" for words, b in wrong.items() if not _is_refused(one.recheck, b)
+    ]
 
 
-def _gate(one: Opened) -> list[str]:
+def _gate(one: OpenedCell) -> list[str]:
     """A release whose noise is not that of the plan it is checked against is refused."""
     if one.secure or one.view is None:
         return []
@@ -60,18 +62,18 @@ def _gate(one: Opened) -> list[str]:
     changed = list(events)
     for place, event in enumerate(events):
         with contextlib.suppress(ValueError, Unsupported):
-            changed[place] = scaled(event, 2.0)
+            changed[place] = scale_noise(event, 2.0)
     if changed == list(events):
         return []
     found = []
     for words, allowed in (("noise of another scale", changed), ("noise of no event", [])):
         gate = Gate(seeds, plan=(tuple(allowed), relation))
-        if not _refused(one.mechanism.release, one.view(), one.plan, gate):
+        if not _is_refused(one.mechanism.release, one.view(), one.plan, gate):
             found.append(f"{words} passes the gate")
     return found
 
 
-def _steps(one: Opened) -> list[str]:
+def _steps(one: OpenedCell) -> list[str]:
     """No step of a stream is drawn twice, and none beyond those that were accounted for."""
     relation = one.guarantee.relation
     for event in one.plan.events:
@@ -84,15 +86,15 @@ def _steps(one: Opened) -> list[str]:
         value = np.zeros((1, 1))
         draw(value, 0)
         found = []
-        if not _refused(draw, value, 0):
+        if not _is_refused(draw, value, 0):
             found.append("the noise of one step is drawn twice")
-        if not _refused(draw, value, event.draws):
+        if not _is_refused(draw, value, event.draws):
             found.append("noise is drawn for a step that was not accounted for")
         return found
     return []
 
 
-def _answers(one: Opened) -> list[str]:
+def _answers(one: OpenedCell) -> list[str]:
     """No user's device answers more often than was accounted for."""
     for event in one.plan.events:
         if not isinstance(event, Channel) or not event.shape:
@@ -104,21 +106,21 @@ def _answers(one: Opened) -> list[str]:
         value = np.zeros((1, event.dim))
         for _ in range(event.messages):
             stream.send(0, value)
-        if not _refused(stream.send, 0, value):
+        if not _is_refused(stream.send, 0, value):
             return ["a user answers once more than was accounted for"]
     return []
 
 
-def _certificates(one: Opened) -> list[str]:
+def _certificates(one: OpenedCell) -> list[str]:
     """A minimiser that nothing is proved of is not released."""
     if one.secure or one.release is None:
         return []
     with solver_errors.no_certificates() as calls:
-        refused = _refused(one.release, 1, 0)
+        refused = _is_refused(one.release, 1, 0)
     return [] if refused or not calls.count else ["a minimiser is released without a certificate"]
 
 
-def _refused(action: Callable[..., Any], *arguments: Any) -> bool:
+def _is_refused(action: Callable[..., Any], *arguments: Any) -> bool:
     """Whether an action ends with a refusal."""
     try:
         action(*arguments)

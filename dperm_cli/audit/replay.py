@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.audit.law_replay import Looks, watched
+from dperm_cli.audit.law_replay import LawInputs, watch_view
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 from dperm_cli.mechanisms.base import Mechanism, Plan
@@ -29,7 +29,7 @@ from dperm_cli.privacy.meters import Meter
 from dperm_cli.privacy.streams import LAW
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
-from dperm_cli.views.choose import is_local, view_of
+from dperm_cli.views.choose import is_local, open_view
 
 TOLERANCE = 1e-9
 TRIALS = 2
@@ -51,7 +51,7 @@ class Call:
         return (self.number, self.event, self.public)
 
 
-class _Ear:
+class _Tape:
     """What recorder and player have in common; ``seen`` is what a watched view notes."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _Ear:
 
     def _call(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple[Any, ...]) -> Call:
         if value is LAW:
-            value = Looks(self.seen)
+            value = LawInputs(self.seen)
         elif value is not None:
             value = np.array(value)
         if value is not None:
@@ -69,7 +69,7 @@ class _Ear:
         return Call(stream.number, stream.event, public, value, np.array(drawn))
 
 
-class Recorder(_Ear):
+class Recorder(_Tape):
     """The tape of the first run."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Recorder(_Ear):
         return drawn
 
 
-class Player(_Ear):
+class Player(_Tape):
     """The tape of the second run: hands back what was drawn, and measures each stream."""
 
     def __init__(self, calls: list[Call]) -> None:
@@ -145,11 +145,11 @@ def replay(
     allowed = (plan.events, plan.guarantee.relation)
 
     def release(problem: Any, ear: Any) -> tuple[np.ndarray, str]:
-        view: Any = _watched(mechanism, problem, ear)
+        view: Any = _open_view(mechanism, problem, ear)
         out = mechanism.release(view, plan, Gate(seeds, ear, allowed))
         return np.asarray(out.theta), repr(dict(out.info))
 
-    return _compared(plan, first, second, release)
+    return _compare_runs(plan, first, second, release)
 
 
 def replay_session(
@@ -161,12 +161,12 @@ def replay_session(
     allowed = (plan.events, plan.guarantee.relation)
 
     def answer(problem: Any, ear: Any) -> tuple[np.ndarray, str]:
-        view: Any = _watched(mechanism, problem, ear)
+        view: Any = _open_view(mechanism, problem, ear)
         session = mechanism.session(view, plan, Gate(seeds, ear, allowed))
-        answers = [session.ask(row[None, :]) for row in rows if not session.over]
+        answers = [session.ask(row[None, :]) for row in rows if not session.has_ended]
         return np.array([value for value, _ in answers]), repr([made for _, made in answers])
 
-    return _compared(plan, first, second, answer)
+    return _compare_runs(plan, first, second, answer)
 
 
 def replay_runs(plan: Plan, first: Any, second: Any, seed: int = 0) -> Replay:
@@ -179,16 +179,16 @@ def replay_runs(plan: Plan, first: Any, second: Any, seed: int = 0) -> Replay:
         out = made(TRIALS, seed, ear)
         return np.asarray(out.theta), repr(dict(out.info))
 
-    return _compared(plan, first, second, release)
+    return _compare_runs(plan, first, second, release)
 
 
-def _compared(plan: Plan, first: Any, second: Any, run: Any) -> Replay:
+def _compare_runs(plan: Plan, first: Any, second: Any, run: Any) -> Replay:
     """``run(problem, tape)`` gives outputs and by-products, on one data set and on the other."""
     recorder = Recorder()
     out, info = run(first, recorder)
     player = Player(recorder.calls)
     again, info_again = run(second, player)
-    faults = [*_never_drawn(plan, recorder.calls), *player.faults, *recorder.outside[:1]]
+    faults = [*_find_undrawn(plan, recorder.calls), *player.faults, *recorder.outside[:1]]
     if player.position != len(recorder.calls):
         faults.append(f"{player.position} calls where the first run had {len(recorder.calls)}")
     # equal passages must give equal outputs: nothing else may reach the data
@@ -199,7 +199,7 @@ def _compared(plan: Plan, first: Any, second: Any, run: Any) -> Replay:
     return Replay(len(recorder.calls), player.worst, tuple(faults))
 
 
-def _never_drawn(plan: Plan, calls: list[Call]) -> list[str]:
+def _find_undrawn(plan: Plan, calls: list[Call]) -> list[str]:
     """Events of the plan with which nothing was released: a value then leaves without its noise."""
     heard = {call.number: call.event for call in calls}
     # an allowance, as for a sampler's error, opens no stream
@@ -210,14 +210,14 @@ def _never_drawn(plan: Plan, calls: list[Call]) -> list[str]:
     return [f"nothing was released with {type(event).__name__} of the plan" for event in unheard]
 
 
-def _watched(mechanism: Mechanism, problem: Any, ear: _Ear) -> Any:
+def _open_view(mechanism: Mechanism, problem: Any, ear: _Tape) -> Any:
     """The mechanism's view; what passes channels is seen there."""
     if is_local(mechanism):
-        return view_of(mechanism, problem)
-    return watched(problem, ear.seen, ear.outside)
+        return open_view(mechanism, problem)
+    return watch_view(problem, ear.seen, ear.outside)
 
 
-def neighbour(problem: Any, index: int, row: np.ndarray, target: float) -> Any:
+def replace_record(problem: Any, index: int, row: np.ndarray, target: float) -> Any:
     """``problem`` with record ``index`` replaced; the row must respect the declared bound.
 
     A removal under add_remove is a replacement by a row of zeros, which contributes nothing.

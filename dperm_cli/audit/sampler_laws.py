@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import kolmogorov
 
-from dperm_cli.audit.opened_cell import OK, Opened
+from dperm_cli.audit.opened_cell import OK, OpenedCell
 from dperm_cli.privacy.events import Exponential, RegularizedExponential, SamplerError
 from dperm_cli.views.central import CentralView
 
@@ -22,7 +22,7 @@ TRIALS = 3000
 _NODES = 20_001
 
 
-class Looking(CentralView):
+class PotentialView(CentralView):
     """A view that keeps the potentials that are asked for."""
 
     def __init__(self, problem: Any) -> None:
@@ -35,7 +35,7 @@ class Looking(CentralView):
         return found
 
 
-def applies(one: Opened) -> bool:
+def is_applicable(one: OpenedCell) -> bool:
     """Whether a plan is one draw from a law on a line."""
     kinds = [event for event in one.plan.events if not isinstance(event, SamplerError)]
     drawn = len(kinds) == 1 and isinstance(kinds[0], Exponential | RegularizedExponential)
@@ -43,10 +43,13 @@ def applies(one: Opened) -> bool:
     return drawn and fits and kinds[0].count == 1
 
 
-def faults(one: Opened, trials: int, seed: int = 0) -> list[str]:
-    """What is wrong with the draws, in words; the plan must be one draw on a line (``applies``)."""
+def find_faults(one: OpenedCell, trials: int, seed: int = 0) -> list[str]:
+    """What is wrong with the draws, in words.
+
+    The plan must be one draw on a line (``is_applicable``).
+    """
     assert one.release is not None
-    looking = Looking(one.problem)
+    looking = PotentialView(one.problem)
     theta = np.asarray(one.release(trials, seed, None, looking).theta, dtype=float)[:, 0]
     if not looking.potentials:
         return []

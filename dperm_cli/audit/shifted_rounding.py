@@ -18,7 +18,7 @@ from scipy import sparse
 from dperm_cli.views.central import CentralView
 
 
-def by_place(rows: Any) -> Any:
+def shift_last_bits(rows: Any) -> Any:
     """Rows [n, m] with each entry of every other row moved towards zero by its last bit."""
     if sparse.issparse(rows):
         found = rows.tocsr().copy()
@@ -30,21 +30,23 @@ def by_place(rows: Any) -> Any:
     return found
 
 
-def mapped_by_place(problem: Any) -> Any:
+def shift_problem(problem: Any) -> Any:
     """A problem whose rows were made by a map, with its last bits by place."""
-    return replace(problem, data=problem.data.with_rows(by_place(problem.data.x)))
+    return replace(problem, data=problem.data.with_rows(shift_last_bits(problem.data.x)))
 
 
 @contextmanager
-def maps_by_place() -> Iterator[None]:
+def shift_maps() -> Iterator[None]:
     """In the block, what a view's map makes of the rows has its last bits by place."""
-    kept = CentralView.mapped
+    original = CentralView.map_rows
 
-    def mapped(self: CentralView, rows: Any, row_bound: float, constraint: Any) -> CentralView:
-        return kept(self, lambda x: by_place(rows(x)), row_bound, constraint)
+    def shift_after_map(
+        self: CentralView, rows: Any, row_bound: float, constraint: Any
+    ) -> CentralView:
+        return original(self, lambda x: shift_last_bits(rows(x)), row_bound, constraint)
 
-    CentralView.mapped = mapped  # type: ignore[method-assign]
+    CentralView.map_rows = shift_after_map  # type: ignore[method-assign]
     try:
         yield
     finally:
-        CentralView.mapped = kept  # type: ignore[method-assign]
+        CentralView.map_rows = original  # type: ignore[method-assign]

@@ -34,10 +34,10 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
 
     The distance is sqrt(2 gap / m), m the strong convexity of the sum: what a gap leaves open.
     """
-    real, calls = central.certified_minimiser, Calls()
+    real, calls = central.find_certified_minimiser, Calls()
     known: dict[bool, np.ndarray] = {}
 
-    def pushed(problem: Any, gap: float) -> np.ndarray:
+    def push_apart(problem: Any, gap: float) -> np.ndarray:
         found = real(problem, gap)
         modulus = float(problem.penalty.ridge)
         mine = hasattr(first, "data") and _same_records(problem, first)
@@ -51,11 +51,11 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
         # the first one is not known yet when it is asked for: its own push is a fixed direction
         return found + _SHARE * math.sqrt(2.0 * gap / modulus) * way
 
-    setattr(central, "certified_minimiser", pushed)  # noqa: B010
+    setattr(central, "find_certified_minimiser", push_apart)  # noqa: B010
     try:
         yield calls
     finally:
-        setattr(central, "certified_minimiser", real)  # noqa: B010
+        setattr(central, "find_certified_minimiser", real)  # noqa: B010
 
 
 def _same_records(problem: Any, first: Any) -> bool:

@@ -24,9 +24,9 @@ from dperm_cli.audit.error_rates import (
     Argument,
     GaussianOutputs,
     Rates,
-    argument,
     lower,
-    scaled,
+    make_argument,
+    scale_noise,
     upper,
 )
 from dperm_cli.core import progress
@@ -39,7 +39,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 
 CONTROL, QUICK_CONTROL = 0.5, 1.0  # epsilon from which half the noise must be noticed
 FLOOR = (1.0, 30.0)  # epsilons at which a floor is asked for: beyond, the runs are too few
@@ -70,12 +70,12 @@ class Finding:
         return self.bound / self.claim
 
     @property
-    def caught(self) -> bool:
+    def is_control_caught(self) -> bool:
         """Whether half the noise was noticed, at the level that was claimed."""
         return self.control > self.claim
 
     @property
-    def control_asked(self) -> bool:
+    def is_control_required(self) -> bool:
         """Whether the claim is large enough for these runs to tell half the noise."""
         return self.claim >= 0.999 * self.control_from
 
@@ -85,14 +85,14 @@ class Finding:
         found = []
         if not self.bound <= self.claim * (1.0 + 1e-9):
             found.append(f"epsilon is at least {self.bound:.4g}, above the claim {self.claim:.4g}")
-        if self.control_asked and not self.caught:
+        if self.is_control_required and not self.is_control_caught:
             found.append("half the noise was not noticed")
         if self.floor is not None and not self.tightness >= self.floor:
             found.append(f"tightness {self.tightness:.3g} is under the floor {self.floor:g}")
         return tuple(found)
 
 
-class Draws(Gate):
+class ManyTrialsGate(Gate):
     """A gate of very many trials: their keys are consecutive words of one leaf of the seed tree.
 
     A seed sequence for each of 10^5 trials would take longer than their releases.
@@ -120,13 +120,13 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
     """
     plan = adversary.mechanism.plan(adversary.first.spec(), budget)
     claim = plan.guarantee.epsilon
-    how = argument(adversary.kind, plan.events, claim, budget.delta, budget.relation)
+    how = make_argument(adversary.kind, plan.events, claim, budget.delta, budget.relation)
     runs = RUNS[adversary.kind] // (QUICK if quick else 1)
     name = (type(adversary.mechanism).__name__, budget.relation, budget.epsilon)
     leaf = seed_sequence(seed, "audit", "as planned", *name)
     bound = lower_bound(adversary, plan, how, runs, leaf)
     leaf = seed_sequence(seed, "audit", "half noise", *name)
-    control = lower_bound(adversary, halved(plan), how, runs // 2, leaf, checked=False)
+    control = lower_bound(adversary, halve_noise(plan), how, runs // 2, leaf, checked=False)
     asked = not quick and FLOOR[0] <= budget.epsilon <= FLOOR[1]
     floor = adversary.floor if asked else None
     least = QUICK_CONTROL if quick else CONTROL
@@ -135,9 +135,9 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
     return Finding(claim, budget.delta, bound, control, floor, least)
 
 
-def halved(plan: Plan) -> Plan:
+def halve_noise(plan: Plan) -> Plan:
     """The plan with every noise scale halved; what it claims stays."""
-    events = tuple(scaled(event, 0.5) for event in plan.events)
+    events = tuple(scale_noise(event, 0.5) for event in plan.events)
     return replace(plan, events=events, noise_scale=plan.noise_scale / 2.0)
 
 
@@ -177,8 +177,8 @@ def _scores(
     parts = []
     for start in range(0, runs, CHUNK):
         count = min(CHUNK, runs - start)
-        view = view_of(adversary.mechanism, problem)  # users are asked once by each release
-        gate = Draws(_child(leaf, start), count, allowed)
+        view = open_view(adversary.mechanism, problem)  # users are asked once by each release
+        gate = ManyTrialsGate(_child(leaf, start), count, allowed)
         theta = np.asarray(adversary.mechanism.release(view, plan, gate).theta)
         if len(theta) != count:
             raise ValueError(f"{len(theta)} releases where {count} were asked for")

@@ -19,7 +19,7 @@ from dperm_cli.bounds import (
     one_pass,
     ttz14,
 )
-from dperm_cli.bounds.base import Bound, Setting, span
+from dperm_cli.bounds.base import Bound, Setting, risk_range
 
 ALL: tuple[Bound, ...] = (
     *bst14.BOUNDS,
@@ -38,7 +38,7 @@ ALL: tuple[Bound, ...] = (
 RANGE = "range of the objective"  # what bounds the risk where a theorem's bound is more
 
 
-def best(at: Setting) -> dict[str, object]:
+def choose_best_bounds(at: Setting) -> dict[str, object]:
     """The record's bound columns: smallest upper and largest lower bound of each sort.
 
     Explicit bounds fill ``bound_*``; bounds whose constant is open fill ``order_*`` with the
@@ -92,7 +92,7 @@ def _value(bound: Bound, at: Setting, quantity: str = "excess_risk") -> tuple[fl
             value = bound.value(at)
     except (OverflowError, ZeroDivisionError):
         return None
-    whole = span(at) / (at.spec.n if quantity == "population_risk" else 1)
+    whole = risk_range(at) / (at.spec.n if quantity == "population_risk" else 1)
     if (bound.kind, bound.constant) == ("upper", "explicit") and value > whole:
         return whole, RANGE
     return (value, bound.id) if math.isfinite(value) else None

@@ -83,17 +83,17 @@ class Theorem:
         return self.formula(at)
 
 
-def first(*reasons: str | None) -> str | None:
+def find_reason(*reasons: str | None) -> str | None:
     """The first reason there is."""
     return next((reason for reason in reasons if reason), None)
 
 
-def of(at: Setting, *mechanisms: str) -> str | None:
+def check_mechanism(at: Setting, *mechanisms: str) -> str | None:
     """A reason unless the setting's mechanism is one of these."""
     return None if at.mechanism in mechanisms else f"is about {' or '.join(mechanisms)}"
 
 
-def guaranteed(at: Setting, kind: str) -> str | None:
+def check_guarantee(at: Setting, kind: str) -> str | None:
     """A reason unless the guarantee in force is of this kind."""
     if kind == "approx" and not at.budget.delta > 0:
         return "is for delta > 0"
@@ -101,7 +101,7 @@ def guaranteed(at: Setting, kind: str) -> str | None:
     return None if at.kind == kind else f"is for {words} guarantees"
 
 
-def known(at: Setting, *names: str) -> str | None:
+def check_settings(at: Setting, *names: str) -> str | None:
     """A reason unless the plan's settings hold these numbers."""
     for name in names:
         if not isinstance(at.settings.get(name), int | float):
@@ -109,12 +109,12 @@ def known(at: Setting, *names: str) -> str | None:
     return None
 
 
-def strongly_convex(at: Setting) -> str | None:
+def check_strong_convexity(at: Setting) -> str | None:
     """A reason unless every record's loss is strongly convex."""
     return None if at.spec.strong_convexity > 0 else "needs strongly convex losses (ridge > 0)"
 
 
-def smooth(at: Setting) -> str | None:
+def check_smoothness(at: Setting) -> str | None:
     """A reason unless every record's loss has a Lipschitz gradient."""
     return (
         None
@@ -123,7 +123,7 @@ def smooth(at: Setting) -> str | None:
     )
 
 
-def span(at: Setting) -> float:
+def risk_range(at: Setting) -> float:
     """What no point's excess risk exceeds: n times the range of one record's loss on the set."""
     spec = at.spec
     radius = spec.constraint.radius

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds.base import Bound, Setting, first
+from dperm_cli.bounds.base import Bound, Setting, find_reason
 from dperm_cli.bounds.bst14_lower import ApproxLowerOrder as ApproxLowerOrder
 from dperm_cli.bounds.bst14_lower import TwoPointLower as TwoPointLower
 
@@ -25,7 +25,7 @@ class NoisySgdOrder:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return first(_noisy_sgd(at, "convex"), _passes(at))
+        return find_reason(_noisy_sgd(at, "convex"), _passes(at))
 
     def value(self, at: Setting) -> float:
         spec, budget = at.spec, at.budget
@@ -45,7 +45,7 @@ class NoisySgdStronglyConvexOrder:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return first(_noisy_sgd(at, "strongly_convex"), _passes(at))
+        return find_reason(_noisy_sgd(at, "strongly_convex"), _passes(at))
 
     def value(self, at: Setting) -> float:
         spec, budget = at.spec, at.budget

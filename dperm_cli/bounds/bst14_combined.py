@@ -16,12 +16,12 @@ from dperm_cli.bounds.base import (
     Bound,
     Setting,
     Theorem,
-    first,
-    guaranteed,
-    known,
-    of,
-    span,
-    strongly_convex,
+    check_guarantee,
+    check_mechanism,
+    check_settings,
+    check_strong_convexity,
+    find_reason,
+    risk_range,
 )
 from dperm_cli.bounds.bst14_upper import curved_unit, localized_risk, log_delta
 from dperm_cli.sets.shared.localized_set import Localised
@@ -60,7 +60,7 @@ def inner_risk(at: Setting) -> float | None:
     return min(values) if values else None
 
 
-def missing(at: Setting) -> float:
+def miss_probability(at: Setting) -> float:
     """Probability that C_0 does not hold the minimiser: the first noise is longer than allowed."""
     from scipy.special import gammaincc
 
@@ -72,33 +72,38 @@ def missing(at: Setting) -> float:
     return float(gammaincc(spec.p / 2.0, length**2 / 2.0))
 
 
-def _bounded(at: Setting, name: str, *allowed: str) -> str | None:
-    if of(at, name):
-        return of(at, name)
+def _check_inner_bound(at: Setting, name: str, *allowed: str) -> str | None:
+    if check_mechanism(at, name):
+        return check_mechanism(at, name)
     inner = inner_of(at.settings)
     if allowed and inner not in allowed:
         return f"is for inner={' or '.join(allowed)}"
     return None if inner_risk(at) is not None else "needs an inner mechanism with a bound"
 
 
-def _localized(at: Setting) -> float:
-    return localized_risk(inner_risk(at) or 0.0, missing(at), span(at))
+def _localization_risk(at: Setting) -> float:
+    return localized_risk(inner_risk(at) or 0.0, miss_probability(at), risk_range(at))
 
 
-def _repeated(at: Setting) -> float:
+def _repetition_risk(at: Setting) -> float:
     spec, replaced = at.spec, at.budget.relation == "replace_one"
     moves = spec.oscillation if replaced else spec.variation
     chosen = math.log(at.settings["runs"]) * moves / at.settings["selection_epsilon"]
     return (inner_risk(at) or 0.0) + chosen
 
 
-def _rounded(at: Setting) -> float:
+def _huberized_risk(at: Setting) -> float:
     return (inner_risk(at) or 0.0) + at.spec.n * (at.settings["width"] or 0.0) / 4.0
 
 
 def _second_stage(at: Setting, kind: str, name: str) -> str | None:
     other = None if inner_of(at.settings) == name else f"is for inner={name}"
-    return first(of(at, "localization"), guaranteed(at, kind), strongly_convex(at), other)
+    return find_reason(
+        check_mechanism(at, "localization"),
+        check_guarantee(at, kind),
+        check_strong_convexity(at),
+        other,
+    )
 
 
 def _localized_sgd_order(at: Setting) -> float:
@@ -112,28 +117,31 @@ BOUNDS: tuple[Bound, ...] = (
         "inner bound on C_0 + Pr[minimiser not in C_0] n range(l)",
         "upper",
         "explicit",
-        lambda at: first(
-            _bounded(at, "localization", "exponential", "noisy_sgd", "noisy_gd"),
-            strongly_convex(at),
-            known(at, "radius", "first_noise_scale", "minimiser_gap"),
+        lambda at: find_reason(
+            _check_inner_bound(at, "localization", "exponential", "noisy_sgd", "noisy_gd"),
+            check_strong_convexity(at),
+            check_settings(at, "radius", "first_noise_scale", "minimiser_gap"),
         ),
-        _localized,
+        _localization_risk,
     ),
     Theorem(
         "high_probability Thm 2",
         "inner bound of a run + ln(k) osc / epsilon of the choice",
         "upper",
         "explicit",
-        lambda at: first(_bounded(at, "high_probability"), known(at, "runs", "selection_epsilon")),
-        _repeated,
+        lambda at: find_reason(
+            _check_inner_bound(at, "high_probability"),
+            check_settings(at, "runs", "selection_epsilon"),
+        ),
+        _repetition_risk,
     ),
     Theorem(
         "huberized Thm 1",
         "inner bound on the rounded loss + n h / 4",
         "upper",
         "explicit",
-        lambda at: _bounded(at, "huberized"),
-        _rounded,
+        lambda at: _check_inner_bound(at, "huberized"),
+        _huberized_risk,
     ),
     Theorem(
         "BST14 Thm 4.3",

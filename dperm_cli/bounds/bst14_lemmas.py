@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.bounds.base import Bound, Setting, Theorem, first, guaranteed, known, of
+from dperm_cli.bounds.base import (
+    Bound,
+    Setting,
+    Theorem,
+    check_guarantee,
+    check_mechanism,
+    check_settings,
+    find_reason,
+)
 from dperm_cli.bounds.bst14_lower import marginals_pure
 from dperm_cli.bounds.bst14_population import (
     regularized_population,
@@ -20,7 +28,7 @@ from dperm_cli.bounds.bst14_population import (
     strongly_convex_population,
 )
 from dperm_cli.bounds.bst14_upper import localized_risk
-from dperm_cli.privacy.accounting.paper_chains import composed, sampled_as_printed
+from dperm_cli.privacy.accounting.paper_chains import amplify_as_printed, compose_strongly
 
 
 def last_iterate(diameter: float, gradient: float, iterates: int) -> float:
@@ -205,17 +213,17 @@ def sampled_epsilon(epsilon: float, distance: float) -> float:
 # --- Appendices A and D
 
 
-def huberized_d1(n: int, width: float) -> float:
+def huberized_risk_d1(n: int, width: float) -> float:
     """Lemma A.2, order: n min(1, h) on D1."""
     return n * min(1.0, width)
 
 
-def huberized_d2(n: int, width: float) -> float:
+def huberized_risk_d2(n: int, width: float) -> float:
     """Lemma A.3, order: min(1 / h, n) on D2, for h below 1 / ln n."""
     return min(1.0 / width, float(n))
 
 
-def huberized(n: int, width: float) -> float:
+def huberized_risk(n: int, width: float) -> float:
     """Thm A.1, order: min(n, max(n h, 1 / h)), at least sqrt(n) for every h."""
     return min(float(n), max(n * width, 1.0 / width))
 
@@ -225,7 +233,7 @@ def repetitions(failure: float) -> int:
     return math.ceil(math.log2(2.0 / failure))
 
 
-def amplified(risk_of_a_run: float, exponent: float, failure: float) -> float:
+def amplified_risk(risk_of_a_run: float, exponent: float, failure: float) -> float:
     """App. D: what the selected run's risk exceeds with probability ``failure`` at most.
 
     The best of k runs exceeds twice the expected risk of one with probability 2^-k (Markov); the
@@ -240,7 +248,7 @@ def _walks(at: Setting) -> str | None:
     sampler = at.settings.get("sampler")
     walking = isinstance(sampler, dict) and sampler.get("name") == "grid_walk"
     other = None if walking else "is for sampler=grid_walk"
-    return first(of(at, "exponential"), guaranteed(at, "pure"), other)
+    return find_reason(check_mechanism(at, "exponential"), check_guarantee(at, "pure"), other)
 
 
 def _as_alg_7(at: Setting) -> str | None:
@@ -250,7 +258,7 @@ def _as_alg_7(at: Setting) -> str | None:
     there = _walks(at) is None and "exponent" in at.settings["sampler"]
     same = there and math.isclose(at.settings["sampler"]["exponent"], printed, rel_tol=1e-9)
     shape = None if spec.constraint.name in ("l2_ball", "box") else "is for l2_ball or box"
-    return first(_walks(at), None if same else "is for calibration=paper", shape)
+    return find_reason(_walks(at), None if same else "is for calibration=paper", shape)
 
 
 def _steps(at: Setting) -> float:
@@ -259,11 +267,11 @@ def _steps(at: Setting) -> float:
     return exponential_cost(at.spec.n, at.spec.p, at.budget.epsilon, diameter, 2.0).most
 
 
-def _rounded(at: Setting) -> str | None:
+def _check_huberized(at: Setting) -> str | None:
     one = None if at.spec.p == 1 else "is for one dimension"
     perturbed = at.settings.get("inner", {}).get("name") == "objective_perturbation"
     other = None if perturbed else "is for inner=objective_perturbation"
-    return first(of(at, "huberized"), one, known(at, "width"), other)
+    return find_reason(check_mechanism(at, "huberized"), one, check_settings(at, "width"), other)
 
 
 BOUNDS: tuple[Bound, ...] = (
@@ -303,19 +311,19 @@ BOUNDS: tuple[Bound, ...] = (
         "L |C| min(n, max(n h, 1 / h)), the worse of D1 and D2",
         "lower",
         "order",
-        _rounded,
+        _check_huberized,
         lambda at: (
             at.spec.lipschitz_total
             * at.spec.constraint.diameter
-            * huberized(at.spec.n, at.settings["width"])
+            * huberized_risk(at.spec.n, at.settings["width"])
         ),
         "excess_risk_of_method",
     ),
 )
 
 LEMMAS: Mapping[str, Callable[..., Any]] = {
-    "Lemma 2.2": sampled_as_printed,
-    "Lemma 2.3": composed,
+    "Lemma 2.2": amplify_as_printed,
+    "Lemma 2.3": compose_strongly,
     "Lemma 2.5": last_iterate,
     "Lemma 2.6": last_iterate_strongly_convex,
     "Thm 3.4": exponential_cost,
@@ -328,10 +336,10 @@ LEMMAS: Mapping[str, Callable[..., Any]] = {
     "Lemma 6.4": attempt_steps,
     "Lemma 6.5": draw_cost,
     "Lemma 6.6": sampled_epsilon,
-    "Thm A.1": huberized,
-    "Lemma A.2": huberized_d1,
-    "Lemma A.3": huberized_d2,
-    "App. D": amplified,
+    "Thm A.1": huberized_risk,
+    "Lemma A.2": huberized_risk_d1,
+    "Lemma A.3": huberized_risk_d2,
+    "App. D": amplified_risk,
     "Thm F.1": strongly_convex_population,
     "Eq. (17)": regularized_population,
     "Lemma F.5": stability_gap,

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from dperm_cli.bounds import random_directions
-from dperm_cli.bounds.base import Bound, Setting, Theorem, first, guaranteed
+from dperm_cli.bounds.base import Bound, Setting, Theorem, check_guarantee, find_reason
 
 
 class ApproxLowerOrder:
@@ -27,7 +27,7 @@ class ApproxLowerOrder:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return first(_bare(at), guaranteed(at, "approx"))
+        return find_reason(_check_unregularised(at), check_guarantee(at, "approx"))
 
     def value(self, at: Setting) -> float:
         return _convex_scale(at) * min(at.spec.n, math.sqrt(at.spec.p) / at.budget.epsilon)
@@ -50,7 +50,7 @@ class TwoPointLower:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return _bare(at)
+        return _check_unregularised(at)
 
     def value(self, at: Setting) -> float:
         spec, budget = at.spec, at.budget
@@ -90,7 +90,7 @@ class CapsLower:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return first(guaranteed(at, "pure"), _on(at, *random_directions.GAINS))
+        return find_reason(check_guarantee(at, "pure"), _check_set(at, *random_directions.GAINS))
 
     def value(self, at: Setting) -> float:
         spec, epsilon = at.spec, at.budget.epsilon
@@ -133,7 +133,7 @@ class TracingLower:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return _on(at, "l2_ball", "box")
+        return _check_set(at, "l2_ball", "box")
 
     def value(self, at: Setting) -> float:
         spec, epsilon, delta = at.spec, at.budget.epsilon, at.budget.delta
@@ -199,13 +199,13 @@ def _packing_strongly_convex(at: Setting) -> float:
     return bend * norm**2 / 1024.0
 
 
-def _packed(at: Setting) -> str | None:
+def _check_packing(at: Setting) -> str | None:
     few = "needs p >= 3" if at.spec.p < 3 else None
     exact = None if at.budget.relation == "replace_one" else "is for replace_one"
-    return first(guaranteed(at, "pure"), few, exact, _on(at, "l2_ball"))
+    return find_reason(check_guarantee(at, "pure"), few, exact, _check_set(at, "l2_ball"))
 
 
-def _curved(at: Setting) -> str | None:
+def _check_curvature(at: Setting) -> str | None:
     """The paper's assumption that Delta |C| / L is of order one, read as at least 1/2."""
     spec = at.spec
     if spec.lasso > 0:
@@ -227,7 +227,7 @@ BOUNDS: tuple[Bound, ...] = (
         "L R min(n, p / (20 epsilon)) / 1024",
         "lower",
         "explicit",
-        lambda at: first(_packed(at), _bare(at)),
+        lambda at: find_reason(_check_packing(at), _check_unregularised(at)),
         _packing,
     ),
     Theorem(
@@ -235,7 +235,7 @@ BOUNDS: tuple[Bound, ...] = (
         "n Delta min(R, M L / (n Delta))^2 / 1024, M = min(n, p / (20 epsilon))",
         "lower",
         "explicit",
-        lambda at: first(_packed(at), None if at.spec.ridge > 0 else "needs a ridge"),
+        lambda at: find_reason(_check_packing(at), None if at.spec.ridge > 0 else "needs a ridge"),
         _packing_strongly_convex,
     ),
     Theorem(
@@ -243,7 +243,7 @@ BOUNDS: tuple[Bound, ...] = (
         "L |C| min(n, p / epsilon)",
         "lower",
         "order",
-        lambda at: first(guaranteed(at, "pure"), _bare(at)),
+        lambda at: find_reason(check_guarantee(at, "pure"), _check_unregularised(at)),
         lambda at: _convex_scale(at) * min(at.spec.n, at.spec.p / at.budget.epsilon),
     ),
     ApproxLowerOrder(),
@@ -252,7 +252,7 @@ BOUNDS: tuple[Bound, ...] = (
         "(L^2 / Delta) min(n, p^2 / (n epsilon^2))",
         "lower",
         "order",
-        lambda at: first(guaranteed(at, "pure"), _curved(at)),
+        lambda at: find_reason(check_guarantee(at, "pure"), _check_curvature(at)),
         lambda at: (
             _curved_scale(at) * min(at.spec.n, (at.spec.p / at.budget.epsilon) ** 2 / at.spec.n)
         ),
@@ -262,17 +262,17 @@ BOUNDS: tuple[Bound, ...] = (
         "(L^2 / Delta) min(n, p / (n epsilon^2))",
         "lower",
         "order",
-        lambda at: first(guaranteed(at, "approx"), _curved(at)),
+        lambda at: find_reason(check_guarantee(at, "approx"), _check_curvature(at)),
         lambda at: _curved_scale(at) * min(at.spec.n, at.spec.p / at.budget.epsilon**2 / at.spec.n),
     ),
 )
 
 
-def _bare(at: Setting) -> str | None:
+def _check_unregularised(at: Setting) -> str | None:
     return None if at.spec.regulariser.vanishes else "is for losses without a regulariser"
 
 
-def _on(at: Setting, *sets: str) -> str | None:
+def _check_set(at: Setting, *sets: str) -> str | None:
     """A reason unless the set is one of these, and unregularised if it is not the ball."""
     name, spec = at.spec.constraint.name, at.spec
     if name not in sets:

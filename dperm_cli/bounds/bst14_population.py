@@ -12,11 +12,11 @@ from dperm_cli.bounds.base import (
     Bound,
     Setting,
     Theorem,
-    first,
-    guaranteed,
-    of,
-    span,
-    strongly_convex,
+    check_guarantee,
+    check_mechanism,
+    check_strong_convexity,
+    find_reason,
+    risk_range,
 )
 from dperm_cli.losses.shared.margin_loss import Glm
 
@@ -52,21 +52,21 @@ def regularized_population(excess: float, strength: float, diameter: float) -> f
     return excess + strength * diameter**2 / 2.0
 
 
-def _curved(at: Setting) -> float:
+def _strongly_convex_unit(at: Setting) -> float:
     """L^2 / (Delta n epsilon gamma)."""
     spec = at.spec
     below = spec.strong_convexity * spec.n * at.budget.epsilon * GAMMA
     return spec.lipschitz_total**2 / below
 
 
-def _steep(at: Setting) -> float:
+def _lipschitz_unit(at: Setting) -> float:
     """(L + |C|) |C| / sqrt(n epsilon gamma), as printed (units: L Delta |C| at Delta = 1)."""
     diameter = at.spec.constraint.diameter
     top = (at.spec.lipschitz_total + diameter) * diameter
     return top / math.sqrt(at.spec.n * at.budget.epsilon * GAMMA)
 
 
-def _plain(at: Setting) -> float:
+def _sampling_unit(at: Setting) -> float:
     """L |C| / sqrt(n)."""
     spec = at.spec
     return spec.lipschitz_total * spec.constraint.diameter / math.sqrt(spec.n)
@@ -83,8 +83,8 @@ def _log_n_delta(at: Setting) -> float:
 def _glm(at: Setting, kind: str) -> str | None:
     power = 2.0 if kind == "pure" else 1.0
     enough = at.spec.n >= at.spec.p**power / at.budget.epsilon**2
-    return first(
-        guaranteed(at, kind),
+    return find_reason(
+        check_guarantee(at, kind),
         None if isinstance(at.spec.form, Glm) else "is for losses of the margin",
         None if enough else "needs more records than the private part of the risk asks for",
     )
@@ -97,7 +97,9 @@ def _own_epsilon(at: Setting, kind: str) -> str | None:
     if kind == "approx" and at.kind == "approx":
         own = spec.p**0.25 * _log_n_delta(at) / math.sqrt(spec.n)
     near = own / 2.0 <= at.budget.epsilon <= 2.0 * own
-    return first(guaranteed(at, kind), None if near else f"is for epsilon near {own:.3g}")
+    return find_reason(
+        check_guarantee(at, kind), None if near else f"is for epsilon near {own:.3g}"
+    )
 
 
 EMPIRICAL: tuple[Bound, ...] = (
@@ -111,12 +113,12 @@ def _empirical(at: Setting) -> list[float]:
     return [bound.value(at) for bound in EMPIRICAL if bound.applies(at) is None]
 
 
-def _generalised(at: Setting) -> float:
+def _population_risk(at: Setting) -> float:
     """Empirical bound / n + stability gap + the regulariser's range, for the risk without it."""
     spec, (epsilon, delta) = at.spec, (at.budget.epsilon, at.budget.delta)
     if at.budget.relation != "replace_one":  # a replacement is a removal and an addition
         epsilon, delta = 2.0 * epsilon, (1.0 + math.exp(min(epsilon, 700.0))) * delta
-    whole = span(at)
+    whole = risk_range(at)
     regular = whole / spec.n - spec.variation
     gap = stability_gap(epsilon, delta, spec.variation)
     return min([*_empirical(at), whole]) / spec.n + gap + regular
@@ -138,55 +140,67 @@ BOUNDS: tuple[Bound, ...] = (
         "upper",
         "explicit",
         lambda at: None if _empirical(at) else "needs an explicit bound on the empirical risk",
-        _generalised,
+        _population_risk,
         "population_risk",
     ),
     _upper(
         "F.2(1)",
         "L^2 p sqrt(ln n poly log(1/gamma)) / (Delta n epsilon gamma)",
-        lambda at: first(of(at, *PURE), guaranteed(at, "pure"), strongly_convex(at)),
-        lambda at: _curved(at) * at.spec.p * math.sqrt(math.log(at.spec.n) * _tail()),
+        lambda at: find_reason(
+            check_mechanism(at, *PURE), check_guarantee(at, "pure"), check_strong_convexity(at)
+        ),
+        lambda at: _strongly_convex_unit(at) * at.spec.p * math.sqrt(math.log(at.spec.n) * _tail()),
     ),
     _upper(
         "F.2(2)",
         "L^2 sqrt(p) ln^2(n/delta) poly log(1/gamma) / (Delta n epsilon gamma)",
-        lambda at: first(of(at, *APPROX), guaranteed(at, "approx"), strongly_convex(at)),
-        lambda at: _curved(at) * math.sqrt(at.spec.p) * _log_n_delta(at) ** 2 * _tail(),
+        lambda at: find_reason(
+            check_mechanism(at, *APPROX), check_guarantee(at, "approx"), check_strong_convexity(at)
+        ),
+        lambda at: (
+            _strongly_convex_unit(at) * math.sqrt(at.spec.p) * _log_n_delta(at) ** 2 * _tail()
+        ),
     ),
     _upper(
         "F.3(1)",
         "sqrt(p) (L + |C|) |C| (ln n poly log(1/gamma))^{1/4} / sqrt(n epsilon gamma)",
-        lambda at: first(of(at, *PURE), guaranteed(at, "pure"), strongly_convex(at)),
-        lambda at: _steep(at) * math.sqrt(at.spec.p) * (math.log(at.spec.n) * _tail()) ** 0.25,
+        lambda at: find_reason(
+            check_mechanism(at, *PURE), check_guarantee(at, "pure"), check_strong_convexity(at)
+        ),
+        lambda at: (
+            _lipschitz_unit(at) * math.sqrt(at.spec.p) * (math.log(at.spec.n) * _tail()) ** 0.25
+        ),
     ),
     _upper(
         "F.3(2)",
         "p^{1/4} (L + |C|) |C| ln(n/delta) poly log(1/gamma) / sqrt(n epsilon gamma)",
-        lambda at: first(of(at, *APPROX), guaranteed(at, "approx"), strongly_convex(at)),
-        lambda at: _steep(at) * at.spec.p**0.25 * _log_n_delta(at) * _tail(),
+        lambda at: find_reason(
+            check_mechanism(at, *APPROX), check_guarantee(at, "approx"), check_strong_convexity(at)
+        ),
+        lambda at: _lipschitz_unit(at) * at.spec.p**0.25 * _log_n_delta(at) * _tail(),
     ),
     _upper(
         "F.4(1)",
         "L |C| sqrt(ln(1/gamma)) / sqrt(n), n above (p / epsilon)^2",
-        lambda at: first(of(at, *PURE, "exponential"), _glm(at, "pure")),
-        lambda at: _plain(at) * math.sqrt(_tail()),
+        lambda at: find_reason(check_mechanism(at, *PURE, "exponential"), _glm(at, "pure")),
+        lambda at: _sampling_unit(at) * math.sqrt(_tail()),
     ),
     _upper(
         "F.4(2)",
         "L |C| sqrt(ln(1/gamma)) ln^2(n/delta) / sqrt(n), n above p / epsilon^2",
-        lambda at: first(of(at, *APPROX), _glm(at, "approx")),
-        lambda at: _plain(at) * math.sqrt(_tail()) * _log_n_delta(at) ** 2,
+        lambda at: find_reason(check_mechanism(at, *APPROX), _glm(at, "approx")),
+        lambda at: _sampling_unit(at) * math.sqrt(_tail()) * _log_n_delta(at) ** 2,
     ),
     _upper(
         "F.6(1)",
         "L |C| sqrt(p / n) at epsilon = sqrt(p / n)",
-        lambda at: first(of(at, "exponential"), _own_epsilon(at, "pure")),
-        lambda at: _plain(at) * math.sqrt(at.spec.p),
+        lambda at: find_reason(check_mechanism(at, "exponential"), _own_epsilon(at, "pure")),
+        lambda at: _sampling_unit(at) * math.sqrt(at.spec.p),
     ),
     _upper(
         "F.6(2)",
         "L |C| p^{1/4} ln(n/delta) / sqrt(n) at epsilon = p^{1/4} ln(n/delta) / sqrt(n)",
-        lambda at: first(of(at, "noisy_sgd"), _own_epsilon(at, "approx")),
-        lambda at: _plain(at) * at.spec.p**0.25 * _log_n_delta(at),
+        lambda at: find_reason(check_mechanism(at, "noisy_sgd"), _own_epsilon(at, "approx")),
+        lambda at: _sampling_unit(at) * at.spec.p**0.25 * _log_n_delta(at),
     ),
 )

@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Numbers:
+class TableInputs:
     """What a cell is a function of; ``curvature`` is Delta |C| / L, at most 2."""
 
     n: int
@@ -53,7 +53,7 @@ class Numbers:
         return self.p / self.epsilon
 
     @property
-    def squared(self) -> float:
+    def approx_noise_variance(self) -> float:
         """p / epsilon^2: the square of that under (epsilon, delta)."""
         return self.p / self.epsilon**2
 
@@ -66,7 +66,7 @@ class Numbers:
         return math.log(self.n / self.delta)
 
 
-Formula = Callable[[Numbers], float]
+Formula = Callable[[TableInputs], float]
 
 CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
     ("lipschitz", "pure_previous"): (
@@ -77,20 +77,20 @@ CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
     ("lipschitz", "pure_lower"): ("p / eps", lambda x: x.private),
     ("lipschitz", "approx_previous"): (
         "sqrt(p n) ln(1/delta) / eps",
-        lambda x: math.sqrt(x.n * x.squared) * x.log_delta,
+        lambda x: math.sqrt(x.n * x.approx_noise_variance) * x.log_delta,
     ),
     ("lipschitz", "approx_upper"): (
         "sqrt(p) ln^2(n/delta) / eps",
-        lambda x: math.sqrt(x.squared) * x.log_n_delta**2,
+        lambda x: math.sqrt(x.approx_noise_variance) * x.log_n_delta**2,
     ),
-    ("lipschitz", "approx_lower"): ("sqrt(p) / eps", lambda x: math.sqrt(x.squared)),
+    ("lipschitz", "approx_lower"): ("sqrt(p) / eps", lambda x: math.sqrt(x.approx_noise_variance)),
     ("smooth", "pure_previous"): ("p / eps", lambda x: x.private),
     ("smooth", "pure_lower"): ("p / eps", lambda x: x.private),
     ("smooth", "approx_previous"): (
         "sqrt(p) ln(1/delta) / eps",
-        lambda x: math.sqrt(x.squared) * x.log_delta,
+        lambda x: math.sqrt(x.approx_noise_variance) * x.log_delta,
     ),
-    ("smooth", "approx_lower"): ("sqrt(p) / eps", lambda x: math.sqrt(x.squared)),
+    ("smooth", "approx_lower"): ("sqrt(p) / eps", lambda x: math.sqrt(x.approx_noise_variance)),
     ("strongly_convex", "pure_previous"): (
         "p^2 / (sqrt(n) Delta eps^2)",
         lambda x: x.private**2 / (math.sqrt(x.n) * x.curvature),
@@ -102,13 +102,13 @@ CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
     ("strongly_convex", "pure_lower"): ("p^2 / (n eps^2)", lambda x: x.private**2 / x.n),
     ("strongly_convex", "approx_previous"): (
         "p ln(1/delta) / (sqrt(n) Delta eps^2)",
-        lambda x: x.squared * x.log_delta / (math.sqrt(x.n) * x.curvature),
+        lambda x: x.approx_noise_variance * x.log_delta / (math.sqrt(x.n) * x.curvature),
     ),
     ("strongly_convex", "approx_upper"): (
         "(ln^3(n/delta) / Delta) p / (n eps^2)",
-        lambda x: x.log_n_delta**3 / x.curvature * x.squared / x.n,
+        lambda x: x.log_n_delta**3 / x.curvature * x.approx_noise_variance / x.n,
     ),
-    ("strongly_convex", "approx_lower"): ("p / (n eps^2)", lambda x: x.squared / x.n),
+    ("strongly_convex", "approx_lower"): ("p / (n eps^2)", lambda x: x.approx_noise_variance / x.n),
     ("smooth_strongly_convex", "pure_previous"): (
         "p^2 / (n Delta eps^2)",
         lambda x: x.private**2 / (x.n * x.curvature),
@@ -116,13 +116,16 @@ CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
     ("smooth_strongly_convex", "pure_lower"): ("p^2 / (n eps^2)", lambda x: x.private**2 / x.n),
     ("smooth_strongly_convex", "approx_previous"): (
         "p ln(1/delta) / (n Delta eps^2)",
-        lambda x: x.squared * x.log_delta / (x.n * x.curvature),
+        lambda x: x.approx_noise_variance * x.log_delta / (x.n * x.curvature),
     ),
-    ("smooth_strongly_convex", "approx_lower"): ("p / (n eps^2)", lambda x: x.squared / x.n),
+    ("smooth_strongly_convex", "approx_lower"): (
+        "p / (n eps^2)",
+        lambda x: x.approx_noise_variance / x.n,
+    ),
 }
 
 
-def cell(row: str, column: str, at: Numbers) -> float | None:
+def cell(row: str, column: str, at: TableInputs) -> float | None:
     """A cell's value, at most n L |C|; None where the table is empty."""
     if row not in ROWS or column not in COLUMNS:
         raise KeyError(f"Table I has no cell ({row}, {column})")
@@ -144,10 +147,10 @@ def row_of(at: Setting) -> str:
     return "smooth" if smooth else "lipschitz"
 
 
-def numbers_of(at: Setting) -> Numbers:
+def numbers_of(at: Setting) -> TableInputs:
     """The numbers of a setting; under a pure guarantee delta plays no part."""
     spec = at.spec
-    return Numbers(
+    return TableInputs(
         spec.n,
         spec.p,
         at.budget.epsilon,

@@ -17,12 +17,12 @@ from dperm_cli.bounds.base import (
     Bound,
     Setting,
     Theorem,
-    first,
-    guaranteed,
-    known,
-    of,
-    smooth,
-    strongly_convex,
+    check_guarantee,
+    check_mechanism,
+    check_settings,
+    check_smoothness,
+    check_strong_convexity,
+    find_reason,
 )
 
 EXPONENTIAL = ("exponential", "regularized_exponential")
@@ -113,7 +113,7 @@ def _law(at: Setting) -> dict[str, Any]:
     return dict(found) if isinstance(found, dict) else dict(at.settings)
 
 
-def _drawn(at: Setting, *names: str, net: bool = False) -> str | None:
+def _check_draw(at: Setting, *names: str, net: bool = False) -> str | None:
     """A reason unless this is a draw from a law whose exponent and distance are in the plan.
 
     ``net`` says whether that law lives on a finite net or on the whole set: what is proved of the
@@ -125,8 +125,8 @@ def _drawn(at: Setting, *names: str, net: bool = False) -> str | None:
         other = "is for a law on a finite net" if net else "is for a law on the whole set"
     numbers = isinstance(law.get("exponent"), int | float) and law.get("exponent", 0.0) > 0
     proved = isinstance(law.get("dist_inf"), int | float)
-    return first(
-        of(at, *names),
+    return find_reason(
+        check_mechanism(at, *names),
         None if numbers else "needs the plan's exponent",
         None if proved else "needs a sampler with a certificate",
         other,
@@ -209,12 +209,12 @@ _STRENGTHS = ("strength", "added", "distance", "second_scale")
 
 def _objective_covers(at: Setting, noise: str, curved: bool) -> str | None:
     """The orders of App. E are of a noise, whichever guarantee is in force."""
-    return first(
-        of(at, "objective_perturbation"),
+    return find_reason(
+        check_mechanism(at, "objective_perturbation"),
         None if noise_of(at) == noise else f"is for {noise} noise",
-        guaranteed(at, "approx") if noise == "gaussian" else None,
-        smooth(at),
-        strongly_convex(at) if curved else None,
+        check_guarantee(at, "approx") if noise == "gaussian" else None,
+        check_smoothness(at),
+        check_strong_convexity(at) if curved else None,
     )
 
 
@@ -224,7 +224,7 @@ BOUNDS: tuple[Bound, ...] = (
         "(p + kappa R^2 / 2) / c, exp(-c F - (kappa / 2) |theta|^2) sampled to sup |log ratio| 0",
         "upper",
         "explicit",
-        lambda at: _drawn(at, *EXPONENTIAL),
+        lambda at: _check_draw(at, *EXPONENTIAL),
         _exponential,
         paper="dperm",
     ),
@@ -233,7 +233,7 @@ BOUNDS: tuple[Bound, ...] = (
         "(8 L |C| / epsilon) ((p + 1) ln 3 + 1), at the exponent used",
         "upper",
         "explicit",
-        lambda at: _drawn(at, "exponential"),
+        lambda at: _check_draw(at, "exponential"),
         _exponential_as_printed,
     ),
     Theorem(
@@ -241,7 +241,7 @@ BOUNDS: tuple[Bound, ...] = (
         "ln(N) / c + n L covering, exp(-c F) on a net of N points",
         "upper",
         "explicit",
-        lambda at: _drawn(at, "exponential", net=True),
+        lambda at: _check_draw(at, "exponential", net=True),
         _on_net,
         paper="dperm",
     ),
@@ -250,7 +250,9 @@ BOUNDS: tuple[Bound, ...] = (
         "n L E|b|; n (beta + Delta) E|b|^2 / 2 if no minimiser is on the boundary",
         "upper",
         "explicit",
-        lambda at: first(of(at, "output_perturbation"), strongly_convex(at)),
+        lambda at: find_reason(
+            check_mechanism(at, "output_perturbation"), check_strong_convexity(at)
+        ),
         _output,
         paper="dperm",
     ),
@@ -259,7 +261,7 @@ BOUNDS: tuple[Bound, ...] = (
         "E|b|^2 / (2 Lam) + (added / 2) reach^2 + n L (distance + E|b2|)",
         "upper",
         "explicit",
-        lambda at: first(of(at, *PERTURBED), known(at, *_STRENGTHS)),
+        lambda at: find_reason(check_mechanism(at, *PERTURBED), check_settings(at, *_STRENGTHS)),
         _objective,
         paper="dperm",
     ),
@@ -268,7 +270,7 @@ BOUNDS: tuple[Bound, ...] = (
         "L |C| p / epsilon",
         "upper",
         "order",
-        lambda at: _drawn(at, "exponential"),
+        lambda at: _check_draw(at, "exponential"),
         lambda at: _unit(at) * at.spec.p / at.budget.epsilon,
     ),
     Theorem(

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betainc, gammaln
 
-from dperm_cli.bounds.base import Bound, Setting, Theorem, first, known
+from dperm_cli.bounds.base import Bound, Setting, Theorem, check_settings, find_reason
 
 ASSOUAD, FANO = 163.0, 17.0  # the paper's constants, one over them
 # c such that the printed bounds are proved for n >= c (M / L)^2 times d (Thm 2) or ln(2 d)
@@ -114,12 +114,12 @@ def one_corner(n: int, multiplier: float, d: int) -> float:
     more, by two directions alone (``corners``).
     """
     bias = _biases(n / math.log(2.0 * d) if d > 1 else n, 1.0 / multiplier)
-    each = 0.5 * ((1.0 + bias) * np.log1p(bias) + _shrunk(bias))
+    each = 0.5 * ((1.0 + bias) * np.log1p(bias) + _log_term(bias))
     left = 1.0 - (n * each + math.log(2.0)) / math.log(2.0 * d)
     return max(float(np.max(multiplier * bias * left / 2.0)), corners(n, multiplier))
 
 
-def _shrunk(bias: np.ndarray) -> np.ndarray:
+def _log_term(bias: np.ndarray) -> np.ndarray:
     """(1 - a) ln(1 - a), 0 at a = 1."""
     rest = 1.0 - bias
     return np.where(rest > 0.0, rest * np.log(np.where(rest > 0.0, rest, 1.0)), 0.0)
@@ -166,12 +166,12 @@ def best_entropy(radius: float, gradient: float, d: int, n: int) -> float:
 # --- at a setting
 
 
-def _channel(at: Setting, *names: str) -> str | None:
+def _check_channel(at: Setting, *names: str) -> str | None:
     """A reason unless the plan sends one answer a record through one of these channels."""
     if at.settings.get("channel") not in names:
         return f"is for the {' or '.join(names)} channel"
-    return first(
-        known(at, "channel_bound", "multiplier"),
+    return find_reason(
+        check_settings(at, "channel_bound", "multiplier"),
         None if at.settings.get("answers", 1) == 1 else "is for one answer a record",
         None if at.spec.regulariser.vanishes else "is for losses without a regulariser",
     )
@@ -194,38 +194,38 @@ def inner_box(constraint) -> float | None:
     return share[constraint.name] * constraint.size if constraint.name in share else None
 
 
-def _boxed(at: Setting) -> str | None:
+def _check_inner_box(at: Setting) -> str | None:
     return None if inner_box(at.spec.constraint) else "is for a box, a ball or an l1 ball around 0"
 
 
-def _on_l1(at: Setting) -> str | None:
+def _check_l1_ball(at: Setting) -> str | None:
     return None if at.spec.constraint.name == "l1_ball" else "is for the l1 ball"
 
 
-def _enough(at: Setting, least: float) -> str | None:
+def _check_records(at: Setting, least: float) -> str | None:
     """The printed bounds exceed the loss's range when n is far below M^2: no bias is above 1."""
     return None if at.spec.n >= least else f"is proved for n >= {least:.3g}"
 
 
-def _noisy(at: Setting, multiple: float) -> str | None:
+def _check_multiplier(at: Setting, multiple: float) -> str | None:
     return None if _facts(at)[1] >= multiple * (1.0 - 1e-12) else f"needs M >= {multiple:g} L"
 
 
-def _printed_a(at: Setting) -> str | None:
-    reason = first(_channel(at, "l_inf"), _boxed(at))
-    return reason or _enough(at, LEAST_ASSOUAD * _facts(at)[1] ** 2)
+def _check_theorem_1a(at: Setting) -> str | None:
+    reason = find_reason(_check_channel(at, "l_inf"), _check_inner_box(at))
+    return reason or _check_records(at, LEAST_ASSOUAD * _facts(at)[1] ** 2)
 
 
-def _printed_b(at: Setting) -> str | None:
-    reason = first(_channel(at, "l_inf"), _on_l1(at))
+def _check_theorem_1b(at: Setting) -> str | None:
+    reason = find_reason(_check_channel(at, "l_inf"), _check_l1_ball(at))
     if reason:
         return reason
-    return _enough(at, LEAST_FANO * math.log(2.0 * at.spec.p) * _facts(at)[1] ** 2)
+    return _check_records(at, LEAST_FANO * math.log(2.0 * at.spec.p) * _facts(at)[1] ** 2)
 
 
-def _printed_2(at: Setting) -> str | None:
-    reason = first(_channel(at, "l_1"), _boxed(at))
-    return reason or _enough(at, LEAST_ASSOUAD * at.spec.p * _facts(at)[1] ** 2)
+def _check_theorem_2(at: Setting) -> str | None:
+    reason = find_reason(_check_channel(at, "l_1"), _check_inner_box(at))
+    return reason or _check_records(at, LEAST_ASSOUAD * at.spec.p * _facts(at)[1] ** 2)
 
 
 def _box_times(at: Setting, value: float) -> float:
@@ -247,12 +247,12 @@ def _corner_2(at: Setting, radius: float) -> float:
     return radius * _facts(at)[0] * at.spec.p / math.sqrt(at.spec.n * information)
 
 
-def _tuned(at: Setting) -> str | None:
+def _check_best_step(at: Setting) -> str | None:
     """A reason unless the plan's step is the best constant one, within 1 %."""
     rule = at.settings.get("step_rule")
     if rule != "constant" or at.settings.get("output") != "average":
         return "is for the average of constant steps"
-    reason = known(at, "step")
+    reason = check_settings(at, "step")
     if reason:
         return reason
     best = _best_step(at)
@@ -273,32 +273,39 @@ def _square(at: Setting) -> float:
 
 
 def _sgd(at: Setting) -> str | None:
-    reason = first(
-        _of(at, "local_sgd"), _channel(at, "l_inf", "l_1", "l_2"), known(at, "step"), _averaged(at)
+    reason = find_reason(
+        _check_mechanism(at, "local_sgd"),
+        _check_channel(at, "l_inf", "l_1", "l_2"),
+        check_settings(at, "step"),
+        _check_average(at),
     )
     rule = at.settings.get("step_rule")
     return reason or (None if rule in ("constant", "decreasing") else "is for its step rules")
 
 
 def _mirror(at: Setting) -> str | None:
-    reason = first(_of(at, "local_mirror_descent"), _channel(at, "l_inf", "l_1", "l_2"))
-    reason = reason or first(known(at, "step", "distance", "gradient_norm"), _averaged(at))
+    reason = find_reason(
+        _check_mechanism(at, "local_mirror_descent"), _check_channel(at, "l_inf", "l_1", "l_2")
+    )
+    reason = reason or find_reason(
+        check_settings(at, "step", "distance", "gradient_norm"), _check_average(at)
+    )
     constant = at.settings.get("step_rule") == "constant"
     return reason or (None if constant else "is for constant steps")
 
 
 def _entropy(at: Setting) -> str | None:
     entropy = at.settings.get("map") == "entropy"
-    return first(_mirror(at), _channel(at, "l_inf"), _on_l1(at)) or (
+    return find_reason(_mirror(at), _check_channel(at, "l_inf"), _check_l1_ball(at)) or (
         None if entropy else "is for the entropic map"
     )
 
 
-def _of(at: Setting, mechanism: str) -> str | None:
+def _check_mechanism(at: Setting, mechanism: str) -> str | None:
     return None if at.mechanism == mechanism else f"is about {mechanism}"
 
 
-def _averaged(at: Setting) -> str | None:
+def _check_average(at: Setting) -> str | None:
     average = at.settings.get("output") == "average"
     return None if average else "is for the average of the points where answers were asked"
 
@@ -330,8 +337,8 @@ def _bound(
     return Theorem(name, statement, kind, "explicit", covers, formula, "population_risk", paper)
 
 
-def _told(at: Setting) -> str | None:
-    return known(at, "information")
+def _check_information(at: Setting) -> str | None:
+    return check_settings(at, "information")
 
 
 BOUNDS: tuple[Bound, ...] = (
@@ -339,28 +346,28 @@ BOUNDS: tuple[Bound, ...] = (
         "DJW12 Thm 1(a)",
         "M_inf r d / (163 sqrt n), Theta holds the l_inf ball of radius r",
         "lower",
-        _printed_a,
+        _check_theorem_1a,
         lambda at: _box_times(at, assouad_as_printed(1.0, _gradient(at), at.spec.p, at.spec.n)),
     ),
     _bound(
         "DJW12 Thm 1(b)",
         "r M_inf sqrt(ln 2d) / (17 sqrt n), Theta the l_1 ball of radius r",
         "lower",
-        _printed_b,
+        _check_theorem_1b,
         lambda at: fano_as_printed(at.spec.constraint.size, _gradient(at), at.spec.p, at.spec.n),
     ),
     _bound(
         "DJW12 Thm 2",
         "r L sqrt d / (163 sqrt n Delta(gamma)), Theta holds the l_inf ball of radius r",
         "lower",
-        _printed_2,
+        _check_theorem_2,
         lambda at: _box_times(at, cross_as_printed(1.0, *_facts(at), at.spec.p, at.spec.n)),
     ),
     _bound(
         "DJW12 Thm 1(a) (sharp)",
         "L r d max over delta of delta (1 - TV_n(delta / M)) / 2, about 0.17 M_inf r d / sqrt n",
         "lower",
-        lambda at: first(_channel(at, "l_inf"), _boxed(at)),
+        lambda at: find_reason(_check_channel(at, "l_inf"), _check_inner_box(at)),
         lambda at: _box_times(at, _facts(at)[0] * at.spec.p * corners(at.spec.n, _facts(at)[1])),
         "dperm",
     ),
@@ -368,7 +375,7 @@ BOUNDS: tuple[Bound, ...] = (
         "DJW12 Thm 1(b) (sharp)",
         "L r max over delta of delta (1 - (n k(delta / M) + ln 2) / ln 2d) / 2",
         "lower",
-        lambda at: first(_channel(at, "l_inf"), _on_l1(at)),
+        lambda at: find_reason(_check_channel(at, "l_inf"), _check_l1_ball(at)),
         lambda at: (
             at.spec.constraint.size
             * _facts(at)[0]
@@ -380,7 +387,7 @@ BOUNDS: tuple[Bound, ...] = (
         "DJW12 Thm 2 (sharp)",
         "L r max over delta of delta (1 - sqrt(1 - rho^2n)) / 2, about 0.135 M_1 r sqrt(d / n)",
         "lower",
-        lambda at: first(_channel(at, "l_1"), _boxed(at)),
+        lambda at: find_reason(_check_channel(at, "l_1"), _check_inner_box(at)),
         lambda at: _box_times(at, _facts(at)[0] * cross(at.spec.n, _facts(at)[1], at.spec.p)),
         "dperm",
     ),
@@ -388,28 +395,41 @@ BOUNDS: tuple[Bound, ...] = (
         "DJW12 Cor 1 (lower)",
         "(sqrt(1/2) / 17) r L sqrt(d ln 2d / (n I*)), M_inf >= 2 L",
         "lower",
-        lambda at: first(_printed_b(at), _told(at)) or _noisy(at, 2.0),
+        lambda at: (
+            find_reason(_check_theorem_1b(at), _check_information(at)) or _check_multiplier(at, 2.0)
+        ),
         lambda at: math.sqrt(SPREAD_LOW) / FANO * _corner_1(at),
     ),
     _bound(
         "DJW12 Cor 1 (upper)",
         "1.024 r L sqrt(d ln 2d / (n I*)), M_inf >= 2 L, mirror descent with its best step",
         "upper",
-        lambda at: first(_entropy(at), _told(at)) or _noisy(at, 2.0) or _tuned(at),
+        lambda at: (
+            find_reason(_entropy(at), _check_information(at))
+            or _check_multiplier(at, 2.0)
+            or _check_best_step(at)
+        ),
         lambda at: math.sqrt(2.0 * SPREAD_HIGH) * _corner_1(at),
     ),
     _bound(
         "DJW12 Cor 2 (lower)",
         "(0.683 / 163) r L d / sqrt(n I*), M_1 >= max(2, d) L",
         "lower",
-        lambda at: first(_printed_2(at), _told(at)) or _noisy(at, max(2.0, at.spec.p)),
+        lambda at: (
+            find_reason(_check_theorem_2(at), _check_information(at))
+            or _check_multiplier(at, max(2.0, at.spec.p))
+        ),
         lambda at: math.sqrt(SPREAD_LOW_L1) / ASSOUAD * _box_times(at, _corner_2(at, 1.0)),
     ),
     _bound(
         "DJW12 Cor 2 (upper)",
         "0.724 r L d / sqrt(n I*), M_1 >= 2 L, SGD with its best step, Theta in [-r, r]^d",
         "upper",
-        lambda at: first(_sgd(at), _channel(at, "l_1"), _told(at)) or _noisy(at, 2.0) or _tuned(at),
+        lambda at: (
+            find_reason(_sgd(at), _check_channel(at, "l_1"), _check_information(at))
+            or _check_multiplier(at, 2.0)
+            or _check_best_step(at)
+        ),
         lambda at: math.sqrt(SPREAD_HIGH) * _corner_2(at, _reach(at) / math.sqrt(at.spec.p)),
     ),
     _bound(

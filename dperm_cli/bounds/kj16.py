@@ -13,7 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 from dperm_cli.bounds import kj16_lemmas
-from dperm_cli.bounds.base import Bound, Setting, Theorem, first, guaranteed, known, of
+from dperm_cli.bounds.base import (
+    Bound,
+    Setting,
+    Theorem,
+    check_guarantee,
+    check_mechanism,
+    check_settings,
+    find_reason,
+)
 from dperm_cli.bounds.bst14_combined import INNER, inner_of
 from dperm_cli.problem import projection_dimension
 from dperm_cli.problem.problem import make_spec
@@ -61,11 +69,13 @@ def inner_risk(at: Setting) -> float | None:
 
 
 def _facts(at: Setting) -> str | None:
-    early = first(of(at, *PROJECTED), known(at, "m", "projected_radius", "row_bound"))
+    early = find_reason(
+        check_mechanism(at, *PROJECTED), check_settings(at, "m", "projected_radius", "row_bound")
+    )
     return early or (None if at.spec.form is not None else "needs a loss")
 
 
-def everywhere(spec: Any) -> float | None:
+def global_lipschitz(spec: Any) -> float | None:
     """One record's Lipschitz constant at margins however far out, None where there is none."""
     if spec.form is None:
         return spec.lipschitz
@@ -79,8 +89,8 @@ def everywhere(spec: Any) -> float | None:
 def _explicit(at: Setting) -> str | None:
     if _facts(at):
         return _facts(at)
-    return first(
-        None if everywhere(at.spec) is not None else "needs a loss Lipschitz at all margins",
+    return find_reason(
+        None if global_lipschitz(at.spec) is not None else "needs a loss Lipschitz at all margins",
         None if at.settings.get("phi") == "gaussian" else "is for a Gaussian Phi",
         None if at.settings["row_bound"] >= at.spec.row_bound else "needs a clip of 1 or more",
         None if at.spec.regulariser.smooth and at.spec.ridge == 0 else "needs no regulariser",
@@ -89,10 +99,10 @@ def _explicit(at: Setting) -> str | None:
     )
 
 
-def _projected(at: Setting) -> float:
+def _projected_risk(at: Setting) -> float:
     spec = at.spec
     width, radius = two_sided(spec) or 0.0, spec.constraint.radius
-    steep = everywhere(spec) or math.inf
+    steep = global_lipschitz(spec) or math.inf
     lost = kj16_lemmas.projection_loss(spec.n, steep, width, radius, int(at.settings["m"]))
     return (inner_risk(at) or 0.0) + lost
 
@@ -101,16 +111,20 @@ def _order(kind: str) -> Callable[[Setting], str | None]:
     """The theorem's guarantee, and an m that balances the two terms as the theorem's does."""
 
     def covers(at: Setting) -> str | None:
-        return first(of(at, *PROJECTED), guaranteed(at, kind), known(at, "m")) or _balanced(at)
+        return find_reason(
+            check_mechanism(at, *PROJECTED), check_guarantee(at, kind), check_settings(at, "m")
+        ) or _check_balanced_m(at)
 
     return covers
 
 
-def _balanced(at: Setting) -> str | None:
+def _check_balanced_m(at: Setting) -> str | None:
     width, radius, _ = _numbers(at)
     budget, m = at.budget, at.settings["m"]
     delta = budget.delta if at.kind == "approx" else 0.0
-    wanted = projection_dimension.balanced(at.spec.n, budget.epsilon, delta, width / radius)
+    wanted = projection_dimension.balanced_dimension(
+        at.spec.n, budget.epsilon, delta, width / radius
+    )
     near = m == min(max(round(wanted), 1), at.spec.p)
     return None if near else "is for the m that balances the two terms"
 
@@ -134,7 +148,7 @@ def _lasso(at: Setting) -> str | None:
     spec = at.spec
     here = spec.loss == "squared" and spec.constraint.name == "l1_ball"
     unit = spec.row_bound <= 1.0 and spec.target_bound <= 1.0
-    return first(
+    return find_reason(
         _order("pure")(at), None if here and unit else "is for squared loss on an L1 ball, |x| <= 1"
     )
 
@@ -146,7 +160,7 @@ BOUNDS: tuple[Bound, ...] = (
         "upper",
         "explicit",
         _explicit,
-        _projected,
+        _projected_risk,
         paper="dperm",
     ),
     Theorem(

@@ -44,7 +44,7 @@ def mean_product_distortion(width: float, radius: float, row: float, m: int) -> 
     return row * (width + math.sqrt(2.0) * radius) / math.sqrt(m)
 
 
-def clipped(m: int) -> float:
+def clip_probability(m: int) -> float:
     """Pr[|Phi x| > 2 |x|]: chi^2 with m degrees of freedom above 4 m."""
     from scipy.special import gammaincc
 
@@ -54,10 +54,10 @@ def clipped(m: int) -> float:
 def lipschitz_rows(n: int, failure: float) -> int:
     """[KJ16, Lemma 3.3]: the least m at which none of n rows is clipped, but with ``failure``.
 
-    By a union bound, n ``clipped(m)`` <= failure: no gamma and no constant is left open.
+    By a union bound, n ``clip_probability(m)`` <= failure: no gamma and no constant is left open.
     """
     m = 1
-    while n * clipped(m) > failure:
+    while n * clip_probability(m) > failure:
         m += 1
     return m
 

@@ -33,7 +33,7 @@ ROW_NORMS = {
 
 
 @dataclass(frozen=True)
-class Numbers:
+class TableInputs:
     """What a cell is a function of; ``curvature`` is one record's Gamma over the set."""
 
     n: int
@@ -62,22 +62,22 @@ class Numbers:
         return self.width / self.radius
 
 
-def _compressed_pure(x: Numbers) -> float:
+def _compressed_pure(x: TableInputs) -> float:
     share = x.psi ** (4.0 / 3.0) * x.effective ** (2.0 / 3.0) / x.budget ** (1.0 / 3.0)
     return x.n * x.lipschitz * x.radius * share
 
 
-def _compressed_approx(x: Numbers) -> float:
+def _compressed_approx(x: TableInputs) -> float:
     share = x.psi * math.sqrt(x.effective / x.budget) * math.log(1.0 / x.delta) ** 2
     return x.n * x.lipschitz * x.radius * share
 
 
-def _frank_wolfe(x: Numbers) -> float:
+def _frank_wolfe(x: TableInputs) -> float:
     scale = x.curvature ** (1.0 / 3.0) * (x.lipschitz * x.width) ** (2.0 / 3.0)
     return x.n * scale * math.log(1.0 / x.delta) ** 2 / x.budget ** (2.0 / 3.0)
 
 
-Formula = Callable[[Numbers], float]
+Formula = Callable[[TableInputs], float]
 
 CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
     ("compressed", "pure"): (
@@ -99,28 +99,28 @@ CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
 }
 
 
-def cell(row: str, column: str, at: Numbers) -> float:
+def cell(row: str, column: str, at: TableInputs) -> float:
     """A cell's value, at most 2 n lambda R; the traditional row has psi = 1."""
     if (row, column) not in CELLS:
         raise KeyError(f"Table 1 has no cell ({row}, {column})")
     if row == "traditional":
-        at = Numbers(**{**at.__dict__, "psi": 1.0})
+        at = TableInputs(**{**at.__dict__, "psi": 1.0})
     return min(at.trivial, CELLS[row, column][1](at))
 
 
-def mirror_descent(at: Numbers) -> float:
+def mirror_descent(at: TableInputs) -> float:
     """[TTZ14] as in [KJ16, Sec. 4], order: n lambda w sqrt(max Psi) ln(n / delta) / (eps n)."""
     logs = math.log(at.n / at.delta)
     value = at.n * at.lipschitz * at.width * math.sqrt(at.potential) * logs / at.budget
     return min(at.trivial, value)
 
 
-def frank_wolfe_regression(at: Numbers) -> float:
+def frank_wolfe_regression(at: TableInputs) -> float:
     """[TTZ15] for regression as in [KJ16, Sec. 4], order: n R^{4/3} w^{2/3} / (eps n)^{2/3}."""
     value = at.n * at.radius ** (4.0 / 3.0) * at.width ** (2.0 / 3.0) / at.budget ** (2.0 / 3.0)
     return min(at.trivial, value)
 
 
-def projected_rows(kind: str, at: Numbers, failure: float = 0.05) -> float:
+def projected_rows(kind: str, at: TableInputs, failure: float = 0.05) -> float:
     """The m of [KJ16, Thm 3.11] at these numbers, order: its constant taken as one."""
     return kj16_lemmas.paper_rows(kind, at.n, at.epsilon, at.effective, failure, at.psi)

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds.base import Bound, Setting, Theorem, first, known, of
+from dperm_cli.bounds.base import (
+    Bound,
+    Setting,
+    Theorem,
+    check_mechanism,
+    check_settings,
+    find_reason,
+)
 
 
 def convex(diameter: float, gradient: float, batches: int) -> float:
@@ -23,9 +30,9 @@ def strongly_convex(curvature: float, gradient: float, batches: int) -> float:
 
 
 def _covers(at: Setting, rate: str) -> str | None:
-    return first(
-        of(at, "one_pass_sgd"),
-        known(at, "batches", "gradient_bound"),
+    return find_reason(
+        check_mechanism(at, "one_pass_sgd"),
+        check_settings(at, "batches", "gradient_bound"),
         None if at.settings.get("learning_rate") == rate else f"is for the {rate} learning rate",
         None if at.settings.get("output") == "average" else "is for the mean of the iterates",
         None if at.budget.relation == "replace_one" else "is for batches by place (replace_one)",

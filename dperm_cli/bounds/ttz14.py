@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds.base import Bound, Setting, Theorem, first, known, of, smooth
+from dperm_cli.bounds.base import (
+    Bound,
+    Setting,
+    Theorem,
+    check_mechanism,
+    check_settings,
+    check_smoothness,
+    find_reason,
+)
 
 
 def frank_wolfe_risk(curvature: float, steps: int, error: float) -> float:
@@ -114,9 +122,9 @@ def _dual(at: Setting) -> float:
     return at.settings["power"] / (at.settings["power"] - 1.0)
 
 
-def _averaged(at: Setting, smooth_step: bool) -> str | None:
+def _check_average(at: Setting, smooth_step: bool) -> str | None:
     """A reason unless this is mirror descent whose output is the average of the right points."""
-    reasons = first(of(at, "mirror_descent"), known(at, "mirror_step"))
+    reasons = find_reason(check_mechanism(at, "mirror_descent"), check_settings(at, "mirror_step"))
     if reasons:
         return reasons
     if at.settings.get("output") != "average":
@@ -140,7 +148,7 @@ BOUNDS: tuple[Bound, ...] = (
         "2 Gamma / (T + 2) + e, e = ln(m) / c or sigma R min(sqrt p, sqrt(2 ln m))",
         "upper",
         "explicit",
-        lambda at: first(of(at, "frank_wolfe"), smooth(at)),
+        lambda at: find_reason(check_mechanism(at, "frank_wolfe"), check_smoothness(at)),
         _frank_wolfe,
         paper="dperm",
     ),
@@ -149,7 +157,7 @@ BOUNDS: tuple[Bound, ...] = (
         "K / (a T) + a M / 2, the average of the points where gradients were taken",
         "upper",
         "explicit",
-        lambda at: _averaged(at, smooth_step=False),
+        lambda at: _check_average(at, smooth_step=False),
         _mirror,
         paper="dperm",
     ),
@@ -158,7 +166,9 @@ BOUNDS: tuple[Bound, ...] = (
         "K / (a T) + a N, smooth losses, the average of the points after the steps",
         "upper",
         "explicit",
-        lambda at: first(_averaged(at, smooth_step=True), smooth(at)) or _short(at),
+        lambda at: (
+            find_reason(_check_average(at, smooth_step=True), check_smoothness(at)) or _short(at)
+        ),
         _smooth_mirror,
         paper="dperm",
     ),

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from dperm_cli.core.package_paths import shipped
+from dperm_cli.core.package_paths import find_shipped
 
 ACCOUNT_KEYS = (
     "mechanism", "calibration", "n", "epsilon", "noise_scale", "delta", "L", "radius", "p", "ridge",
     "lasso", "smoothness", "constraint", "privacy", "privacy.relation", "format", "out", "figure",
 )  # fmt: skip
 GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism", "sampler", "kernel")
-LISTED = (*GROUPS, "experiment")
+LISTED_GROUPS = (*GROUPS, "experiment")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Choice:
 def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
     """The choices of a group by name; ``extra`` is a user's own configuration folder."""
     found: dict[str, Choice] = {}
-    for root in filter(None, (shipped("conf"), extra)):
+    for root in filter(None, (find_shipped("conf"), extra)):
         folder = os.path.join(root, group)
         for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             if file.endswith(".yaml"):
@@ -65,7 +65,7 @@ def defaults() -> dict[str, str]:
 
 
 def _main() -> list[str]:
-    with open(os.path.join(shipped("conf"), "config.yaml"), encoding="utf-8") as file:
+    with open(os.path.join(find_shipped("conf"), "config.yaml"), encoding="utf-8") as file:
         return file.read().splitlines()
 
 

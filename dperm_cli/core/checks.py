@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from dperm_cli.core.errors import InputError
 
-MOST = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 # Bytes of one name and of a path: less than systems allow, since what is written beside a file has
 # a longer name.
 LONGEST_NAME, LONGEST_PATH = 200, 3000
@@ -62,7 +62,7 @@ def integer(key: str, value: object, *, low: int, high: int | None = None) -> in
         value = int(value)
     if value < low or (high is not None and value > high):
         raise InputError(key, value, words)
-    if value > MOST:
+    if value > MAX_INT64:
         raise InputError(key, value, f"{words} and < 2^63")
     return value
 

@@ -28,14 +28,14 @@ _dperm() {
 complete -F _dperm dperm"""
 
 
-def words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
+def complete_words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
     """Completions of the last word, given ``typed words -- prefix``."""
     split = arguments.index("--") if "--" in arguments else len(arguments)
     typed, prefix = arguments[:split], "".join(arguments[split + 1 :])
     if not typed:
         found: Iterable[str] = verbs
     elif typed[0] == "list":
-        found = catalogue.LISTED
+        found = catalogue.LISTED_GROUPS
     elif typed[0] == "reproduce":
         sized = ("size=small", "size=full", "out=", "format=", "verdicts=")
         names = (*catalogue.choices("experiment"), "all", "claims")

@@ -34,7 +34,7 @@ class InputError(DpermError):
         self.key, self.value, self.allowed = key, value, allowed
         self.nearest = nearest(str(value), known)
         hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
-        super().__init__(f"{key}={shown(value)}: {allowed}{hint}")
+        super().__init__(f"{key}={format_value(value)}: {allowed}{hint}")
 
 
 class UnknownKey(InputError):
@@ -81,7 +81,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as it should appear in one line of an error."""
     try:
         text = value if isinstance(value, str) else repr(value)

@@ -19,7 +19,7 @@ class TooLarge(OSError):
 
 
 @contextmanager
-def reading(key: str, path: Path) -> Iterator[None]:
+def report_read_errors(key: str, path: Path) -> Iterator[None]:
     """Turn whatever goes wrong while reading a file into one line about it.
 
     Parsers raise what they like on bytes that nobody thought of; none of it may reach the user as a

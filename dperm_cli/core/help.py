@@ -8,8 +8,8 @@ import textwrap
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import InputError
 
-_PAGE = 100
-_SETTING = 32
+_PAGE_WIDTH = 100
+_SETTING_WIDTH = 32
 
 RUN_HEAD = """\
 usage: dperm run [-m] [--config-dir DIR] [--cfg job] [KEY=VALUE ...]
@@ -76,15 +76,15 @@ def account_help() -> str:
     return ACCOUNT.format(mechanisms=", ".join(catalogue.choices("mechanism")))
 
 
-def listing(arguments: list[str]) -> str:
+def list_text(arguments: list[str]) -> str:
     """The text of ``dperm list [--config-dir DIR] [group ...]``."""
     groups, folder = _operands(arguments)
     for word in groups:
-        if word not in catalogue.LISTED:
-            allowed = f"must be one of {', '.join(catalogue.LISTED)}"
-            raise InputError("group", word, allowed, catalogue.LISTED)
-    shown = groups or catalogue.LISTED
-    return "\n\n".join(_listed(group, folder, keys=bool(groups)) for group in shown)
+        if word not in catalogue.LISTED_GROUPS:
+            allowed = f"must be one of {', '.join(catalogue.LISTED_GROUPS)}"
+            raise InputError("group", word, allowed, catalogue.LISTED_GROUPS)
+    shown = groups or catalogue.LISTED_GROUPS
+    return "\n\n".join(_list_group(group, folder, keys=bool(groups)) for group in shown)
 
 
 def _operands(arguments: list[str]) -> tuple[list[str], str | None]:
@@ -103,7 +103,7 @@ def _operands(arguments: list[str]) -> tuple[list[str], str | None]:
     return groups, folder
 
 
-def _listed(group: str, folder: str | None, keys: bool) -> str:
+def _list_group(group: str, folder: str | None, keys: bool) -> str:
     # an experiment is a verb's operand and a file of its own form: its keys are not settings
     return _group(group, folder, keys and group in catalogue.GROUPS)
 
@@ -113,9 +113,9 @@ def _group(group: str, folder: str | None, keys: bool) -> str:
     width = max((len(name) for name in found), default=0) + 2
     lines = [f"{group}="]
     for choice in found.values():
-        lines += _wrapped(choice.summary, f"  {choice.name:<{width}}")
+        lines += _wrap_text(choice.summary, f"  {choice.name:<{width}}")
         if keys and choice.width:
-            lines += _wrapped(f"Gaussian width {choice.width}", " " * (width + 2))
+            lines += _wrap_text(f"Gaussian width {choice.width}", " " * (width + 2))
         if keys:
             lines += [part for key in choice.keys for part in _key(f"{group}.{key}")]
     return "\n".join(lines)
@@ -124,11 +124,11 @@ def _group(group: str, folder: str | None, keys: bool) -> str:
 def _key(line: str) -> list[str]:
     """``key: default`` in one column and its meaning in another."""
     setting, _, meaning = line.partition(" #")
-    return _wrapped(meaning.strip(), f"      {setting.rstrip():<{_SETTING}}  ")
+    return _wrap_text(meaning.strip(), f"      {setting.rstrip():<{_SETTING_WIDTH}}  ")
 
 
-def _wrapped(text: str, head: str) -> list[str]:
+def _wrap_text(text: str, head: str) -> list[str]:
     """The text after its head, on as many lines as the page's width takes."""
-    parts = textwrap.wrap(text, max(_PAGE - len(head), 40), break_on_hyphens=False) or [""]
+    parts = textwrap.wrap(text, max(_PAGE_WIDTH - len(head), 40), break_on_hyphens=False) or [""]
     rest = [" " * len(head) + part for part in parts[1:]]
     return [(head + parts[0]).rstrip(), *rest]

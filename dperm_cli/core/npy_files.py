@@ -22,7 +22,7 @@ NUMBERS = "biuf"  # booleans, whole numbers, floating-point numbers
 LABELS = "biufSU"  # and texts
 _MAGIC = b"\x93NUMPY"
 _MOST_HEADER, _MOST_AXES = 1 << 12, 8
-_PIECE = 1 << 24
+_READ_BYTES = 1 << 24
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8)}  # bytes of an entry
 _ENTRY = rb" *'(descr|fortran_order|shape)' *: *('[^'\\]{1,20}'|True|False|\([0-9, ]{0,160}\)) *"
 _HEADER = re.compile(rb"\{" + rb",".join([_ENTRY] * 3) + rb",? *\} *\n?")
@@ -94,7 +94,7 @@ def read_body(file: IO[bytes], header: Header, size: int) -> np.ndarray:
     raw = np.empty(header.size, dtype=np.uint8)
     view, done = memoryview(raw), 0  # type: ignore
     while done < header.size:
-        count = file.readinto(view[done : done + _PIECE])  # type: ignore[attr-defined]
+        count = file.readinto(view[done : done + _READ_BYTES])  # type: ignore[attr-defined]
         if not count:
             raise NotAnArray("it is cut short")
         done += count
@@ -108,7 +108,7 @@ def read_body(file: IO[bytes], header: Header, size: int) -> np.ndarray:
 
 def read_file(path: Path, kinds: str = NUMBERS) -> np.ndarray:
     """The array of a .npy file; OSError where the file cannot be read."""
-    with _refusing(), open(path, "rb") as file:
+    with _refuse_damage(), open(path, "rb") as file:
         return read_array(file, path.stat().st_size, kinds)
 
 
@@ -119,7 +119,7 @@ def map_array(file: IO[bytes], mode: str = "r") -> np.ndarray:
         file: an open file.
         mode: ``r``, or ``c`` for an array that may be written to without changing the file.
     """
-    with _refusing():
+    with _refuse_damage():
         begin = file.tell()
         header = read_header(file)
         start = begin + header.start
@@ -152,7 +152,7 @@ def read_archive(
         NotAnArray: for a damaged archive, and for an array that is not plain.
         OSError: the file cannot be read.
     """
-    with _refusing(), zipfile.ZipFile(source) as archive:
+    with _refuse_damage(), zipfile.ZipFile(source) as archive:
         members = _members(archive)
         wanted = list(members if names is None else [name for name in names if name in members])
         whole = _weight(source)
@@ -174,7 +174,7 @@ def read_archive(
 
 def names_in(path: Path) -> tuple[list[str], int]:
     """The names of the arrays of a .npz archive, and how many bytes all it holds unpacks to."""
-    with _refusing(), zipfile.ZipFile(path) as archive:
+    with _refuse_damage(), zipfile.ZipFile(path) as archive:
         return list(_members(archive)), sum(entry.file_size for entry in archive.infolist())
 
 
@@ -232,7 +232,7 @@ def _shaped(flat: np.ndarray, header: Header) -> np.ndarray:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _refuse_damage() -> Iterator[None]:
     """NotAnArray for whatever a damaged archive makes the standard library raise."""
     try:
         yield

@@ -7,7 +7,7 @@ import os
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def shipped(folder: str) -> str:
+def find_shipped(folder: str) -> str:
     """The folder ``conf`` or ``experiments``: inside the wheel, else at the repository's top."""
     inside = os.path.join(_PACKAGE, folder)
     return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(_PACKAGE), folder)

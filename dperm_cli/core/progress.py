@@ -19,7 +19,7 @@ def report(label: str, done: float, total: float) -> None:
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listen(listener: Listener) -> Iterator[None]:
     """Have ``listener`` told of all progress inside the block."""
     _listeners.append(listener)
     try:

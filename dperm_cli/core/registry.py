@@ -59,7 +59,7 @@ def load(room: str, name: str) -> type[Any]:
     return getattr(importlib.import_module(find_modules(room)[name]), class_name(name))
 
 
-def protective() -> tuple[str, ...]:
+def list_protective() -> tuple[str, ...]:
     """The mechanisms that can promise something; others are baselines with guarantee none."""
     found = names("mechanism")
     return tuple(name for name in found if load("mechanism", name).guarantees != ("none",))

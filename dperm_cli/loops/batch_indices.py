@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from dperm_cli.loops.gaussian_noise import minus_log, unit, words
-from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop
 
 _LOW, _HALF, _ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
 
@@ -43,7 +43,7 @@ def workspace(population: int, batch: int, poisson: bool) -> tuple[float, np.nda
     return rate, np.zeros(marks, np.bool_), np.empty(room, np.int64)
 
 
-@compiled
+@compile_loop
 def skip_rate(population, batch):
     """-log(1 - batch / population), inf for the whole population."""
     if batch >= population:
@@ -51,21 +51,21 @@ def skip_rate(population, batch):
     return -math.log1p(-batch / population)
 
 
-@inlined
-def below(word, bound):
+@compile_inline
+def scale_word(word, bound):
     """floor(word * bound / 2^64) for bound < 2^32."""
     bound = np.uint64(bound)
     return np.int64(((word >> _HALF) * bound + (((word & _LOW) * bound) >> _HALF)) >> _HALF)
 
 
-@inlined
+@compile_inline
 def single(key0, key1, step, population):
     """One uniformly random index."""
     word, _ = words(key0, key1, step, np.uint64(0))
-    return below(word, population)
+    return scale_word(word, population)
 
 
-@inlined
+@compile_inline
 def _word(key0, key1, step, number):
     """Random word ``number`` of a step."""
     number = np.uint64(number)
@@ -73,7 +73,7 @@ def _word(key0, key1, step, number):
     return second if number & _ONE else first
 
 
-@compiled
+@compile_loop
 def draw(key0, key1, step, population, batch, rate, seen, out):
     """Write one batch to ``out`` and return its size; ``seen`` is all False before and after."""
     if rate > 0.0:
@@ -84,12 +84,12 @@ def draw(key0, key1, step, population, batch, rate, seen, out):
     return _subset(key0, key1, step, population, batch, seen, out)
 
 
-@compiled
+@compile_loop
 def _subset(key0, key1, step, population, batch, seen, out):
     first = population - batch
     for j in range(batch):
         last = first + j
-        index = below(_word(key0, key1, step, j), last + 1)
+        index = scale_word(_word(key0, key1, step, j), last + 1)
         if seen[index]:
             index = last
         seen[index] = True
@@ -99,7 +99,7 @@ def _subset(key0, key1, step, population, batch, seen, out):
     return batch
 
 
-@compiled
+@compile_loop
 def _poisson(key0, key1, step, population, rate, out):
     count, index = 0, -1
     for number in range(population):

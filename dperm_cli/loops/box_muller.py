@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dperm_cli.loops.gaussian_noise import half_turn, minus_log
-from dperm_cli.loops.jit import compiled
+from dperm_cli.loops.jit import compile_loop
 
 
 def normals(uniforms: np.ndarray) -> np.ndarray:
@@ -17,7 +17,7 @@ def normals(uniforms: np.ndarray) -> np.ndarray:
     return out
 
 
-@compiled
+@compile_loop
 def _normals(uniforms, out):
     for i in range(0, uniforms.size - 1, 2):
         length = math.sqrt(2.0 * minus_log(uniforms[i]))

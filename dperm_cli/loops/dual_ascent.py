@@ -11,15 +11,15 @@ import math
 
 import numpy as np
 
-from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.slopes import HINGE, HUBERIZED_HINGE, LOGISTIC
 
 _NEWTON = 60  # steps of the logistic coordinate, which needs a handful
 _TINY = 1e-300
 
 
-@inlined
-def best(code, width, z, y, a, q):
+@compile_inline
+def solve_coordinate(code, width, z, y, a, q):
     """The a' that minimises l*(a') - (a' - a) z + (q / 2) (a' - a)^2."""
     if code == HINGE:
         u = -a * y
@@ -32,7 +32,7 @@ def best(code, width, z, y, a, q):
     return (z - y + q * a) / (1.0 + q)
 
 
-@inlined
+@compile_inline
 def _logistic(m, u, q):
     """The root of t + m + q (1 / (1 + e^-t) - u) in t, as 1 / (1 + e^-t): Newton, bracketed."""
     low, high = -m - q * (1.0 - u), -m + q * u
@@ -55,7 +55,7 @@ def _logistic(m, u, q):
     return 1.0 / (1.0 + math.exp(-t)) if t >= 0.0 else math.exp(t) / (1.0 + math.exp(t))
 
 
-@inlined
+@compile_inline
 def _dot(row, w):
     """Sum of row[k] w[k] in eight chains, whatever the precision of the row."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -75,23 +75,23 @@ def _dot(row, w):
     return total
 
 
-@inlined
+@compile_inline
 def _coordinate(code, width, z, y, a, q):
     """(a', by how much the kept sum is to follow), which is 0 for a row of zeros."""
     if q <= _TINY:
-        return best(code, width, 0.0, y, a, 1e-12), 0.0
-    new = best(code, width, z, y, a, q)
+        return solve_coordinate(code, width, 0.0, y, a, 1e-12), 0.0
+    new = solve_coordinate(code, width, z, y, a, q)
     change = new - a
     return (new if change != 0.0 else a), change  # not -0 for 0
 
 
-@inlined
+@compile_inline
 def _follow(kept, factor, row):
     for k in range(kept.size):
         kept[k] += factor * row[k]
 
 
-@compiled
+@compile_loop
 def ascend_rows(x, y, code, width, modulus, square, order, a, w):
     """One pass over the records ``order``; updates a [n] and w [D] in place.
 
@@ -109,7 +109,7 @@ def ascend_rows(x, y, code, width, modulus, square, order, a, w):
     return largest
 
 
-@compiled
+@compile_loop
 def ascend_gram(gram, y, code, width, modulus, order, a, z):
     """The same with z = -gram a / m [n] kept in the place of w; ``gram`` may be float32."""
     largest = 0.0
@@ -123,7 +123,7 @@ def ascend_gram(gram, y, code, width, modulus, order, a, z):
     return largest
 
 
-@compiled
+@compile_loop
 def margins(x, theta):
     """<x_i, theta_k>, shape [k, n], for rows [n, D] of any precision; each sum has its own order,
     whatever the number of thetas."""

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from dperm_cli.loops import vector_lanes as lanes
-from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.slopes import slope
 
 DONE, UNDECIDED, EXHAUSTED = 0, 1, 2
@@ -31,7 +31,7 @@ _MOST = 1000  # integer parts up to which mantissa * Y < 2^63
 _ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding and subtracting it rounds to an integer
 
 
-@inlined
+@compile_inline
 def _take(words, state):
     """The next word; zeros past the end, which the caller notices by state[0]."""
     i = state[0]
@@ -39,8 +39,8 @@ def _take(words, state):
     return words[i] if i < words.size else _ZERO
 
 
-@inlined
-def _falls(words, state, y, n):
+@compile_inline
+def _has_even_run(words, state, y, n):
     """Whether n plus the length of a falling run of uniform numbers below y is even.
 
     The run is of length >= j with probability y^j / j!, so that n = 0 gives e^-y.
@@ -56,14 +56,14 @@ def _falls(words, state, y, n):
         n += 1
 
 
-@inlined
+@compile_inline
 def _root_e(words, state):
     """True with probability e^(-1/2)."""
     z = _take(words, state)
-    return True if z >= _HALF else _falls(words, state, z, 1)
+    return True if z >= _HALF else _has_even_run(words, state, z, 1)
 
 
-@inlined
+@compile_inline
 def _below(words, state, m):
     """A uniform integer below m."""
     rest = (_ONES % m + _ONE) % m
@@ -73,8 +73,8 @@ def _below(words, state, m):
             return word % m
 
 
-@inlined
-def _thins(words, state, k, x):
+@compile_inline
+def _accept_candidate(words, state, k, x):
     """True with probability exp(-x (2k + x) / (2k + 2)) [Karney 2016, Alg. B]."""
     m, y, n = np.uint64(2 * k + 2), x, 0
     while True:
@@ -99,7 +99,7 @@ def _thins(words, state, k, x):
         n += 1
 
 
-@inlined
+@compile_inline
 def _normal(words, state):
     """Integer part and fraction (64 bits) of the modulus of a normal [Karney 2016, Alg. N]."""
     while state[1] == 0:
@@ -115,7 +115,7 @@ def _normal(words, state):
             continue
         x = _take(words, state)
         for _ in range(k + 1):
-            good = _thins(words, state, k, x)
+            good = _accept_candidate(words, state, k, x)
             if state[1] or not good:
                 break
         if good:
@@ -123,19 +123,19 @@ def _normal(words, state):
     return 0, _ZERO
 
 
-@inlined
+@compile_inline
 def _exponential(words, state):
     """Integer part and fraction (64 bits) of an exponential [Neumann 1951]."""
     k = 0
     while state[1] == 0:
         x = _take(words, state)
-        if _falls(words, state, x, 0):
+        if _has_even_run(words, state, x, 0):
             return k, x
         k += 1
     return 0, _ZERO
 
 
-@inlined
+@compile_inline
 def _product(a, b):
     """The upper and the lower word of a * b."""
     a1, a0, b1, b0 = a >> _32, a & _LOW, b >> _32, b & _LOW
@@ -145,8 +145,8 @@ def _product(a, b):
     return high, (middle << _32) | (low & _LOW)
 
 
-@inlined
-def _rounded(k, x, mantissa, shift, state):
+@compile_inline
+def _round_draw(k, x, mantissa, shift, state):
     """floor(s (k + x) + 1/2), where the bits after x's first 64 cannot matter."""
     if k > _MOST:
         state[1] = 1
@@ -159,7 +159,7 @@ def _rounded(k, x, mantissa, shift, state):
     return np.int64(total >> np.uint64(shift))
 
 
-@compiled
+@compile_loop
 def fill(gaussian, words, mantissa, shift, out, done):
     """Fill ``out`` [count] int64 from draw ``done`` on; returns (done, words used, status).
 
@@ -173,7 +173,7 @@ def fill(gaussian, words, mantissa, shift, out, done):
         size = np.int64(0)
         if state[1] == 0:
             sign = _take(words, state)
-            size = _rounded(k, x, mantissa, shift, state)
+            size = _round_draw(k, x, mantissa, shift, state)
             size = -size if sign >= _HALF else size
         if state[0] > words.size:
             return done, used, EXHAUSTED
@@ -184,8 +184,8 @@ def fill(gaussian, words, mantissa, shift, out, done):
     return done, state[0], DONE
 
 
-@inlined
-def _clipped(weight, square, bound):
+@compile_inline
+def _clip_weight(weight, square, bound):
     """``weight``, made smaller where |weight| sqrt(square) exceeds the bound; 0 for no number."""
     length = abs(weight) * math.sqrt(square)
     if length <= bound:
@@ -193,12 +193,12 @@ def _clipped(weight, square, bound):
     return weight * (bound / length) if length < np.inf else 0.0
 
 
-@inlined
+@compile_inline
 def _nearest(value):
     return np.int64((value + _ROUNDER) - _ROUNDER)
 
 
-@compiled
+@compile_loop
 def gradient_sum(rows, theta, code, width, bound, per_unit, out):
     """out [m, p] int64 <- sum over records of their rounded gradients at theta [m, p].
 
@@ -216,7 +216,7 @@ def gradient_sum(rows, theta, code, width, bound, per_unit, out):
                 for k in range(indptr[i], indptr[i + 1]):
                     z += values[k] * theta[m, columns[k]]
                     square += values[k] * values[k]
-                weight = per_unit * _clipped(slope(code, z, y[i], width), square, bound)
+                weight = per_unit * _clip_weight(slope(code, z, y[i], width), square, bound)
                 if weight == 0.0:  # of a record without a finite gradient, too
                     continue
                 for k in range(indptr[i], indptr[i + 1]):
@@ -224,7 +224,7 @@ def gradient_sum(rows, theta, code, width, bound, per_unit, out):
             else:
                 z = lanes.dot(x, i * p, theta, m * p, p)
                 square = lanes.dot(x, i * p, x, i * p, p)
-                weight = per_unit * _clipped(slope(code, z, y[i], width), square, bound)
+                weight = per_unit * _clip_weight(slope(code, z, y[i], width), square, bound)
                 if weight == 0.0:
                     continue
                 for k in range(p):

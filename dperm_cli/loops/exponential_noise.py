@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from dperm_cli.loops.gaussian_noise import half_turn, minus_log, unit, words
-from dperm_cli.loops.jit import as_float, compiled, inlined
+from dperm_cli.loops.jit import as_float, compile_inline, compile_loop
 
 _LEAST = 2.0**-52  # the least value of ``unit``
 _CELL = 52.0 * math.log(2.0)
@@ -26,7 +26,7 @@ MOST = 1 << 23  # coordinates of one draw, at most
 LARGEST = _DEPTHS * _CELL  # of one exponential, at most
 
 
-@inlined
+@compile_inline
 def _exponential(key0, key1, step, block, word):
     total, depth = 0.0, 1
     while unit(word) == _LEAST and depth < _DEPTHS:
@@ -79,7 +79,7 @@ def _check(dim: int) -> None:
         raise ValueError(f"{dim} coordinates; one draw has between 1 and {MOST}")
 
 
-@compiled
+@compile_loop
 def _laplaces(keys, step, out):
     for k in range(out.shape[0]):
         key0, key1 = keys[k, 0], keys[k, 1]
@@ -90,7 +90,7 @@ def _laplaces(keys, step, out):
             out[k, j] = -size if second >> _TOP else size
 
 
-@compiled
+@compile_loop
 def _gamma_norms(keys, step, out):
     dim = out.shape[1]
     for k in range(out.shape[0]):
@@ -118,7 +118,7 @@ def _gamma_norms(keys, step, out):
             out[k, j] *= factor
 
 
-@compiled
+@compile_loop
 def _uniforms(key0, key1, step, start, out):
     for i in range(out.size):
         number = start + np.uint64(i)
@@ -128,7 +128,7 @@ def _uniforms(key0, key1, step, start, out):
         out[i] = fraction + _HALF_CELL
 
 
-@compiled
+@compile_loop
 def _uniform_of_each(keys, step, number, out):
     for k in range(out.size):
         _uniforms(keys[k, 0], keys[k, 1], step, number, out[k : k + 1])

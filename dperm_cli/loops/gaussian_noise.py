@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from dperm_cli.loops.jit import as_bits, as_float, compiled, fma, inlined
+from dperm_cli.loops.jit import as_bits, as_float, compile_inline, compile_loop, fma
 
 # Philox4x32 multipliers and key increments.
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -62,13 +62,13 @@ def pattern(steps: int, pairs: int) -> tuple[np.ndarray, np.ndarray]:
     return offset, np.tile(np.arange(pairs, dtype=np.uint64), steps)
 
 
-@inlined
+@compile_inline
 def _round(c0, c1, c2, c3, k0, k1):
     a, b = _M0 * c0, _M1 * c2
     return (b >> _HALF) ^ c1 ^ k0, b & _LOW, (a >> _HALF) ^ c3 ^ k1, a & _LOW
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def philox(c0, c1, c2, c3, k0, k1):
     """One Philox4x32-7 block: counter and key words (uint64 below 2^32) -> two 64-bit words."""
     # written out: LLVM vectorises over blocks only when no inner loop is left
@@ -88,7 +88,7 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0 | (c1 << _HALF), c2 | (c3 << _HALF)
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def words(key0, key1, step, block):
     """The two random 64-bit words number ``block`` (below 2^32) of a step of a stream.
 
@@ -99,13 +99,13 @@ def words(key0, key1, step, block):
     return philox(block, c1, step & _LOW, key1 >> _HALF, key0 & _LOW, key0 >> _HALF)
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def unit(word):
     """A uniform number in (0, 1] from the upper 52 bits of a word."""
     return 2.0 - as_float((word >> _DROP) | _ONE_BITS)
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def minus_log(u):
     """-log(u) for normal u in (0, 1], relative error below 4e-16.
 
@@ -124,7 +124,7 @@ def minus_log(u):
     return fma(k, -_LN2_HIGH, fma(k, -_LN2_LOW, fma(s, fma(-x, q, f), -f)))
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def half_turn(t):
     """cos(pi t) and sin(pi t) for |t| <= 1/2, absolute error below 4e-16."""
     x = t * t
@@ -146,14 +146,14 @@ def half_turn(t):
     return fma(x, c, 1.0), t * s
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def radius(word):
     """The radius of a pair: sqrt(-2 log U), U a multiple of 2^-64 where it is small."""
     rest = as_float((word & _REST) | _INTEGER_BITS) - _INTEGER
     return math.sqrt(2.0 * minus_log(fma(rest, -_FINEST, unit(word))))
 
 
-@inlined
+@compile_inline
 def on_circle(length, word):
     """Two independent normals: a point at distance ``length`` in a uniform direction."""
     cosine, sine = half_turn(unit(word) - 0.5)
@@ -162,7 +162,7 @@ def on_circle(length, word):
     return length * cosine, length * sine
 
 
-@compiled
+@compile_loop
 def fill(key0, key1, start, offset, pair, first, second, left, right):
     """left[i], right[i] = pair ``pair[i]`` of step ``start + offset[i]``; first, second: scratch.
 
@@ -176,7 +176,7 @@ def fill(key0, key1, start, offset, pair, first, second, left, right):
         left[i], right[i] = on_circle(left[i], second[i])
 
 
-@compiled
+@compile_loop
 def _normals(keys, start, offset, pair, out):
     count, dim = out.shape[1], out.shape[2]
     pairs = (dim + 1) // 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm_cli.loops.jit import compiled
+from dperm_cli.loops.jit import compile_loop
 
 
 def advance(accept: np.ndarray, jump: np.ndarray, at: int, uniforms: np.ndarray) -> int:
@@ -21,7 +21,7 @@ def advance(accept: np.ndarray, jump: np.ndarray, at: int, uniforms: np.ndarray)
     return int(_advance(accept, jump, at, uniforms))
 
 
-@compiled
+@compile_loop
 def _advance(accept, jump, at, uniforms):
     moves = jump.size
     for i in range(uniforms.size):

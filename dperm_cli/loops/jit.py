@@ -17,18 +17,18 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 
-def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def compile_loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """``njit`` with the interpreter lock released and the machine code kept on disk."""
     if function is None:
-        return lambda f: compiled(f, **options)
+        return lambda f: compile_loop(f, **options)
     dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
     _stamp(dispatcher)
     return dispatcher
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+def compile_inline(function: Callable[..., Any]) -> Any:
     """A piece of kernels that Python itself never calls: no entry point, always inlined."""
-    return compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return compile_loop(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @cache

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dperm_cli.loops.batch_indices import below
+from dperm_cli.loops.batch_indices import scale_word
 from dperm_cli.loops.gaussian_noise import on_circle, radius, words
-from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop
 
 L_INF, L_1, L_2 = 0, 1, 2
 _HALF = np.uint64(1 << 63)
@@ -64,33 +64,33 @@ def send(coding: Coding, g: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     return out
 
 
-def keyed(keys: np.ndarray, step: int, count: int) -> np.ndarray:
+def draw_words(keys: np.ndarray, step: int, count: int) -> np.ndarray:
     """``count`` pairs of words of a step of every key [K, 2]: [K, 2, count], uint64."""
     out = np.empty((len(keys), 2, count), np.uint64)
     _keyed_rows(np.ascontiguousarray(keys, dtype=np.uint64), np.uint64(step), out)
     return out
 
 
-@compiled
+@compile_loop
 def _send_rows(coding, g, drawn, out):
     for k in range(g.shape[0]):
         code(coding, g[k], drawn[k, 0], drawn[k, 1], out[k])
 
 
-@compiled
+@compile_loop
 def _keyed_rows(keys, step, out):
     for k in range(keys.shape[0]):
         fill(keys[k, 0], keys[k, 1], step, out[k, 0], out[k, 1])
 
 
-@compiled
+@compile_loop
 def fill(key0, key1, step, first, second):
     """The words of a step of one stream."""
     for i in range(first.size):
         first[i], second[i] = words(key0, key1, step, np.uint64(i))
 
 
-@compiled
+@compile_loop
 def code(coding, g, first, second, z):
     """z [d] <- the answer to g [d], which is shortened in place where it is too long."""
     norm = _norm(coding.shape, g)
@@ -108,7 +108,7 @@ def code(coding, g, first, second, z):
         _direction(coding, g, norm, first, second, z)
 
 
-@inlined
+@compile_inline
 def _norm(shape, g):
     total, strange = 0.0, 0.0
     for j in range(g.size):
@@ -120,30 +120,30 @@ def _norm(shape, g):
     return strange + (math.sqrt(total) if shape == L_2 else total)
 
 
-@inlined
-def _turns(coding, share):
+@compile_inline
+def _flip_chance(coding, share):
     """The chance, times 2^64, that the sign of a coordinate of this modulus is turned."""
     chance = _HALF - np.uint64(min(share, 1.0) * coding.gain * _TO_HALF)
     return max(chance, coding.flip)
 
 
-@inlined
+@compile_inline
 def _signs(coding, g, first, second, z):
     scale = 1.0 / coding.bound
     pairs = first.size
     for j in range(pairs):
-        keep = first[j] >= _turns(coding, abs(g[j]) * scale)
+        keep = first[j] >= _flip_chance(coding, abs(g[j]) * scale)
         z[j] = coding.size if keep == (g[j] >= 0.0) else -coding.size
     for j in range(pairs, g.size):
-        keep = second[j - pairs] >= _turns(coding, abs(g[j]) * scale)
+        keep = second[j - pairs] >= _flip_chance(coding, abs(g[j]) * scale)
         z[j] = coding.size if keep == (g[j] >= 0.0) else -coding.size
 
 
-@inlined
+@compile_inline
 def _corner(coding, g, first, second, z):
     d = g.size
     reach = np.float64(first[0]) * _UNIT * coding.bound
-    corner = below(second[0], 2 * d)
+    corner = scale_word(second[0], 2 * d)
     total = 0.0
     for j in range(d):
         z[j] = 0.0
@@ -158,13 +158,13 @@ def _corner(coding, g, first, second, z):
     elif word <= coding.last:
         z[place] = coding.size if turned else -coding.size
     else:
-        other = below(second[1], 2 * d - 2)
+        other = scale_word(second[1], 2 * d - 2)
         at = other >> 1
         at += 1 if at >= place else 0
         z[at] = -coding.size if other & 1 else coding.size
 
 
-@inlined
+@compile_inline
 def _direction(coding, g, norm, first, second, z):
     d, pairs = g.size, first.size - 1
     square, along = 0.0, 0.0
@@ -177,7 +177,7 @@ def _direction(coding, g, norm, first, second, z):
             z[pairs + j] = b
             square += b * b
             along += b * g[pairs + j]
-    keep = first[0] >= _turns(coding, norm / coding.bound)
+    keep = first[0] >= _flip_chance(coding, norm / coding.bound)
     factor = coding.size / math.sqrt(square)
     if keep != (along >= 0.0):
         factor = -factor

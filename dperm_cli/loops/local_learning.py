@@ -26,7 +26,7 @@ import numpy as np
 
 from dperm_cli.loops import local_channels
 from dperm_cli.loops import vector_lanes as lanes
-from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.local_channels import L_1, L_2, L_INF
 from dperm_cli.loops.projections import project_row
 from dperm_cli.loops.sealed_noise import SealedAnswers
@@ -75,7 +75,7 @@ def stride(users: int) -> int:
     return found
 
 
-@inlined
+@compile_inline
 def _row_factor(shape, norm_bound, has_csr, x, indptr, values, i, p):
     """At most 1: what shortens row i to the norm it may have."""
     if norm_bound == math.inf:
@@ -92,7 +92,7 @@ def _row_factor(shape, norm_bound, has_csr, x, indptr, values, i, p):
     return norm_bound / norm if norm > norm_bound else 1.0
 
 
-@inlined
+@compile_inline
 def _gradient(device, shape, has_csr, x, indptr, columns, values, y, i, theta, g):
     """g [p] <- one subgradient of the loss of record i at theta [p]."""
     p = g.size
@@ -117,7 +117,7 @@ def _gradient(device, shape, has_csr, x, indptr, columns, values, y, i, theta, g
             g[k] = weight * x[i, k]
 
 
-@inlined
+@compile_inline
 def _away(code, has_csr, x, indptr, columns, values, i, theta, g):
     """sign(theta - x_i), or (theta - x_i) / |theta - x_i|; 0 at 0."""
     for k in range(g.size):
@@ -140,7 +140,7 @@ def _away(code, has_csr, x, indptr, columns, values, i, theta, g):
             g[k] *= scale
 
 
-@compiled
+@compile_loop
 def subgradient(rows, device, shape, i, theta):
     """What the device of record i takes of its loss at theta [p]: [p]."""
     g = np.empty(theta.size)
@@ -149,7 +149,7 @@ def subgradient(rows, device, shape, i, theta):
     return g
 
 
-@inlined
+@compile_inline
 def _learn(learner, eta, theta, state, c, z):
     """theta[c] and state[c] move against z [p], which is overwritten."""
     p = z.size
@@ -170,7 +170,7 @@ def _learn(learner, eta, theta, state, c, z):
         _power_step(learner, eta, theta, c, z)
 
 
-@inlined
+@compile_inline
 def _weigh(size, state, theta, c):
     """theta = -size sinh(state) / sum cosh(state)."""
     top, total = 0.0, 0.0
@@ -185,7 +185,7 @@ def _weigh(size, state, theta, c):
         theta[c, k] *= factor
 
 
-@inlined
+@compile_inline
 def _slope_of(z, power):
     """z <- the gradient of |z|_power^2 / 2."""
     top, total = 0.0, 0.0
@@ -204,7 +204,7 @@ def _slope_of(z, power):
         z[k] *= factor
 
 
-@inlined
+@compile_inline
 def _power_step(learner, eta, theta, c, z):
     p, q = z.size, learner.power
     point = theta[c].copy()
@@ -228,7 +228,7 @@ def _power_step(learner, eta, theta, c, z):
         theta[c, k] = point[k]
 
 
-@inlined
+@compile_inline
 def _back(image, point, cut, q):
     """point <- the inverse map of the image, its moduli cut down by ``cut``."""
     for k in range(image.size):
@@ -238,7 +238,7 @@ def _back(image, point, cut, q):
         point[k] *= q - 1.0
 
 
-@inlined
+@compile_inline
 def _l1_norm(point):
     total = 0.0
     for k in range(point.size):
@@ -246,7 +246,7 @@ def _l1_norm(point):
     return total
 
 
-@inlined
+@compile_inline
 def _to_l1(image, point, q, size):
     """The Bregman projection on the l_1 ball: the image's moduli lose one common amount."""
     _back(image, point, 0.0, q)
@@ -274,14 +274,14 @@ def _to_l1(image, point, q, size):
     _back(image, point, high, q)
 
 
-@compiled
+@compile_loop
 def learn(learner, step, theta, state, z):
     """In place: theta and state [p] after step number ``step``, from the answer z [p]."""
     eta = learning_rate(learner.eta_kind, learner.eta0, float(step + 1))
     _learn(learner, eta, theta.reshape((1, z.size)), state.reshape((1, z.size)), 0, z.copy())
 
 
-@compiled
+@compile_loop
 def _advance(rows, device, coding, learner, theta, state, total, keys, users, leap, t0, t1, width):
     """Steps t0 .. t1 - 1 of some chains: theta, state and total [chains, p] are updated."""
     p = theta.shape[1]

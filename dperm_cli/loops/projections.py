@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.vector_lanes import dot, scale
 
 L2_BALL, L1_BALL, BOX = 0, 1, 2
 
 
-@compiled
+@compile_loop
 def project(code, size, theta):
     """Replace ``theta`` [p], C-contiguous, by the nearest point of the set."""
     project_row(code, size, theta.reshape((1, theta.size)), 0)
 
 
-@inlined
+@compile_inline
 def project_row(code, size, theta, row):
     """Replace ``theta[row]`` by the nearest point of the set."""
     if code == L2_BALL:
@@ -30,26 +30,26 @@ def project_row(code, size, theta, row):
         _box(size, theta, row)
 
 
-@inlined
+@compile_inline
 def shrinkage(square, radius):
     """The factor that takes a vector of squared norm ``square`` into the ball: at most 1."""
     return radius / math.sqrt(square) if square > radius * radius else 1.0
 
 
-@inlined
+@compile_inline
 def _l2_ball(radius, theta, row):
     p = theta.shape[1]
     square = dot(theta, row * p, theta, row * p, p)
     scale(shrinkage(square, radius), theta, row * p, p)
 
 
-@inlined
+@compile_inline
 def _box(half_width, theta, row):
     for k in range(theta.shape[1]):
         theta[row, k] = min(max(theta[row, k], -half_width), half_width)
 
 
-@compiled
+@compile_loop
 def _l1_ball(radius, theta, row):
     """Soft-threshold at the root tau of sum max(|theta_k| - tau, 0) = radius.
 
@@ -78,7 +78,7 @@ def _l1_ball(radius, theta, row):
         theta[row, k] = math.copysign(rest, theta[row, k])
 
 
-@inlined
+@compile_inline
 def _mass_above(theta, row, base, tau):
     """Sum and number of the positive |theta_k| - base - tau."""
     total, above = 0.0, 0

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dperm_cli.loops.gaussian_noise import half_turn, minus_log
-from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.slopes import (
     ABSOLUTE,
     HINGE,
@@ -61,7 +61,7 @@ class Law(NamedTuple):
     radii: np.ndarray
 
 
-def packed(x: np.ndarray, y: np.ndarray) -> Packed:
+def pack_records(x: np.ndarray, y: np.ndarray) -> Packed:
     """Dense rows [n, p] and labels [n] in blocks."""
     n, p = x.shape
     blocks = -(-n // ROWS)
@@ -107,12 +107,12 @@ def advance(
     return int(used)
 
 
-@inlined
+@compile_inline
 def _sign(t):
     return 1.0 if t > 0.0 else (-1.0 if t < 0.0 else 0.0)
 
 
-@inlined
+@compile_inline
 def _normals(uniforms, at, out):
     """Fills out [p] from the next 2 ceil(p / 2) uniforms."""
     for j in range(0, out.size, 2):
@@ -126,7 +126,7 @@ def _normals(uniforms, at, out):
             out[j + 1] = length * sine
 
 
-@inlined
+@compile_inline
 def _margins(rows, block, theta, out):
     """Margins of the ROWS records of a block."""
     p = theta.size
@@ -143,21 +143,21 @@ def _margins(rows, block, theta, out):
     store(out, 12, s3)
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def softplus(w):
     """log(1 + e^w)."""
     return max(w, 0.0) + minus_log(1.0 / (1.0 + exp(-abs(w))))
 
 
-@compiled(forceinline=True)
-def rounded(u, width):
+@compile_loop(forceinline=True)
+def rounded_positive_part(u, width):
     """The positive part of u, rounded off within ``width`` of 0."""
     if u <= -width:
         return 0.0
     return u if u >= width else (u + width) ** 2 / (4.0 * width)
 
 
-@compiled
+@compile_loop
 def gap(code, z, z0, s0, y, width):
     """l(z; y) - l(z0; y) - s0 (z - z0) >= 0, s0 the slope at z0."""
     if code in (HINGE, POSITIVE_PART):
@@ -176,10 +176,10 @@ def gap(code, z, z0, s0, y, width):
         u, u0 = 1.0 - y * z, 1.0 - y * z0
     else:
         u, u0 = y - z, y - z0
-    return rounded(u, width) - rounded(u0, width) - s0 * (z - z0)
+    return rounded_positive_part(u, width) - rounded_positive_part(u0, width) - s0 * (z - z0)
 
 
-@compiled
+@compile_loop
 def _gaps(rows, labels, n, code, width, weight, theta, z0, s0, x0, d0, most, z):
     """weight times the sum of all gaps, or something above ``most`` where that is more."""
     p, total = theta.size, 0.0
@@ -223,7 +223,7 @@ def _gaps(rows, labels, n, code, width, weight, theta, z0, s0, x0, d0, most, z):
     return total
 
 
-@compiled
+@compile_loop
 def _touch(rows, labels, n, code, width, weight, x0, z0, s0, d0, g, z, sums):
     """Margins, slopes and the losses' slope g at x0; d0: distances, or l(z0) - s0 z0."""
     p = x0.size
@@ -265,7 +265,7 @@ def _touch(rows, labels, n, code, width, weight, x0, z0, s0, d0, g, z, sums):
         g[j] = weight * lane_sum(load(sums, 4 * j))
 
 
-@inlined
+@compile_inline
 def _square(a, b):
     total = 0.0
     for j in range(a.size):
@@ -273,7 +273,7 @@ def _square(a, b):
     return total
 
 
-@compiled
+@compile_loop
 def _onto(theta, centres, radii):
     """Moves theta into, or near, the balls: where a tangent touches need not be in the set."""
     for _ in range(1 if radii.size == 1 else 4):
@@ -284,7 +284,7 @@ def _onto(theta, centres, radii):
                     theta[j] = centres[b, j] + radii[b] / far * (theta[j] - centres[b, j])
 
 
-@compiled
+@compile_loop
 def tilts(mean, variance, centres, radii, k):
     """Tilts k [balls] >= 0 at which E |z - c_b|^2 is about r_b^2, at most; (mean moved, variance).
 
@@ -310,7 +310,7 @@ def tilts(mean, variance, centres, radii, k):
     return point, spread_
 
 
-@compiled
+@compile_loop
 def _within(z, centres, radii, k):
     """The sum of k_b (r_b^2 - |z - c_b|^2); negative where z is outside a ball."""
     total = 0.0
@@ -322,7 +322,7 @@ def _within(z, centres, radii, k):
     return total
 
 
-@compiled
+@compile_loop
 def _advance(
     rows, labels, n, code, width, weight, ridge, lasso, centres, radii, h, x, guess, y, x0, state,
     steps, uniforms,

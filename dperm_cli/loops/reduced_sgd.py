@@ -23,7 +23,7 @@ from scipy.special import gammainccinv, gammaincinv, ndtr
 
 from dperm_cli.loops import batch_indices, gaussian_noise
 from dperm_cli.loops import sgd as plain
-from dperm_cli.loops.jit import compiled, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.projections import L2_BALL, shrinkage
 from dperm_cli.loops.sealed_noise import SealedBatches, SealedNoise
 from dperm_cli.loops.slopes import slope
@@ -86,7 +86,7 @@ def chi2_of(z: np.ndarray, degrees: float) -> np.ndarray:
     return 2.0 * np.where(z < 0, low, high)
 
 
-@inlined
+@compile_inline
 def _chi2(key0, key1, step, block, degrees):
     """A chi^2 of ``degrees`` >= 2 from the words ``block``, .. on, by Marsaglia and Tsang."""
     d = 0.5 * degrees - 1.0 / 3.0
@@ -107,7 +107,7 @@ def _chi2(key0, key1, step, block, degrees):
             return 2.0 * d * v
 
 
-@compiled
+@compile_loop
 def _walk(
     x, y, rule, degrees, noise_keys, index_keys, t0, t1, inside, outside, seen, chosen, offset, pair
 ):  # fmt: skip

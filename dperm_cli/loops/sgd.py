@@ -28,7 +28,7 @@ from scipy import sparse
 
 from dperm_cli.loops import batch_indices, gaussian_noise
 from dperm_cli.loops import vector_lanes as lanes
-from dperm_cli.loops.jit import compiled, fma, inlined
+from dperm_cli.loops.jit import compile_inline, compile_loop, fma
 from dperm_cli.loops.projections import L2_BALL, project_row, shrinkage
 from dperm_cli.loops.sealed_noise import SealedBatches
 from dperm_cli.loops.slopes import ROUNDED, slope, slopes
@@ -38,7 +38,7 @@ LAST, AVERAGE, SUFFIX_AVERAGE = 0, 1, 2
 
 _LANES = 16  # chains that are advanced side by side, to hide the latency of one
 _CHUNK_SECONDS = 0.5
-_AHEAD = 6  # records between asking for a row and reading it
+_PREFETCH_RECORDS = 6  # records between asking for a row and reading it
 
 
 class Rows(NamedTuple):
@@ -102,7 +102,7 @@ class _Unlocked:
         self.__array_interface__ = {**facts, "data": (facts["data"][0], False)}
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def learning_rate(kind, eta0, number):
     """eta(number) for number = 1, 2, ...: eta0, eta0 / sqrt(number) or eta0 / number."""
     if kind == INV_SQRT:
@@ -112,7 +112,7 @@ def learning_rate(kind, eta0, number):
     return eta0
 
 
-@inlined
+@compile_inline
 def _sparse_dot(indptr, columns, values, i, theta, row):
     """<x_i, theta[row]> for CSR rows."""
     z = 0.0
@@ -121,7 +121,7 @@ def _sparse_dot(indptr, columns, values, i, theta, row):
     return z
 
 
-@inlined
+@compile_inline
 def _gradient(has_csr, x, indptr, columns, values, y, theta, row, chosen, count, code, width, g):
     """g[0] = the sum over records ``chosen[:count]`` of the loss's subgradient at theta[row]."""
     # arrays come one by one: taking them out of a tuple in here would count references
@@ -129,7 +129,7 @@ def _gradient(has_csr, x, indptr, columns, values, y, theta, row, chosen, count,
     for k in range(p):
         g[0, k] = 0.0
     for b in range(count):
-        i, later = chosen[b], chosen[min(b + _AHEAD, count - 1)]
+        i, later = chosen[b], chosen[min(b + _PREFETCH_RECORDS, count - 1)]
         lanes.prefetch(y, later)
         if has_csr:
             lanes.prefetch(columns, indptr[later])
@@ -146,7 +146,7 @@ def _gradient(has_csr, x, indptr, columns, values, y, theta, row, chosen, count,
                 g[0, k] = fma(weight, x[i, k], g[0, k])
 
 
-@compiled
+@compile_loop
 def batch_gradient(rows, theta, chosen, code, width=0.0):
     """Sum over the records ``chosen`` [b] of the loss's subgradient at theta [p], shape [p]."""
     g = np.empty((1, theta.size))
@@ -156,7 +156,7 @@ def batch_gradient(rows, theta, chosen, code, width=0.0):
     return g[0]
 
 
-@compiled
+@compile_loop
 def update(theta, noisy, eta, set_code, size):
     """In place: theta [p] <- projection of theta - eta * noisy."""
     row = theta.reshape((1, theta.size))
@@ -165,7 +165,7 @@ def update(theta, noisy, eta, set_code, size):
     project_row(set_code, size, row, 0)
 
 
-@inlined
+@compile_inline
 def _move_part(rule, eta, theta, at, length, weight, x, i, noise, m):
     """theta[at : at + length] moves along weight x[i ...] plus noise[m ...] (flat offsets)."""
     whole = length - length % lanes.WIDTH
@@ -184,7 +184,7 @@ def _move_part(rule, eta, theta, at, length, weight, x, i, noise, m):
         lanes.store_one(theta, at + k, old - eta * noisy)
 
 
-@inlined
+@compile_inline
 def _move(rule, eta, theta, c, weight, x, i, left, right, at):
     """theta[c] <- theta[c] - eta (value + noise) for the summed gradient weight x[i]."""
     p = theta.shape[1]
@@ -193,7 +193,7 @@ def _move(rule, eta, theta, c, weight, x, i, left, right, at):
     _move_part(rule, eta, theta, t + pairs, p - pairs, weight, x, r + pairs, right, m)
 
 
-@inlined
+@compile_inline
 def _move_pulled(rule, eta, theta, c, g, left, right, at):
     """``_move`` along g [1, p] and the lasso's subgradient."""
     p = theta.shape[1]
@@ -206,7 +206,7 @@ def _move_pulled(rule, eta, theta, c, g, left, right, at):
         theta[c, k] = old - eta * (noisy + rule.pull * sign)
 
 
-@inlined
+@compile_inline
 def _project_all(rule, theta, work):
     """Project every chain; the ball's divisions are made side by side."""
     chains, p = theta.shape
@@ -224,7 +224,7 @@ def _project_all(rule, theta, work):
             project_row(rule.set_code, rule.size, theta, c)
 
 
-@compiled
+@compile_loop
 def _draw_block(
     noise_keys, index_keys, rule, start, offset, pair, part, count, left, right, chosen
 ):  # fmt: skip
@@ -242,7 +242,7 @@ def _draw_block(
                 )
 
 
-@compiled(inline="always")  # compiled once, inside _advance
+@compile_loop(inline="always")  # compiled once, inside _advance
 def _block_of_records(x, y, rule, start, count, theta, total, left, right, chosen):
     """``count`` steps of one dense record each, chain by chain within every step."""
     chains, p = theta.shape
@@ -265,7 +265,7 @@ def _block_of_records(x, y, rule, start, count, theta, total, left, right, chose
             _accumulate(theta, total)
 
 
-@compiled(inline="always")  # compiled once, inside _advance
+@compile_loop(inline="always")  # compiled once, inside _advance
 def _block_of_batches(
     rows, rule, start, count, theta, total, keys, left, right, chosen, seen, out, g
 ):  # fmt: skip
@@ -299,14 +299,14 @@ def _block_of_batches(
             _accumulate(theta, total)
 
 
-@inlined
+@compile_inline
 def _accumulate(theta, total):
     for c in range(theta.shape[0]):
         for k in range(theta.shape[1]):
             total[c, k] += theta[c, k]
 
 
-@compiled
+@compile_loop
 def _advance(rows, rule, theta, total, noise_keys, index_keys, offset, pair, t0, t1, seen, out):
     """Steps t0 .. t1 - 1 of a group of chains: theta and total [chains, p] are updated."""
     chains, p = theta.shape

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dperm_cli.loops.jit import as_bits, as_float, compiled, fma
+from dperm_cli.loops.jit import as_bits, as_float, compile_loop, fma
 
 LOGISTIC, HINGE, SQUARED, ABSOLUTE = 0, 1, 2, 3
 LINEAR, HUBERIZED_HINGE, POSITIVE_PART, HUBERIZED_POSITIVE_PART = 4, 5, 6, 7
@@ -32,7 +32,7 @@ _EXPONENT = np.uint64(52)
 _LIMIT = 708.0
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def exp(x):
     """e^x, relative error below 4e-16, for |x| <= 708; beyond it the value at the limit.
 
@@ -53,13 +53,13 @@ def exp(x):
     return as_float(as_bits(value) + (as_bits(shifted) << _EXPONENT))
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def _rounded_step(u, width):
     """(u + width) / (2 width), clipped to [0, 1]."""
     return min(max((u + width) / (2.0 * width), 0.0), 1.0)
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def slope(code, z, y, width=0.0):
     """One subgradient in z of the loss ``code`` (of half-width ``width``) at margin z, label y."""
     if code == LOGISTIC:
@@ -79,7 +79,7 @@ def slope(code, z, y, width=0.0):
     return 1.0 if code == ABSOLUTE and z > y else 0.0
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def slopes(code, z, y, width=0.0):
     """z[c] <- slope(code, z[c], y[c], width) for every c; the logistic loop vectorises."""
     if code == LOGISTIC:

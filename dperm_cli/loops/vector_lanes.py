@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
-from dperm_cli.loops.jit import compiled, fma, inlined, operation
+from dperm_cli.loops.jit import compile_inline, compile_loop, fma, operation
 
 WIDTH = 4
 
@@ -135,7 +135,7 @@ def lane_sum(_context, a):
     return types.float64(_lanes), emit
 
 
-@compiled(forceinline=True)
+@compile_loop(forceinline=True)
 def dot(a, i, b, j, length):
     """Sum of a[i + k] b[j + k] over k < length, in an order that depends on length alone."""
     s0 = s1 = s2 = s3 = spread(0.0)
@@ -153,7 +153,7 @@ def dot(a, i, b, j, length):
     return total
 
 
-@inlined
+@compile_inline
 def scale(factor, a, i, length):
     """a[i : i + length] *= factor."""
     whole = length - length % 4

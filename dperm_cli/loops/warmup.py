@@ -48,7 +48,7 @@ def warmup() -> float:
         exact_noise.gradient_sum(rows, theta, 0, 0.0, 1.0, 1.0, np.zeros((1, 2), np.int64))
     sgd.update(theta[0], theta[0] + 1.0, sgd.learning_rate(sgd.CONSTANT, 0.1, 1.0), 0, 1.0)
     grid_walk.advance(np.ones((2, 2)), np.array([1, -1]), 0, np.array([0.9, 0.9]))
-    records, ball = proximal_chain.packed(x, y), (np.zeros((1, 2)), np.ones(1))
+    records, ball = proximal_chain.pack_records(x, y), (np.zeros((1, 2)), np.ones(1))
     law = proximal_chain.Law(proximal_chain.LOGISTIC, 0.0, 1.0, 0.0, 0.0, *ball)
     proximal_chain.advance(records, law, 0.1, proximal_chain.Chain(theta[0]), 1, np.full(64, 0.5))
     _local(key)
@@ -66,7 +66,7 @@ def _local(key: np.ndarray) -> None:
     coding = local_channels.Coding(
         local_channels.L_INF, 1.0, 2.0, 0.5, np.uint64(1 << 62), np.uint64(0), np.uint64(0)
     )
-    local_channels.send(coding, np.zeros((1, 2)), local_channels.keyed(key, 0, 1))
+    local_channels.send(coding, np.zeros((1, 2)), local_channels.draw_words(key, 0, 1))
     device, learner = local_learning.Device(0, 0.0, np.inf), local_learning.Learner(
         local_learning.EUCLID, 0, 1.0, sgd.CONSTANT, 0.1, 0.0, 0.0, 2.0, False
     )  # fmt: skip

@@ -54,7 +54,7 @@ class Multinomial(PerRecord):
         """sup |g|_norm over gradients g [DJW12, Def. 2]: |x|_norm (1 - least) times 2, sqrt(2), 1
         for norm 1, 2, inf."""
         scale = 2.0 if norm == 1 else _ROOT2 if norm == 2 else 1.0
-        return row_norm(bounds, norm) * scale * _most_missed(bounds)
+        return row_norm(bounds, norm) * scale * _largest_miss_chance(bounds)
 
     def curvature_bound(self, bounds: Bounds) -> float:
         """row^2 / 2: diag(q) - q q^T has no eigenvalue above 1/2."""
@@ -144,7 +144,7 @@ def _slopes(ahead: np.ndarray, data: Data) -> np.ndarray:
     return slopes
 
 
-def _most_missed(bounds: Bounds) -> float:
+def _largest_miss_chance(bounds: Bounds) -> float:
     """sup of 1 - q_y: every z_k - z_y is at most sqrt(2) row radius."""
     others = bounds.classes - 1
     if others < 1:

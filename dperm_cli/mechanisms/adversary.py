@@ -14,7 +14,7 @@ from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
 KINDS = ("gaussian", "profile", "interval", "sign", "threshold")
-ROOM = 1e9  # radius of a set whose boundary is never met
+FAR_RADIUS = 1e9  # radius of a set whose boundary is never met
 
 
 def first_coordinate(theta: np.ndarray) -> np.ndarray:
@@ -52,7 +52,7 @@ class Adversary:
 
 
 def linear_pair(
-    relation: str, n: int = 1, ridge: float = 0.0, radius: float = ROOM
+    relation: str, n: int = 1, ridge: float = 0.0, radius: float = FAR_RADIUS
 ) -> tuple[Problem, Problem]:
     """Neighbours on a line with the linear loss, whose gradients depend on no theta.
 

@@ -24,7 +24,7 @@ NO_BUDGET = Budget(math.inf, 0.5, "replace_one")
 LEAST_INFLUENCE = 1e-140
 
 # Of a gradient and of the set: squares and products of more are beyond float64.
-MOST = 1e140
+MOST_MAGNITUDE = 1e140
 
 
 @dataclass(frozen=True)
@@ -157,10 +157,10 @@ class Mechanism(ABC):
         Raises:
             Unsupported: from public facts alone.
         """
-        if not self.unprotected:
+        if not self.is_unprotected:
             _require_computable(spec)
         self.check(spec, budget)
-        if not self.unprotected:
+        if not self.is_unprotected:
             _require_influence(spec)
         made = self.design(spec, budget)
         found = guarantee_of(made, budget)
@@ -170,7 +170,7 @@ class Mechanism(ABC):
         )  # fmt: skip
 
     @property
-    def unprotected(self) -> bool:
+    def is_unprotected(self) -> bool:
         """Whether the user asked for a release without a guarantee."""
         return False
 
@@ -181,11 +181,11 @@ def _require_computable(spec: Any) -> None:
     gradient = float(spec.lipschitz_total if on_set else spec.lipschitz)
     size = float(spec.constraint.diameter if on_set else spec.radius)
     # losses without a bound on their gradients are each mechanism's to refuse
-    if not size <= MOST or MOST < gradient < math.inf:
+    if not size <= MOST_MAGNITUDE or MOST_MAGNITUDE < gradient < math.inf:
         raise Unsupported(
             f"a set of diameter {size:.3g} and gradients of up to {gradient:.3g} are beyond what "
-            f"can be computed with: at most {MOST:g} each. Check the set's radius, row_bound, the "
-            "bounds of the targets and the ridge"
+            f"can be computed with: at most {MOST_MAGNITUDE:g} each. Check the set's radius, "
+            "row_bound, the bounds of the targets and the ridge"
         )
 
 

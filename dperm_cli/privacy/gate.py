@@ -35,9 +35,16 @@ from dperm_cli.core.errors import PrivacyError
 from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.privacy.streams import GAMMA_NORM, Keyed, OnGrid, Steps, Stream, stream_key
+from dperm_cli.privacy.streams import (
+    GAMMA_NORM,
+    GridNoise,
+    KeyedNoise,
+    StepRecord,
+    Stream,
+    stream_key,
+)
 
-__all__ = ["Gate", "Stream", "Tape", "listening", "range_delta"]
+__all__ = ["Gate", "Stream", "Tape", "install_tape", "range_delta"]
 
 
 class Tape(Protocol):
@@ -57,7 +64,7 @@ _LISTENING: list[Tape] = []  # tapes for gates that are opened without one, the 
 
 
 @contextmanager
-def listening(tape: Tape) -> Iterator[None]:
+def install_tape(tape: Tape) -> Iterator[None]:
     """Put ``tape`` on every gate that is opened in the block without a tape of its own.
 
     For audits of a whole run in this process: gates are opened deep below the command line. A tape
@@ -109,7 +116,7 @@ class Gate:
 
         Values are rounded to the grid, noise is exact on it, and sums are made of integers: what
         comes out is a multiple of ``grid.step`` whatever went in. ``plan`` holds the events of the
-        rounded releases (``privacy.secure_grid.on_grid``). ``source`` is for tests.
+        rounded releases (``privacy.secure_grid.put_on_grid``). ``source`` is for tests.
         """
         gate = cls([], tape, plan)
         gate.trials, gate._grid, gate.source = trials, grid, source
@@ -163,17 +170,17 @@ class Gate:
 
     # --- for streams --------------------------------------------------------------------------
 
-    def draws(self, kind: str) -> Keyed | OnGrid:
+    def draws(self, kind: str) -> KeyedNoise | GridNoise:
         """The noise of a new stream."""
         if self._grid is None:
-            return Keyed(self.keys())  # refused by a gate for channels
+            return KeyedNoise(self.keys())  # refused by a gate for channels
         if kind == GAMMA_NORM:
             raise PrivacyError("noise of a Gamma norm has no secure form")
-        return OnGrid(self.trials, self._grid.step, self.source)
+        return GridNoise(self.trials, self._grid.step, self.source)
 
-    def steps(self, number: int) -> Steps:
+    def steps(self, number: int) -> StepRecord:
         """The steps of a new stream."""
-        return Steps(number, once=self._unused is not None)
+        return StepRecord(number, once=self._unused is not None)
 
     def keys(self) -> np.ndarray:
         """The keys [trials, 2], uint64, of a new stream."""

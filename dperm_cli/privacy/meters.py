@@ -37,7 +37,7 @@ class _Norm(Meter):
         return np.where(np.all(moved == 0.0, axis=-1), 0.0, np.inf + found)
 
 
-class Each(_Norm):
+class PerCall(_Norm):
     """Every call by itself: the sensitivity of one step of an adaptive sequence."""
 
     def move(self, before: np.ndarray, after: np.ndarray) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy.events import Event, Noisy
+from dperm_cli.privacy.events import Event, NoiseEvent
 
 # Bits of a noise scale below its leading one that the grid keeps, where the sums allow it.
 FINE_BITS = 30
@@ -39,17 +39,17 @@ class Grid:
         return f"grid 2^{self.exponent}"
 
 
-def noisy(events: Sequence[Event]) -> list[Noisy]:
+def list_noise_events(events: Sequence[Event]) -> list[NoiseEvent]:
     """The events, all of whose noise can lie on a grid; ``Unsupported`` for others."""
     for event in events:
         event.grid_diagonal(1)
-    found = [event for event in events if isinstance(event, Noisy)]
+    found = [event for event in events if isinstance(event, NoiseEvent)]
     if not found:
         raise Unsupported("no event: only Gaussian and Laplace noise have a secure form")
     return found
 
 
-def grid_for(events: Sequence[Noisy], reach: float) -> Grid:
+def grid_for(events: Sequence[NoiseEvent], reach: float) -> Grid:
     """The grid of a plan from public facts: its events, and ``reach`` >= the norm of any value."""
     smallest = min(event.scale for event in events)
     fine = math.frexp(smallest)[1] - 1 - FINE_BITS
@@ -57,7 +57,7 @@ def grid_for(events: Sequence[Noisy], reach: float) -> Grid:
     return Grid(min(max(fine, coarse, -1000), 900))
 
 
-def on_grid(event: Noisy, dim: int, grid: Grid, relation: str) -> Noisy:
+def put_on_grid(event: NoiseEvent, dim: int, grid: Grid, relation: str) -> NoiseEvent:
     """The event of the same release on the grid: its own norm, and a scale that hides as much.
 
     A record's contribution of ``dim`` coordinates that was shortened to ``record_norm`` and rounded
@@ -67,9 +67,9 @@ def on_grid(event: Noisy, dim: int, grid: Grid, relation: str) -> Noisy:
     """
     diagonal = event.grid_diagonal(dim) * grid.step
     slack = 1.0 + 2.0 * (dim + 16.0) * _UNIT
-    rounded = event.changed(record_norm=event.record_norm * slack + diagonal, gap=None)
+    rounded = event.change_fields(record_norm=event.record_norm * slack + diagonal, gap=None)
     before, after = event.sensitivity(relation), rounded.sensitivity(relation)
-    whole = event.changed(gap=None).sensitivity(relation)
+    whole = event.change_fields(gap=None).sensitivity(relation)
     if not after <= (1.0 + _MOST_EXTRA) * whole:
         raise Unsupported(
             f"{grid} is the finest on which sums this large are exact, and too coarse for noise "
@@ -79,4 +79,4 @@ def on_grid(event: Noisy, dim: int, grid: Grid, relation: str) -> Noisy:
     bits = math.log2(scale / grid.step)
     if not _LEAST_BITS < bits < _MOST_BITS:
         raise Unsupported(f"noise of scale {scale:.3g} does not fit {grid}; use noise=research")
-    return rounded.changed(scale=scale)
+    return rounded.change_fields(scale=scale)

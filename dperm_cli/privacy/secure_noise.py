@@ -27,7 +27,9 @@ def system_words(count: int) -> np.ndarray:
     return np.frombuffer(os.urandom(8 * count), dtype="<u8").astype(np.uint64)
 
 
-def rounded(kind: str, ratio: float, count: int, source: Source = system_words) -> np.ndarray:
+def draw_rounded_noise(
+    kind: str, ratio: float, count: int, source: Source = system_words
+) -> np.ndarray:
     """``count`` draws of ratio * N(0, 1), or of ratio * Laplace(1), rounded to integers: int64.
 
     ``ratio`` = scale / grid, between 2^8 and 2^45; the law is that of the real-valued noise of
@@ -42,10 +44,10 @@ def rounded(kind: str, ratio: float, count: int, source: Source = system_words) 
         )
         words = words[used:]
         if status == exact_noise.UNDECIDED:
-            out[done], words = _replayed(kind, words, mantissa, shift, source)
+            out[done], words = _replay_draw(kind, words, mantissa, shift, source)
             done += 1
         elif status == exact_noise.EXHAUSTED:
-            words = _longer(words, source, _WORDS[kind] * (count - done) + 64)
+            words = _extend_words(words, source, _WORDS[kind] * (count - done) + 64)
     return out
 
 
@@ -57,11 +59,11 @@ def _parts(ratio: float) -> tuple[int, int]:
     return int(fraction * 2.0**53), 53 - exponent
 
 
-def _longer(words: np.ndarray, source: Source, count: int) -> np.ndarray:
+def _extend_words(words: np.ndarray, source: Source, count: int) -> np.ndarray:
     return np.concatenate([words, source(count)])
 
 
-def _replayed(
+def _replay_draw(
     kind: str, words: np.ndarray, mantissa: int, shift: int, source: Source
 ) -> tuple[int, np.ndarray]:
     """One draw by ``draw``, and the words that are left."""
@@ -78,7 +80,7 @@ class Words:
 
     def take(self) -> int:
         if self._next == len(self._words):
-            self._words = _longer(self._words, self._source, 64)
+            self._words = _extend_words(self._words, self._source, 64)
         self._next += 1
         return int(self._words[self._next - 1])
 
@@ -132,7 +134,7 @@ def _nearest(k: int, x: Uniform, mantissa: int, shift: int) -> int:
         places += 1
 
 
-def _falls(words: Words, y: Uniform, n: int) -> bool:
+def _has_even_run(words: Words, y: Uniform, n: int) -> bool:
     while True:
         z = Uniform(words)
         if not z.below(y):
@@ -142,7 +144,7 @@ def _falls(words: Words, y: Uniform, n: int) -> bool:
 
 def _root_e(words: Words) -> bool:
     z = Uniform(words)
-    return True if z.digit(0) >> (_WORD - 1) else _falls(words, z, 1)
+    return True if z.digit(0) >> (_WORD - 1) else _has_even_run(words, z, 1)
 
 
 def _below(words: Words, m: int) -> int:
@@ -152,7 +154,7 @@ def _below(words: Words, m: int) -> int:
             return word % m
 
 
-def _thins(words: Words, k: int, x: Uniform) -> bool:
+def _accept_candidate(words: Words, k: int, x: Uniform) -> bool:
     y, n = x, 0
     while True:
         z = Uniform(words)
@@ -172,7 +174,7 @@ def _normal(words: Words) -> tuple[int, Uniform]:
         if not all(_root_e(words) for _ in range(k * (k - 1))):
             continue
         x = Uniform(words)
-        if all(_thins(words, k, x) for _ in range(k + 1)):
+        if all(_accept_candidate(words, k, x) for _ in range(k + 1)):
             return k, x
 
 
@@ -180,6 +182,6 @@ def _exponential(words: Words) -> tuple[int, Uniform]:
     k = 0
     while True:
         x = Uniform(words)
-        if _falls(words, x, 0):
+        if _has_even_run(words, x, 0):
             return k, x
         k += 1

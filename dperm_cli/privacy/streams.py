@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Event,
         Exponential,
         Gaussian,
-        Noisy,
+        NoiseEvent,
         RegularizedExponential,
         SampledGaussian,
         SparseAnswers,
@@ -43,7 +43,7 @@ _MOST_UNITS = 2.0**52
 _LEAST_BOUND = 2.0**-1022
 
 
-class Steps:
+class StepRecord:
     """Which of ``count`` steps were drawn; with ``once`` none is drawn a second time."""
 
     def __init__(self, count: int, once: bool) -> None:
@@ -97,7 +97,7 @@ class Stream:
 class NoiseStream(Stream):
     """Noise of one kind keyed by (trial, step), or on a grid; [trials, dim] at each step."""
 
-    def __init__(self, gate: Gate, event: Noisy, kind: str, dim: int) -> None:
+    def __init__(self, gate: Gate, event: NoiseEvent, kind: str, dim: int) -> None:
         super().__init__(gate, event, dim)
         self.kind, self.scale = kind, event.scale
         self._noise = gate.draws(kind)
@@ -142,20 +142,20 @@ class NoiseStream(Stream):
     def add_in_frame(self, value: np.ndarray, step: int, normals: int, degrees: int) -> np.ndarray:
         """``value`` [trials, n + T] with this step's noise in a frame that turns with the noise:
         ``normals`` normal numbers and the root of a chi^2 after them (``loops.reduced_sgd``)."""
-        noise = self._sealed()
+        noise = self._seal_noise()
         self._steps.mark(step)
         return reduced_sgd.add_noise(value, noise, step, normals, degrees)
 
     def draw_direction(self, frame: reduced_sgd.Frame) -> np.ndarray:
         """Uniform unit vectors [trials, p] orthogonal to a frame, from numbers of no step."""
-        return reduced_sgd.outward(frame, self._sealed().keys, self.count)
+        return reduced_sgd.outward(frame, self._seal_noise().keys, self.count)
 
-    def _sealed(self) -> SealedNoise:
-        if not isinstance(self._noise, Keyed):
+    def _seal_noise(self) -> SealedNoise:
+        if not isinstance(self._noise, KeyedNoise):
             raise PrivacyError("secure noise has no keys; use the plain loop")
         if self.kind != GAUSSIAN:
             raise PrivacyError("compiled loops draw Gaussian noise alone")
-        return SealedNoise(unless_heard(self._noise.keys, self._tape), self.scale, self.count)
+        return SealedNoise(require_no_tape(self._noise.keys, self._tape), self.scale, self.count)
 
 
 class SampledStream(NoiseStream):
@@ -176,9 +176,9 @@ class SampledStream(NoiseStream):
         return drawn if self._tape is None else self._tape.hear(self, None, drawn, (trial, step))
 
     @property
-    def sealed(self) -> SealedBatches:
+    def sealed_draws(self) -> SealedBatches:
         """All that a compiled loop draws: noise and batches of every step; used up then."""
-        noise = self._sealed()
+        noise = self._seal_noise()
         self._steps.mark_all()
         return SealedBatches(
             noise.keys, self._choice, noise.scale, noise.steps,
@@ -186,7 +186,7 @@ class SampledStream(NoiseStream):
         )  # fmt: skip
 
 
-class Keyed:
+class KeyedNoise:
     """Noise that is a function of (key, step, coordinate): seeded, in float64."""
 
     def __init__(self, keys: np.ndarray) -> None:
@@ -203,7 +203,7 @@ class Keyed:
         return value, value + scale * noise
 
 
-class OnGrid:
+class GridNoise:
     """Noise of the operating system's generator on multiples of ``step``, added in integers."""
 
     def __init__(self, trials: int, step: float, source: secure_noise.Source) -> None:
@@ -215,7 +215,9 @@ class OnGrid:
         """The value rounded to the grid, and the sum. Nothing here refuses a value: refusals
         would tell of it."""
         units = np.clip(np.rint(np.nan_to_num(value / self._step)), -_MOST_UNITS, _MOST_UNITS)
-        drawn = secure_noise.rounded(kind, scale / self._step, self._trials * dim, self._source)
+        drawn = secure_noise.draw_rounded_noise(
+            kind, scale / self._step, self._trials * dim, self._source
+        )
         total = units.astype(np.int64) + drawn.reshape(self._trials, dim)
         return units * self._step, total.astype(np.float64) * self._step
 
@@ -230,7 +232,7 @@ class CoordinateStream(Stream):
         super().__init__(gate, event, dim)
         self.scale = event.scale
         self._noise = gaussian_noise.normals(gate.keys(), 0, 1, dim)[:, 0, :]
-        self._steps = Steps(dim, once=True)
+        self._steps = StepRecord(dim, once=True)
 
     def meter(self) -> Meter:
         sensitivity = self.event.sensitivity(self.relation)
@@ -256,11 +258,11 @@ class SparseStream(Stream):
     def __init__(self, gate: Gate, event: SparseAnswers, dim: int) -> None:
         super().__init__(gate, event, dim)
         self.scale, self.threshold, self.updates = event.scale, event.threshold, event.updates
-        self._noise, self._steps = Keyed(gate.keys()), Steps(event.queries, once=True)
+        self._noise, self._steps = KeyedNoise(gate.keys()), StepRecord(event.queries, once=True)
         self._made = np.zeros(self.trials, np.int64)
 
     @property
-    def over(self) -> np.ndarray:
+    def has_ended(self) -> np.ndarray:
         """Which trials have made all their updates, [trials]; they answer from what is known."""
         return self._made >= self.updates
 
@@ -275,7 +277,7 @@ class SparseStream(Stream):
         if np.shape(value) != (self.trials,) or np.shape(known) != (self.trials,):
             raise PrivacyError(f"answers for {self.trials} trials take one number of each")
         self._steps.mark(step)
-        over = self.over
+        over = self.has_ended
         column = np.where(over, known, value)[:, None]
         _, drawn = self._noise.add(column, LAPLACE, self.scale, 1, step)
         far = ~over & ~(np.abs(drawn[:, 0] - known) <= self.threshold)
@@ -304,7 +306,7 @@ class BatchStream(Stream):
         if indices.size != np.unique(indices).size:
             raise PrivacyError("a record is in more than one of the disjoint batches")
         self._parts = [np.array(part, dtype=np.int64) for part in parts]
-        self._steps = Steps(len(self._parts), once=True)
+        self._steps = StepRecord(len(self._parts), once=True)
         self.kind, self.scale = event.noise, event.scale
         self._noise = gate.draws(self.kind)
 
@@ -363,13 +365,13 @@ class ChannelStream(Stream):
         return self._hear(value / self.bound, drawn, user, float(self.bound))
 
     @property
-    def sealed(self) -> SealedAnswers:
+    def sealed_draws(self) -> SealedAnswers:
         """All that a compiled loop draws, which asks every user; used up then."""
         if self._keys is None:
             raise PrivacyError("secure noise has no keys; use the plain loop")
         if self._sent:
             raise PrivacyError("some users have answered: no loop may ask all of them")
-        keys = unless_heard(self._keys, self._tape)
+        keys = require_no_tape(self._keys, self._tape)
         self._asked[:] = self.messages
         self._sent = self.users * self.messages
         return SealedAnswers(keys, self.coding, self.users, self.messages)
@@ -379,7 +381,7 @@ class ChannelStream(Stream):
         count = self.channel.blocks
         if self._keys is None:
             return self._source(2 * count * self.trials).reshape(self.trials, 2, count)
-        return local_channels.keyed(self._keys, number, count)
+        return local_channels.draw_words(self._keys, number, count)
 
 
 class LawStream(Stream):
@@ -413,14 +415,14 @@ class LawStream(Stream):
         return drawn if self._tape is None else self._tape.hear(self, LAW, drawn, (step,))
 
 
-class _Law:
+class _NoValue:
     """Stands for a value where none passes: a tape compares what the law was made of."""
 
 
-LAW = _Law()
+LAW = _NoValue()
 
 
-def unless_heard(keys: np.ndarray, tape: Any) -> np.ndarray:
+def require_no_tape(keys: np.ndarray, tape: Any) -> np.ndarray:
     """Keys for a loop that draws for itself; not while a tape is listening."""
     if tape is not None:
         raise PrivacyError("a compiled loop would draw past the tape; use the plain loop")

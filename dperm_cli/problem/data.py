@@ -19,7 +19,8 @@ class Data:
 
     Every record has a name, made of the record as it was read; a loader makes it (``of_records``)
     and whatever is computed from the rows passes it on. Other rows come from ``with_rows`` (each
-    of its own record), ``take``, ``with_record(s)`` or ``padded``, and not from ``replace``.
+    of its own record), ``take``, ``with_record(s)`` or ``pad_with_zeros``, and not from
+    ``replace``.
 
     Attributes
     ----------
@@ -158,7 +159,7 @@ class Minorant(NamedTuple):
     terms: float
 
 
-def padded(data: Data, population: int) -> Data:
+def pad_with_zeros(data: Data, population: int) -> Data:
     """The data filled up to ``population`` records with rows of zeros.
 
     A zero row has a constant loss of the margin (or of the margins of all classes): it adds nothing
@@ -173,9 +174,9 @@ def padded(data: Data, population: int) -> Data:
         x = data.x.copy()
         x.resize((population, data.p))
     else:
-        x = data.x.padded(extra)  # rows that are not made yet
+        x = data.x.pad_with_zeros(extra)  # rows that are not made yet
     names = np.append(data.names, np.full(extra, NO_RECORD))
     return replace(data, x=x, y=np.append(data.y, np.ones(extra)), names=names)
 
 
-__all__ = ["Bounds", "Data", "Matrix", "Minorant", "PublicFacts", "padded"]
+__all__ = ["Bounds", "Data", "Matrix", "Minorant", "PublicFacts", "pad_with_zeros"]

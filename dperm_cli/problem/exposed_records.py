@@ -11,7 +11,7 @@ from dperm_cli.problem.problem import Loss
 CLOSE = 1e-6  # of the row bound, or of a margin
 
 
-def records_exposed(loss: Loss, data: Data, theta: np.ndarray) -> int | None:
+def count_exposed_records(loss: Loss, data: Data, theta: np.ndarray) -> int | None:
     """How many training records lie on a kink of the loss at theta [p]; None without a kink.
 
     For locations: the records that theta equals. For piecewise linear losses of the margin: those

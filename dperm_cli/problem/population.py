@@ -63,7 +63,9 @@ def _rows(dataset: Any, minimiser: bytes) -> np.ndarray:
     return dataset.fresh(max(2, min(ROWS, ENTRIES // theta.size)), theta)
 
 
-def _logistic(dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _logistic_excess(
+    dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
     z, (likely, least) = x @ theta, _at_the_best(dataset, best.tobytes())
     return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))) - likely * z - least
 
@@ -76,33 +78,39 @@ def _at_the_best(dataset: Any, minimiser: bytes) -> tuple[np.ndarray, np.ndarray
     return likely, np.logaddexp(0.0, z) - likely * z
 
 
-def _squared(dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _squared_excess(dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray) -> np.ndarray:
     return 0.5 * np.square(x @ (theta - best))
 
 
-def _absolute(dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _absolute_excess(
+    dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
     off, width = np.abs(x @ (theta - best)), float(dataset.noise)
     if width == 0.0:
         return off
     return np.where(off <= width, off * off / (2.0 * width), off - width / 2.0)
 
 
-def _l1_median(dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _l1_median_excess(
+    dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
     off, to = x - best, theta - best
     moved = np.abs(off - to) + np.abs(off + to) - 2.0 * np.abs(off)
     return 0.5 * np.sum(moved, axis=1)
 
 
-def _l2_median(dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _l2_median_excess(
+    dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
     off, to = x - best, theta - best
     far, near = np.linalg.norm(off - to, axis=1), np.linalg.norm(off + to, axis=1)
     return 0.5 * (far + near) - np.linalg.norm(off, axis=1)
 
 
 _TERMS = {
-    "logistic": _logistic,
-    "squared": _squared,
-    "absolute": _absolute,
-    "l1_median": _l1_median,
-    "l2_median": _l2_median,
+    "logistic": _logistic_excess,
+    "squared": _squared_excess,
+    "absolute": _absolute_excess,
+    "l1_median": _l1_median_excess,
+    "l2_median": _l2_median_excess,
 }

@@ -7,7 +7,7 @@ import math
 FAILURE = 0.05  # the probability beta of [KJ16, Thm 3.11]
 
 
-def balanced(n: int, epsilon: float, delta: float, width: float) -> float:
+def balanced_dimension(n: int, epsilon: float, delta: float, width: float) -> float:
     """The m that minimises the two risk terms with unit constants, a real number > 0.
 
     ``width`` is w(C) / |C|_2. In units of lambda |C|_2 the terms are the distortion w / sqrt(m)
@@ -19,7 +19,7 @@ def balanced(n: int, epsilon: float, delta: float, width: float) -> float:
     return n * epsilon * width / math.sqrt(math.log(1.0 / delta))
 
 
-def of_the_paper(n: int, epsilon: float, delta: float, width: float) -> float:
+def paper_dimension(n: int, epsilon: float, delta: float, width: float) -> float:
     """m of [KJ16, Thm 3.11] with psi and the constant of Theta taken as 1, a real number.
 
     epsilon n (w + sqrt(log n))^2 log(n / beta) / w, and (n epsilon)^(2/3) (w + sqrt(log n))^2

@@ -13,13 +13,13 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.page import html_page, page_data
-from dperm_cli.results.records.cell_claims import at_ledger
+from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import (
     Snapshot,
     Store,
     atomic_write,
     read_bytes,
-    storage_errors,
+    report_storage_errors,
 )
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
@@ -51,7 +51,7 @@ class Report:
     totals: tuple[str, ...] = ()
 
 
-def report(
+def write_report(
     out: str | os.PathLike[str],
     figures: bool = True,
     accountant: ledger.Accountant | None = None,
@@ -76,12 +76,12 @@ def report(
         raise InputError("out", str(out), "must be a folder that holds a study's records")
     states = {cell: store.state(cell) for cell in cells}
     records = store.read_all(cells)
-    rows, about = summarise(records), experiment_tables.known(manifest)
-    texts = _texts(rows) if about is None else experiment_tables.texts(records, about)
+    rows, about = summarise(records), experiment_tables.read_about(manifest)
+    texts = _texts(rows) if about is None else experiment_tables.format_tables(records, about)
     files = [*_write_tables(store, texts)]
-    stated = kept_ledger.Stated(None)
+    stated = kept_ledger.LedgerState(None)
     if accountant:
-        with at_ledger(store.out):
+        with hold_ledger_lock(store.out):
             every = list(dict.fromkeys([*cells, *store.cells()]))
             stated = kept_ledger.state(store, every, accountant, trust, others)
             kept_ledger.write(store, stated)
@@ -96,13 +96,13 @@ def report(
         notes += [note] if note else []
     if page and accountant:
         gaps = [note.replace(f"{store.out}{os.sep}", "") for note in notes]
-        made = page_data.payload(
+        made = page_data.build_payload(
             rows, records, manifest, about, texts["csv"], found, faults, gaps, _claims(store)
         )
         atomic_write(store.out / html_page.PAGE, html_page.page(made))
         files.append(str(store.out / html_page.PAGE))
     text = texts["terminal"] + "".join(f"{note}\n" for note in notes)
-    absent, broken = _in(states, "absent"), _in(states, "broken")
+    absent, broken = _list_state(states, "absent"), _list_state(states, "broken")
     count = sum(entry["trials"] for entry in found["releases"]) if found else 0
     totals = tuple(ledger.fresh_totals(found)) if found else ()
     return Report(
@@ -125,7 +125,7 @@ def _texts(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
         "md": summary_table.markdown,
         "tex": summary_table.latex,
     }
-    writers["terminal"] = summary_table.terminal
+    writers["terminal"] = summary_table.format_terminal
     return {ending: write(rows) for ending, write in writers.items()}
 
 
@@ -141,13 +141,13 @@ def _figure(
 ) -> tuple[dict[str, bytes], str | None]:
     """The figure by format, of an experiment or of a plain study, and a note."""
     if about is not None:
-        from dperm_cli.results.charts.experiment_figure import figure as panels
+        from dperm_cli.results.charts.experiment_figure import draw_figure as panels
 
         drawn = panels(records, about)
         return drawn, None if drawn else "no figure: no panel of the experiment has a point"
-    from dperm_cli.results.charts.study_figure import figure
+    from dperm_cli.results.charts.study_figure import draw_figure
 
-    return figure(rows)
+    return draw_figure(rows)
 
 
 def _write_figures(
@@ -161,17 +161,17 @@ def _write_figures(
         if data is not None:
             atomic_write(path, data)
             continue
-        with storage_errors(path), contextlib.suppress(FileNotFoundError):
+        with report_storage_errors(path), contextlib.suppress(FileNotFoundError):
             os.unlink(path)
     return [str(store.out / f"figure.{ending}") for ending in drawn], note
 
 
-def _in(states: dict[str, str], state: str) -> tuple[str, ...]:
+def _list_state(states: dict[str, str], state: str) -> tuple[str, ...]:
     return tuple(cell for cell, found in states.items() if found == state)
 
 
 def _gaps(store: Store, states: dict[str, str]) -> list[str]:
-    absent, broken = _in(states, "absent"), _in(states, "broken")
+    absent, broken = _list_state(states, "absent"), _list_state(states, "broken")
     lines = [f"broken record, to be recomputed: {store.path(cell)}" for cell in broken]
     if absent:
         lines.append(f"unfinished: {len(absent)} of {len(states)} cells have no record yet")

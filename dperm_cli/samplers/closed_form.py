@@ -23,8 +23,8 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Certificate, Potential, Source, Target
 from dperm_cli.samplers.shared.interval_pieces import law
 from dperm_cli.samplers.shared.potential import piecewise
-from dperm_cli.samplers.shared.potential_checks import once
-from dperm_cli.samplers.shared.truncated_gaussian import Segment, truncated
+from dperm_cli.samplers.shared.potential_checks import remember
+from dperm_cli.samplers.shared.truncated_gaussian import Segment, choose_truncated_sampler
 
 _COVERS = (
     "closed_form covers linear losses (and hinges with row_bound * radius <= 1) on a ball, an "
@@ -79,7 +79,7 @@ def case(target: Target) -> str | None:
     if not affine or target.lasso > 0:
         return None
     if target.ridge > 0:
-        return None if truncated(body).narrow else "gaussian"
+        return None if choose_truncated_sampler(body).narrow else "gaussian"
     return "ball" if body.root() is not None else None
 
 
@@ -89,7 +89,7 @@ def _line(potential: Potential, target: Target, source: Source) -> np.ndarray:
         pieces = potential.along(segment.origin, segment.direction)
         return segment, law(pieces, segment.low, segment.high)
 
-    segment, along = once("line", potential, target, prepare)
+    segment, along = remember("line", potential, target, prepare)
     return segment.origin + along.draw(source) * segment.direction
 
 
@@ -102,14 +102,14 @@ def _coordinates(potential: Potential, target: Target, source: Source) -> np.nda
             for axis, half_width in zip(axes, half_widths, strict=True)
         ]
 
-    laws = once("coordinates", potential, target, prepare)
+    laws = remember("coordinates", potential, target, prepare)
     return np.array([along.draw(source) for along in laws])
 
 
 def _gaussian(potential: Potential, target: Target, source: Source) -> np.ndarray:
     centre = target.constraint.centre()
     mean = centre - potential.gradient(centre) / target.ridge
-    return truncated(target.constraint)(mean, 1.0 / target.ridge, source)
+    return choose_truncated_sampler(target.constraint)(mean, 1.0 / target.ridge, source)
 
 
 def _ball(potential: Potential, target: Target, source: Source) -> np.ndarray:

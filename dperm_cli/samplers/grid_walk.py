@@ -12,7 +12,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Certificate, Potential, Source, Target
 from dperm_cli.samplers.proximal import Proximal
-from dperm_cli.samplers.shared.potential_checks import once
+from dperm_cli.samplers.shared.potential_checks import remember
 from dperm_cli.samplers.shared.walk_grid import Grid, describe, grid
 from dperm_cli.samplers.shared.walk_steps import Walk
 
@@ -99,14 +99,14 @@ class GridWalk:
         def make() -> tuple[Grid, int]:
             table, mode = grid(potential, target.spec.n, place, walk), certificate.facts["mode"]
             if mode == "spectral":
-                from dperm_cli.samplers.shared.walk_spectrum import steps_certified
+                from dperm_cli.samplers.shared.walk_spectrum import certify_steps
 
-                return table, steps_certified(table, 0.5 * walk.inner, walk.steps)
+                return table, certify_steps(table, 0.5 * walk.inner, walk.steps)
             return table, certificate.steps
 
-        table, steps = once(self.name, potential, (self, target, accuracy), make)
+        table, steps = remember(self.name, potential, (self, target, accuracy), make)
         for _ in range(int(walk.attempts)):
-            theta = table.point(run(table, steps, source), source.uniform(place.dim))
+            theta = table.point(walk_cells(table, steps, source), source.uniform(place.dim))
             if place.cube or bool(place.body.contains(theta, 1e-12)):
                 return theta
         g = source.normal(place.dim)
@@ -124,7 +124,7 @@ class GridWalk:
         return None
 
 
-def run(table: Grid, steps: int, source: Source) -> int:
+def walk_cells(table: Grid, steps: int, source: Source) -> int:
     """The cell in which a walk of so many steps from the middle ends."""
     from dperm_cli.loops.grid_walk import advance
 

@@ -11,7 +11,7 @@ from dperm_cli.core import checks
 from dperm_cli.samplers.base import Certificate, Potential, Source, Target
 from dperm_cli.samplers.shared.heuristic import certificate
 from dperm_cli.samplers.shared.tangent_boxes import Frame
-from dperm_cli.samplers.shared.uniform import uniform
+from dperm_cli.samplers.shared.uniform import draw_uniform
 
 _SHRINKS = 200
 
@@ -44,7 +44,7 @@ class HitAndRun:
     ) -> np.ndarray:
         """Where the chain is after its steps, [p]."""
         frame = Frame.of(target.constraint)
-        x = uniform(frame.body, source)
+        x = draw_uniform(frame.body, source)
         f = float(potential.value(x))
         for _ in range(certificate.steps):
             g = source.normal(frame.dim)

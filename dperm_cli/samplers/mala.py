@@ -12,7 +12,7 @@ from dperm_cli.core import checks
 from dperm_cli.samplers.base import Certificate, Potential, Source, Target
 from dperm_cli.samplers.shared.heuristic import certificate
 from dperm_cli.samplers.shared.tangent_boxes import Frame
-from dperm_cli.samplers.shared.uniform import uniform
+from dperm_cli.samplers.shared.uniform import draw_uniform
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Mala:
     ) -> np.ndarray:
         """Where the chain is after its steps, [p]."""
         frame, h = Frame.of(target.constraint), float(certificate.facts["h"])
-        x = uniform(frame.body, source)
+        x = draw_uniform(frame.body, source)
         f, g = potential.both(x)
         g = frame.basis.T @ g
         for _ in range(certificate.steps):

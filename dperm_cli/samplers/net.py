@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Certificate, Potential, Source, Target
-from dperm_cli.samplers.shared.potential_checks import once, values
+from dperm_cli.samplers.shared.potential_checks import evaluate_in_blocks, remember
 from dperm_cli.samplers.shared.tangent_boxes import Frame
 
 MOST_DIMENSIONS = 3
@@ -81,10 +81,10 @@ class Net:
 
         def make() -> tuple[np.ndarray, np.ndarray]:
             points = net(Frame.of(target.constraint), self._counts(target)[0])
-            f = values(potential, points, target.spec.n)
+            f = evaluate_in_blocks(potential, points, target.spec.n)
             return points, np.cumsum(np.exp(np.min(f) - f))
 
-        points, cumulated = once(self.name, potential, (self, target), make)
+        points, cumulated = remember(self.name, potential, (self, target), make)
         level = float(source.uniform(1)[0]) * cumulated[-1]
         return points[int(np.searchsorted(cumulated, level))]
 
@@ -112,14 +112,14 @@ def net(frame: Frame, counts: list[int]) -> np.ndarray:
     for index in product(*map(range, counts)):
         block.append(index)
         if len(block) == _ROWS:
-            kept.append(_meeting(frame, low + side * (np.array(block) + 0.5), reach))
+            kept.append(_find_meeting_points(frame, low + side * (np.array(block) + 0.5), reach))
             block = []
     if block:
-        kept.append(_meeting(frame, low + side * (np.array(block) + 0.5), reach))
+        kept.append(_find_meeting_points(frame, low + side * (np.array(block) + 0.5), reach))
     return np.concatenate(kept)
 
 
-def _meeting(frame: Frame, centres: np.ndarray, reach: float) -> np.ndarray:
+def _find_meeting_points(frame: Frame, centres: np.ndarray, reach: float) -> np.ndarray:
     middle = frame.points(centres)
     near = frame.body.project(middle)
     return near[np.linalg.norm(middle - near, axis=1) <= reach]

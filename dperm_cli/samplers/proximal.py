@@ -8,7 +8,8 @@ number of proposals alone. The chain starts uniformly on the set, or at its cent
 
 On balls, with records in memory, the whole chain is one compiled loop (``compiled_chain``).
 
-After T steps sup |log(law / pi)| <= eps_t, for T as in ``steps_needed`` [docs/proofs/_proximal.md].
+After T steps sup |log(law / pi)| <= eps_t, for T as in ``count_needed_steps``
+[docs/proofs/_proximal.md].
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.samplers.base import Certificate, Potential, Source, Target
 from dperm_cli.samplers.shared import compiled_chain
-from dperm_cli.samplers.shared.ball_intersections import localised
+from dperm_cli.samplers.shared.ball_intersections import is_localised
 from dperm_cli.samplers.shared.potential import Records
-from dperm_cli.samplers.shared.truncated_gaussian import Truncated, truncated
-from dperm_cli.samplers.shared.uniform import uniform_on
+from dperm_cli.samplers.shared.truncated_gaussian import TruncatedSampler, choose_truncated_sampler
+from dperm_cli.samplers.shared.uniform import make_uniform_draw
 
 # Proposals between two touching points, and touching points in one step before giving up.
 _TRIES, _MOST_TURNS = 6, 200_000
@@ -64,7 +65,7 @@ class Proximal:
         start = "uniform" if _has_uniform(target.constraint) else "centre"
         automatic = self.step_size == "auto"
         h = default_step(target, start, dist_inf) if automatic else float(self.step_size)
-        steps = steps_needed(target, h, dist_inf, start)
+        steps = count_needed_steps(target, h, dist_inf, start)
         seconds = steps * step_seconds(target, h)
         if seconds > self.most_seconds:
             raise Unsupported(
@@ -96,10 +97,10 @@ class Proximal:
         """One draw [p]."""
         body, h = target.constraint, certificate.facts["h"]
         uniform = certificate.facts["start"] == "uniform"
-        x = uniform_on(body)(source) if uniform else _fixed_point(body)
+        x = make_uniform_draw(body)(source) if uniform else _fixed_point(body)
         if isinstance(potential, Records) and compiled_chain.covers(target):
             return compiled_chain.run(potential, target, h, certificate.steps, x, source)
-        step = Conditional(potential, body, h, target.strong_convexity)
+        step = ConditionalDraw(potential, body, h, target.strong_convexity)
         slope = potential.gradient(x)
         for _ in range(certificate.steps):
             y = x + math.sqrt(h) * source.normal(len(x))
@@ -107,7 +108,7 @@ class Proximal:
         return x
 
 
-class Conditional:
+class ConditionalDraw:
     """x from exp(-f(x) - |x - y|^2 / (2 h)) on the set, exactly.
 
     ``bend`` is m >= 0 such that f - (m / 2) |x|^2 is convex.
@@ -115,7 +116,7 @@ class Conditional:
 
     def __init__(self, potential: Potential, body: Any, h: float, bend: float) -> None:
         self.potential, self.body, self.h, self.bend = potential, body, h, bend
-        self.restricted: Truncated = truncated(body)
+        self.restricted: TruncatedSampler = choose_truncated_sampler(body)
         self.allowance = _ROUNDING * (1.0 + potential.magnitude)
         self.tries = 0
 
@@ -174,7 +175,7 @@ def log_density_bound(target: Target, h: float) -> float:
     return target.oscillation - dim * math.log(shrink) + shrink * square / h
 
 
-def steps_needed(target: Target, h: float, dist_inf: float, start: str = "uniform") -> int:
+def count_needed_steps(target: Target, h: float, dist_inf: float, start: str = "uniform") -> int:
     """T = 1 + ceil((F/2 + B/2 - log(1 - e^-eps_t)) / log(1 + alpha h)) from a uniform start.
 
     From a fixed point the first step takes the place of the start: B for F, and one step more.
@@ -190,7 +191,7 @@ def default_step(target: Target, start: str, dist_inf: float) -> float:
     square = target.constraint.diameter**2
     grid = [square * 2.0 ** (_LARGEST - k) for k in range(_HALVINGS)]
     return min(
-        grid, key=lambda h: steps_needed(target, h, dist_inf, start) * step_seconds(target, h)
+        grid, key=lambda h: count_needed_steps(target, h, dist_inf, start) * step_seconds(target, h)
     )
 
 
@@ -199,9 +200,9 @@ def step_seconds(target: Target, h: float) -> float:
     miss, _ = misses(target, h)
     spec, tries = target.spec, expected_tries(target, h)
     if compiled_chain.covers(target):
-        return compiled_chain.seconds(target, tries, miss)
+        return compiled_chain.estimate_seconds(target, tries, miss)
     evaluation = spec.n * (_RECORD_COST + _ENTRY_COST * spec.bounds.columns)
-    restricted = truncated(target.constraint)
+    restricted = choose_truncated_sampler(target.constraint)
     return _STEP_COST + 2.0 * evaluation + tries * (evaluation + restricted.cost)
 
 
@@ -227,7 +228,7 @@ def misses(target: Target, h: float) -> tuple[float, float]:
     running time alone.
     """
     spec, dim, body = target.spec, target.dimension, target.constraint
-    radius = 0.5 * body.diameter if localised(body) else body.outer_radius
+    radius = 0.5 * body.diameter if is_localised(body) else body.outer_radius
     spread = min(h, radius**2 / (dim + 2.0))
     pull, row = target.exponent * spec.n, spec.bounds.row
     if spec.smoothness is not None:
@@ -244,21 +245,21 @@ def misses(target: Target, h: float) -> tuple[float, float]:
         hard = 0.4 * pull * count * jump * row * math.sqrt(spread)
         usual = min(usual, hard)
     more = 0.4 * math.sqrt(spread) * target.lasso * dim
-    if truncated(body).narrow:
+    if choose_truncated_sampler(body).narrow:
         more += 0.5 * math.sqrt(h) * (dim / body.inner_radius + target.lipschitz)
     return usual + more, hard + more
 
 
 def _fixed_point(body: Any) -> np.ndarray:
     """A point of the set that chains start at."""
-    return body.point if localised(body) else body.centre()
+    return body.point if is_localised(body) else body.centre()
 
 
 def _has_uniform(body: Any) -> bool:
-    if localised(body):  # the draw is made on another one than the plan
+    if is_localised(body):  # the draw is made on another one than the plan
         return False
     try:
-        uniform_on(body)
+        make_uniform_draw(body)
     except Unsupported:
         return False
     return True

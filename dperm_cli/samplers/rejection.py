@@ -12,15 +12,15 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Certificate, Potential, Source, Target
 from dperm_cli.samplers.shared.gaussian_envelope import OnBall, OnBox, WithinBox
-from dperm_cli.samplers.shared.potential_checks import below, once, values
+from dperm_cli.samplers.shared.potential_checks import check_envelope, evaluate_in_blocks, remember
 from dperm_cli.samplers.shared.quadratic_minorant import (
     Minorant,
+    find_minorant,
+    has_minorant,
     least_ratio,
     log_uniform_acceptance,
-    minorant,
-    supported,
 )
-from dperm_cli.samplers.shared.uniform import uniform
+from dperm_cli.samplers.shared.uniform import draw_uniform
 
 MOST_PARAMETERS = 1000
 MOST_FIXED = 20_000_000
@@ -68,22 +68,22 @@ class Rejection:
     ) -> np.ndarray:
         """One draw [p]."""
         key = (self, target)
-        below_f: Minorant = once(
-            "minorant", potential, key, lambda: minorant(potential, target, SLACK)
+        below_f: Minorant = remember(
+            "minorant", potential, key, lambda: find_minorant(potential, target, SLACK)
         )
         if self.fixed_tries is not None:
-            return _fixed(potential, target, below_f, certificate.steps, source)
-        proposal = once(self.name, potential, key, lambda: _proposal(target, below_f))
+            return _draw_with_fixed_tries(potential, target, below_f, certificate.steps, source)
+        proposal = remember(self.name, potential, key, lambda: _proposal(target, below_f))
         for _ in range(_MOST_TRIES):
             theta = proposal.draw(source)
             gap = float(potential.value(theta)) - float(proposal.quadratic(theta))
-            below(potential, gap)
+            check_envelope(potential, gap)
             if math.log(float(source.uniform(1)[0])) <= -gap:
                 return theta
         raise ArithmeticError("no proposal was kept: not a private outcome")
 
     def _fixed_plan(self, target: Target, dist_inf: float) -> Certificate:
-        least = tries_needed(target, dist_inf)
+        least = count_needed_tries(target, dist_inf)
         tries = least if self.fixed_tries == "auto" else int(self.fixed_tries or 0)
         if least is None or tries is None or tries < least or least > MOST_FIXED:
             count = "too many" if least is None else f"{least:.3g}"
@@ -131,7 +131,7 @@ def log_fixed_acceptance(target: Target) -> float:
     return found - SLACK
 
 
-def tries_needed(target: Target, dist_inf: float) -> int | None:
+def count_needed_tries(target: Target, dist_inf: float) -> int | None:
     """The least N with ``fixed_distance`` <= dist_inf; None where 2^63 will not do."""
     if not dist_inf > 0:
         return None
@@ -150,7 +150,7 @@ def fixed_distance(target: Target, tries: int) -> float:
 
 def _check(target: Target) -> None:
     spec, body = target.spec, _body(target)
-    if not supported(spec):
+    if not has_minorant(spec):
         raise Unsupported(
             f"rejection has a quadratic minorant for the logistic and the squared loss, not for "
             f"{spec.loss}; use sampler=proximal, or tangent_cells in up to 3 dimensions"
@@ -220,14 +220,14 @@ def on_box(q: Minorant, half: float) -> Proposal:
     return Proposal(box, Minorant(q.at, q.value, q.slope, hessian, q.slack))
 
 
-def _fixed(
+def _draw_with_fixed_tries(
     potential: Potential, target: Target, q: Minorant, tries: int, source: Source
 ) -> np.ndarray:
     """The first of exactly ``tries`` proposals that is kept, a uniform point where none is."""
     if not q.slack <= SLACK / 2:
         raise ArithmeticError("the minimiser was not found: not a private outcome")
     body, p = _body(target), target.spec.p
-    chosen, found = uniform(body, source), False
+    chosen, found = draw_uniform(body, source), False
     flat = p > 1 and _name(body) == "l2_ball"
     box = None if flat else on_box(q, _half(body))
     for start in range(0, tries, _BLOCK):
@@ -240,8 +240,8 @@ def _fixed(
         else:
             theta = box.draw.many(source.uniform(count, p))
             floor = box.quadratic(theta)
-        gap = values(potential, theta, target.spec.n) - floor
-        below(potential, gap)
+        gap = evaluate_in_blocks(potential, theta, target.spec.n) - floor
+        check_envelope(potential, gap)
         keep = np.log(source.uniform(count)) <= -gap
         if not found and np.any(keep):
             chosen, found = theta[int(np.argmax(keep))], True

@@ -10,7 +10,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Certificate, Potential, Source, Target
-from dperm_cli.samplers.shared.potential_checks import below, once
+from dperm_cli.samplers.shared.potential_checks import check_envelope, remember
 from dperm_cli.samplers.shared.tangent_boxes import Cells, Frame, cover, quantile
 
 MOST_DIMENSIONS = 3
@@ -63,7 +63,7 @@ class TangentCells:
             cells = cover(potential, frame, target.spec.n, self.acceptance, self.most_cells)
             return cells, np.cumsum(cells.mass)
 
-        cells, cumulated = once(self.name, potential, (self, target.constraint), make)
+        cells, cumulated = remember(self.name, potential, (self, target.constraint), make)
         for _ in range(_MOST_BLOCKS):
             u = source.uniform(_BLOCK, frame.dim + 2)
             i = np.searchsorted(cumulated, u[:, 0] * cumulated[-1])
@@ -72,7 +72,7 @@ class TangentCells:
             for j in np.flatnonzero(frame.inside(theta)):
                 tangent = cells.base[i[j]] + float(cells.slope[i[j]] @ t[j])
                 gap = float(potential.value(theta[j])) - tangent
-                below(potential, gap)
+                check_envelope(potential, gap)
                 if np.log(u[j, 1]) <= -gap:
                     return theta[j]
         raise ArithmeticError("no proposal was kept: not a private outcome")

@@ -116,7 +116,7 @@ class _Between(NormBall):
         low = high - self.p ** max(0.0, 1.0 / self._dual - 1.0 / power)
 
         def excess(m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            t = _shrunk(x, m[:, None], power)
+            t = _solve_shrinkage(x, m[:, None], power)
             norm = _norm(t, power)
             safe = np.where(t > 0, t, 1.0)
             pull = safe ** (power - 1.0)
@@ -125,11 +125,11 @@ class _Between(NormBall):
             return norm - 1.0, -np.sum(np.where(t > 0, share * rate, 0.0), axis=1)
 
         m = falling_root(excess, np.maximum(low, 0.0), high)
-        t = _shrunk(x, m[:, None], power)
+        t = _solve_shrinkage(x, m[:, None], power)
         return t / _norm(t, power)[:, None]
 
 
-def _shrunk(x: np.ndarray, m: np.ndarray, power: float) -> np.ndarray:
+def _solve_shrinkage(x: np.ndarray, m: np.ndarray, power: float) -> np.ndarray:
     """The t in [0, x] with t + m t^{power - 1} = x, by Newton steps from above.
 
     The smaller of the two exponents is made 1, which leaves s^e + c s = x with e >= 1: convex.

@@ -27,7 +27,7 @@ class Block:
         """The central path's products."""
         return [np.full_like(w, self.weight * mu) for w in self.slacks]
 
-    def corrected(self, mu: float) -> Arrays:
+    def corrected_targets(self, mu: float) -> Arrays:
         """The same less the products of the directions: Mehrotra's correction."""
         pairs = zip(self.d_slacks, self.d_duals, strict=True)
         return [self.weight * mu - dw * dq for dw, dq in pairs]
@@ -85,7 +85,7 @@ class BoxBarrier(Block):
     def right_side(self, theta: np.ndarray, targets: Arrays) -> np.ndarray:
         return targets[1] / self.slacks[1] - targets[0] / self.slacks[0]
 
-    def aim(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
+    def update_directions(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
         self._set_directions(targets, [-d_theta, d_theta])
 
 
@@ -115,7 +115,7 @@ class L1Barrier(Block):
         q1, q2, _ = (q / w for q, w in zip(self.duals, self.slacks, strict=True))
         return m2 - m1 + (q2 - q1) * self._solve_t(m3 - m1 - m2)
 
-    def aim(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
+    def update_directions(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
         m1, m2, m3 = (t / w for t, w in zip(targets, self.slacks, strict=True))
         q1, q2, _ = (q / w for q, w in zip(self.duals, self.slacks, strict=True))
         d_t = -self._solve_t(m3 - m1 - m2 + (q2 - q1) * d_theta)
@@ -153,19 +153,21 @@ class L2Barrier(Block):
         return np.full(theta.shape, b), 2.0 * b, self._point[1:]
 
     def right_side(self, theta: np.ndarray, targets: Arrays) -> np.ndarray:
-        return self._unscaled(_divide(self._lam, targets[0]))[1:]
+        return self._unscale_vector(_divide(self._lam, targets[0]))[1:]
 
-    def aim(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
+    def update_directions(self, theta: np.ndarray, d_theta: np.ndarray, targets: Arrays) -> None:
         du = np.concatenate([[0.0], d_theta])
-        inner = _divide(self._lam, targets[0]) - self._unscaled(du)
+        inner = _divide(self._lam, targets[0]) - self._unscale_vector(du)
         self.d_slacks = [du]
-        self.d_duals = [self._unscaled(inner) - self.duals[0]]
+        self.d_duals = [self._unscale_vector(inner) - self.duals[0]]
 
     def targets(self, mu: float) -> Arrays:
         return [self.weight * mu * _unit(self._lam.size)]
 
-    def corrected(self, mu: float) -> Arrays:
-        product = _product(self._unscaled(self.d_slacks[0]), self._scaled(self.d_duals[0]))
+    def corrected_targets(self, mu: float) -> Arrays:
+        product = _product(
+            self._unscale_vector(self.d_slacks[0]), self._scale_vector(self.d_duals[0])
+        )
         return [self.weight * mu * _unit(self._lam.size) - product]
 
     def largest_step(self) -> float:
@@ -194,13 +196,13 @@ class L2Barrier(Block):
         self._point = (u + _reflect(s)) / np.sqrt(2.0 * (1.0 + u @ s))
         self._axis = self._point + _unit(u.size)
         self._axis /= np.sqrt(2.0 * (1.0 + self._point[0]))
-        self._lam = self._scaled(self.duals[0])
+        self._lam = self._scale_vector(self.duals[0])
 
-    def _scaled(self, v: np.ndarray) -> np.ndarray:
+    def _scale_vector(self, v: np.ndarray) -> np.ndarray:
         """W v."""
         return self._beta * (2.0 * (self._axis @ v) * self._axis - _reflect(v))
 
-    def _unscaled(self, v: np.ndarray) -> np.ndarray:
+    def _unscale_vector(self, v: np.ndarray) -> np.ndarray:
         """W^-1 v."""
         axis = _reflect(self._axis)
         return (2.0 * (axis @ v) * axis - _reflect(v)) / self._beta
@@ -220,7 +222,7 @@ class SmoothLoss(Block):
     def coefficients(self, z: np.ndarray, targets: Arrays) -> np.ndarray:
         return self._loss.slope(z, self._y)
 
-    def aim(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
+    def update_directions(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
         self._z, self._dz = z, dz
 
     def value(self, step: float) -> float:
@@ -245,7 +247,7 @@ class NoLoss(Block):
     def coefficients(self, z: np.ndarray, targets: Arrays) -> Any:
         return 0.0
 
-    def aim(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
+    def update_directions(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
         """Nothing moves."""
 
     def value(self, step: float) -> float:
@@ -287,7 +289,7 @@ class PiecewiseLinearLoss(Block):
         shift = self._residual(z) - targets[0] / self.duals[0] + targets[1] / self.duals[1]
         return self._sign * (self._slope() + self.weights(z) * shift)
 
-    def aim(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
+    def update_directions(self, z: np.ndarray, dz: np.ndarray, targets: Arrays) -> None:
         (w1, w2), (q1, q2), (m1, m2) = self.slacks, self.duals, targets
         da = self._sign * dz + self._residual(z) - m1 / q1 + m2 / q2
         da *= self.weights(z)

@@ -15,14 +15,14 @@ from dperm_cli.solvers.cone_programs import Program
 ToDual = Callable[[np.ndarray], np.ndarray]
 
 
-def describe(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
+def add_loss(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     """Add the summed loss of v[theta] to the cost; KeyError for a loss without such a form."""
     name = "pieces" if hasattr(problem.loss, "pieces") else problem.loss.name
     return _FORMS[name](program, problem, theta)
 
 
-def rows(problem: Problem) -> int:
-    """How many entries the rows of ``describe`` hold; -1 for a loss without such a form."""
+def count_entries(problem: Problem) -> int:
+    """How many entries the rows of ``add_loss`` hold; -1 for a loss without such a form."""
     data, name = problem.data, problem.loss.name
     if name in ("l1_median", "l2_median"):
         return 4 * data.n * data.p
@@ -30,14 +30,14 @@ def rows(problem: Problem) -> int:
     return int(getattr(data.x, "nnz", data.n * data.p)) + 3 * data.n if known else -1
 
 
-def _linear(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
+def _add_linear(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     data, loss = problem.data, problem.loss
     slopes: np.ndarray = loss.slope(np.zeros(data.n), data.y)  # type: ignore[attr-defined]
     program.linear(theta, data.x.T @ slopes)
     return lambda multipliers: slopes
 
 
-def _pieces(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
+def _add_piecewise(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     """r = sign z + offset = above - below: cost up * above + down * below."""
     sign, offset, up, down = problem.loss.pieces(problem.data.y)  # type: ignore[attr-defined]
     n = problem.data.n
@@ -51,7 +51,7 @@ def _pieces(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     return lambda multipliers: sign * np.clip(-multipliers[equal], -down, up)
 
 
-def _huberized(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
+def _add_huberized(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     """A positive part rounded on [-h, h] around its kink, r = sign z + offset.
 
     It is the least w^2 / (4 h) + e over w, e >= 0 with w + e >= r + h.
@@ -71,7 +71,7 @@ def _huberized(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     return lambda multipliers: sign * np.clip(multipliers[above], 0.0, 1.0)
 
 
-def _l1_median(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
+def _add_l1_median(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     x, (n, p) = _dense(problem.data.x), problem.data.x.shape
     above, below = program.variables(n * p), program.variables(n * p)
     program.linear(above, 1.0)
@@ -83,7 +83,7 @@ def _l1_median(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     return lambda multipliers: np.clip(-multipliers[equal], -1.0, 1.0).reshape(n, p)
 
 
-def _l2_median(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
+def _add_l2_median(program: Program, problem: Problem, theta: np.ndarray) -> ToDual:
     x, (n, p) = _dense(problem.data.x), problem.data.x.shape
     lengths = program.variables(n)
     program.linear(lengths, 1.0)
@@ -115,10 +115,10 @@ def _dense(x: Any) -> np.ndarray:
 
 
 _FORMS = {
-    "linear": _linear,
-    "pieces": _pieces,
-    "huberized_hinge": _huberized,
-    "huberized_positive_part": _huberized,
-    "l1_median": _l1_median,
-    "l2_median": _l2_median,
+    "linear": _add_linear,
+    "pieces": _add_piecewise,
+    "huberized_hinge": _add_huberized,
+    "huberized_positive_part": _add_huberized,
+    "l1_median": _add_l1_median,
+    "l2_median": _add_l2_median,
 }

@@ -12,19 +12,19 @@ from dperm_cli.solvers.cone_programs import Program
 _MOST_ATOMS = 500_000  # numbers in all atoms of a hull that are written out
 
 
-def describe(program: Program, constraint: Any, theta: np.ndarray) -> None:
+def add_set(program: Program, constraint: Any, theta: np.ndarray) -> None:
     """Add the rows for v[theta] in the set; KeyError for a set without such a form."""
     _FORMS[_kind(constraint)](program, constraint, theta)
 
 
-def known(constraint: Any) -> bool:
+def has_conic_form(constraint: Any) -> bool:
     """Whether the set, and the sets it is made of, have conic forms."""
     kind = _kind(constraint)
     if _FORMS.get(kind) is _of_body:
-        return known(constraint.body)
+        return has_conic_form(constraint.body)
     if _FORMS.get(kind) is _atomic:
         return constraint.atoms.count * constraint.p <= _MOST_ATOMS
-    return kind in _FORMS and (kind not in _COMPOSED or known(constraint.inner))
+    return kind in _FORMS and (kind not in _COMPOSED or has_conic_form(constraint.inner))
 
 
 def _kind(constraint: Any) -> str:
@@ -95,13 +95,13 @@ def _half_spaces(program: Program, constraint: Any, theta: np.ndarray) -> None:
 
 
 def _intersection(program: Program, constraint: Any, theta: np.ndarray) -> None:
-    describe(program, constraint.inner, theta)
+    add_set(program, constraint.inner, theta)
     _ball(program, theta, constraint.ball)
 
 
-def _localised(program: Program, constraint: Any, theta: np.ndarray) -> None:
+def _add_localised(program: Program, constraint: Any, theta: np.ndarray) -> None:
     """v[theta] in the inner set, and |v[theta] - point| <= reach."""
-    describe(program, constraint.inner, theta)
+    add_set(program, constraint.inner, theta)
     rows = sparse.vstack([sparse.coo_array((1, theta.size)), sparse.eye_array(theta.size)])
     constants = np.concatenate([[constraint.reach], -constraint.point])
     program.add("second_order", [(rows, theta)], constants)
@@ -110,11 +110,11 @@ def _localised(program: Program, constraint: Any, theta: np.ndarray) -> None:
 def _linear_image(program: Program, constraint: Any, theta: np.ndarray) -> None:
     before = program.variables(constraint.inner.p, constraint.inner.radius)
     _equal(program, theta, constraint.matrix, before)
-    describe(program, constraint.inner, before)
+    add_set(program, constraint.inner, before)
 
 
 def _of_body(program: Program, constraint: Any, theta: np.ndarray) -> None:
-    describe(program, constraint.body, theta)
+    add_set(program, constraint.body, theta)
 
 
 def _simplex(program: Program, constraint: Any, theta: np.ndarray) -> None:
@@ -155,7 +155,7 @@ _FORMS: dict[str, Any] = {
     "polytope": _of_body,
     "image": _of_body,
     "intersection": _intersection,
-    "localised": _localised,
+    "localised": _add_localised,
     "Quadric": _quadric,
     "Hull": _hull,
     "Atomic": _atomic,

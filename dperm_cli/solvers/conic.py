@@ -23,7 +23,7 @@ Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 def applies(problem: Problem) -> bool:
     """Whether set, loss and size are within reach, and the solver is there."""
-    if not (cone_sets.known(problem.constraint) and cone_programs.available()):
+    if not (cone_sets.has_conic_form(problem.constraint) and cone_programs.available()):
         return False
     return _fits(problem) or (
         dual_points.has_curvature(problem.loss) and problem.p <= _LARGEST_ORDER
@@ -37,7 +37,7 @@ def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
 
 def _fits(problem: Problem) -> bool:
     """Whether the loss has a conic form of its own, of a size that can be had."""
-    return 0 <= cone_losses.rows(problem) <= _MOST_ENTRIES
+    return 0 <= cone_losses.count_entries(problem) <= _MOST_ENTRIES
 
 
 def _whole(problem: Problem, seconds: float) -> Iterates:
@@ -48,7 +48,7 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
     """
     end = time.perf_counter() + seconds
     program, theta = _over_set(problem)
-    to_dual = cone_losses.describe(program, problem, theta)
+    to_dual = cone_losses.add_loss(program, problem, theta)
     if problem.ridge > 0:
         program.quadratic(theta, np.full(theta.size, problem.penalty.ridge))
     if problem.tilt is not None:
@@ -71,13 +71,13 @@ def _newton(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
     """
     end, length = time.perf_counter() + seconds, problem.constraint.radius
     for _ in range(_NEWTON_STEPS):
-        gap = yield here, dual_points.at(problem, here)
+        gap = yield here, dual_points.make_dual_point(problem, here)
         moved, hessian = None, dual_points.hessian(problem, here)
         for damping in _DAMPINGS:
             left = end - time.perf_counter()
             if moved is None and left > 0 and gap > 0:
                 ahead = _model_minimiser(problem, here, hessian, damping / length, left)
-                moved = None if ahead is None else _searched(problem, here, ahead)
+                moved = None if ahead is None else _search_segment(problem, here, ahead)
         if moved is None:
             return
         here, length = moved, float(np.linalg.norm(moved - here))
@@ -99,7 +99,7 @@ def _model_minimiser(
     return problem.constraint.project(ahead) if np.all(np.isfinite(ahead)) else None
 
 
-def _searched(problem: Problem, here: np.ndarray, ahead: np.ndarray) -> np.ndarray | None:
+def _search_segment(problem: Problem, here: np.ndarray, ahead: np.ndarray) -> np.ndarray | None:
     """The first point of a halving sequence from ``ahead`` to ``here`` that descends enough."""
     start = float(problem.objective(here))
     moduli = float(np.sum(np.abs(ahead)) - np.sum(np.abs(here)))
@@ -126,7 +126,7 @@ def l1_slope(problem: Problem, g: np.ndarray) -> np.ndarray | None:
 
     None where the set has no conic form or the solver fails.
     """
-    if not (cone_sets.known(problem.constraint) and cone_programs.available()):
+    if not (cone_sets.has_conic_form(problem.constraint) and cone_programs.available()):
         return None
     penalty, radius = problem.penalty, problem.constraint.radius
     program, theta = _over_set(problem)
@@ -156,7 +156,7 @@ def _l1_norm(
 def _over_set(problem: Problem) -> tuple[cone_programs.Program, np.ndarray]:
     program = cone_programs.Program()
     theta = program.variables(problem.p, problem.constraint.radius)
-    cone_sets.describe(program, problem.constraint, theta)
+    cone_sets.add_set(program, problem.constraint, theta)
     return program, theta
 
 

@@ -24,8 +24,8 @@ def is_median(loss: Any) -> bool:
     return loss.name in ("l1_median", "l2_median")
 
 
-def kinked(loss: Any) -> bool:
-    """Whether the loss has kinks, and a Moreau envelope that ``at`` knows."""
+def has_kinks(loss: Any) -> bool:
+    """Whether the loss has kinks, and a Moreau envelope that ``make_dual_point`` knows."""
     return hasattr(loss, "pieces") or is_median(loss)
 
 
@@ -44,11 +44,11 @@ def gradient(problem: Problem, dual: np.ndarray) -> np.ndarray:
     return problem.loss.minorant(dual, problem.data).slope
 
 
-def at(problem: Problem, theta: np.ndarray, width: float = 0.0) -> np.ndarray:
+def make_dual_point(problem: Problem, theta: np.ndarray, width: float = 0.0) -> np.ndarray:
     """A dual point that certifies ``theta`` to first order; kinks are rounded off to ``width``."""
     loss: Any = problem.loss
     data = problem.data
-    if width > 0 and kinked(loss):
+    if width > 0 and has_kinks(loss):
         return _envelope_slopes(problem, theta, width)
     return loss.dual(theta, data) if hasattr(loss, "dual") else loss.slope(data.x @ theta, data.y)
 

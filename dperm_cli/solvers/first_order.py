@@ -29,12 +29,12 @@ def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
 
     ``seconds`` is for the caller to keep: a step is short.
     """
-    if dual_points.kinked(problem.loss) or dual_points.curvature_bound(problem) is not None:
-        return _accelerated(problem, start)
-    return _subgradient(problem, start)
+    if dual_points.has_kinks(problem.loss) or dual_points.curvature_bound(problem) is not None:
+        return _accelerate_descent(problem, start)
+    return _descend_subgradient(problem, start)
 
 
-def _accelerated(problem: Problem, start: np.ndarray) -> Iterates:
+def _accelerate_descent(problem: Problem, start: np.ndarray) -> Iterates:
     """Projected gradient steps with momentum, restarted when the momentum points uphill.
 
     A loss with kinks is replaced by its Moreau envelope, whose slopes are dual feasible and
@@ -46,12 +46,12 @@ def _accelerated(problem: Problem, start: np.ndarray) -> Iterates:
     momentum, width = 1.0, _FIRST_SMOOTHING
     for step in count():
         if step % _EVERY == 0:
-            gap = yield theta, dual_points.at(problem, theta, width)
+            gap = yield theta, dual_points.make_dual_point(problem, theta, width)
             if math.isfinite(gap):
                 width = min(width, max(gap / (8.0 * problem.data.n), 1e-14))
                 l1_norm.narrow(gap)
         curvature = bound or 1.0 / width
-        dual = dual_points.at(problem, ahead, width)
+        dual = dual_points.make_dual_point(problem, ahead, width)
         gradient = dual_points.gradient(problem, dual) + problem.slant + ridge * ahead
         gradient = gradient + l1_norm.slope(ahead)
         steepest = curvature * spread + ridge + l1_norm.curvature
@@ -92,12 +92,12 @@ class _L1Norm:
         return np.sign(x) * np.maximum(np.abs(x) - self._thresholded / curvature, 0.0)
 
 
-def _subgradient(problem: Problem, theta: np.ndarray) -> Iterates:
+def _descend_subgradient(problem: Problem, theta: np.ndarray) -> Iterates:
     """Projected subgradient steps of length radius / sqrt(t); points and duals are averaged."""
     constraint = problem.constraint
     weights, points, duals = 0.0, np.zeros_like(theta), 0.0
     for step in count():
-        dual = dual_points.at(problem, theta)
+        dual = dual_points.make_dual_point(problem, theta)
         share = 1.0 / math.sqrt(step + 1.0)
         weights += share
         points = points + share / weights * (theta - points)

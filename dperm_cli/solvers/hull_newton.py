@@ -24,7 +24,7 @@ _DAMPING = 1e-13  # of the mean curvature: a model that is flat somewhere has ma
 Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 
-def atomic(constraint: Any) -> Atomic | None:
+def find_hull(constraint: Any) -> Atomic | None:
     """The hull behind a constraint set, or None."""
     while constraint is not None and not isinstance(constraint, Atomic):
         constraint = getattr(constraint, "body", None)
@@ -34,7 +34,7 @@ def atomic(constraint: Any) -> Atomic | None:
 def applies(problem: Problem) -> bool:
     """Whether the set is such a hull, the loss has curvature and no l1 norm is added."""
     return (
-        atomic(problem.constraint) is not None
+        find_hull(problem.constraint) is not None
         and dual_points.has_curvature(problem.loss)
         and problem.lasso == 0
         and problem.p <= _LARGEST_ORDER
@@ -43,11 +43,11 @@ def applies(problem: Problem) -> bool:
 
 def iterate(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
     """Pairs (theta [p], dual): minimise the model over the hull, search the segment, and again."""
-    body = atomic(problem.constraint)
+    body = find_hull(problem.constraint)
     assert body is not None
     here, mixture = body.mixture(here)
     for _ in range(_STEPS):
-        gap = yield here, dual_points.at(problem, here)
+        gap = yield here, dual_points.make_dual_point(problem, here)
         if gap <= 0:
             return
         gradient = problem.gradient(here)

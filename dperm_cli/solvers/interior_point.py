@@ -96,7 +96,7 @@ class _State:
         if math.isfinite(gap):
             target = max(target, _AHEAD * gap / self._weights)
         plans = [
-            (target, [block.corrected(target) for block in self._blocks]),
+            (target, [block.corrected_targets(target) for block in self._blocks]),
             (target, self._targets(target)),
             (mu, self._targets(mu)),
         ]
@@ -120,9 +120,9 @@ class _State:
         right = right - self._x.T @ slopes - self._ridge * self.theta - self._tilt
         right = right - self.l1.coefficients(self.theta, targets[2])
         direction = _Direction(*solver(right))
-        self.loss.aim(self.z, direction.z, targets[0])
-        self.set.aim(self.theta, direction.theta, targets[1])
-        self.l1.aim(self.theta, direction.theta, targets[2])
+        self.loss.update_directions(self.z, direction.z, targets[0])
+        self.set.update_directions(self.theta, direction.theta, targets[1])
+        self.l1.update_directions(self.theta, direction.theta, targets[2])
         return direction
 
     def _targets(self, mu: float) -> list[Arrays]:

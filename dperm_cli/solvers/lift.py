@@ -70,13 +70,13 @@ def lift(constraint: Any, phi: Projection, projected: Any, v: np.ndarray) -> Lif
 def reason_against(constraint: Any) -> str | None:
     """Why points cannot be lifted to this set, or None."""
     body = getattr(constraint, "body", constraint)
-    if isinstance(body, HalfSpaces | Quadric) or _named(constraint) in _CLOSED:
+    if isinstance(body, HalfSpaces | Quadric) or _read_name(constraint) in _CLOSED:
         return None
     if body.vertices() is not None:
         return None
     if not cone_programs.available():
         return "lifting to this set needs the conic solver: install clarabel"
-    if not cone_sets.known(constraint):
+    if not cone_sets.has_conic_form(constraint):
         return "this set has no form that a conic solver takes: use a ball, a box or a polytope"
     return None
 
@@ -84,7 +84,7 @@ def reason_against(constraint: Any) -> str | None:
 _CLOSED = ("l1_ball", "l2_ball", "simplex", "box")
 
 
-def _named(constraint: Any) -> str:
+def _read_name(constraint: Any) -> str:
     return getattr(constraint, "name", "")
 
 
@@ -97,7 +97,7 @@ def _one(
     if hull is not None:
         weights, gauge, lower = _mixture(hull, v)
         return _of_atoms(constraint, hull, *weights), gauge, lower
-    if _named(constraint) == "box" or isinstance(inner, HalfSpaces):
+    if _read_name(constraint) == "box" or isinstance(inner, HalfSpaces):
         return _in_half_spaces(constraint, inner, phi, v)
     return _in_cone(constraint, phi, v)
 
@@ -118,7 +118,7 @@ def _closed_form(
     are drawn in by what rounding leaves outside.
     """
     inner = getattr(constraint, "body", constraint)
-    if _named(constraint) == "l2_ball":
+    if _read_name(constraint) == "l2_ball":
         price = v @ np.linalg.pinv(random_projection.gram(phi), rcond=1e-13, hermitian=True)
         theta = phi.back(price)
         gauge = length(theta) / constraint.radius
@@ -166,7 +166,7 @@ def _mixture(hull: Atomic, v: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray]
         if solved is None:
             break
         weights, price = solved
-        polished = _polished(hull, labels, weights, centre, scale, target)
+        polished = _polish_basis(hull, labels, weights, centre, scale, target)
         if polished is not None and np.sum(polished[1]) < np.sum(best[1]):
             best = polished
     gauge = float(np.sum(best[1]))
@@ -209,7 +209,7 @@ def _program(atoms: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndar
     return np.maximum(found.x, 0.0), np.asarray(found.eqlin.marginals)
 
 
-def _polished(
+def _polish_basis(
     hull: Atomic,
     labels: np.ndarray,
     weights: np.ndarray,
@@ -235,7 +235,7 @@ def _of_atoms(constraint: Any, hull: Atomic, labels: np.ndarray, weights: np.nda
     rest = 1.0 - float(np.sum(weights))
     theta = np.zeros(constraint.p)
     places, signs = labels % hull.atoms.count, np.where(labels >= hull.atoms.count, -1.0, 1.0)
-    if _named(constraint) in ("l1_ball", "simplex"):
+    if _read_name(constraint) in ("l1_ball", "simplex"):
         np.add.at(theta, places, weights * signs * constraint.radius)
     else:
         theta += weights @ constraint.vertices()[places]
@@ -253,7 +253,7 @@ def _in_half_spaces(
 
     d, centre = constraint.p, constraint.centre()
     matrix = phi.columns(np.arange(d)).T
-    if _named(constraint) == "box":
+    if _read_name(constraint) == "box":
         normals, room = np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, constraint.size)
     else:
         normals, room = body.matrix, body.offset
@@ -267,7 +267,7 @@ def _in_half_spaces(
     if found.x is None:
         return _in_cone(constraint, phi, v)
     prices = np.asarray(found.eqlin.marginals)
-    return _settled(constraint, matrix, v, centre + found.x[:-1], prices)
+    return _refine_solution(constraint, matrix, v, centre + found.x[:-1], prices)
 
 
 def _in_cone(constraint: Any, phi: Projection, v: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -282,7 +282,7 @@ def _in_cone(constraint: Any, phi: Projection, v: np.ndarray) -> tuple[np.ndarra
     share = float(answer.point[program.share][0])
     theta = answer.point[program.point] + (1.0 - share) * centre
     prices = answer.multipliers[equations]
-    return _settled(constraint, matrix, v, theta, prices)
+    return _refine_solution(constraint, matrix, v, theta, prices)
 
 
 class _Perspective(cone_programs.Program):
@@ -292,7 +292,7 @@ class _Perspective(cone_programs.Program):
         super().__init__()
         self.share = self.variables(1)
         self.point = self.variables(constraint.p, constraint.radius)
-        cone_sets.describe(self, constraint, self.point)
+        cone_sets.add_set(self, constraint, self.point)
 
     def add(
         self, cone: str, terms: list[tuple[Any, np.ndarray]], constant: Any, power: float = 0.0
@@ -302,7 +302,7 @@ class _Perspective(cone_programs.Program):
         return super().add(cone, terms, np.zeros_like(constant), power)
 
 
-def _settled(
+def _refine_solution(
     constraint: Any, matrix: np.ndarray, v: np.ndarray, theta: np.ndarray, prices: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
     """A solver's point with its equations solved once more, put back into the set; its gauge about

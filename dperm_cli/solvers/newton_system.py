@@ -40,7 +40,7 @@ class NewtonSystem:
         def residual(v: np.ndarray, u: np.ndarray, z: np.ndarray) -> np.ndarray:
             return v - self._x.T @ (d * z) - b * u - c * w * (w @ u)
 
-        return lambda v: _refined(inner, residual, v)
+        return lambda v: _refine_solution(inner, residual, v)
 
     def _diagonal(self, d: np.ndarray) -> np.ndarray:
         """diag(X^T diag(d) X)."""
@@ -93,7 +93,9 @@ class NewtonSystem:
         return total
 
 
-def _refined(inner: Solver, residual: Callable, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _refine_solution(
+    inner: Solver, residual: Callable, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Iterative refinement, kept while the residual falls."""
     u, z = inner(v)
     error = residual(v, u, z)

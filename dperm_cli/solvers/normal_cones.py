@@ -2,8 +2,8 @@
 
 A computed point has to be on the face whose normals are used: on a box it is; on an L1 ball or a
 simplex it is moved to a grid on which its norm is exactly the radius; on a Euclidean ball a
-point on the sphere is off it by ``rounding_bounds.Rounding.off_set`` at most. All methods take rows
-[k, p].
+point on the sphere is off it by ``rounding_bounds.RoundingBounds.off_set`` at most. All methods
+take rows [k, p].
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.solvers.rounding_bounds import U, pairwise
+from dperm_cli.solvers.rounding_bounds import UNIT_ROUNDOFF, pairwise
 
 _LEVELS = 20  # rounds for a level: any level is right, the last ones are the best
 
@@ -42,11 +42,11 @@ def project(constraint: Any, theta: np.ndarray) -> np.ndarray:
 def residual(constraint: Any, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
     """Norms [k] of an element of slope + lasso subgradient + normal cone at rows of ``project``."""
     if constraint.name == "simplex":
-        return np.linalg.norm(_left_on_simplex(theta, slope), axis=1)
+        return np.linalg.norm(_simplex_residual(theta, slope), axis=1)
     signed = slope + lasso * np.sign(theta)
     off = theta == 0.0
     if constraint.name == "l1_ball":
-        return np.linalg.norm(_left_on_cross(constraint.radius, theta, slope, lasso), axis=1)
+        return np.linalg.norm(_cross_residual(constraint.radius, theta, slope, lasso), axis=1)
     if constraint.name == "l2_ball":
         square = total(theta * theta)
         outward = np.maximum(-np.sum(np.where(off, 0.0, signed) * theta, axis=1), 0.0)
@@ -66,7 +66,7 @@ def _beyond(slope: np.ndarray, most: np.ndarray | float) -> np.ndarray:
 
 
 def _touches(norm: np.ndarray, p: int, radius: float) -> np.ndarray:
-    return norm >= radius * (1.0 - (pairwise(p) + 8.0) * U)
+    return norm >= radius * (1.0 - (pairwise(p) + 8.0) * UNIT_ROUNDOFF)
 
 
 def _on_sphere(theta: np.ndarray, radius: float) -> np.ndarray:
@@ -124,7 +124,9 @@ def _on_grid(modulus: np.ndarray, radius: float, full: bool) -> np.ndarray:
     return found if full else np.where((left > modulus.shape[1])[:, None], modulus, found)
 
 
-def _left_on_cross(radius: float, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
+def _cross_residual(
+    radius: float, theta: np.ndarray, slope: np.ndarray, lasso: float
+) -> np.ndarray:
     """On the face the normals are level times the signs, and at most the level elsewhere."""
     on = theta != 0.0
     inward = np.where(on, -np.sign(theta) * slope - lasso, 0.0)
@@ -140,7 +142,7 @@ def _left_on_cross(radius: float, theta: np.ndarray, slope: np.ndarray, lasso: f
     return np.where(on, inward - level[:, None], left)
 
 
-def _left_on_simplex(theta: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def _simplex_residual(theta: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """On the face the normals are equal, and at most that elsewhere."""
     on = theta > 0.0
     level = -np.sum(np.where(on, slope, 0.0), axis=1) / np.sum(on, axis=1)

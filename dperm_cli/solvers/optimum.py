@@ -135,7 +135,7 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def cached(
+def solve_or_load(
     problem: Problem,
     folder: Path,
     *,
@@ -155,16 +155,16 @@ def cached(
         return stored
     found = solve(problem, relative_gap=relative_gap, seconds=seconds, progress=progress)
     _write(path, found, relative_gap, seconds)
-    return settled(problem, found, relative_gap=relative_gap)
+    return canonical_optimum(problem, found, relative_gap=relative_gap)
 
 
-def settled(problem: Problem, found: Optimum, *, relative_gap: float = 1e-6) -> Optimum:
+def canonical_optimum(problem: Problem, found: Optimum, *, relative_gap: float = 1e-6) -> Optimum:
     """The same optimum as whoever reads it from a cache has it, to the last bit.
 
     A projection may move a point that is in the set by a rounding error, and the certificate is
     computed anew: without this a number would depend on who was first.
     """
-    again = _believed(problem, found.theta, found.dual, relative_gap, found.iterations)
+    again = _certify(problem, found.theta, found.dual, relative_gap, found.iterations)
     return replace(again, method=found.method, seconds=found.seconds)
 
 
@@ -174,7 +174,7 @@ class _Best:
     def __init__(self, problem: Problem, relative_gap: float, gap: float = 0.0) -> None:
         self._problem, self._relative, self._asked = problem, relative_gap, gap
         self.theta = problem.constraint.centre()
-        self._dual = dual_points.at(problem, self.theta)
+        self._dual = dual_points.make_dual_point(problem, self.theta)
         self._start = self._value = float(problem.objective(self.theta))
         self._lower, self._floor = -math.inf, 0.0
         self._iteration = self._improved = 0
@@ -237,7 +237,7 @@ def _steps(problem: Problem, best: _Best, end: float) -> Iterator[int]:
         patience = _LAST_PATIENCE if first and method == "first_order" else _PATIENCE
         best.begin(method, iteration)
         candidates = make(problem, best.theta, end - time.perf_counter())
-        for theta, dual in _fed(candidates, lambda: best.gap):
+        for theta, dual in _feed_gaps(candidates, lambda: best.gap):
             best.offer(theta, dual, iteration)
             yield iteration
             iteration += 1
@@ -245,7 +245,7 @@ def _steps(problem: Problem, best: _Best, end: float) -> Iterator[int]:
                 break
 
 
-def _fed(candidates: Candidates, gap: Callable[[], float]) -> Iterator[tuple]:
+def _feed_gaps(candidates: Candidates, gap: Callable[[], float]) -> Iterator[tuple]:
     """Run a method, sending it the gap that each of its candidates left."""
     message: float | None = None
     while True:
@@ -281,7 +281,7 @@ def _at_a_vertex(problem: Problem) -> bool:
 def _vertex(problem: Problem, start: np.ndarray, seconds: float) -> Candidates:
     """The vertex of a linear objective: its gap is rounding."""
     theta = problem.constraint.lmo(problem.gradient(start))
-    yield theta, dual_points.at(problem, theta)
+    yield theta, dual_points.make_dual_point(problem, theta)
 
 
 def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> Optimum | None:
@@ -298,13 +298,13 @@ def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> 
     if not _fits(effort, (3,)) or not bool(problem.constraint.contains(theta)):
         return None
     asked_gap, asked_seconds, iterations = effort
-    found = _believed(problem, theta, dual, relative_gap, int(iterations))
+    found = _certify(problem, theta, dual, relative_gap, int(iterations))
     found = replace(found, method=method, seconds=time.perf_counter() - start)
     as_hard = asked_gap <= relative_gap and asked_seconds >= seconds
     return found if found.converged or (as_hard and math.isfinite(found.gap)) else None
 
 
-def _believed(
+def _certify(
     problem: Problem, theta: np.ndarray, dual: np.ndarray, relative_gap: float, iterations: int
 ) -> Optimum:
     """What the point and the dual prove by themselves."""
@@ -315,7 +315,7 @@ def _believed(
 
 
 def _dual_shape(problem: Problem) -> tuple[int, ...]:
-    return np.shape(dual_points.at(problem, problem.constraint.centre()))
+    return np.shape(dual_points.make_dual_point(problem, problem.constraint.centre()))
 
 
 def _fits(array: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -29,7 +29,7 @@ from dperm_cli.core import progress
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.solvers import first_order, linear_minimum, normal_cones, rounding_bounds
 from dperm_cli.solvers.optimum import solve
-from dperm_cli.solvers.rounding_bounds import Rounding
+from dperm_cli.solvers.rounding_bounds import RoundingBounds
 
 _EPS = float(np.finfo(float).eps)
 _NEAREST = 1e-8  # of the diameter: a distance that is as good as none
@@ -44,7 +44,7 @@ _PATIENCE = 40.0  # times sqrt(condition): accelerated steps before the plain on
 _FEW = 2_000
 
 
-def reachable(
+def provable_distance(
     spec: ProblemSpec, modulus: float, tilt: float = 0.0, wanted: float = math.inf
 ) -> float:
     """A distance from the minimiser that arithmetic can prove; public facts only.
@@ -55,8 +55,8 @@ def reachable(
     """
     facts = rounding_bounds.rounding(spec, modulus, tilt)
     diameter = spec.constraint.diameter
-    if rounding_bounds.exact(spec):
-        least = max(facts.stalled, facts.distance(0.0), _ends(spec))
+    if rounding_bounds.has_exact_normals(spec):
+        least = max(facts.stall_distance, facts.distance(0.0), _ends(spec))
         distance = max(min(_NEAREST * diameter, wanted), 2.0 * least)
         if spec.p > 1:
             rounding_bounds.steps(facts, diameter, distance)
@@ -71,14 +71,14 @@ def reachable(
     return math.sqrt(2.0 * (least + 2.0 * rounding_bounds.of_values(spec, modulus, tilt)) / modulus)
 
 
-def cannot_fail(spec: ProblemSpec) -> bool:
-    """Whether a minimiser is found to its ``reachable`` distance on every data set."""
-    return rounding_bounds.exact(spec)
+def always_converges(spec: ProblemSpec) -> bool:
+    """Whether a minimiser is found to its ``provable_distance`` distance on every data set."""
+    return rounding_bounds.has_exact_normals(spec)
 
 
 def least_modulus(spec: ProblemSpec) -> float:
     """A strong convexity from which a minimiser is certain to be found; public facts only."""
-    if spec.p == 1 or not rounding_bounds.exact(spec):
+    if spec.p == 1 or not rounding_bounds.has_exact_normals(spec):
         return 0.0
     curved = spec.n * (spec.smoothness or 0.0)
     return rounding_bounds.LEAST_CONVEXITY * curved / (1.0 - rounding_bounds.LEAST_CONVEXITY)
@@ -101,30 +101,30 @@ def locate(
     spec = problem.spec()
     sizes = np.linalg.norm(tilts, axis=1)
     facts = rounding_bounds.rounding(spec, modulus, float(np.max(sizes, initial=0.0)))
-    if spec.p == 1 and rounding_bounds.exact(spec):
+    if spec.p == 1 and rounding_bounds.has_exact_normals(spec):
         return _bisect(problem, tilts, facts, distance)
     if _gap_only(spec):
         return _by_gap(problem, tilts, facts, distance)
     descent = _Descent(problem, tilts, facts)
     starts = np.tile(spec.constraint.centre(), (len(tilts), 1))
-    if not rounding_bounds.exact(spec) or descent.condition > _CONDITION:
+    if not rounding_bounds.has_exact_normals(spec) or descent.condition > _CONDITION:
         starts = _by_gap(problem, tilts, facts, _START * spec.constraint.diameter)[0]
     points, bounds = descent.run(starts, distance)
     missed = np.flatnonzero(~(bounds <= distance))
-    if missed.size and rounding_bounds.exact(spec):
+    if missed.size and rounding_bounds.has_exact_normals(spec):
         points[missed], bounds[missed] = descent.plain(points[missed], missed, distance)
     return points, bounds
 
 
 def _gap_only(spec: ProblemSpec) -> bool:
     """Whether steps of first order would not get nearer than a certified gap."""
-    if rounding_bounds.exact(spec):
+    if rounding_bounds.has_exact_normals(spec):
         return False
     iterative = spec.constraint.name == "intersection" or getattr(spec.constraint, "by_gap", False)
     return spec.lasso > 0 or iterative
 
 
-def _slack_error(spec: ProblemSpec, facts: Rounding) -> float:
+def _slack_error(spec: ProblemSpec, facts: RoundingBounds) -> float:
     """What distances from the set, and the rounding of its support function, add to m d^2."""
     products = 8.0 * rounding_bounds.gam(spec.p + 16.0) * facts.length * spec.constraint.radius
     return products + facts.length * facts.off_set
@@ -136,7 +136,7 @@ def _ends(spec: ProblemSpec) -> float:
 
 
 def _by_gap(
-    problem: Problem, tilts: np.ndarray, facts: Rounding, distance: float
+    problem: Problem, tilts: np.ndarray, facts: RoundingBounds, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """To a duality gap that proves the distance, what rounding may do to the gap being paid."""
     spec, modulus = problem.spec(), facts.modulus
@@ -153,7 +153,7 @@ def _by_gap(
 
 
 def _bisect(
-    problem: Problem, tilts: np.ndarray, facts: Rounding, distance: float
+    problem: Problem, tilts: np.ndarray, facts: RoundingBounds, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """In one dimension: halve a bracket of each minimiser, whatever the curvature."""
     radius, sums = problem.constraint.radius, _Sums(problem)
@@ -195,9 +195,9 @@ class _Sums:
 class _Descent:
     """Accelerated proximal steps, all linear terms at once, each restarted on its own."""
 
-    def __init__(self, problem: Problem, tilts: np.ndarray, facts: Rounding) -> None:
+    def __init__(self, problem: Problem, tilts: np.ndarray, facts: RoundingBounds) -> None:
         self._problem, self._tilts, self._facts = problem, tilts, facts
-        self._sums, self._exact = _Sums(problem), rounding_bounds.exact(problem.spec())
+        self._sums, self._exact = _Sums(problem), rounding_bounds.has_exact_normals(problem.spec())
         self._lasso = 0.0 if problem.constraint.name == "simplex" else problem.penalty.lasso
         self._steep = first_order.steepness(problem)
         root = math.sqrt(min(facts.modulus / self._steep, 1.0))
@@ -243,8 +243,8 @@ class _Descent:
                 near = self._proof(theta, self._slope(theta, trials))
                 if np.all(near <= distance):
                     return theta, near
-        # q^T D + where rounding stops them, which is what ``reachable`` allows for
-        bound = 0.5 * distance + np.minimum(bound, facts.stalled)
+        # q^T D + where rounding stops them, which is what ``provable_distance`` allows for
+        bound = 0.5 * distance + np.minimum(bound, facts.stall_distance)
         return theta, np.minimum(bound, self._proof(theta, self._slope(theta, trials)))
 
     def _tell(self, distance: float) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.problem.problem import ProblemSpec
 
-U = 2.0**-53
+UNIT_ROUNDOFF = 2.0**-53
 BLOCK = 1 << 14  # records whose gradients are summed by one product
 MOST_STEPS = 10**9  # of the method that cannot fail
 LEAST_CONVEXITY = 1e-8  # of the curvature: below, that method would take more steps
@@ -23,7 +23,7 @@ _EXACT = ("l2_ball", "l1_ball", "box", "simplex")
 
 def gam(k: float) -> float:
     """k u / (1 - k u), for k u < 1 / 2."""
-    return k * U / (1.0 - k * U)
+    return k * UNIT_ROUNDOFF / (1.0 - k * UNIT_ROUNDOFF)
 
 
 def pairwise(length: int) -> float:
@@ -32,7 +32,7 @@ def pairwise(length: int) -> float:
 
 
 @dataclass(frozen=True)
-class Rounding:
+class RoundingBounds:
     """What rounding may do to a problem of strong convexity ``modulus``, its tilt included.
 
     Attributes
@@ -57,7 +57,7 @@ class Rounding:
         return self.steep / self.modulus
 
     @property
-    def stalled(self) -> float:
+    def stall_distance(self) -> float:
         """How far from the minimiser rounded projected gradient steps end, at most.
 
         A step of 2 / (M + m) shrinks the distance by q = (kappa - 1) / (kappa + 1), kappa = M / m,
@@ -71,8 +71,8 @@ class Rounding:
         return (self.off_set + found / self.modulus) * _SECOND_ORDER
 
 
-def rounding(spec: ProblemSpec, modulus: float, tilt: float) -> Rounding:
-    """``Rounding`` of the sum with a linear term of norm at most ``tilt``.
+def rounding(spec: ProblemSpec, modulus: float, tilt: float) -> RoundingBounds:
+    """``RoundingBounds`` of the sum with a linear term of norm at most ``tilt``.
 
     E = n (beta gam(k) R + eta X + gam(n) L) + 16 u (Lam R + |b| + n L): margins, slopes, their sum
     (in blocks of ``BLOCK``), and the regulariser, the tilt and the normal that are added.
@@ -84,18 +84,18 @@ def rounding(spec: ProblemSpec, modulus: float, tilt: float) -> Rounding:
     length = modulus * radius + tilt + n * spec.lipschitz + lasso
     row = max(spec.row_bound, 1e-300)
     bent, slope = beta / row**2, spec.lipschitz / row
-    one = (8.0 + 4.0 * classes) * U * (slope + bent * (2.0 + spec.target_bound) + 2.0)
+    one = (8.0 + 4.0 * classes) * UNIT_ROUNDOFF * (slope + bent * (2.0 + spec.target_bound) + 2.0)
     summed = n if n <= BLOCK else BLOCK + math.ceil(n / BLOCK)
     margins = beta * gam(p + 4.0 * classes + 2.0) * radius
     slopes = n * (margins + one * spec.row_bound + gam(summed + 3.0) * spec.lipschitz)
-    error = (slopes + 16.0 * U * length) * _SECOND_ORDER
+    error = (slopes + 16.0 * UNIT_ROUNDOFF * length) * _SECOND_ORDER
     off_set, step = _of_set(spec)
     # theta - slope / steep, in three operations
-    step += 6.0 * U * (radius + 2.0 * length / (n * beta + modulus))
-    return Rounding(modulus, n * beta + modulus, error, length, off_set, step)
+    step += 6.0 * UNIT_ROUNDOFF * (radius + 2.0 * length / (n * beta + modulus))
+    return RoundingBounds(modulus, n * beta + modulus, error, length, off_set, step)
 
 
-def exact(spec: ProblemSpec) -> bool:
+def has_exact_normals(spec: ProblemSpec) -> bool:
     """Whether the normals of the set are known exactly at the points that are computed.
 
     With a lasso as well: on the simplex its value is constant.
@@ -104,21 +104,21 @@ def exact(spec: ProblemSpec) -> bool:
 
 
 def _of_set(spec: ProblemSpec) -> tuple[float, float]:
-    """(``off_set``, what its projection adds to a step) of ``Rounding``."""
+    """(``off_set``, what its projection adds to a step) of ``RoundingBounds``."""
     p, radius = spec.p, spec.constraint.radius
     if spec.constraint.name == "l2_ball":
-        off = (pairwise(p) + 8.0) * U * radius
+        off = (pairwise(p) + 8.0) * UNIT_ROUNDOFF * radius
         return off, 2.0 * off
     if spec.constraint.name in ("l1_ball", "simplex"):
         # the level, in every coordinate, and what is left of the sum, in one of them
-        return 0.0, 4.0 * U * radius * (p + 2.0 + math.sqrt(p) * (pairwise(p) + 8.0))
+        return 0.0, 4.0 * UNIT_ROUNDOFF * radius * (p + 2.0 + math.sqrt(p) * (pairwise(p) + 8.0))
     if spec.constraint.name == "box":
         return 0.0, 0.0
     accuracy = getattr(spec.constraint, "accuracy", 4e-15)
     return accuracy * radius, accuracy * radius
 
 
-def steps(facts: Rounding, diameter: float, distance: float) -> int:
+def steps(facts: RoundingBounds, diameter: float, distance: float) -> int:
     """T with q^T diameter <= distance / 2; ``Unsupported`` where there are too many of them."""
     if facts.condition * LEAST_CONVEXITY > 1.0 + 1e-9:
         least = LEAST_CONVEXITY * facts.steep

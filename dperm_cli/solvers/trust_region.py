@@ -11,7 +11,7 @@ _STILL = 1e-6
 _STEPS = 4  # of accelerated projected descent, for other sets: each takes a projection
 
 
-def within_ball(
+def minimise_in_ball(
     values: np.ndarray, basis: np.ndarray, slope: np.ndarray, at: np.ndarray, radius: float
 ) -> np.ndarray:
     """argmin of <slope, u> + <u, M u> / 2 over |at + u| <= radius, [trials, p].
@@ -20,7 +20,7 @@ def within_ball(
     ball. The minimiser is y - at with y = (M + nu I)^-1 (M at - slope) for the least nu >= 0 that
     brings y into the ball, found by Newton's method on 1 / |y|, concave and rising in nu.
     """
-    along = values * _into(basis, at) - _into(basis, slope)
+    along = values * _to_basis(basis, at) - _to_basis(basis, slope)
     square, nu = along**2, np.zeros(len(at))
     for _ in range(_ROUNDS):
         shifted = values + nu[:, None]
@@ -32,10 +32,10 @@ def within_ball(
         nu = nu + step
         if np.all(step <= 1e-15 * (nu + values[:, 0])):
             break
-    return _out_of(basis, along / (values + nu[:, None])) - at
+    return _from_basis(basis, along / (values + nu[:, None])) - at
 
 
-def within_set(
+def minimise_in_set(
     values: np.ndarray,
     basis: np.ndarray,
     slope: np.ndarray,
@@ -48,7 +48,7 @@ def within_set(
     momentum = (1.0 - root) / (1.0 + root)
     point = query = constraint.project(at - slope / largest)
     for _ in range(_STEPS):
-        bent = _out_of(basis, values * _into(basis, query - at)) + slope
+        bent = _from_basis(basis, values * _to_basis(basis, query - at)) + slope
         moved = constraint.project(query - bent / largest)
         rest = float(np.max(np.abs(moved - point)))
         point, query = moved, moved + momentum * (moved - point)
@@ -57,14 +57,14 @@ def within_set(
     return point - at
 
 
-def freely(values: np.ndarray, basis: np.ndarray, slope: np.ndarray) -> np.ndarray:
+def minimise_unconstrained(values: np.ndarray, basis: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """-M^-1 slope, [trials, p]."""
-    return -_out_of(basis, _into(basis, slope) / values)
+    return -_from_basis(basis, _to_basis(basis, slope) / values)
 
 
-def _into(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+def _to_basis(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return np.einsum("tij,ti->tj", basis, vectors)
 
 
-def _out_of(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+def _from_basis(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return np.einsum("tij,tj->ti", basis, vectors)

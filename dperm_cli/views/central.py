@@ -97,9 +97,11 @@ class CentralView:
 
         PrivacyError where that cannot be proved: noise made for this gap would not protect it.
         """
-        return certified_minimiser(self._problem, gap)
+        return find_certified_minimiser(self._problem, gap)
 
-    def perturbed(self, tilts: np.ndarray, added: float, distance: float) -> np.ndarray:
+    def find_perturbed_minimisers(
+        self, tilts: np.ndarray, added: float, distance: float
+    ) -> np.ndarray:
         """Minimisers of the sum + (added / 2) |theta|^2 + <tilt, theta>, for each tilt [trials, p].
 
         Each is proved to be within ``distance`` of the exact one; PrivacyError where it is not.
@@ -115,13 +117,15 @@ class CentralView:
             )
         return points
 
-    def on(self, *, constraint: Constraint | None = None, loss: Loss | None = None) -> CentralView:
+    def replace_set(
+        self, *, constraint: Constraint | None = None, loss: Loss | None = None
+    ) -> CentralView:
         """The same records with another (public) set or another loss."""
         problem = self._problem
         constraint, loss = constraint or problem.constraint, loss or problem.loss
-        return self._of(replace(problem, constraint=constraint, loss=loss))
+        return self._make_view(replace(problem, constraint=constraint, loss=loss))
 
-    def mapped(
+    def map_rows(
         self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
     ) -> CentralView:
         """The same records with other rows, on a set that fits them.
@@ -130,14 +134,14 @@ class CentralView:
         shortened to norm ``row_bound`` here, so that the bound holds whatever the map is.
         """
         data = self._problem.data
-        x = clipped(rows(data.x), row_bound)
+        x = clip_rows(rows(data.x), row_bound)
         data = data.with_rows(
             x, row_bound=row_bound, entry_bound=None, minimiser=None, phi=None,
             phi_row_bound=None, x_test=None, y_test=None,
         )  # fmt: skip
-        return self._of(replace(self._problem, data=data, constraint=constraint))
+        return self._make_view(replace(self._problem, data=data, constraint=constraint))
 
-    def _of(self, problem: Problem) -> CentralView:
+    def _make_view(self, problem: Problem) -> CentralView:
         """A view of this kind of another problem."""
         return CentralView(problem)
 
@@ -146,16 +150,18 @@ class CentralView:
         return Records(self.loss, self._problem.data, target)
 
 
-def clipped(rows: Matrix, bound: float) -> Matrix:
+def clip_rows(rows: Matrix, bound: float) -> Matrix:
     """Rows [n, m] with those longer than ``bound`` shortened to it."""
     return bound_rows(rows, "clip", bound)
 
 
-def certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
+def find_certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
     """A point [p] whose duality gap is proved to be at most ``gap``; PrivacyError without one."""
     relative = _FIRST_GAP
     for seconds in _SECONDS:
-        found = optimum.solve(problem, relative_gap=relative, seconds=seconds, progress=_tell)
+        found = optimum.solve(
+            problem, relative_gap=relative, seconds=seconds, progress=_report_progress
+        )
         if found.gap <= gap:
             return found.theta
         start = float(problem.objective(problem.constraint.centre()))
@@ -166,12 +172,12 @@ def certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
     )
 
 
-def _tell(*_: float) -> None:
+def _report_progress(*_: float) -> None:
     """That it goes on: how far it is follows from the records, and does not pass the gate."""
     progress.report("the mechanism's minimiser", 0.0, 0.0)
 
 
-class Numbers:
+class TrialNumbers:
     """The random numbers of one trial of a law, in the order they are asked for.
 
     They are taken from the stream in blocks; how large these are does not change a number.
@@ -258,13 +264,17 @@ class GridView(CentralView):
     def minimiser(self, gap: float) -> np.ndarray:
         raise PrivacyError("on a grid, records are seen through gradient_sum alone")
 
-    def perturbed(self, tilts: np.ndarray, added: float, distance: float) -> np.ndarray:
+    def find_perturbed_minimisers(
+        self, tilts: np.ndarray, added: float, distance: float
+    ) -> np.ndarray:
         raise PrivacyError("on a grid, records are seen through gradient_sum alone")
 
-    def on(self, *, constraint: Constraint | None = None, loss: Loss | None = None) -> CentralView:
+    def replace_set(
+        self, *, constraint: Constraint | None = None, loss: Loss | None = None
+    ) -> CentralView:
         raise PrivacyError("on a grid, records are seen through gradient_sum alone")
 
-    def mapped(
+    def map_rows(
         self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
     ) -> CentralView:
         raise PrivacyError("on a grid, records are seen through gradient_sum alone")

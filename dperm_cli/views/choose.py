@@ -15,7 +15,7 @@ def is_local(mechanism: Any) -> bool:
     return mechanism.trust == "local" or "local" in mechanism.guarantees
 
 
-def view_of(mechanism: Any, problem: Any, kernel: KernelProblem | None = None) -> Any:
+def open_view(mechanism: Any, problem: Any, kernel: KernelProblem | None = None) -> Any:
     """The view that the mechanism's trust model and the problem's kind leave it.
 
     ``problem`` is one of parameters or of a kernel; with ``kernel``, one of parameters whose rows

@@ -24,7 +24,7 @@ class KernelView:
         """The public facts of the problem."""
         return self._problem.spec()
 
-    def fitted(self, distance: float) -> Fit:
+    def find_minimiser(self, distance: float) -> Fit:
         """A function proved to be within ``distance`` of the minimiser, in the RKHS norm.
 
         PrivacyError where that cannot be proved: noise made for this distance would not protect it.
@@ -38,7 +38,7 @@ class KernelView:
             )
         return found
 
-    def scored(self, values: np.ndarray, radius: float | None = None) -> np.ndarray:
+    def observe_scores(self, values: np.ndarray, radius: float | None = None) -> np.ndarray:
         """``values`` as they are: private scores [trials, m] of public points, or with ``radius``
         a private vector [trials, columns] that scores the points of a ball, for a law of the gate.
 

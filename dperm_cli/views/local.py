@@ -73,7 +73,7 @@ class Devices:
         The loop is users and learner in one: the learner's part sees the answers alone.
         """
         return local_learning.run(
-            self._rows, self._device, self._stream.sealed, learner, theta0, progress=progress
+            self._rows, self._device, self._stream.sealed_draws, learner, theta0, progress=progress
         )
 
 

@@ -49,22 +49,22 @@ def test_what_steps_spend_is_below_the_claim_and_near_it(events, relation, share
 def test_a_claim_that_is_too_small_is_named():
     events, relation, share = STEPS[1]
     claim = account(events, delta=1e-5, relation=relation).epsilon
-    assert composed_delta.faults(events, claim, 1e-5, relation) == []
-    (words,) = composed_delta.faults(events, share * claim, 1e-5, relation)
+    assert composed_delta.find_faults(events, claim, 1e-5, relation) == []
+    (words,) = composed_delta.find_faults(events, share * claim, 1e-5, relation)
     assert "steps together spend" in words
-    assert composed_delta.faults(events, claim, 0.0, relation) == []
+    assert composed_delta.find_faults(events, claim, 0.0, relation) == []
 
 
 def test_very_many_steps_prove_nothing_rather_than_too_much():
     events = (SampledGaussian(9100.0, 455.0, 1, 455, "fixed", 455**2),)
     claim = account(events, delta=4.8e-6, relation="replace_one").epsilon
-    assert composed_delta.faults(events, claim, 4.8e-6, "replace_one") == []
+    assert composed_delta.find_faults(events, claim, 4.8e-6, "replace_one") == []
 
 
 @pytest.mark.parametrize("loss", registry.names("loss"))
 @pytest.mark.parametrize("row_bound", [0.3, 12.0])
 def test_declared_constants_hold(loss, row_bound):
-    assert constant_checks.faults(bounded(loss, row_bound)) == []
+    assert constant_checks.find_faults(bounded(loss, row_bound)) == []
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_declared_constants_hold(loss, row_bound):
 def test_constants_that_are_too_small_are_named(name, wrong, said, monkeypatch):
     problem = bounded("logistic", 2.0)
     monkeypatch.setattr(type(problem.loss), name, wrong)
-    assert any(words.startswith(said) for words in constant_checks.faults(problem))
+    assert any(words.startswith(said) for words in constant_checks.find_faults(problem))
 
 
 def test_rows_above_their_bound_are_named():
     problem = small_problem()
     norms = np.linalg.norm(problem.data.x, axis=1)[:, None]
     longer = replace(problem, data=replace(problem.data, x=1.01 * problem.data.x / norms))
-    assert any("above the bound" in words for words in constant_checks.faults(longer))
+    assert any("above the bound" in words for words in constant_checks.find_faults(longer))
 
 
 def gaussian_sides(shift, trials=1000):
@@ -137,11 +137,11 @@ def test_curvature_by_the_norm_of_a_row_is_found_at_the_plans_own(relation):
 def test_what_two_public_things_differ_in():
     problem = small_problem(p=3)
     spec, other = problem.spec(), replace(problem.spec(), row_bound=2.0)
-    assert opened_cell.differences(spec, spec) == []
-    assert opened_cell.differences(spec, small_problem(p=3).spec()) == []
-    assert opened_cell.differences(spec, other, "spec") == ["spec.row_bound"]
-    assert opened_cell.differences({"a": np.ones(2)}, {"a": np.array([1.0, 2.0])}) == ["a"]
-    assert opened_cell.differences([1, 2], [1, 2, 3], "x") == ["x: keys"]
-    assert opened_cell.differences(1, 1.0, "x") == ["x: int and float"]
-    assert opened_cell.differences(float("nan"), float("nan")) == []
+    assert opened_cell.list_differences(spec, spec) == []
+    assert opened_cell.list_differences(spec, small_problem(p=3).spec()) == []
+    assert opened_cell.list_differences(spec, other, "spec") == ["spec.row_bound"]
+    assert opened_cell.list_differences({"a": np.ones(2)}, {"a": np.array([1.0, 2.0])}) == ["a"]
+    assert opened_cell.list_differences([1, 2], [1, 2, 3], "x") == ["x: keys"]
+    assert opened_cell.list_differences(1, 1.0, "x") == ["x: int and float"]
+    assert opened_cell.list_differences(float("nan"), float("nan")) == []
     assert isinstance(problem.loss, Glm)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from dperm_cli.audit import exact_loss
-from dperm_cli.audit.replay import neighbour
+from dperm_cli.audit.replay import replace_record
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.sampling.exponential import Exponential as Exponential_
 from dperm_cli.privacy.accounting import calibrate
@@ -137,8 +137,8 @@ LAWS = ("linear", "hinge", "logistic", "squared")
 def test_densities_of_neighbours_are_within_epsilon(loss, p):
     """The exponential mechanism's own target on a box, two records, one of them turned round."""
     plain = small_problem(loss=loss, constraint="box", n=2, p=p, radius=1.0)
-    first = neighbour(plain, 0, np.eye(p)[0], 1.0)
-    second = neighbour(plain, 0, -np.eye(p)[0], 1.0)
+    first = replace_record(plain, 0, np.eye(p)[0], 1.0)
+    second = replace_record(plain, 0, -np.eye(p)[0], 1.0)
     budget = Budget(1.0, 0.0)
     plan = Exponential_().plan(first.spec(), budget)
     energies = [CentralView(problem).potential(plan.sampler.target).value for problem in

@@ -25,30 +25,30 @@ EVENTS = {
 @pytest.mark.parametrize("dim", [1, 5])
 def test_the_law_of_every_event_is_that_of_its_noise(name, dim):
     """False-alarm rate 1e-9 an event."""
-    assert noise_laws.faults(EVENTS[name], dim, "replace_one") == []
+    assert noise_laws.find_faults(EVENTS[name], dim, "replace_one") == []
 
 
 @pytest.mark.stat
 @pytest.mark.parametrize("name", EVENTS)
 def test_noise_that_is_five_percent_too_small_is_noticed(name, monkeypatch):
-    plain = streams.Keyed.add
+    plain = streams.KeyedNoise.add
 
     def smaller(self, value, kind, scale, dim, step):
         return plain(self, value, kind, 0.95 * scale, dim, step)
 
-    monkeypatch.setattr(streams.Keyed, "add", smaller)
-    assert noise_laws.faults(EVENTS[name], 3, "replace_one")
+    monkeypatch.setattr(streams.KeyedNoise, "add", smaller)
+    assert noise_laws.find_faults(EVENTS[name], 3, "replace_one")
 
 
 @pytest.mark.stat
 def test_one_draw_for_all_steps_is_noticed(monkeypatch):
-    plain = streams.Keyed.add
+    plain = streams.KeyedNoise.add
 
     def same(self, value, kind, scale, dim, step):
         return plain(self, value, kind, scale, dim, 0)
 
-    monkeypatch.setattr(streams.Keyed, "add", same)
-    assert noise_laws.faults(EVENTS["gaussian"], 3, "replace_one")
+    monkeypatch.setattr(streams.KeyedNoise, "add", same)
+    assert noise_laws.find_faults(EVENTS["gaussian"], 3, "replace_one")
 
 
 @pytest.mark.stat
@@ -74,7 +74,7 @@ MIXED = [
 @pytest.mark.parametrize("event", MIXED, ids=lambda event: type(event).__name__)
 @pytest.mark.parametrize("dim", [1, 20])
 def test_the_gate_draws_what_events_say(event, dim):
-    assert noise_laws.faults(event, dim, "replace_one") == []
+    assert noise_laws.find_faults(event, dim, "replace_one") == []
 
 
 @pytest.mark.parametrize("factor", [0.95, 1.05])
@@ -85,20 +85,20 @@ def test_a_scale_wrong_by_a_twentieth_is_found(factor, monkeypatch):
     monkeypatch.setattr(exponential_noise, "laplaces", lambda *a: factor * laplaces(*a))
     monkeypatch.setattr(exponential_noise, "gamma_norms", lambda *a: factor * gammas(*a))
     for event in MIXED:
-        (first, *_) = noise_laws.faults(event, 3, "replace_one")
+        (first, *_) = noise_laws.find_faults(event, 3, "replace_one")
         assert "times as large" in first
 
 
 def test_noise_that_is_drawn_again_is_found(monkeypatch):
     normals = gaussian_noise.normals
     monkeypatch.setattr(gaussian_noise, "normals", lambda keys, step, *a: normals(keys, 0, *a))
-    assert any("steps" in words for words in noise_laws.faults(MIXED[0], 3, "replace_one"))
+    assert any("steps" in words for words in noise_laws.find_faults(MIXED[0], 3, "replace_one"))
 
 
 def test_one_key_for_all_trials_is_found(monkeypatch):
     keys = Gate.keys
     monkeypatch.setattr(Gate, "keys", lambda self: np.tile(keys(self)[:1], (self.trials, 1)))
-    assert any("trials" in words for words in noise_laws.faults(MIXED[0], 3, "replace_one"))
+    assert any("trials" in words for words in noise_laws.find_faults(MIXED[0], 3, "replace_one"))
 
 
 BATCHES = [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit import exact_loss
-from dperm_cli.audit.objective_loss import delta_on_a_line, worst
+from dperm_cli.audit.objective_loss import delta_on_a_line, find_worst
 from dperm_cli.core import registry
-from dperm_cli.mechanisms.perturbation.objective_perturbation import printed
+from dperm_cli.mechanisms.perturbation.objective_perturbation import make_paper_event
 from dperm_cli.mechanisms.shared import perturbed_objective
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Bounds
@@ -34,7 +34,7 @@ def test_the_largest_log_ratio_is_within_epsilon(loss, p, factor):
     form, spec = setting(loss, p)
     strength = None if factor is None else factor * spec.smoothness
     event = perturbed_objective.design(spec, PURE, True, strength).event
-    found = worst(form, event, p=p) / event.epsilon("replace_one")
+    found = find_worst(form, event, p=p) / event.epsilon("replace_one")
     assert 0.4 <= found <= 1.0 + 1e-9
     if loss == "huberized_hinge":  # gradients 2 L apart where one bends and the other does not
         assert found >= 0.999
@@ -44,29 +44,29 @@ def test_the_largest_log_ratio_is_within_epsilon(loss, p, factor):
 def test_printed_constants_are_caught(p):
     """App. E at epsilon 1: ln 3 + 1 = 2.0986."""
     form, spec = setting("huberized_hinge", p)
-    event = printed(spec, PURE, True, spec.smoothness / 2.0)
-    assert worst(form, event, p=p) == pytest.approx(1.0 + np.log(3.0), abs=1e-3)
+    event = make_paper_event(spec, PURE, True, spec.smoothness / 2.0)
+    assert find_worst(form, event, p=p) == pytest.approx(1.0 + np.log(3.0), abs=1e-3)
 
 
 def test_dropping_the_jacobian_is_caught():
     form, spec = setting("huberized_hinge", 2)
     event = perturbed_objective.design(spec, PURE, True, 2.0 * spec.smoothness).event
     mutant = replace(event, scale=event.sensitivity("replace_one"))
-    assert worst(form, mutant, p=2) > 1.3
+    assert find_worst(form, mutant, p=2) > 1.3
 
 
 def test_curvature_by_the_norm_instead_of_its_square_is_caught():
     form, spec = setting("logistic", 2, row=2.0)
     strength = 1.8 * spec.smoothness / 4.0
     mutant = perturbed_objective.design(replace(spec, smoothness=0.5), PURE, True, strength).event
-    assert worst(form, mutant, p=2, row=2.0) > 1.1
+    assert find_worst(form, mutant, p=2, row=2.0) > 1.1
 
 
 def test_long_rows_are_within_epsilon_too():
     """Rows of length 2: the rounded hinge bends by 4 / 2, and epsilon is nearly all Jacobian."""
     form, spec = setting("huberized_hinge", 1, row=2.0)
     event = perturbed_objective.design(spec, PURE, True, 1.2).event
-    assert 0.9 <= worst(form, event, p=1, row=2.0) <= 1.0 + 1e-9
+    assert 0.9 <= find_worst(form, event, p=1, row=2.0) <= 1.0 + 1e-9
 
 
 def test_an_intercept_without_regulariser_is_caught():
@@ -74,8 +74,8 @@ def test_an_intercept_without_regulariser_is_caught():
     form, spec = setting("logistic", 2, row=row)
     event = perturbed_objective.design(spec, PURE, True).event
     asked = {"p": 2, "row": row, "last_column": 1.0}
-    assert worst(form, event, **asked) <= 1.0
-    assert worst(form, event, **asked, others=0, weights=np.array([1.0, 0.0])) > 1.1
+    assert find_worst(form, event, **asked) <= 1.0
+    assert find_worst(form, event, **asked, others=0, weights=np.array([1.0, 0.0])) > 1.1
 
 
 def neighbours(others, sign):
@@ -91,7 +91,7 @@ def test_exact_delta_of_gaussian_noise(epsilon):
     budget = Budget(epsilon, 1e-6)
     strength = spec.smoothness / np.expm1(epsilon / 2.0)
     ours = perturbed_objective.design(spec, budget, False, strength).event
-    theirs = printed(spec, budget, False, spec.smoothness / (2.0 * epsilon))
+    theirs = make_paper_event(spec, budget, False, spec.smoothness / (2.0 * epsilon))
     pairs = [neighbours(k, sign) for k in (8, 11, 40) for sign in (1.0, -1.0)]
     assert max(delta_on_a_line(form, ours, epsilon, *pair) for pair in pairs) <= 1e-6
     assert max(delta_on_a_line(form, theirs, epsilon, *pair) for pair in pairs) > 5e-4

@@ -17,29 +17,29 @@ def normal(seed, trials, p, scale=1.0):
 
 @pytest.mark.parametrize("p", [1, 3, 40])
 def test_one_law_is_one_law(p):
-    assert law_comparison.compare(normal(1, 600, p), normal(2, 600, p)).alike
+    assert law_comparison.compare(normal(1, 600, p), normal(2, 600, p)).is_alike
     ends = np.sign(normal(1, 600, p)), np.sign(normal(2, 600, p)) * (1.0 + 1e-12)
-    assert law_comparison.compare(*ends).alike
+    assert law_comparison.compare(*ends).is_alike
 
 
 @pytest.mark.parametrize(("p", "scale"), [(3, 0.75), (20, 0.85), (400, 0.97)])
 def test_another_size_is_another_law(p, scale):
     found = law_comparison.compare(normal(1, 600, p), normal(2, 600, p, scale))
-    assert not found.alike
+    assert not found.is_alike
     assert "differs" in found.said
 
 
 def test_the_same_draw_at_every_step_is_another_law():
     steps = np.random.default_rng(1).standard_normal((36, 500, 20))
     same = np.random.default_rng(2).standard_normal((500, 20))
-    assert not law_comparison.compare(np.sum(steps, axis=0), 36 * same).alike
-    assert not law_comparison.compare(np.sum(steps[:2], axis=0), 2 * same).alike
+    assert not law_comparison.compare(np.sum(steps, axis=0), 36 * same).is_alike
+    assert not law_comparison.compare(np.sum(steps[:2], axis=0), 2 * same).is_alike
 
 
 def test_a_shift_and_a_shape_are_another_law():
-    assert not law_comparison.compare(normal(1, 600, 3), normal(2, 600, 3) + 0.5).alike
+    assert not law_comparison.compare(normal(1, 600, 3), normal(2, 600, 3) + 0.5).is_alike
     uniform = np.sqrt(3.0) * np.random.default_rng(3).uniform(-1, 1, (4000, 1))
-    assert not law_comparison.compare(normal(1, 4000, 1), uniform).alike
+    assert not law_comparison.compare(normal(1, 4000, 1), uniform).is_alike
 
 
 def test_equal_numbers_up_to_rounding():

@@ -16,7 +16,7 @@ from dperm_cli.audit.error_rates import (
     Rates,
     Signs,
     lower,
-    scaled,
+    scale_noise,
     upper,
 )
 from dperm_cli.privacy.accounting import calibrate
@@ -53,7 +53,7 @@ def test_profile_recovers_the_epsilon_of_the_true_noise():
     """Rates of the best threshold on one Gaussian step, of noise 0.7 times what was planned."""
     planned = Gaussian(1.0 / calibrate.mu(1.0, 1e-5), 1.0)
     how = Profile((planned,), 1.0, 1e-5, "add_remove")
-    true = scaled(planned, 0.7)
+    true = scale_noise(planned, 0.7)
     mu = 1.0 / true.scale
     expected = account((true,), delta=1e-5, relation="add_remove").epsilon
     # thresholds near the middle touch the profile at small epsilon'
@@ -78,7 +78,7 @@ def test_profile_of_sampled_steps_never_exceeds_the_truth():
 
 @pytest.mark.parametrize(("claim", "cut"), [(0.5, 0.5), (1.0, 0.5), (30.0, 0.05)])
 def test_interval_rates_give_the_difference_of_slopes(claim, cut):
-    how = error_rates.argument("interval", (), claim, 0.0, "replace_one")
+    how = error_rates.make_argument("interval", (), claim, 0.0, "replace_one")
     assert how.attack == (cut, True, True)
     flat, steep = cut, math.expm1(-claim * cut) / math.expm1(-claim)
     assert how.epsilon(Rates(flat, steep)) == pytest.approx(claim, rel=1e-9)
@@ -89,8 +89,8 @@ def test_interval_rates_give_the_difference_of_slopes(claim, cut):
 
 
 def test_scaled_turns_the_noise_up():
-    assert scaled(Gaussian(2.0, 1.0), 1.5).scale == 3.0
-    assert scaled(Exponential(2.0, 1.0), 2.0).exponent == 1.0
+    assert scale_noise(Gaussian(2.0, 1.0), 1.5).scale == 3.0
+    assert scale_noise(Exponential(2.0, 1.0), 2.0).exponent == 1.0
 
 
 def test_a_private_sign_gives_its_epsilon_with_no_run_spent_on_choosing():
@@ -100,4 +100,4 @@ def test_a_private_sign_gives_its_epsilon_with_no_run_spent_on_choosing():
         assert Signs().epsilon(Rates(1.0 - kept, kept)) == pytest.approx(epsilon)
     assert Signs().epsilon(Rates(0.6, 0.4)) == 0.0
     assert Signs().attack == (0.0, True, False)
-    assert isinstance(error_rates.argument("sign", (), 1.0, 0.0, "replace_one"), Signs)
+    assert isinstance(error_rates.make_argument("sign", (), 1.0, 0.0, "replace_one"), Signs)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.audit.law_replay import Looks, Slope, Watched
-from dperm_cli.audit.random_neighbours import pairs, search
+from dperm_cli.audit.law_replay import LawInputs, Slope, WatchedView
+from dperm_cli.audit.random_neighbours import make_pairs, search
 from dperm_cli.audit.replay import Player, Recorder
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import seed_sequence
@@ -90,7 +90,7 @@ def test_another_event_than_on_the_first_run_is_a_fault(change):
     event = Gaussian(1.0, 0.5)
     opened(recorder, event).add(np.zeros((1, 2)), 0)
     player = Player(recorder.calls)
-    opened(player, event.changed(**change)).add(np.zeros((1, 2)), 0)
+    opened(player, event.change_fields(**change)).add(np.zeros((1, 2)), 0)
     assert "where the first run had" in player.faults[0]
 
 
@@ -148,8 +148,8 @@ def laws(plain, exponent, oscillation, factor=1.0):
     for problem in interval_pair("replace_one", 2, 0.5):
         kappa = 0.0 if plain else 1.0
         seen: list = []
-        Watched(problem, seen).potential(Target(problem.spec(), factor * exponent, kappa))
-        looks.append(Looks(seen))
+        WatchedView(problem, seen).potential(Target(problem.spec(), factor * exponent, kappa))
+        looks.append(LawInputs(seen))
     if plain:
         return LawRange(exponent, oscillation).move(*looks)
     return LawSlope(exponent, oscillation).move(*looks)
@@ -168,7 +168,7 @@ def test_the_move_of_a_law_is_seen():
 
 def test_the_move_of_a_choice_is_seen():
     def moved(first, second, exponent, oscillation):
-        return LawRange(exponent, oscillation).move(Looks(first), Looks(second))
+        return LawRange(exponent, oscillation).move(LawInputs(first), LawInputs(second))
 
     first = [np.array([1.0, 0.0]), np.array([2.0, 0.0])]  # two points, values of two trials
     second = [np.array([1.5, 0.0]), np.array([1.0, 0.0])]
@@ -182,7 +182,7 @@ def test_the_move_of_a_choice_is_seen():
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_pairs_are_neighbours_within_their_bounds(relation):
     kinds = set()
-    for first, second, _ in pairs(relation, 12, 0):
+    for first, second, _ in make_pairs(relation, 12, 0):
         one, two = (np.asarray(_dense(p.data.x)) for p in (first, second))
         assert np.all(np.linalg.norm(np.vstack([one, two]), axis=1) <= 1.0 + 1e-12)
         differ = np.any(one != two, axis=1) | (first.data.y != second.data.y)

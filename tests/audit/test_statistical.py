@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit import statistical_attack
-from dperm_cli.audit.error_rates import argument
-from dperm_cli.audit.statistical_attack import Draws, Finding
+from dperm_cli.audit.error_rates import make_argument
+from dperm_cli.audit.statistical_attack import Finding, ManyTrialsGate
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.seeds import seed_sequence
@@ -19,14 +19,16 @@ from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.privacy.events import Gaussian
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 
 DELTA = 1e-5
 
 
 def bound(adversary, budget, plan=None, runs=20_000, seed=0, checked=True):
     planned = adversary.mechanism.plan(adversary.first.spec(), budget)
-    how = argument(adversary.kind, planned.events, budget.epsilon, budget.delta, budget.relation)
+    how = make_argument(
+        adversary.kind, planned.events, budget.epsilon, budget.delta, budget.relation
+    )
     leaf = seed_sequence(seed, "test", budget.relation)
     return statistical_attack.lower_bound(adversary, plan or planned, how, runs, leaf, checked)
 
@@ -41,7 +43,7 @@ FEWER = {("exponential", "replace_one"): 5_000, ("regularized_exponential", "rep
     ("name", "relation"),
     [
         pytest.param(*pair, marks=pytest.mark.slow if pair in LONG else ())
-        for pair in product(registry.protective(), RELATIONS)
+        for pair in product(registry.list_protective(), RELATIONS)
     ],
 )
 def test_claims_hold_and_half_the_noise_is_noticed(name, relation):
@@ -54,13 +56,13 @@ def test_claims_hold_and_half_the_noise_is_noticed(name, relation):
     plan = adversary.mechanism.plan(adversary.first.spec(), budget)
     runs = FEWER.get((name, relation), 20_000)
     assert bound(adversary, budget, runs=runs) <= 5.0
-    halved = statistical_attack.halved(plan)
+    halved = statistical_attack.halve_noise(plan)
     assert halved.noise_scale == plan.noise_scale / 2
     assert bound(adversary, budget, halved, runs, checked=False) > 5.0
     # noise that is not the events' does not pass the gate
-    gate = Draws(seed_sequence(0, "test"), 100, (plan.events, relation))
+    gate = ManyTrialsGate(seed_sequence(0, "test"), 100, (plan.events, relation))
     with pytest.raises(PrivacyError):
-        adversary.mechanism.release(view_of(adversary.mechanism, adversary.first), halved, gate)
+        adversary.mechanism.release(open_view(adversary.mechanism, adversary.first), halved, gate)
 
 
 def test_gaussian_tightness_is_as_predicted():
@@ -105,7 +107,7 @@ def test_an_output_that_is_not_finite_is_a_violation():
 def test_choose_looks_at_both_orders_and_tails():
     rng = np.random.default_rng(0)
     low, high = rng.standard_normal(2000), rng.standard_normal(2000) + 2.0
-    how = argument("threshold", (), 1.0, 0.0, "replace_one")
+    how = make_argument("threshold", (), 1.0, 0.0, "replace_one")
     for first, second in ((low, high), (high, low)):
         chosen = statistical_attack.choose(first, second, how)
         assert how.epsilon(statistical_attack.rates_of(first, second, *chosen)) > 1.0
@@ -114,7 +116,7 @@ def test_choose_looks_at_both_orders_and_tails():
 def test_verdict_names_what_is_wrong():
     good = Finding(1.0, DELTA, 0.9, 2.0, 0.8)
     assert good.faults == ()
-    assert good.caught
+    assert good.is_control_caught
     assert "above the claim" in dataclasses.replace(good, bound=1.01).faults[0]
     assert "above the claim" in dataclasses.replace(good, bound=math.nan).faults[0]
     assert "half the noise" in dataclasses.replace(good, control=0.9).faults[0]
@@ -127,7 +129,7 @@ def test_verdict_names_what_is_wrong():
 
 
 def test_draws_of_trials_streams_and_seeds_differ():
-    gates = [Draws(seed_sequence(seed, "test"), 1000) for seed in (0, 0, 1)]
+    gates = [ManyTrialsGate(seed_sequence(seed, "test"), 1000) for seed in (0, 0, 1)]
 
     def drawn(gate):
         return gate.stream(Gaussian(1.0, 0.5), 1).add(np.zeros((1000, 1)), 0)

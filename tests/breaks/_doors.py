@@ -31,7 +31,7 @@ from dperm_cli.runner.compose import study_plan as study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.verbs import run
 from dperm_cli.solvers import perturbed_minimiser
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 
 __all__ = ["NO_BUDGET", "Budget", "Mechanism", "Plan", "Problem", "Release"]
 
@@ -53,7 +53,7 @@ def release(
     mechanism: Any, problem: Any, budget: Budget, trials: int, seed: int = 0
 ) -> tuple[Plan, np.ndarray]:
     """The plan from public facts, and points [trials, p] of independent releases."""
-    view = view_of(mechanism, problem)
+    view = open_view(mechanism, problem)
     plan = mechanism.plan(view.spec, budget)
     seeds = [seed_sequence(seed, "breaks", trial) for trial in range(trials)]
     gate = Gate(seeds, None, (plan.events, budget.relation))
@@ -102,16 +102,16 @@ class Prepared:
 
 def prepare(words: Sequence[str]) -> Prepared:
     """The mechanism, the problem with its mapped rows, and the budget of one cell."""
-    (item,) = run.prepare(study_plan.plan(parse(list(words))).cells)
-    item = run_cell.opened(item)
-    budget, _ = run_cell._budget(item)
+    (item,) = run.prepare(study_plan.plan_study(parse(list(words))).cells)
+    item = run_cell.make_feature_rows(item)
+    budget, _ = run_cell.find_budget(item)
     return Prepared(item.cell.mechanism, item.released, budget)
 
 
 def batches_of_records(problem: Any, batches: int) -> list[np.ndarray]:
     """The record indices of each batch by content."""
     mechanism = make_mechanism("one_pass_sgd")
-    return view_of(mechanism, problem).parts(batches, by_content=True)
+    return open_view(mechanism, problem).parts(batches, by_content=True)
 
 
 def record_names(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -148,7 +148,7 @@ def replay(mechanism: Any, plan: Plan, first: Any, second: Any) -> audit_replay.
 
 def neighbour(problem: Any, index: int, row: np.ndarray, target: float) -> Any:
     """The problem with one record replaced."""
-    return audit_replay.neighbour(problem, index, row, target)
+    return audit_replay.replace_record(problem, index, row, target)
 
 
 def open_batches(gate: Gate, event: Any, parts: Sequence[np.ndarray], dim: int):
@@ -227,7 +227,7 @@ def _rates(yes: np.ndarray, no: np.ndarray, delta: float) -> float:
 
 def rebuild_events(entries: Sequence[Any]) -> list[Any]:
     """The events of a record or a model, from the plain values it holds."""
-    return [ledger_totals.rebuilt(entry) for entry in entries]
+    return [ledger_totals.rebuild_event(entry) for entry in entries]
 
 
 def recompute(events: Sequence[Any], delta: float, relation: str) -> float:

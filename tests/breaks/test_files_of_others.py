@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import number_text
-from dperm_cli.core.files import reading
+from dperm_cli.core.files import report_read_errors
 from dperm_cli.runner.models.publishable import MOST_EVENTS
 from tests.breaks._files import (
     NAMES,
@@ -194,7 +194,7 @@ def test_whatever_a_parser_raises_is_one_line(error, dperm, tmp_path, monkeypatc
 
 
 def test_an_interrupt_is_no_fault_of_the_file(tmp_path):
-    with pytest.raises(KeyboardInterrupt), reading("key", tmp_path):
+    with pytest.raises(KeyboardInterrupt), report_read_errors("key", tmp_path):
         raise KeyboardInterrupt
 
 

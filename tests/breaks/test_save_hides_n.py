@@ -120,6 +120,8 @@ def test_the_frozen_point_is_what_the_file_holds(way, dperm, tmp_path, monkeypat
     assert model_arrays(first)[1]["theta"][0] == 0.5
     monkeypatch.undo()
     freeze_release(monkeypatch, way, 0.25)
-    monkeypatch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
+    monkeypatch.setattr(
+        "dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None)
+    )
     second = train(dperm, tmp_path / "b", make_rows(N), WAYS[way])
     assert first.read_bytes() != second.read_bytes()

@@ -86,7 +86,7 @@ def test_files_one_record_apart_through_a_split(words, tmp_path):
     """10 and 9 records hold out 2 and 1; all that is public is equal, or both are refused."""
     words = ["dataset=npz", "dataset.path=records.npz", "mechanism=noisy_gd", "mechanism.steps=3",
              *DECLARED, "ridge=0.1", "trials=1", "delta=1e-6", "save=m.npz", *words]  # fmt: skip
-    fault, one, other = neighbour_runs.replayed(
+    fault, one, other = neighbour_runs.run_on_both(
         words, *folders(tmp_path, 10), cache=tmp_path / "cache"
     )
     assert fault is None
@@ -107,7 +107,9 @@ def publish_the_split(monkeypatch):
 def test_the_replay_sees_landmarks_of_a_split(tmp_path, monkeypatch):
     publish_the_split(monkeypatch)
     words = ["dataset=npz", "dataset.path=records.npz", *WORDS, "save=m.npz"]
-    fault, _, _ = neighbour_runs.replayed(words, *folders(tmp_path, 10), cache=tmp_path / "cache")
+    fault, _, _ = neighbour_runs.run_on_both(
+        words, *folders(tmp_path, 10), cache=tmp_path / "cache"
+    )
     assert fault is not None
 
 

@@ -54,11 +54,11 @@ def page(browser, large_page):
 def experiment_page(records, tmp_path_factory):
     rows = [row for row in records if row["dataset"] == "data0" and row["epsilon"] == 1.0]
     about = html_study.experiment(rows)
-    text = experiments.texts(rows, about)["csv"]
+    text = experiments.format_tables(rows, about)["csv"]
     finding = {"curve": "noisy_gd", "holds": True, "measured": "slope 0.1"}
     claim = {"id": "falls", "text": "risk falls", "verdict": "pass", "findings": [finding]}
     verdicts = {"experiment": "mine", "size": "small", "claims": [claim]}
-    made = page_data.payload(summarise(rows), rows, html_study.manifest(), about, text, None,
+    made = page_data.build_payload(summarise(rows), rows, html_study.manifest(), about, text, None,
                              claims=verdicts)  # fmt: skip
     path = tmp_path_factory.mktemp("experiment") / "report.html"
     path.write_bytes(html_page.page(made))

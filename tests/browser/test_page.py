@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.results.records.row_facts import number
 from dperm_cli.results.records.summary import summarise
-from dperm_cli.results.tables.summary_table import csv_text, exact
+from dperm_cli.results.tables.summary_table import csv_text, format_exact
 from tests.browser.chrome import Chrome
 from tests.results import html_study
 from tests.results.html_study import EVIL
@@ -143,7 +143,7 @@ def test_a_row_opens_to_everything_known(page, study):
     told = page.run(f"document.querySelector('{CELLS} .more-of').textContent")
     for name in ("cell", "accountant", "data_fingerprint", "bound_upper_id"):
         assert study[0][name] in told
-    assert exact(study[0]["excess_risk_median"]) in told
+    assert format_exact(study[0]["excess_risk_median"]) in told
     page.click(f"{CELLS} .opener")
     assert page.run(f"document.querySelector('{CELLS} .more-of')") is None
 
@@ -159,9 +159,9 @@ def test_the_figure_follows_axis_setting_and_switch(page, study):
     assert page.run(f"document.querySelectorAll('{CURVE} .dot').length") == 25 == len(first)
     for row in first:
         mine = by_cell[row["cells"]]
-        assert row["value"] == exact(mine["excess_risk_median"])
-        assert row["q95"] == exact(mine["excess_risk_q95"])
-        assert (row["axis"], row["x"]) == ("epsilon", exact(mine["epsilon"]))
+        assert row["value"] == format_exact(mine["excess_risk_median"])
+        assert row["q95"] == format_exact(mine["excess_risk_q95"])
+        assert (row["axis"], row["x"]) == ("epsilon", format_exact(mine["epsilon"]))
     page.choose("#axis", "n")
     along_n = figure(page)
     assert len(along_n) == 20
@@ -180,8 +180,8 @@ def test_the_figure_follows_axis_setting_and_switch(page, study):
     assert {row["quantity"] for row in each} == {"excess_risk_per_record"}
     for row in each:
         mine = by_cell[row["cells"]]
-        assert row["value"] == exact(mine["excess_risk_per_record_median"])
-        assert row["floor"] == exact(mine["floor_excess_risk_per_record"])
+        assert row["value"] == format_exact(mine["excess_risk_per_record_median"])
+        assert row["floor"] == format_exact(mine["floor_excess_risk_per_record"])
         for name, of in (("q05", "excess_risk_q05"), ("bound_upper", "bound_upper")):
             assert float(row[name]) == pytest.approx(mine[of] / mine["n"], rel=1e-12)
     # one switch for the page: ranking and slopes follow
@@ -269,12 +269,12 @@ def test_slopes_are_listed_and_switch(page, records):
     _, text = page.downloaded("#save-slopes")
     rows = rows_of(text)
     fits = [c["fit"] for axis in made["axes"] for c in axis["curves"]]
-    assert [row["slope"] for row in rows] == [exact(fit["slope"]) for fit in fits]
-    assert [row["half_width_95"] for row in rows] == [exact(fit["half"]) for fit in fits]
+    assert [row["slope"] for row in rows] == [format_exact(fit["slope"]) for fit in fits]
+    assert [row["half_width_95"] for row in rows] == [format_exact(fit["half"]) for fit in fits]
     page.click("#slopes .risk [data-each='1']")
     _, text = page.downloaded("#save-slopes")
     each = [c["fit_each"] for axis in made["axes"] for c in axis["curves"]]
-    assert [row["slope"] for row in rows_of(text)] == [exact(fit["slope"]) for fit in each]
+    assert [row["slope"] for row in rows_of(text)] == [format_exact(fit["slope"]) for fit in each]
 
 
 def test_the_ledger_lists_every_release(page, records):

@@ -46,6 +46,10 @@ def no_figures(request, monkeypatch):
     """``run`` and ``describe`` draw nothing unless a test asks for ``figures``; tests/results tests
     drawing."""
     if "figures" not in request.fixturenames:
-        monkeypatch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
-        monkeypatch.setattr("dperm_cli.results.charts.problem_portrait.figure", lambda found: {})
+        monkeypatch.setattr(
+            "dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None)
+        )
+        monkeypatch.setattr(
+            "dperm_cli.results.charts.problem_portrait.draw_figure", lambda found: {}
+        )
         draw_once(monkeypatch)

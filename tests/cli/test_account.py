@@ -73,7 +73,7 @@ def test_full_gradients_need_what_the_formula_says(account):
 
 def test_every_mechanism_answers_or_says_why(account):
     rows = account()
-    assert {row["mechanism"] for row in rows} == set(registry.protective())
+    assert {row["mechanism"] for row in rows} == set(registry.list_protective())
     rows = account("calibration=paper")
     assert {row["status"] for row in rows} == {"ok", "unsupported"}
     assert all(row["reason"] for row in rows if row["status"] == "unsupported")
@@ -179,5 +179,5 @@ def test_help_and_completion(dperm):
     for word in ("noise_scale", "calibration", "delta", "radius", "noisy_sgd", "format=json"):
         assert word in done.out
     assert "account " in dperm("--help").out
-    assert "noise_scale=" in completion.words(["account", "--", "no"], ())
-    assert "mechanism=noisy_gd" in completion.words(["account", "--", "mechanism=n"], ())
+    assert "noise_scale=" in completion.complete_words(["account", "--", "no"], ())
+    assert "mechanism=noisy_gd" in completion.complete_words(["account", "--", "mechanism=n"], ())

@@ -13,7 +13,7 @@ from dperm_cli.cli import dispatch
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, StorageError
 from dperm_cli.mechanisms.kernel import kernel_interactive, kernel_release
 from dperm_cli.results.ledger import kept_ledger
-from dperm_cli.results.records.cell_claims import locked
+from dperm_cli.results.records.cell_claims import hold_lock
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.models import session_record
 
@@ -128,7 +128,7 @@ def bound_by_name(folder, monkeypatch, queries, *words, stdin=False):
         heard.extend(np.asarray(rows).tolist())
         return np.zeros(1), np.zeros(1)
 
-    monkeypatch.setattr(kernel_release.Session, "ask", ask)
+    monkeypatch.setattr(kernel_release.ReleaseSession, "ask", ask)
     data = ["dataset=csv", "dataset.path=t.csv", "dataset.labels={yes: 1, no: -1}",
             "dataset.rows=clip"]  # fmt: skip
     model = ["loss=logistic", "ridge=0.5", "kernel=rbf", "mechanism=kernel_release", "out=s"]
@@ -254,7 +254,7 @@ def test_nobody_writes_a_ledger_over_a_record_that_comes_meanwhile(folder, monke
     held = []
 
     def statement(*rows, real=kept_ledger.ledger.statement, **more):
-        with locked(folder / "s" / ".ledger.lock") as free:
+        with hold_lock(folder / "s" / ".ledger.lock") as free:
             held.append(not free)
         return real(*rows, **more)
 

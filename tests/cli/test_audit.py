@@ -208,5 +208,5 @@ def test_account_has_the_limits_of_run(words, capsys, tmp_path, monkeypatch):
 def test_help_names_the_keys(capsys):
     assert main(["audit", "--help"]) == 0
     text = capsys.readouterr().out
-    for key in (*verb.OWN, *verb.GRID, "--quick", "docs/audit.md"):
+    for key in (*verb.AUDIT_KEYS, *verb.GRID_KEYS, "--quick", "docs/audit.md"):
         assert key in text

@@ -112,5 +112,5 @@ def test_help_and_completion(studies):
     assert done.out.startswith("usage: dperm compare")
     assert "\n  compare " in studies("--help").out
     shutil.copytree("a", "outputs/mine")
-    assert os.path.join("outputs", "mine") in completion.words(["compare", "--", ""], [])
-    assert "format=" in completion.words(["compare", "--", ""], [])
+    assert os.path.join("outputs", "mine") in completion.complete_words(["compare", "--", ""], [])
+    assert "format=" in completion.complete_words(["compare", "--", ""], [])

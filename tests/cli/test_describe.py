@@ -19,7 +19,7 @@ def test_facts_and_picture(figures, dperm, tmp_path):
     assert facts["optimum_gap"] <= 1e-6 * facts["floor_excess_risk"]
     # E|g| in three dimensions is 2 sqrt(2 / pi)
     assert facts["width"] == pytest.approx(10 * 1.5957691216, rel=1e-9)
-    assert set(facts["mechanisms"]) == set(registry.protective())
+    assert set(facts["mechanisms"]) == set(registry.list_protective())
     assert all(row["supported"] for row in facts["mechanisms"]["noisy_sgd"])
     assert set(os.listdir(tmp_path / "here")) == {"problem.pdf", "problem.svg", "problem.png"}
 

@@ -70,7 +70,7 @@ def test_top_level_numbers(composed, key):
         (setting,) = parse([f"{key}={text}"]).settings
         config = copy.deepcopy(composed) | {key: setting.values[0]}
         with pytest.raises(InputError) as caught:
-            cell_schema.typed(config)
+            cell_schema.build_cell(config)
         assert caught.value.key == key, text
         assert "must be" in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -193,7 +193,7 @@ def test_a_number_is_in_range_or_refused(value):
 def test_a_typed_privacy_level_is_a_privacy_level(epsilon, delta):
     config = copy.deepcopy(CONFIG) | {"epsilon": epsilon, "delta": delta}
     try:
-        typed = cell_schema.typed(config)
+        typed = cell_schema.build_cell(config)
     except InputError:
         return
     assert 0 < typed.epsilon < INF

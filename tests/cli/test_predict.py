@@ -72,12 +72,12 @@ def test_the_file_predicts_as_the_release_does(way, capsys, made):
     write(raw(), head=[f"c{k}" for k in range(30)])
     assert cli.main(["predict", model, "rows.csv"]) == 0
     shown = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    (item,) = run.prepare(study_plan.plan(parse(words)).cells)
+    (item,) = run.prepare(study_plan.plan_study(parse(words)).cells)
     from dperm_cli.results.records.store import Store
     from dperm_cli.runner.models.save_model import schema_of
 
     theta = np.array(Store(made(way) / "study").read(item.key)[0]["theta"])
-    rows = schema_of(item).ruled(raw())
+    rows = schema_of(item).apply_row_rule(raw())
     x = run_cell.kernel_cells.basis_of(item.problem)
     expected = (rows if x is None else x.apply(rows)) @ theta
     assert np.allclose([float(line["score"]) for line in shown], expected, atol=1e-9)
@@ -85,18 +85,18 @@ def test_the_file_predicts_as_the_release_does(way, capsys, made):
 
 
 def test_raw_rows_go_the_way_of_the_training_rows():
-    (item,) = run.prepare(study_plan.plan(parse(BASE)).cells)
+    (item,) = run.prepare(study_plan.plan_study(parse(BASE)).cells)
     from dperm_cli.runner.models.save_model import schema_of
 
     source = item.cell.dataset.raw(None)
     order = np.random.default_rng(0).permutation(569)
-    again = schema_of(item).ruled(source.x[order])
+    again = schema_of(item).apply_row_rule(source.x[order])
     assert np.array_equal(again[:456], item.data.x)
 
 
 @pytest.mark.parametrize("way", ["exact", "fourier", "none"])
 def test_no_training_row_is_in_the_file(way, made):
-    (item,) = run.prepare(study_plan.plan(parse([*BASE, *WAYS[way]])).cells)
+    (item,) = run.prepare(study_plan.plan_study(parse([*BASE, *WAYS[way]])).cells)
     with np.load(made(way) / "m.npz", allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     facts = json.loads(arrays.pop("facts").tobytes())

@@ -30,7 +30,7 @@ def trained(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("DPERM_CACHE_DIR", str(folder / "cache"))
-        patch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
+        patch.setattr("dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None))
         words = ["dataset=csv", "dataset.path=t.csv", "dataset.labels={ill: 1, well: -1}",
                  "loss=logistic", "mechanism=noisy_gd", "epsilon=8", "trials=1"]  # fmt: skip
         assert cli.main(["run", *words, "out=study", "save=m.npz"]) == 0

@@ -16,7 +16,7 @@ SMALL = ("dataset=median_cloud", "dataset.n=30", "dataset.p=2", "constraint.radi
 
 
 def cells(*words):
-    return study_plan.plan(parse(list(words))).cells
+    return study_plan.plan_study(parse(list(words))).cells
 
 
 def test_is_chosen_and_typed_like_the_other_groups():
@@ -60,9 +60,9 @@ def test_counts_for_mechanisms_that_draw_from_a_law_alone():
 
 
 def test_is_listed_and_completed():
-    words = completion.words(["run", "--", "sampler=pro"], ("run",))
+    words = completion.complete_words(["run", "--", "sampler=pro"], ("run",))
     assert words == ["sampler=proximal"]
-    words = completion.words(["run", "sampler=proximal", "--", "sampler.step"], ("run",))
+    words = completion.complete_words(["run", "sampler=proximal", "--", "sampler.step"], ("run",))
     assert words == ["sampler.step_size="]
     assert set(catalogue.choices("sampler")) == set(registry.names("sampler"))
     for choice in catalogue.choices("sampler").values():
@@ -71,8 +71,10 @@ def test_is_listed_and_completed():
 
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
-    monkeypatch.setattr("dperm_cli.results.charts.problem_portrait.figure", lambda found: {})
+    monkeypatch.setattr(
+        "dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None)
+    )
+    monkeypatch.setattr("dperm_cli.results.charts.problem_portrait.draw_figure", lambda found: {})
 
 
 def test_rows_of_a_run_are_pure_with_a_certificate(dperm, tmp_path):

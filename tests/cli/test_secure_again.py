@@ -90,7 +90,7 @@ def forced(dperm, tmp_path):
 
 def test_equal_points_are_releases_of_their_own(dperm, forced):
     """What came out does not tell whether it was drawn once or twice."""
-    names = [entry.release for entry in release_log.entries(forced)]
+    names = [entry.release for entry in release_log.read_entries(forced)]
     assert len(set(names)) == len(names) == 6
     assert totals(forced) == (6, 6.0)
     assert dperm("verify", "v").code == 0
@@ -174,7 +174,7 @@ def lined(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lined")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
+        patch.setattr("dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None))
         assert cli.main([*EQUAL, "out=v"]) == 0
     return folder / "v"
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dperm_cli.audit.random_neighbours import shortened
+from dperm_cli.audit.random_neighbours import shorten_steps
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
@@ -31,7 +31,7 @@ from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.verbs import run
 from dperm_cli.solvers.optimum import solve
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 from tests.cli.test_hostile_values import CONFIG, INF, TINY, archive
 
 RNG = np.random.default_rng(0)
@@ -64,7 +64,7 @@ def test_strange_files_are_fitted(tmp_path, name):
         config["dataset"] = {"name": "npz", "path": str(tmp_path / "t.npz"), "rows": rule,
                              "row_bound": 1.0, "test_fraction": 0.0}  # fmt: skip
         config["mechanism"] = config["mechanism"] | {"steps": 3}
-        (prepared,) = run.prepare((cell_schema.typed(config),))
+        (prepared,) = run.prepare((cell_schema.build_cell(config),))
         (row,) = run_cell.run(prepared, solve, debug=True)
         assert row["status"] == "ok"
         assert row["n"] == len(x)
@@ -116,7 +116,7 @@ KINDS = ("zeros", "equal", "opposite", "tiny")
 # those of a kernel: tests/contract/test_kernel_mechanisms.py
 MECHANISMS = [
     name
-    for name in registry.protective()
+    for name in registry.list_protective()
     if getattr(registry.load("mechanism", name), "space", "") != "kernel"
 ]
 BUDGET = Budget(1.0, 1e-5)
@@ -124,7 +124,7 @@ BUDGET = Budget(1.0, 1e-5)
 
 def mechanism_of(name):
     """A few steps: what may be refused is decided before the first."""
-    mechanism = shortened(registry.load("mechanism", name)(), 5)
+    mechanism = shorten_steps(registry.load("mechanism", name)(), 5)
     if hasattr(mechanism, "sampler"):
         soon = registry.load("sampler", "auto")(most_seconds=2.0)
         return dataclasses.replace(mechanism, sampler=soon)
@@ -157,7 +157,7 @@ def test_no_mechanism_refuses_because_of_the_records(name, loss):
             assert problem.spec() == spec
             gate = Gate([seed_sequence(0, "test", trial) for trial in range(2)])
             mechanism = mechanism_of(name)
-            theta = mechanism.release(view_of(mechanism, problem), plan, gate).theta
+            theta = mechanism.release(open_view(mechanism, problem), plan, gate).theta
             assert np.all(np.isfinite(theta))
             assert np.all(problem.constraint.contains(theta))
             # what is printed beside the release must not fail either: a failed cell is an output
@@ -190,7 +190,7 @@ def test_no_release_fails_on_any_records(name, x, y):
     assert problem.spec() == SPEC
     plan = plan_of(name)
     gate = Gate([seed_sequence(0, "test", 0)])
-    theta = mechanism_of(name).release(view_of(mechanism_of(name), problem), plan, gate).theta
+    theta = mechanism_of(name).release(open_view(mechanism_of(name), problem), plan, gate).theta
     assert np.all(np.isfinite(theta))
     assert np.all(problem.constraint.contains(theta))
 

@@ -63,7 +63,7 @@ def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("dperm_cli.results.charts.study_figure.figure", lambda rows: ({}, None))
+        patch.setattr("dperm_cli.results.charts.study_figure.draw_figure", lambda rows: ({}, None))
         words = ["dataset=breast_cancer", "mechanism=noisy_gd", "mechanism.steps=2", "trials=2"]
         assert cli.main(["run", *words, "out=s"]) == 0
     return folder / "s"

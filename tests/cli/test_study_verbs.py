@@ -232,7 +232,7 @@ def test_help_and_completion_know_the_verb(dperm, study, verb):
     assert done.out.startswith(f"usage: dperm {verb}")
     os.mkdir("outputs")
     shutil.copytree("a", "outputs/mine")
-    assert os.path.join("outputs", "mine") in completion.words([verb, "--", ""], [])
+    assert os.path.join("outputs", "mine") in completion.complete_words([verb, "--", ""], [])
     assert verb in dperm("--help").out
 
 
@@ -240,7 +240,11 @@ def test_a_failed_cell_gives_code_1_and_the_others_are_kept(dperm, tmp_path, mon
     real = run_cell.run
 
     def run(item, *rest):
-        return run_cell.failed(item, "on purpose") if item.cell.epsilon == 2 else real(item, *rest)
+        return (
+            run_cell.make_failed_rows(item, "on purpose")
+            if item.cell.epsilon == 2
+            else real(item, *rest)
+        )
 
     monkeypatch.setattr(run_cell, "run", run)
     done = dperm("run", *BASE, "epsilon=[1,2,3]", "out=a")

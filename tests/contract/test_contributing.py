@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.accounting.accountant import account
@@ -40,7 +40,7 @@ def test_the_recipe_is_private_and_replays():
         theta = mechanism.release(CentralView(problem), plan, gate).theta
         assert theta.shape == (3, 3)
         other = np.zeros(3) if relation == "add_remove" else np.array([-1.0, 0.0, 0.0])
-        verdict = replay(mechanism, plan, problem, neighbour(problem, 0, other, -1.0))
+        verdict = replay(mechanism, plan, problem, replace_record(problem, 0, other, -1.0))
         assert verdict.private
         assert verdict.worst > 0
 

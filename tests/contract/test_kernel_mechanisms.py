@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit.random_neighbours import search
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
@@ -20,7 +20,7 @@ from dperm_cli.problem.data import Data
 from dperm_cli.views.kernel import KernelView
 from tests.contract import test_mechanisms as plain
 
-MECHANISMS = [n for n in registry.protective() if n not in plain.MECHANISMS]
+MECHANISMS = [n for n in registry.list_protective() if n not in plain.MECHANISMS]
 LOSSES = ("hinge", "logistic", "squared")
 LEVELS = (0.01, 1.0, 30.0)
 RELATION, DELTA = "replace_one", 1e-5
@@ -172,7 +172,7 @@ def test_replay_for_every_loss(name, loss):
     for round_ in range(5):
         row = rng.standard_normal(2)
         row, label = row / np.linalg.norm(row), rng.choice([-1.0, 1.0])
-        other = neighbour(found, int(rng.integers(6)), row, label)
+        other = replace_record(found, int(rng.integers(6)), row, label)
         verdict = replay(default(name), plan, found, other, round_)
         assert verdict.private, verdict.faults
         worst = max(worst, verdict.worst)

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm_cli.audit.random_neighbours import search, shortened
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.random_neighbours import search, shorten_steps
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core import catalogue, progress, registry
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
@@ -24,14 +24,14 @@ from dperm_cli.privacy.events import Channel
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.solvers.optimum import solve
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 from tests.conftest import small_problem
 
 # those without any guarantee promise none of this; tests/mechanisms has their own tests
 # kernel mechanisms plan on other facts: test_kernel_mechanisms
 MECHANISMS = [
     name
-    for name in registry.protective()
+    for name in registry.list_protective()
     if getattr(registry.load("mechanism", name), "space", "") != "kernel"
 ]
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ def problem_for(name, **given):
 
 def quick(name):
     """``default`` with few steps, its own or the inner mechanism's, and quick samplers."""
-    mechanism = shortened(default(name), 8)
+    mechanism = shorten_steps(default(name), 8)
     if hasattr(mechanism, "batches"):
         return dataclasses.replace(mechanism, batches=4)
     if hasattr(mechanism, "sampler"):
@@ -88,7 +88,7 @@ def supported(mechanism, spec, epsilon=1.0, delta=DELTA):
 
 def released(mechanism, problem, plan, trials=2, seed=0):
     seeds = [seed_sequence(seed, "test", trial) for trial in range(trials)]
-    return mechanism.release(view_of(mechanism, problem), plan, Gate(seeds)).theta
+    return mechanism.release(open_view(mechanism, problem), plan, Gate(seeds)).theta
 
 
 def test_is_frozen_and_declares_itself(name):
@@ -136,7 +136,7 @@ def test_progress_says_nothing_of_the_records(name):
         for one in (problem, other):
             said: set = set()
             # how many are done is told as time goes, so that some counts may be left out
-            with progress.listening(lambda label, _, total, said=said: said.add((label, total))):
+            with progress.listen(lambda label, _, total, said=said: said.add((label, total))):
                 released(mechanism, one, plan)
             heard.append(said)
         assert heard[0] == heard[1]
@@ -287,7 +287,9 @@ def replayed(name, loss, rounds):
         for round_ in range(rounds):
             index = int(rng.integers(problem.data.n))
             other = _other_record(problem, rng, budget.relation)
-            verdict = replay(mechanism, plan, problem, neighbour(problem, index, *other), round_)
+            verdict = replay(
+                mechanism, plan, problem, replace_record(problem, index, *other), round_
+            )
             assert verdict.private, verdict.faults
             assert verdict.calls >= 1
             worst = max(worst, verdict.worst)
@@ -376,8 +378,8 @@ def test_half_the_sensitivity_is_caught_by_replay(name):
     plan, _ = plans[0]
     halved = dataclasses.replace(plan, events=tuple(_halved(event) for event in plan.events))
     row = np.array([1.0, 0.0, 0.0])
-    first = neighbour(problem, 0, row, 1.0)
-    second = neighbour(problem, 0, -row, 1.0)
+    first = replace_record(problem, 0, row, 1.0)
+    second = replace_record(problem, 0, -row, 1.0)
     assert any(_caught(mechanism, halved, first, second, seed) for seed in range(5))
 
 
@@ -415,7 +417,7 @@ def test_compiled_and_plain_paths_give_the_same_bytes(name):
     seeds = [seed_sequence(1, "test", trial) for trial in range(3)]
     mechanism = quick(name)
     fast, plain = (
-        mechanism.release(view_of(mechanism, problem), plan, Gate(seeds, tape))
+        mechanism.release(open_view(mechanism, problem), plan, Gate(seeds, tape))
         for tape in (None, Silent())
     )
     assert fast.theta.tobytes() == plain.theta.tobytes()
@@ -430,7 +432,7 @@ def test_the_gate_holds_a_mechanism_to_its_plan(name):
 
     def release(events):
         gate = Gate(seeds, plan=(events, budget.relation))
-        mechanism.release(view_of(mechanism, problem), plan, gate)
+        mechanism.release(open_view(mechanism, problem), plan, gate)
 
     release(plan.events)
     noise = ("scale", "exponent", "epsilon")

@@ -21,7 +21,7 @@ OUTER = ("high_probability", "huberized", "localization", "projected", "random_f
          "standard_projection")  # fmt: skip
 SAMPLERS = ("exponential", "regularized_exponential")  # a draw may take a minute
 INNER = [
-    name for name in registry.protective()
+    name for name in registry.list_protective()
     if name not in SAMPLERS
     and registry.load("mechanism", name).space != "kernel"
     and registry.load("mechanism", name).guarantees != ("local",)
@@ -41,7 +41,7 @@ def release(outer, inner, relation):
         audit_cells.check_kind(subject)
     except (InputError, Unsupported):
         return None
-    with audit_cells.Folder() as folder:
+    with audit_cells.RecordsFolder() as folder:
         records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
         opened = audit_cells.open_records(subject, records, folder)
         assert opened.status != FAILED, opened.reason

@@ -19,7 +19,7 @@ SETS = registry.names("constraint")
 # These take every pair; of the others each pair gets one, in turn, and may say why not. In the
 # default suite a pair gets one of the first, and every other pair one of the others.
 ALWAYS = ("noisy_gd", "noisy_sgd")
-OTHERS = tuple(name for name in registry.protective() if name not in ALWAYS)
+OTHERS = tuple(name for name in registry.list_protective() if name not in ALWAYS)
 N, P, EPSILON, STEPS = 16, 3, 2.0, 20
 CLASSES = ("low", "middle", "high")
 # Keys that a set cannot do without.
@@ -107,7 +107,7 @@ def test_quick_composition_is_the_real_one():
 
 
 def _rows(words, optimum_of):
-    (prepared,) = run.prepare(study_plan.plan(parse(words)).cells)
+    (prepared,) = run.prepare(study_plan.plan_study(parse(words)).cells)
     return run_cell.run(prepared, optimum_of, debug=True)
 
 
@@ -123,7 +123,7 @@ def test_every_pair_runs_with_a_certified_gap(loss, whole, tables, monkeypatch):
     monkeypatch.setattr(study_plan, "Composer", QuickComposer)
     folder, tables = tables
     monkeypatch.chdir(folder)  # noise goes by the path as it is given: the same in every run
-    optimum_of = run.optima()
+    optimum_of = run.make_solver()
     turn = 5 * registry.names("loss").index(loss)
     for task in registry.load("loss", loss).tasks:
         p = P * len(CLASSES) if task == "multiclass" else P

@@ -23,7 +23,7 @@ from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelProblem
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem import problem, projection_dimension, random_projection
-from dperm_cli.problem.data import Data, padded
+from dperm_cli.problem.data import Data, pad_with_zeros
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.public_facts import PublicFacts
 from dperm_cli.runner.cells import geometry_rows, kernel_cells, run_cell
@@ -37,7 +37,8 @@ from dperm_cli.views.kernel import KernelView
 from dperm_cli.views.local import Devices, LocalView
 
 PRIVATE = (Data, Raw, Problem, KernelProblem, Fit, CentralView, KernelView, LocalView, Devices,
-           Records, kernel_cells.Pending, kernel_cells.Kernelled, run_cell.Prepared)  # fmt: skip
+           Records, kernel_cells.PendingRows, kernel_cells.KernelCell,
+           run_cell.Prepared)  # fmt: skip
 PARTS = "dperm_cli.mechanisms", "dperm_cli.kernels", "dperm_cli.problem.random_projection"
 PARTS += "dperm_cli.problem.projection_dimension", "dperm_cli.problem.given_projection"
 PARTS += "dperm_cli.solvers.lift", "dperm_cli.bounds", "dperm_cli.sets"
@@ -129,17 +130,17 @@ MAKERS = {
     "Explicit": (Explicit, set()),
     "Fourier": (Fourier, {"_kept"}),
     "Landmarks": (Landmarks, {"points"}),
-    "Wanted": (map_choice.Wanted, set()),
+    "Wanted": (map_choice.MapRequest, set()),
     "make_kernel_spec": (kernel_problem.make_kernel_spec, {"loss", "queries"}),
     "norm_bound": (kernel_problem.norm_bound, {"loss"}),
     "spec_of": (problem.spec_of, set()),
     "make_spec": (problem.make_spec, set()),
     "draw": (random_projection.draw, set()),
     "image": (image_set.image, {"constraint"}),
-    "balanced": (projection_dimension.balanced, set()),
-    "of_the_paper": (projection_dimension.of_the_paper, set()),
+    "balanced": (projection_dimension.balanced_dimension, set()),
+    "of_the_paper": (projection_dimension.paper_dimension, set()),
     "row bound": (row_pipeline._bound, set()),
-    "geometry": (geometry_rows.answer, set()),  # the words of an experiment's file
+    "geometry": (geometry_rows.make_rows, set()),  # the words of an experiment's file
 }
 OPEN = ("Any", "Matrix", "Rows", "object", "ndarray", "dict")
 
@@ -238,7 +239,7 @@ def test_maps_and_points_are_the_same_bytes_for_neighbours(kernel, mechanism, po
              "dataset=synthetic_logistic"]  # fmt: skip
     if population:
         words += ["privacy.relation=add_remove", f"privacy.population={population}"]
-    (one,) = study_plan.plan(parse(words)).cells
+    (one,) = study_plan.plan_study(parse(words)).cells
     data = a_data_set()
     first, *rest = [data, *neighbours(data)]
     if population is None:
@@ -250,8 +251,8 @@ def test_maps_and_points_are_the_same_bytes_for_neighbours(kernel, mechanism, po
 
 def found(one: Any, data: Data) -> Any:
     """The map, the queries and the public facts that a mechanism plans with, or why not."""
-    kernel_cells._MADE.clear()
-    kernel_cells._PREPARED.clear()
+    kernel_cells._MAPPED_ROWS.clear()
+    kernel_cells._PROBLEMS.clear()
     try:
         item = run_cell.prepare(one, data)
         spec = item.spec
@@ -274,7 +275,7 @@ def test_landmarks_and_frequencies_are_tried():
                             ("histogram_intersection", "noisy_gd")):  # fmt: skip
         words = ["loss=logistic", "ridge=0.05", "delta=1e-5", f"kernel={name}", "kernel.size=7",
                  f"mechanism={mechanism}", "dataset=synthetic_logistic"]  # fmt: skip
-        (one,) = study_plan.plan(parse(words)).cells
+        (one,) = study_plan.plan_study(parse(words)).cells
         made = found(one, a_data_set())
         assert not isinstance(made, str)
         kinds.add(made[0][0][0])
@@ -289,7 +290,7 @@ def test_projections_are_the_same_bytes_for_neighbours(name, m):
     loss = registry.load("loss", "logistic")()
     made = []
     for one in (data, *neighbours(data)):
-        filled = Problem(padded(one, 64), loss, L2Ball(1.0, 8), 0.1)
+        filled = Problem(pad_with_zeros(one, 64), loss, L2Ball(1.0, 8), 0.1)
         space = mechanism.plan(filled.spec(), budget).space
         made.append((np.asarray(space.phi.columns(np.arange(8))).tobytes(), space.row_bound,
                      space.constraint.radius, space.constraint.diameter))  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.package_paths import shipped
+from dperm_cli.core.package_paths import find_shipped
 
 
 @pytest.mark.parametrize("room", list(registry.ROOMS))
@@ -25,7 +25,7 @@ def test_every_plugin_has_a_yaml_with_a_description(room):
     for name in registry.names(room):
         assert name in found, f"conf/{room}/{name}.yaml is missing"
         assert len(found[name].summary) > 10
-        assert os.path.getsize(os.path.join(shipped("conf"), room, f"{name}.yaml")) < 4096
+        assert os.path.getsize(os.path.join(find_shipped("conf"), room, f"{name}.yaml")) < 4096
 
 
 def test_unknown_name_suggests():

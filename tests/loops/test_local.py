@@ -66,7 +66,7 @@ def test_compiled_loop_is_the_plain_loop(way, code, shape):
         g = np.stack(
             [local_learning.subgradient(rows, device, coding.shape, i, at) for at in theta]
         )
-        z = wire.send(coding, g, wire.keyed(keys(), step, blocks))
+        z = wire.send(coding, g, wire.draw_words(keys(), step, blocks))
         total += theta
         for at, memory, answer in zip(theta, state, z, strict=True):
             local_learning.learn(learner, step, at, memory, answer)

@@ -9,7 +9,7 @@ import pytest
 
 from dperm_cli.loops import proximal_chain as loop
 from dperm_cli.samplers.shared import compiled_chain
-from dperm_cli.samplers.shared.ball_intersections import balls
+from dperm_cli.samplers.shared.ball_intersections import find_balls
 from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import cell_p_value, problem, target
 from tests.samplers.test_balls import two_balls
@@ -26,12 +26,12 @@ def law(loss, body, n=21, epsilon=4.0, **regulariser):
     made = problem(loss, n, body, **regulariser)
     facts = target(made, epsilon)
     potential = Records(made.loss, made.data, facts)
-    found = balls(body)
+    found = find_balls(body)
     shape = loop.Law(
-        compiled_chain.code(facts), getattr(made.loss, "width", 0.0), facts.exponent, facts.ridge,
-        facts.lasso, np.ascontiguousarray(found.centres), found.radii,
+        compiled_chain.find_loss_code(facts), getattr(made.loss, "width", 0.0),
+        facts.exponent, facts.ridge, facts.lasso, np.ascontiguousarray(found.centres), found.radii,
     )  # fmt: skip
-    return facts, potential, compiled_chain._packed(made.data), shape
+    return facts, potential, compiled_chain._pack_records(made.data), shape
 
 
 def conditional(records, shape, h, y, count, seed=1, touching=0.0):
@@ -125,7 +125,7 @@ def test_where_the_numbers_are_cut_does_not_show(loss):
 def test_a_gaussian_is_left_where_no_ball_is_near():
     """Two balls that hold nearly all of it: no tilt, and the moments of N(y, h)."""
     body = two_balls(50.0, np.zeros(3), 40.0)
-    found = balls(body)
+    found = find_balls(body)
     k = np.ones(2)
     middle, variance = loop.tilts(np.ones(3), 0.5, found.centres, found.radii, k)
     assert np.allclose(middle, 1.0)
@@ -138,7 +138,7 @@ def test_tilts_bring_the_mean_squares_to_the_balls():
     p = 30
     point = np.zeros(p)
     point[0] = 0.9
-    found = balls(two_balls(1.0, point, 0.5))
+    found = find_balls(two_balls(1.0, point, 0.5))
     k, mean = np.zeros(2), np.full(p, 0.4)
     middle, variance = loop.tilts(mean, 0.3, found.centres, found.radii, k)
     assert variance == pytest.approx(1.0 / (1.0 / 0.3 + 2.0 * np.sum(k)))
@@ -153,7 +153,7 @@ def test_tilts_bring_the_mean_squares_to_the_balls():
 
 def test_packed_rows_come_back():
     x, y = np.random.default_rng(8).standard_normal((37, 5)), np.arange(37.0)
-    records = loop.packed(x, y)
+    records = loop.pack_records(x, y)
     assert records.rows.shape == (3, 5, loop.ROWS)
     back = records.rows.transpose(0, 2, 1).reshape(-1, 5)
     assert np.array_equal(back[:37], x)

@@ -7,7 +7,7 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.mechanisms.base import MOST
+from dperm_cli.mechanisms.base import MOST_MAGNITUDE
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
@@ -22,7 +22,7 @@ def spec(radius, row_bound=1.0, ridge=0.1):
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("name", registry.protective())
+@pytest.mark.parametrize("name", registry.list_protective())
 def test_no_plan_and_no_other_error(name, relation):
     mechanism = registry.load("mechanism", name)()
     for radius, row_bound in ((1e155, 1.0), (1e308, 1.0), (1.0, 1e155), (1e154, 1e154)):
@@ -39,4 +39,4 @@ def test_the_reason_names_what_is_too_large():
 @pytest.mark.parametrize("name", ["objective_perturbation", "noisy_gd", "output_perturbation"])
 def test_what_can_be_computed_with_is_planned(name):
     mechanism = registry.load("mechanism", name)()
-    assert mechanism.plan(spec(MOST / 1e3), Budget(1.0, 1e-6, "replace_one")).events
+    assert mechanism.plan(spec(MOST_MAGNITUDE / 1e3), Budget(1.0, 1e-6, "replace_one")).events

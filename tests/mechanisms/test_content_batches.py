@@ -19,14 +19,14 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.problem.data import Data, padded
+from dperm_cli.problem.data import Data, pad_with_zeros
 from dperm_cli.problem.problem import Problem
 from dperm_cli.runner.cells import kernel_cells, run_cell
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.sets.l2_ball import L2Ball
 from dperm_cli.views.central import CentralView
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 from dperm_cli.views.kernel import FeatureView
 from tests.conftest import small_problem
 
@@ -68,7 +68,7 @@ def wide(n: int, p: int = 30) -> Data:
 def a_cell(*words: str):
     given = ["loss=logistic", "ridge=0.05", "delta=0", "privacy=pure", "trials=1",
              "privacy.relation=add_remove", *words]  # fmt: skip
-    return study_plan.plan(parse(given)).cells[0]
+    return study_plan.plan_study(parse(given)).cells[0]
 
 
 KERNEL_WORDS = ("mechanism=random_features", "mechanism.inner=one_pass_sgd", "kernel=rbf",
@@ -78,14 +78,14 @@ KERNEL_WORDS = ("mechanism=random_features", "mechanism.inner=one_pass_sgd", "ke
 def in_features(data: Data, *words: str) -> tuple[CentralView, Problem]:
     """The view of a cell of random features, as a run opens it."""
     one = a_cell(*KERNEL_WORDS, *words)
-    item = run_cell.opened(run_cell.prepare(one, data))
-    return view_of(one.mechanism, item.released, item.kernel), item.released
+    item = run_cell.make_feature_rows(run_cell.prepare(one, data))
+    return open_view(one.mechanism, item.released, item.kernel), item.released
 
 
 @pytest.fixture(autouse=True)
 def _nothing_kept():
-    kernel_cells._MADE.clear()
-    kernel_cells._PREPARED.clear()
+    kernel_cells._MAPPED_ROWS.clear()
+    kernel_cells._PROBLEMS.clear()
 
 
 @pytest.mark.parametrize("n", [64, 4096, 4097, 8193])
@@ -100,11 +100,11 @@ def test_every_view_keeps_the_batches_of_common_records(n, form):
 
     def views(one: Data) -> list[CentralView]:
         view = CentralView(Problem(one, loss, ball, 0.1))
-        lifted = view.mapped(lambda x: np.asarray(x @ table), 2.0, image)
-        filled = CentralView(Problem(padded(one, n + 3), loss, ball, 0.1))
+        lifted = view.map_rows(lambda x: np.asarray(x @ table), 2.0, image)
+        filled = CentralView(Problem(pad_with_zeros(one, n + 3), loss, ball, 0.1))
         kernel: Any = None
-        return [view, view.on(loss=hinge), view.on(constraint=L2Ball(2.0, 30)), lifted,
-                lifted.on(loss=hinge).mapped(np.cos, 1.0, image), filled,
+        return [view, view.replace_set(loss=hinge), view.replace_set(constraint=L2Ball(2.0, 30)),
+                lifted, lifted.replace_set(loss=hinge).map_rows(np.cos, 1.0, image), filled,
                 FeatureView(Problem(one, loss, ball, 0.1), kernel)]  # fmt: skip
 
     for gone in (0, n // 2, n - 1):
@@ -168,7 +168,7 @@ def test_every_combinator_keeps_the_batches_of_common_records(name, n, monkeypat
     sides = []
     for data in (problem.data, without(problem.data, 2)):
         # the declared population, so that both have the same plan
-        one = Problem(padded(data, n + 1), problem.loss, problem.constraint, problem.ridge)
+        one = Problem(pad_with_zeros(data, n + 1), problem.loss, problem.constraint, problem.ridge)
         try:
             made = mechanism.plan(one.spec(), BUDGET)
         except Unsupported as reason:

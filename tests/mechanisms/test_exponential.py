@@ -22,7 +22,7 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.samplers.auto import Auto
 from dperm_cli.samplers.base import Certificate
 from dperm_cli.samplers.shared import choose_sampler
-from dperm_cli.views.central import CentralView, Numbers
+from dperm_cli.views.central import CentralView, TrialNumbers
 from tests.conftest import small_problem
 
 BUDGET = Budget(1.0, 0.0)
@@ -164,8 +164,8 @@ def test_a_heuristic_needs_to_be_asked_for_and_promises_nothing():
         Exponential(sampler=Exact(math.inf)).plan(spec, BUDGET)
     mechanism = Exponential(sampler=Exact(math.inf, allow_heuristic=True))
     plan = mechanism.plan(spec, BUDGET)
-    assert mechanism.unprotected
-    assert not Exponential(sampler=Exact()).unprotected
+    assert mechanism.is_unprotected
+    assert not Exponential(sampler=Exact()).is_unprotected
     assert plan.guarantee.kind == "none"
     assert not plan.guarantee.within(BUDGET)
     assert Disclosure() in plan.events
@@ -220,7 +220,7 @@ def statistic(theta, grid, energy):
 def test_numbers_do_not_depend_on_how_they_are_asked_for():
     gate = Gate([seed_sequence(0, "test", trial) for trial in range(2)])
     stream = gate.stream(events.Exponential(1.0, 1.0), 1)
-    one, other = Numbers(stream, 1), Numbers(stream, 1)
+    one, other = TrialNumbers(stream, 1), TrialNumbers(stream, 1)
     parts = [
         one.uniform(3),
         one.uniform(2, 50),
@@ -230,7 +230,7 @@ def test_numbers_do_not_depend_on_how_they_are_asked_for():
     ]
     whole = other.uniform(3 + 100 + 4000 + 9000 + 1)
     assert np.concatenate([part.ravel() for part in parts]).tobytes() == whole.tobytes()
-    assert not np.array_equal(Numbers(stream, 0).uniform(5), whole[:5])
+    assert not np.array_equal(TrialNumbers(stream, 0).uniform(5), whole[:5])
 
 
 def test_normals_are_normal():
@@ -238,7 +238,7 @@ def test_normals_are_normal():
     from scipy.stats import chi2, kstest
 
     gate = Gate([seed_sequence(0, "test")])
-    z = Numbers(gate.stream(events.Exponential(1.0, 1.0), 1), 0).normal(50_000)
+    z = TrialNumbers(gate.stream(events.Exponential(1.0, 1.0), 1), 0).normal(50_000)
     assert kstest(z, "norm").pvalue > 1e-6
     assert abs(np.corrcoef(z[::2], z[1::2])[0, 1]) < 5.0 / math.sqrt(25_000)
     low, high = chi2.ppf([5e-7, 1.0 - 5e-7], z.size)

@@ -144,7 +144,7 @@ def test_the_points_that_get_noise_are_as_near_as_is_paid_for(name):
     assert np.max(np.linalg.norm(found - exact, axis=1)) <= 0.5 * paid
 
 
-@pytest.mark.parametrize("name", registry.protective())
+@pytest.mark.parametrize("name", registry.list_protective())
 @pytest.mark.parametrize("budget", [Budget(1.0, 0.0), Budget(1.0, 1e-6)])
 def test_every_perturbed_minimiser_has_an_event_behind_it_that_pays(name, budget):
     """Whatever mechanism plans one, by itself or inside another."""

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dperm_cli.audit import statistical_attack
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.frank_wolfe import FrankWolfe
@@ -73,14 +73,14 @@ def test_scores_move_by_no_more_than_the_event_says():
     for constraint in LISTED:
         problem = small_problem(constraint=constraint, n=1)
         spec = problem.spec()
-        vertices = vertex_choice.listed(problem.constraint)
+        vertices = vertex_choice.list_vertices(problem.constraint)
         limit = FrankWolfe(steps=1).plan(spec, PURE).events[0].sensitivity("replace_one")
         worst = 0.0
         for trial in range(200):
             row = rng.standard_normal(3)
             row = np.eye(3)[0] - np.eye(3)[1] if trial % 2 else row
-            other = neighbour(problem, 0, row / np.linalg.norm(row), 1.0)
-            first = neighbour(problem, 0, -row / np.linalg.norm(row), 1.0)
+            other = replace_record(problem, 0, row / np.linalg.norm(row), 1.0)
+            first = replace_record(problem, 0, -row / np.linalg.norm(row), 1.0)
             theta = problem.constraint.project(rng.standard_normal(3))
             h = first.data_gradient(theta) - other.data_gradient(theta)
             worst = max(worst, float(np.ptp(vertices.scores(h))))
@@ -90,7 +90,7 @@ def test_scores_move_by_no_more_than_the_event_says():
 @pytest.mark.parametrize("constraint", LISTED)
 def test_vertices_agree_with_the_set(constraint):
     body = small_problem(constraint=constraint).constraint
-    vertices = vertex_choice.listed(body)
+    vertices = vertex_choice.list_vertices(body)
     points = vertices.take(np.arange(vertices.count))
     assert np.all(body.contains(points))
     g = np.random.default_rng(1).standard_normal((20, 3))
@@ -99,7 +99,10 @@ def test_vertices_agree_with_the_set(constraint):
     weights = np.random.default_rng(2).dirichlet(np.ones(vertices.count), 5)
     np.testing.assert_allclose(vertices.mix(weights), weights @ points, atol=1e-12)
     centre = body.centre()
-    assert np.max(np.linalg.norm(points - centre, axis=1)) <= vertex_choice.reach(body) + 1e-9
+    assert (
+        np.max(np.linalg.norm(points - centre, axis=1))
+        <= vertex_choice.centre_distance(body) + 1e-9
+    )
 
 
 def test_choice_has_its_law():
@@ -138,7 +141,7 @@ def test_release_is_a_mixture_of_its_vertices(constraint):
     """theta_T = sum of 2 (t + 1) / (T (T + 1)) v_t: with two steps, thirds of two vertices."""
     problem = small_problem(constraint=constraint)
     theta, _ = released(FrankWolfe(steps=2), problem, PURE, trials=20)
-    vertices = vertex_choice.listed(problem.constraint)
+    vertices = vertex_choice.list_vertices(problem.constraint)
     points = vertices.take(np.arange(vertices.count))
     pairs = (points[:, None] / 3.0 + 2.0 * points[None, :] / 3.0).reshape(-1, 3)
     distance = np.linalg.norm(theta[:, None] - pairs[None], axis=2).min(axis=1)
@@ -159,7 +162,7 @@ def test_replay_on_vertices_and_the_gate():
     for budget in (PURE, APPROX):
         mechanism = FrankWolfe(oracle="choice", steps=6)
         plan = mechanism.plan(problem.spec(), budget)
-        other = neighbour(problem, 2, np.array([0.0, -1.0, 0.0]), -1.0)
+        other = replace_record(problem, 2, np.array([0.0, -1.0, 0.0]), -1.0)
         found = replay(mechanism, plan, problem, other)
         assert found.private, found.faults
         assert found.calls == 6
@@ -176,7 +179,7 @@ def test_neighbours_trajectories_keep_their_ratio():
     adversary = mechanism.adversary(budget)
     plan = mechanism.plan(adversary.first.spec(), budget)
     exponent = plan.events[0].exponent
-    vertices = vertex_choice.listed(adversary.first.constraint)
+    vertices = vertex_choice.list_vertices(adversary.first.constraint)
 
     def log_chance(problem, path):
         theta, total = problem.constraint.centre(), 0.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.bounds import ttz14
 from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
@@ -80,14 +80,14 @@ def test_scores_move_no_more_than_declared(make, loss):
     rng, worst = np.random.default_rng(0), 0.0
     for index in range(40):
         row = rng.choice([-1.0, 1.0], size=P)
-        other = neighbour(found, index % N, row, float(rng.choice([-1.0, 1.0])))
+        other = replace_record(found, index % N, row, float(rng.choice([-1.0, 1.0])))
         seen = replay(mechanism, plan, found, other, seed=index)
         assert seen.private, seen.faults
         worst = max(worst, seen.worst)
     # the difference of two gradients comes near what is declared
     assert worst <= 1.0 + 1e-9
     spec = found.spec()
-    entries = frank_wolfe._in_entries(spec)
+    entries = frank_wolfe._bound_entries(spec)
     assert entries is not None
     gaps = [abs_range(found, row, make) for row in rng.choice([-1.0, 1.0], size=(200, P))]
     assert max(gaps) <= entries.slope * (1 + 1e-12)
@@ -108,10 +108,10 @@ def abs_range(found: Problem, row: np.ndarray, make) -> float:
 
 def test_other_sets_and_mapped_rows_know_nothing_of_it():
     ball: Any = L2Ball(1.0, P)
-    assert frank_wolfe._in_entries(problem(ball).spec()) is None
+    assert frank_wolfe._bound_entries(problem(ball).spec()) is None
     view = CentralView(problem())
     body: Any = L1Ball(1.0, 4)
-    mapped = view.mapped(lambda x: 3.0 * x[:, :4], 2.0, body)
+    mapped = view.map_rows(lambda x: 3.0 * x[:, :4], 2.0, body)
     assert view.spec.entry_bound == 1.0
     assert mapped.spec.entry_bound is None
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit import statistical_attack
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.combinators.high_probability import HighProbability
@@ -113,7 +113,7 @@ def test_replay_and_the_gate():
     problem = small_problem(loss="hinge", n=6)
     mechanism = HighProbability(inner=QUICK, rho=0.5)
     plan = mechanism.plan(problem.spec(), BUDGET)
-    other = neighbour(problem, 2, np.array([0.0, -1.0, 0.0]), -1.0)
+    other = replace_record(problem, 2, np.array([0.0, -1.0, 0.0]), -1.0)
     found = replay(mechanism, plan, problem, other)
     assert found.private, found.faults
     assert found.calls == 2 * 5 + 1

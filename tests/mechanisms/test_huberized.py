@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.combinators.huberized import ROUNDED, Huberized
@@ -47,7 +47,7 @@ def test_it_is_the_inner_mechanism_on_the_rounded_loss(loss, width):
 def test_rounding_lifts_the_sum_by_a_quarter_of_the_width(loss):
     """l <= l_h <= l + h / 4, reached at the kink."""
     problem = small_problem(loss=loss, n=20)
-    rounded = Huberized(width=0.3).rounded(problem.spec())
+    rounded = Huberized(width=0.3).round_loss(problem.spec())
     theta = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 3)) * 3.0
     lift = rounded.values(theta, problem.data) - problem.loss.values(theta, problem.data)
     assert np.min(lift) >= -1e-15
@@ -80,7 +80,7 @@ def test_losses_without_a_rounded_form_are_refused(loss):
 def test_replay():
     problem, mechanism = small_problem(loss="hinge", n=6), Huberized(QUICK)
     plan = mechanism.plan(problem.spec(), BUDGET)
-    other = neighbour(problem, 2, np.array([0.0, -1.0, 0.0]), -1.0)
+    other = replace_record(problem, 2, np.array([0.0, -1.0, 0.0]), -1.0)
     found = replay(mechanism, plan, problem, other)
     assert found.private, found.faults
     assert found.worst > 0.05
@@ -89,6 +89,6 @@ def test_replay():
 def test_only_what_was_asked_for_runs_without_a_guarantee():
     """The printed constants of the inner mechanism, as [BST14, App. A] compares with them."""
     asked = {"name": "objective_perturbation", "calibration": "paper", "allow_not_private": True}
-    assert Huberized(asked, 0.1).unprotected
-    assert not Huberized({**asked, "calibration": "tight"}, 0.1).unprotected
-    assert not Huberized(QUICK, 0.1).unprotected
+    assert Huberized(asked, 0.1).is_unprotected
+    assert not Huberized({**asked, "calibration": "tight"}, 0.1).is_unprotected
+    assert not Huberized(QUICK, 0.1).is_unprotected

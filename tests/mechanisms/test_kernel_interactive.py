@@ -81,7 +81,7 @@ def test_answers_are_near_or_are_updates():
     plan = mechanism.plan(spec, Budget(3000.0, 1e-6))
     out = mechanism.release(KernelView(found), plan, gate(plan))
     answers, updates = out.info["answers"], out.info["updates"]
-    truth = found.solve(kernel_queries.moves(spec).distance).values(spec.queries)
+    truth = found.solve(kernel_queries.bound_moves(spec).distance).values(spec.queries)
     assert np.max(np.abs(answers - truth)) <= 1.25 * plan.settings["threshold"]
     assert 0 < updates.sum(axis=1).max() <= plan.settings["updates"]
     # what is no update is the public function's own answer, and the last one is theta
@@ -131,7 +131,7 @@ def test_queries_beyond_the_bound_are_refused(kernel):
 def test_pure_runs_pay_for_every_query():
     spec = large()
     plan = KernelInteractive(queries=50).plan(spec, Budget(1.0, 0.0))
-    reach = kernel_queries.moves(spec).value / plan.noise_scale
+    reach = kernel_queries.bound_moves(spec).value / plan.noise_scale
     assert reach == pytest.approx(1.0 / 50.0, rel=1e-6)
     assert plan.guarantee.kind == "pure"
     with pytest.raises(Unsupported, match="delta"):
@@ -146,6 +146,6 @@ def test_events_at_another_scale_are_those_of_the_plan():
 
 
 def test_the_least_reach_is_remembered_and_private():
-    reach = sparse_answers.least_reach(5, 200, BUDGET, 30.0)
-    assert reach == sparse_answers.least_reach(5, 200, BUDGET, 30.0)
+    reach = sparse_answers.largest_reach(5, 200, BUDGET, 30.0)
+    assert reach == sparse_answers.largest_reach(5, 200, BUDGET, 30.0)
     assert 0.03 < reach < 0.06

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.audit.statistical_attack import Draws
+from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.bounds import jt13
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.feature_maps import Explicit
 from dperm_cli.mechanisms.kernel.kernel_non_interactive import (
     KernelNonInteractive,
-    Run,
+    SelectionParameters,
     ball_net,
     error_bound,
 )
@@ -94,7 +94,7 @@ def test_errors_stay_within_what_is_promised(kernel):
     seeds = [seed_sequence(0, "test", trial) for trial in range(20)]
     out = mechanism.release(KernelView(found), plan, Gate(seeds))
     points = mechanism.net(spec)[0]
-    wanted = found.solve(kernel_queries.moves(spec).distance).values(points)
+    wanted = found.solve(kernel_queries.bound_moves(spec).distance).values(points)
     steps = plan.settings["steps"]
     alpha = out.info["alpha"]
     given = np.stack(
@@ -110,9 +110,11 @@ def test_choices_have_the_law_of_their_weights():
     mechanism = KernelNonInteractive(sampling="net", spacing=0.8, steps=1)
     spec = found.spec()
     plan = mechanism.plan(spec, Budget(2.0, 1e-6))
-    out = mechanism.release(KernelView(found), plan, Draws(seed_sequence(2, "test"), 20_000))
+    out = mechanism.release(
+        KernelView(found), plan, ManyTrialsGate(seed_sequence(2, "test"), 20_000)
+    )
     net = mechanism.net(spec)[0]
-    scores = np.abs(found.solve(kernel_queries.moves(spec).distance).values(net))
+    scores = np.abs(found.solve(kernel_queries.bound_moves(spec).distance).values(net))
     index = np.argmin(((out.info["points"][:, 0, None] - net[None]) ** 2).sum(-1), axis=1)
     counts = np.bincount(index, minlength=len(net))
 
@@ -129,8 +131,8 @@ def test_choices_from_the_ball_have_the_law_of_the_mixture():
     found = problem("linear", n=200)
     mechanism = KernelNonInteractive(steps=1)
     plan = mechanism.plan(found.spec(), Budget(60.0, 1e-6))
-    out = mechanism.release(KernelView(found), plan, Draws(seed_sequence(3, "test"), 4000))
-    v = found.solve(kernel_queries.moves(found.spec()).distance).values(np.eye(2))
+    out = mechanism.release(KernelView(found), plan, ManyTrialsGate(seed_sequence(3, "test"), 4000))
+    v = found.solve(kernel_queries.bound_moves(found.spec()).distance).values(np.eye(2))
     along = out.info["points"][:, 0] @ v / np.linalg.norm(v)
     u = np.linspace(-1.0, 1.0, 20_001)
 
@@ -146,7 +148,7 @@ def test_choices_from_the_ball_have_the_law_of_the_mixture():
 def test_what_needs_another_kernel_or_design_is_said():
     with pytest.raises(Unsupported, match="kernel=linear"):
         KernelNonInteractive(sampling="log_concave").plan(problem("rbf").spec(), BUDGET)
-    paper = Run(3, 1.0, 1.0, 0.1, 0.1)
+    paper = SelectionParameters(3, 1.0, 1.0, 0.1, 0.1)
     assert error_bound(problem().spec(), paper, 1.0, 0.0) == math.inf
 
 

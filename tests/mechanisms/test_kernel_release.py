@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dperm_cli.audit.replay import Player, Recorder
-from dperm_cli.audit.statistical_attack import Draws
+from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.kernel.kernel_interactive import KernelInteractive
@@ -44,7 +44,7 @@ def test_noise_on_the_queries_is_the_kernels():
     found = problem(queries=4)
     spec = found.spec()
     plan = KernelRelease().plan(spec, BUDGET)
-    gate = Draws(seed_sequence(1, "test"), 40_000)
+    gate = ManyTrialsGate(seed_sequence(1, "test"), 40_000)
     theta = KernelRelease().release(KernelView(found), plan, gate).theta
     values = theta @ spec.rows.T - found.solve(spec.close).values(spec.queries)
     wanted = plan.noise_scale**2 * spec.gram
@@ -58,7 +58,7 @@ def test_a_session_has_the_law_of_a_batch():
     """Answers in three rounds, the last repeated: marginal and joint laws, false alarms 1e-5."""
     found = problem(queries=4)
     spec = found.spec()
-    truth = found.solve(kernel_queries.moves(spec).distance).values(spec.queries)
+    truth = found.solve(kernel_queries.bound_moves(spec).distance).values(spec.queries)
     rows, scale = spec.queries, KernelRelease().plan(spec, BUDGET).noise_scale
     answers = []
     for seed in range(400):
@@ -91,7 +91,7 @@ def test_equal_queries_in_other_words_are_answered_alike():
 def test_a_session_ends_and_says_so():
     open_ = session(problem(), queries=2)
     open_.ask(np.eye(2))
-    assert open_.over
+    assert open_.has_ended
     assert open_.ask(np.eye(2))[0].shape == (2,)  # known already
     with pytest.raises(PrivacyError):
         open_.ask(np.array([[0.1, 0.2]]))
@@ -134,14 +134,14 @@ def test_signs_of_zero_do_not_make_two_queries():
 
 def test_a_session_replays_on_neighbours():
     """All of its coordinates together move by the sensitivity at most, queries adaptive."""
-    from dperm_cli.audit.replay import neighbour
+    from dperm_cli.audit.replay import replace_record
 
     found = problem("rbf", n=5)
     rng = np.random.default_rng(0)
     worst = 0.0
     for index in range(5):
         row = rng.standard_normal(2)
-        other = neighbour(found, index, row / np.linalg.norm(row), -float(found.data.y[index]))
+        other = replace_record(found, index, row / np.linalg.norm(row), -float(found.data.y[index]))
         recorder = Recorder()
         _adaptive(session(found, recorder))
         player = Player(recorder.calls)

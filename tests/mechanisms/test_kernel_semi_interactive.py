@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.audit.mechanism_audit import examine
 from dperm_cli.audit.random_neighbours import search
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.kernel.kernel_semi_interactive import (
@@ -23,7 +23,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Laplace
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose import study_plan as planning
 from dperm_cli.runner.compose.command_line import parse
@@ -43,7 +43,7 @@ def test_laplace_vectors(count, least, explicit):
     """nu / s at (1, 1e-6), by the composition of T steps and by the explicit constant."""
     spec = dataclasses.replace(problem(queries=5).spec(), n=10**6)
     spec = dataclasses.replace(spec, queries=np.zeros((count, 2)))
-    moves = kernel_queries.moves(spec)
+    moves = kernel_queries.bound_moves(spec)
     plan = KernelSemiInteractive(queries=count).plan(spec, BUDGET)
     assert plan.noise_scale / moves.value == pytest.approx(least, rel=1e-5)
     plan = KernelSemiInteractive(queries=count, calibration="paper").plan(spec, BUDGET)
@@ -64,11 +64,11 @@ def test_gaussian_noise_follows_the_spectral_norm():
     spec = problem(queries=12).spec()
     plan = KernelSemiInteractive("gaussian", queries=12).plan(spec, BUDGET)
     top = np.linalg.eigvalsh(spec.gram)[-1]
-    sigma = kernel_queries.moves(spec).weight * math.sqrt(top) * 4.22468
+    sigma = kernel_queries.bound_moves(spec).weight * math.sqrt(top) * 4.22468
     assert plan.noise_scale == pytest.approx(sigma, rel=1e-5)
     same = dataclasses.replace(spec, queries=np.tile(spec.queries[:1], (12, 1)))
     plan = KernelSemiInteractive("gaussian", queries=12).plan(same, BUDGET)
-    worst = math.sqrt(12.0) * kernel_queries.moves(spec).value * 4.22468
+    worst = math.sqrt(12.0) * kernel_queries.bound_moves(spec).value * 4.22468
     assert plan.noise_scale == pytest.approx(worst, rel=1e-5)
     assert sigma < worst
 
@@ -110,7 +110,7 @@ def test_the_papers_radius_and_refusals():
     with pytest.raises(Unsupported):
         KernelSemiInteractive("gaussian", calibration="paper").plan(spec, BUDGET)
     pure = KernelSemiInteractive(queries=4).plan(spec, Budget(2.0, 0.0))
-    assert pure.noise_scale == pytest.approx(2.0 * kernel_queries.moves(spec).value)
+    assert pure.noise_scale == pytest.approx(2.0 * kernel_queries.bound_moves(spec).value)
 
 
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
@@ -124,7 +124,7 @@ def test_the_norms_share_and_the_rest_are_the_budget(perturbation, budget, share
         return
     plan = mechanism.plan(spec, budget)
     _, norm = plan.events
-    assert norm.sensitivity("replace_one") == pytest.approx(kernel_queries.moves(spec).weight)
+    assert norm.sensitivity("replace_one") == pytest.approx(kernel_queries.bound_moves(spec).weight)
     alone = account([norm], delta=0.0, relation="replace_one").epsilon
     assert alone == pytest.approx(share * budget.epsilon, rel=1e-12)
     again = account(plan.events, delta=budget.delta, relation="replace_one").epsilon
@@ -152,7 +152,7 @@ def test_replay_of_the_norms_release(perturbation, loss):
     less = dataclasses.replace(norm, record_norm=norm.record_norm / 100)
     wrong, caught = dataclasses.replace(plan, events=(main, less)), []
     for index, label in ((0, 1.0), (1, -1.0), (2, 1.0)):
-        other = neighbour(found, index, np.array([0.6, -0.8]), label)
+        other = replace_record(found, index, np.array([0.6, -0.8]), label)
         verdict = replay(mechanism, plan, found, other)
         assert verdict.private, verdict.faults
         caught += replay(mechanism, wrong, found, other).faults
@@ -195,7 +195,7 @@ def test_the_law_and_the_coverage_of_the_estimate(share):
     spec, trials = found.spec(), 4000
     mechanism = KernelSemiInteractive(queries=3, radius=1e6, norm_share=share)
     plan = mechanism.plan(spec, Budget(8.0, 1e-6))
-    moves, scale = kernel_queries.moves(spec), plan.settings["norm_scale"]
+    moves, scale = kernel_queries.bound_moves(spec), plan.settings["norm_scale"]
     assert scale == pytest.approx(moves.weight / (share * 8.0))
     out = released(mechanism, found, plan, trials, seed=5, checked=True)
     estimates, norm = out.info["settings"]["norm_estimate"], found.solve().norm
@@ -217,10 +217,10 @@ def distance_to_laplace(sample):
 
 
 def test_the_estimate_stays_between_its_floor_and_the_public_bound():
-    moves = kernel_queries.Moves(1e-4, 0.1, 0.1)
-    found = norm_bound.upper(np.array([-50.0, 0.3, 50.0]), moves, 0.01, 2.0)
+    moves = kernel_queries.StabilityBounds(1e-4, 0.1, 0.1)
+    found = norm_bound.raise_to_bound(np.array([-50.0, 0.3, 50.0]), moves, 0.01, 2.0)
     np.testing.assert_allclose(found, [0.1, 0.3 + 0.01 * math.log(500.0) + 1e-4, 2.0])
-    assert norm_bound.upper(np.array([-50.0]), moves, 0.01, 0.05) == [0.05]
+    assert norm_bound.raise_to_bound(np.array([-50.0]), moves, 0.01, 0.05) == [0.05]
 
 
 @pytest.mark.parametrize("perturbation", PERTURBATIONS)
@@ -240,7 +240,7 @@ WORDS = ("dataset=breast_cancer", "loss=hinge", "ridge=0.05", "trials=3", "delta
 
 
 def cells(*words):
-    return run.prepare(planning.plan(parse([*WORDS, *words])).cells)
+    return run.prepare(planning.plan_study(parse([*WORDS, *words])).cells)
 
 
 def test_without_a_share_a_cell_is_what_it_was():
@@ -258,11 +258,11 @@ def test_without_a_share_a_cell_is_what_it_was():
 def test_rows_show_each_trials_estimate(tmp_path, monkeypatch):
     monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path))
     (item,) = cells("mechanism.norm_share=0.2", "epsilon=3")
-    rows = run_cell.run(item, optima(), debug=True)
+    rows = run_cell.run(item, make_solver(), debug=True)
     shown = [row["settings"]["norm_estimate"] for row in rows]
     assert len(set(shown)) == 3
     for row, radius in zip(rows, shown, strict=True):
         assert row["settings"]["norm_share"] == 0.2
         assert np.linalg.norm(row["theta"]) <= radius * (1.0 + 1e-9)
     (bare,) = cells("epsilon=3")
-    assert "norm_estimate" not in run_cell.run(bare, optima(), debug=True)[0]["settings"]
+    assert "norm_estimate" not in run_cell.run(bare, make_solver(), debug=True)[0]["settings"]

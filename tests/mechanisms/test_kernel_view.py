@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit import replay as audit
-from dperm_cli.audit.replay import neighbour
+from dperm_cli.audit.replay import replace_record
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.seeds import generator, seed_sequence
@@ -46,7 +46,7 @@ def neighbours(loss, task, number):
     first = Problem(data, registry.load("loss", loss)(), L2Ball(1.0, P), RIDGE)
     first = replace(first, constraint=L2Ball(kernel_of(first).spec().radius, P))
     row = x[N] if number % 2 else -x[0]  # the farthest a record can go, or any
-    return first, neighbour(first, 0, row, float(y[N]))
+    return first, replace_record(first, 0, row, float(y[N]))
 
 
 class Far(FeatureView):
@@ -74,13 +74,13 @@ def test_what_is_noised_moves_by_no_more_than_it_says(loss, task, monkeypatch):
     for number in range(12):
         first, second = neighbours(loss, task, number)
         plan = mechanism.plan(first.spec(), Budget(2.0, 1e-5))
-        monkeypatch.setattr(audit, "watched", view(FeatureView))
+        monkeypatch.setattr(audit, "watch_view", view(FeatureView))
         found = audit.replay(mechanism, plan, first, second)
         assert found.private, found.faults
         assert found.calls > 0
         worst = max(worst, found.worst)
     assert 0.05 < worst <= 1.0 + 1e-9
-    monkeypatch.setattr(audit, "watched", view(Far))
+    monkeypatch.setattr(audit, "watch_view", view(Far))
     found = [audit.replay(mechanism, plan, *neighbours(loss, task, k)) for k in range(12)]
     assert len(asked) == 48
     assert not all(one.private for one in found)
@@ -100,9 +100,9 @@ def test_a_failure_does_not_say_how_near_the_minimiser_was_found(monkeypatch):
         monkeypatch.setattr(KernelProblem, "solve", lambda *_, far=found, **__: far)
         for ask in (
             lambda: views[0].minimiser(1e-3),
-            lambda: views[0].perturbed(np.zeros((1, P)), 1.0, 1e-3),
+            lambda: views[0].find_perturbed_minimisers(np.zeros((1, P)), 1.0, 1e-3),
             lambda: views[1].minimiser(1e-3),
-            lambda: views[2].fitted(1e-3),
+            lambda: views[2].find_minimiser(1e-3),
         ):
             with pytest.raises(PrivacyError, match=r"0\.001.*nothing is released") as failure:
                 ask()

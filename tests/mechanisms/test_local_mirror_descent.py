@@ -20,7 +20,7 @@ from dperm_cli.mechanisms.local.local_sgd import LocalSgd
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 from tests.conftest import small_problem
 
 BUDGET = Budget(4.0, 0.0, trust="local")
@@ -30,7 +30,7 @@ def released(mechanism, problem, trials=4):
     plan = mechanism.plan(problem.spec(), BUDGET)
     seeds = [seed_sequence(2, "test", trial) for trial in range(trials)]
     gate = Gate(seeds, plan=(plan.events, "replace_one"))
-    return mechanism.release(view_of(mechanism, problem), plan, gate).theta
+    return mechanism.release(open_view(mechanism, problem), plan, gate).theta
 
 
 def test_the_paper_s_pairing():

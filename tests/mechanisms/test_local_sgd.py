@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.local.local_mirror_descent import LocalMirrorDescent
 from dperm_cli.mechanisms.local.local_sgd import LocalSgd
 from dperm_cli.mechanisms.shared import user_answers
-from dperm_cli.mechanisms.shared.secure_plan import secured_channels
+from dperm_cli.mechanisms.shared.secure_plan import secure_channel_plan
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.accounting.accountant import account
@@ -23,7 +23,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Channel, Gaussian
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import bare_spec
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 from dperm_cli.views.local import Devices, LocalView
 from tests.conftest import small_problem
 
@@ -38,7 +38,7 @@ def seeds(trials=2):
 def released(mechanism, problem, budget=BUDGET, tape=None):
     plan = mechanism.plan(problem.spec(), budget)
     gate = Gate(seeds(), tape, (plan.events, budget.relation))
-    return mechanism.release(view_of(mechanism, problem), plan, gate).theta
+    return mechanism.release(open_view(mechanism, problem), plan, gate).theta
 
 
 # --- who sees what
@@ -49,9 +49,9 @@ def test_the_view_has_no_way_to_a_record():
     view = LocalView(small_problem())
     assert {name for name in dir(view) if not name.startswith("_")} == {"spec", "devices"}
     for mechanism in BOTH:
-        assert isinstance(view_of(mechanism, small_problem()), LocalView)
+        assert isinstance(open_view(mechanism, small_problem()), LocalView)
     assert not isinstance(
-        view_of(registry.load("mechanism", "noisy_gd")(), small_problem()), LocalView
+        open_view(registry.load("mechanism", "noisy_gd")(), small_problem()), LocalView
     )
 
 
@@ -61,7 +61,7 @@ def test_a_local_promise_leaves_no_other_view():
     class Forgot(LocalSgd):
         trust = "central"
 
-    assert isinstance(view_of(Forgot(), small_problem()), LocalView)
+    assert isinstance(open_view(Forgot(), small_problem()), LocalView)
 
 
 def stream_for(problem, messages=1, tape=None, secure=False):
@@ -94,11 +94,11 @@ def test_neither_a_second_view_of_the_stream_nor_a_second_stream():
     with pytest.raises(PrivacyError, match="once"):
         LocalView(small_problem(n=5)).devices(stream)
     # after a compiled pass nobody is left to ask, and after a question there is no such pass
-    sealed = stream.sealed
+    sealed = stream.sealed_draws
     assert sealed.keys.shape == (2, 2)
     assert (sealed.users, sealed.messages) == (4, 1)
     with pytest.raises(PrivacyError, match="answered"):
-        _ = stream.sealed
+        _ = stream.sealed_draws
     with pytest.raises(PrivacyError, match="times"):
         stream.send(0, np.zeros((2, problem.p)))
 
@@ -147,8 +147,8 @@ def test_replay_adds_all_answers_of_a_user_up(answers, shape):
     mechanism = LocalSgd(channel=shape, answers=answers)
     plan = mechanism.plan(problem.spec(), BUDGET)
     for size in (1.0, 50.0):
-        first = neighbour(problem, 1, np.array([size]), 1.0)
-        second = neighbour(problem, 1, np.array([-size]), 1.0)
+        first = replace_record(problem, 1, np.array([size]), 1.0)
+        second = replace_record(problem, 1, np.array([-size]), 1.0)
         found = replay(mechanism, plan, first, second)
         assert found.private, found.faults
         assert found.worst == pytest.approx(1.0, rel=1e-9)
@@ -160,8 +160,8 @@ def test_replay_sees_a_device_that_shortens_nothing(monkeypatch):
     problem = small_problem("linear", n=3, p=1)
     mechanism = LocalSgd()
     plan = mechanism.plan(problem.spec(), BUDGET)
-    other = neighbour(problem, 1, np.array([-1.0]), 1.0)
-    kept = user_answers.bound_of
+    other = replace_record(problem, 1, np.array([-1.0]), 1.0)
+    kept = user_answers.bound_gradient
     bounds = iter([1.0, 2.0])
     settings = {**plan.settings}
 
@@ -171,7 +171,7 @@ def test_replay_sees_a_device_that_shortens_nothing(monkeypatch):
 
     found = replay(mechanism, dataclasses.replace(plan, settings=Follows()), problem, other)
     assert not found.private
-    assert kept is user_answers.bound_of
+    assert kept is user_answers.bound_gradient
 
 
 @pytest.mark.parametrize("shape", channels.SHAPES)
@@ -180,8 +180,8 @@ def test_replay_sees_other_devices_that_know_the_record(shape, monkeypatch):
     problem = small_problem("linear", n=3, p=1)
     mechanism = LocalSgd(channel=shape)
     plan = mechanism.plan(problem.spec(), BUDGET)
-    first = neighbour(problem, 1, np.array([1.0]), 1.0)
-    second = neighbour(problem, 1, np.array([-1.0]), 1.0)
+    first = replace_record(problem, 1, np.array([1.0]), 1.0)
+    second = replace_record(problem, 1, np.array([-1.0]), 1.0)
     assert replay(mechanism, plan, first, second).private
 
     def ask(self, user, theta):
@@ -276,7 +276,7 @@ def test_what_an_unknown_channel_may_tell():
 def test_no_subgradient_is_longer_than_the_bound(shape, norm, loss):
     """L of the (L, p) class, [DJW12, Def. 2]; medians: 1, p and sqrt(p)."""
     problem = small_problem(loss, n=60, p=4)
-    bound = user_answers.bound_of(shape, problem.spec(), "auto")
+    bound = user_answers.bound_gradient(shape, problem.spec(), "auto")
     rng = np.random.default_rng(0)
     theta = problem.constraint.project(3.0 * rng.standard_normal((20, 4)))
     for i in range(60):
@@ -285,16 +285,16 @@ def test_no_subgradient_is_longer_than_the_bound(shape, norm, loss):
     if loss == "l1_median":
         assert bound == pytest.approx({"l_inf": 1.0, "l_1": 4.0, "l_2": 2.0}[shape])
         with pytest.raises(Unsupported, match="margin"):
-            user_answers.bound_of(shape, problem.spec(), 0.5)
+            user_answers.bound_gradient(shape, problem.spec(), 0.5)
     elif loss == "hinge":
-        assert user_answers.bound_of(shape, problem.spec(), 0.25) == pytest.approx(0.25)
-        assert user_answers.bound_of(shape, problem.spec(), 99.0) == pytest.approx(bound)
+        assert user_answers.bound_gradient(shape, problem.spec(), 0.25) == pytest.approx(0.25)
+        assert user_answers.bound_gradient(shape, problem.spec(), 99.0) == pytest.approx(bound)
 
 
 def test_constants_alone_are_enough_for_a_plan():
     ball = registry.load("constraint", "l2_ball")(1.0, 9)
     spec = bare_spec(100, 2.0, ball)
-    assert user_answers.bound_of("l_1", spec, "auto") == pytest.approx(6.0)
+    assert user_answers.bound_gradient("l_1", spec, "auto") == pytest.approx(6.0)
     assert LocalSgd(channel="l_2").plan(spec, BUDGET).settings["channel_bound"] == 2.0
 
 
@@ -351,11 +351,11 @@ def test_secure_answers_come_from_the_system_and_are_signs():
     problem = small_problem("hinge", n=9)
     for shape in ("l_inf", "l_1"):
         mechanism = LocalSgd(channel=shape)
-        plan = secured_channels(mechanism.plan(problem.spec(), BUDGET))
+        plan = secure_channel_plan(mechanism.plan(problem.spec(), BUDGET))
         outs = []
         for _ in range(2):
             gate = Gate.secure_channels(3, (plan.events, "replace_one"))
-            outs.append(mechanism.release(view_of(mechanism, problem), plan, gate).theta)
+            outs.append(mechanism.release(open_view(mechanism, problem), plan, gate).theta)
         assert not np.array_equal(*outs)
         # whatever goes in, the values that may come out are the same
         stream = gate_stream(plan, problem)
@@ -364,7 +364,7 @@ def test_secure_answers_come_from_the_system_and_are_signs():
         assert values.tolist() == ([size] if shape == "l_inf" else [0.0, size])
     plan = LocalSgd(channel="l_2").plan(problem.spec(), BUDGET)
     with pytest.raises(Unsupported, match="no secure form"):
-        secured_channels(plan)
+        secure_channel_plan(plan)
     gate = Gate.secure_channels(1, (plan.events, "replace_one"))
     with pytest.raises(PrivacyError, match="no secure form"):
         gate.stream(plan.events[0], 3, bound=1.0, users=9)
@@ -392,7 +392,7 @@ def test_secure_words_make_the_same_law():
     assert np.mean(z, axis=0) == pytest.approx([0.8, -0.1], abs=error)
     assert not gate.compiled
     with pytest.raises(PrivacyError, match="secure"):
-        _ = stream.sealed
+        _ = stream.sealed_draws
     noise = Gaussian(1.0, 0.5)
     with pytest.raises(PrivacyError, match="no event of the plan"):
         gate.stream(noise, 1)

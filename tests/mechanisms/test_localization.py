@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dperm_cli.audit import statistical_attack
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.combinators.high_probability import HighProbability
@@ -70,7 +70,7 @@ def test_released_points_are_near_the_first_stage(constraint):
     assert out.info == {"radius": reach}
     gap = plan.settings["minimiser_gap"]
     first = plan.events[0]
-    centres = noisy_minimiser.release(CentralView(problem), first, gap, Gate(seeds))
+    centres = noisy_minimiser.release_minimiser(CentralView(problem), first, gap, Gate(seeds))
     distance = np.linalg.norm(out.theta - centres, axis=1)
     assert np.all(distance <= reach * (1.0 + 1e-9))
     assert np.all(problem.constraint.contains(out.theta))
@@ -87,7 +87,7 @@ def test_laws_are_drawn_on_the_set_that_was_released(inner, delta):
     seeds = [seed_sequence(0, "test", trial) for trial in range(4)]
     theta = mechanism.release(CentralView(problem), plan, Gate(seeds)).theta
     gap, first = plan.settings["minimiser_gap"], plan.events[0]
-    centres = noisy_minimiser.release(CentralView(problem), first, gap, Gate(seeds))
+    centres = noisy_minimiser.release_minimiser(CentralView(problem), first, gap, Gate(seeds))
     reach = plan.settings["radius"]
     # far enough from the middle of C for the two sets to be told apart
     assert np.all(np.linalg.norm(centres, axis=1) > 3.0 * reach)
@@ -99,7 +99,7 @@ def test_replay_holds_through_the_combinator(inner):
     mechanism, problem = Localization(inner=inner), small_problem(loss="hinge", n=6, ridge=1.0)
     plan = mechanism.plan(problem.spec(), Budget(1.0, 1e-5))
     for seed, index in enumerate((0, 3)):
-        other = neighbour(problem, index, np.array([0.0, -1.0, 0.0]), -1.0)
+        other = replace_record(problem, index, np.array([0.0, -1.0, 0.0]), -1.0)
         found = replay(mechanism, plan, problem, other, seed)
         assert found.private, found.faults
         assert found.worst > 0.05
@@ -163,7 +163,7 @@ def test_audit(relation, delta):
     budget = Budget(1.0, delta, relation)
     found = statistical_attack.attack(Localization().adversary(budget), budget)
     assert found.faults == ()
-    assert found.caught
+    assert found.is_control_caught
 
 
 @pytest.mark.parametrize(("loss", "p"), [("linear", 8), ("linear", 32), ("absolute", 4)])
@@ -182,7 +182,7 @@ def test_the_paper_s_own_inner_mechanism(loss, p):
         gate = Gate(seeds, plan=(plan.events, "replace_one"))
         gap = plan.settings["minimiser_gap"]
         view = CentralView(problem)
-        return noisy_minimiser.release(view, plan.events[0], gap, gate)
+        return noisy_minimiser.release_minimiser(view, plan.events[0], gap, gate)
 
     gate = Gate(seeds, plan=(plan.events, "replace_one"))
     theta = mechanism.release(CentralView(problem), plan, gate).theta

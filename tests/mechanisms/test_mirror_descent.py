@@ -9,12 +9,12 @@ import pytest
 from scipy.optimize import minimize
 
 from dperm_cli.audit import statistical_attack
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.mirror_descent import MOST, MirrorDescent
-from dperm_cli.mechanisms.shared.mirror_maps import Entropy, Facts, Power, mirror
+from dperm_cli.mechanisms.shared.mirror_maps import EntropyMap, MapConstants, PowerMap, choose_map
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
@@ -40,7 +40,7 @@ def test_power_step_is_the_minimiser_it_should_be():
     """a <h, x> + psi(x) - <grad psi(theta), x> over the ball, against a general solver."""
     rng = np.random.default_rng(0)
     for power, size in ((1.2, 0.7), (1.5, 5.0), (2.0, 1.0)):
-        step = Power(size, 4, power)
+        step = PowerMap(size, 4, power)
         theta = 0.2 * size * rng.standard_normal(4)
         theta /= max(1.0, np.linalg.norm(theta, ord=power) / size)
         h = rng.standard_normal(4)
@@ -64,7 +64,7 @@ def test_power_step_is_the_minimiser_it_should_be():
 
 
 def test_power_step_from_the_origin_stays_finite():
-    step = Power(1.0, 3, 1.05)
+    step = PowerMap(1.0, 3, 1.05)
     moved = step.move(np.zeros((1, 3)), np.zeros((1, 3)), 1.0)
     assert moved.tolist() == [[0.0, 0.0, 0.0]]
     assert np.all(np.isfinite(step.move(np.zeros((1, 3)), 1e6 * np.ones((1, 3)), 1.0)))
@@ -72,8 +72,8 @@ def test_power_step_from_the_origin_stays_finite():
 
 def test_entropy_step_multiplies_weights():
     body = small_problem(constraint="simplex").constraint
-    found = mirror(body)
-    assert isinstance(found, Entropy)
+    found = choose_map(body)
+    assert isinstance(found, EntropyMap)
     np.testing.assert_allclose(found.point(found.start()), body.centre())
     h = np.array([[1.0, -2.0, 0.5]])
     weights = np.exp(-0.3 * 1.5 * h[0])
@@ -82,25 +82,26 @@ def test_entropy_step_multiplies_weights():
 
 
 def test_step_sizes_minimise_the_bounds():
-    facts = Facts(distance=2.0, second=50.0, noise=3.0, curvature=None)
+    facts = MapConstants(distance=2.0, second=50.0, noise=3.0, curvature=None)
     bound, size, smooth = facts.step(40)
     assert not smooth
     assert bound == pytest.approx(2.0 / (size * 40) + size * 25.0)
     assert all(bound <= 2.0 / (a * 40) + a * 25.0 for a in (0.9 * size, 1.1 * size))
-    bound, size, smooth = Facts(2.0, 50.0, 3.0, 0.1).step(40)
+    bound, size, smooth = MapConstants(2.0, 50.0, 3.0, 0.1).step(40)
     assert smooth
     assert bound == pytest.approx(2.0 / (size * 40) + size * 3.0)
     assert (
-        Facts(2.0, 50.0, 3.0, 4.0).step(4)[1] <= 0.125 or not Facts(2.0, 50.0, 3.0, 4.0).step(4)[2]
+        MapConstants(2.0, 50.0, 3.0, 4.0).step(4)[1] <= 0.125
+        or not MapConstants(2.0, 50.0, 3.0, 4.0).step(4)[2]
     )
 
 
 def test_default_steps_are_longer_than_the_theorems_and_no_longer_than_noise_allows():
-    facts = Facts(2.0, 50.0, 3.0, 4.0)
+    facts = MapConstants(2.0, 50.0, 3.0, 4.0)
     assert facts.long_step(10) == pytest.approx(min(math.sqrt(2.0 / 30.0), 0.5 / 0.08))
     assert facts.long_step(10**6) == pytest.approx(math.sqrt(2.0 / 3e6))
-    assert Facts(2.0, 50.0, 1e-9, 4.0).long_step(10) == pytest.approx(6.25)
-    assert Facts(2.0, 53.0, 3.0, None).long_step(10) == pytest.approx(math.sqrt(4.0 / 35.0))
+    assert MapConstants(2.0, 50.0, 1e-9, 4.0).long_step(10) == pytest.approx(6.25)
+    assert MapConstants(2.0, 53.0, 3.0, None).long_step(10) == pytest.approx(math.sqrt(4.0 / 35.0))
 
 
 def test_moment_of_the_noise_in_the_dual_norm():
@@ -108,7 +109,7 @@ def test_moment_of_the_noise_in_the_dual_norm():
     for power in (1.2, 1.6, 2.0):
         dual = power / (power - 1.0)
         norms = np.linalg.norm(rng.standard_normal((50_000, 6)), ord=dual, axis=1)
-        found = Power(1.0, 6, power)._moment()
+        found = PowerMap(1.0, 6, power)._moment()
         mean = float(np.mean(norms**2))
         assert mean <= found * 1.01
         assert found <= 2.0 * mean
@@ -132,7 +133,7 @@ def test_replay_on_vertices():
         problem = small_problem(constraint=constraint, n=6)
         mechanism = MirrorDescent(steps=6)
         plan = mechanism.plan(problem.spec(), BUDGET)
-        other = neighbour(problem, 2, np.array([0.0, -1.0, 0.0]), -1.0)
+        other = replace_record(problem, 2, np.array([0.0, -1.0, 0.0]), -1.0)
         found = replay(mechanism, plan, problem, other)
         assert found.private, found.faults
         assert found.calls == 6
@@ -144,7 +145,7 @@ def test_its_noise_grows_with_the_log_of_the_dimension():
     parts = []
     for p in (10, 1000):
         spec = small_problem(constraint="l1_ball", p=p).spec()
-        facts = mirror(spec.constraint).facts(spec, 1.0)
+        facts = choose_map(spec.constraint).facts(spec, 1.0)
         parts.append(facts.noise * facts.distance)
     assert parts[1] / parts[0] == pytest.approx(math.log(2000) / math.log(20))
 
@@ -156,7 +157,7 @@ def test_refusals():
         MirrorDescent().plan(small_problem(constraint="ellipsoid").spec(), BUDGET)
     wide = registry.load("constraint", "lp_ball")(1.0, 3, 3.0)
     with pytest.raises(Unsupported, match="noisy_gd"):
-        mirror(wide)
+        choose_map(wide)
     with pytest.raises(Unsupported, match="epsilon, or the steps"):
         MirrorDescent(step_size="theory").events(small_problem().spec(), 1.0)
     assert MirrorDescent().events(small_problem().spec(), 1.0)[0].count == 200

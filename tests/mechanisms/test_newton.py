@@ -14,7 +14,7 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient import newton
-from dperm_cli.mechanisms.gradient.newton import Newton, packed, unpacked
+from dperm_cli.mechanisms.gradient.newton import Newton, pack_symmetric, unpack_symmetric
 from dperm_cli.privacy.accounting import calibrate, ledger_totals
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, GaussianMatrix
@@ -51,8 +51,10 @@ def random_pair(rng, p, relation):
 def direction(matrix, strength, slope, at, radius):
     model = newton.Spectral(matrix[None], strength)
     if radius is None:
-        return trust_region.freely(model.values, model.basis, slope[None])[0]
-    return trust_region.within_ball(model.values, model.basis, slope[None], at[None], radius)[0]
+        return trust_region.minimise_unconstrained(model.values, model.basis, slope[None])[0]
+    return trust_region.minimise_in_ball(model.values, model.basis, slope[None], at[None], radius)[
+        0
+    ]
 
 
 @pytest.mark.parametrize("ball", [False, True])
@@ -105,7 +107,7 @@ def test_a_record_adds_a_matrix_within_its_norms(loss, relation):
         values = np.linalg.eigvalsh(found)
         assert values[0] >= -1e-12
         assert values[-1] <= spec.smoothness * (1.0 + 1e-12)
-        sums.append(packed(found[None])[0])
+        sums.append(pack_symmetric(found[None])[0])
     gap = math.sqrt(2.0) * event.record_norm
     norms = [np.linalg.norm(a) for a in sums]
     moves = [np.linalg.norm(a - b) for a in sums for b in sums]
@@ -137,8 +139,10 @@ def test_the_multinomial_majorant_lies_above_the_loss():
 def test_packing_keeps_the_frobenius_norm():
     a = np.random.default_rng(4).standard_normal((3, 5, 5))
     a = a + np.swapaxes(a, 1, 2)
-    np.testing.assert_allclose(np.linalg.norm(packed(a), axis=1), np.linalg.norm(a, axis=(1, 2)))
-    np.testing.assert_allclose(unpacked(packed(a), 5), a)
+    np.testing.assert_allclose(
+        np.linalg.norm(pack_symmetric(a), axis=1), np.linalg.norm(a, axis=(1, 2))
+    )
+    np.testing.assert_allclose(unpack_symmetric(pack_symmetric(a), 5), a)
 
 
 def test_minimisers_over_a_ball_satisfy_their_conditions():
@@ -160,7 +164,9 @@ def test_minimisers_over_a_ball_satisfy_their_conditions():
         np.testing.assert_allclose(force, multiplier * y, atol=1e-8 * size)
         ball = registry.load("constraint", "l2_ball")(1.0, p)
         model = newton.Spectral(m[None], 0.0)
-        other = trust_region.within_set(model.values, model.basis, slope[None], at[None], ball)[0]
+        other = trust_region.minimise_in_set(
+            model.values, model.basis, slope[None], at[None], ball
+        )[0]
         value = [slope @ v + v @ m @ v / 2 for v in (u, other)]
         assert value[0] <= value[1] + 1e-9 * size
     assert edges > 50
@@ -181,7 +187,7 @@ def test_both_noises_together_are_the_budget(curvature, relation):
         assert noise <= newton.RELATIVE * (1.0 + 1e-3)
         assert plan.settings["strength"] >= spec.smoothness
     for event in plan.events:
-        assert ledger_totals.rebuilt(ledger_totals.plain(event)) == event
+        assert ledger_totals.rebuild_event(ledger_totals.to_dict(event)) == event
         assert noise_loss(event, 1.0, 1e-6, relation) <= 1.0
 
 
@@ -194,7 +200,7 @@ def test_replay_of_noisy_directions(relation, constraint):
         assert found.private, found.faults
         assert found.worst > 0.3
         return
-    from dperm_cli.audit.replay import neighbour, replay
+    from dperm_cli.audit.replay import replace_record, replay
 
     problem = small_problem("squared", constraint, n=6, radius=0.7)
     mechanism = Newton(curvature="direction", steps=8)
@@ -202,7 +208,7 @@ def test_replay_of_noisy_directions(relation, constraint):
     for index in range(6):
         gone = relation == "add_remove"
         row = np.zeros(3) if gone else -problem.data.x[index]
-        verdict = replay(mechanism, plan, problem, neighbour(problem, index, row, 1.0), index)
+        verdict = replay(mechanism, plan, problem, replace_record(problem, index, row, 1.0), index)
         assert verdict.private, verdict.faults
 
 

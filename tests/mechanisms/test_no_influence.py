@@ -14,7 +14,9 @@ from dperm_cli.privacy.budget import Budget
 from tests.conftest import small_problem
 
 PARAMETERS = [
-    name for name in registry.protective() if registry.load("mechanism", name).space == "parameters"
+    name
+    for name in registry.list_protective()
+    if registry.load("mechanism", name).space == "parameters"
 ]
 BUDGETS = (Budget(1.0, 0.0), Budget(1.0, 1e-6), Budget(1.0, 1e-6, "add_remove"))
 

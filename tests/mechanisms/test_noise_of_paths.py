@@ -22,7 +22,7 @@ from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
 from dperm_cli.mechanisms.gradient.one_pass_sgd import OnePassSgd
 from dperm_cli.mechanisms.shared import row_span
-from dperm_cli.mechanisms.shared.secure_plan import secured
+from dperm_cli.mechanisms.shared.secure_plan import secure_plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.data import Data
@@ -55,7 +55,7 @@ def alike(p: int, form=np.asarray, ridge: float = RIDGE, lasso: float = 0.0) -> 
 def released(mechanism, problem, budget=BUDGET, tape=None, secure=False):
     plan = mechanism.plan(problem.spec(), budget)
     if secure:
-        plan, grid = secured(mechanism, plan, problem.spec(), problem.loss)
+        plan, grid = secure_plan(mechanism, plan, problem.spec(), problem.loss)
         gate = Gate.secure(TRIALS, grid, (plan.events, budget.relation), source=words(7))
         return plan, mechanism.release(GridView(problem, grid), plan, gate).theta
     seeds = [seed_sequence(5, "paths", trial) for trial in range(TRIALS)]
@@ -114,7 +114,7 @@ def test_stochastic_steps(path):
     p, form, fields, tape = SGD_PATHS[path]
     problem, mechanism = alike(p, form), NoisySgd(**SGD, **fields)
     plan, theta = released(mechanism, problem, tape=tape)
-    assert row_span.few_rows(problem.spec(), plan, STEPS) is (p == FEW)
+    assert row_span.can_reduce(problem.spec(), plan, STEPS) is (p == FEW)
     deviation = plan.noise_scale / (N * RIDGE * math.sqrt(STEPS))
     for part in parts_of(theta, problem):
         assert_as_loud(part, deviation)
@@ -142,7 +142,7 @@ def test_full_gradients(path, averaging):
     problem = alike(p, ridge=0.0)
     mechanism = NoisyGd(steps=STEPS, step_size=0.01, momentum=0.0, averaging=averaging)
     plan, theta = released(mechanism, problem, secure=path == "grid")
-    assert row_span.few_rows(problem.spec(), plan, N, extra=STEPS) is (path == "few rows")
+    assert row_span.can_reduce(problem.spec(), plan, N, extra=STEPS) is (path == "few rows")
     weights = np.ones(STEPS) if averaging == "last" else np.arange(STEPS - 1, 0, -1) / STEPS
     deviation = 0.01 * plan.noise_scale * float(np.linalg.norm(weights))
     for part in parts_of(theta, problem):

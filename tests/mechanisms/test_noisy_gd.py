@@ -8,13 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd, theory_bound, theory_step
 from dperm_cli.mechanisms.shared import step_schedule
-from dperm_cli.mechanisms.shared.step_schedule import Facts, Pace
+from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.gate import Gate
@@ -155,7 +155,7 @@ def test_replay_of_every_option(fields, lasso):
     for index in range(5):
         row = rng.standard_normal(3)
         row /= np.linalg.norm(row)
-        verdict = replay(mechanism, plan, problem, neighbour(problem, index, row, -1.0), index)
+        verdict = replay(mechanism, plan, problem, replace_record(problem, index, row, -1.0), index)
         assert verdict.private, verdict.faults
         assert verdict.calls == 30
         assert verdict.worst > 0.05
@@ -255,14 +255,14 @@ def test_defaults_beat_the_floor_on_real_data(epsilon, worst):
 def facts(**changed):
     base = {"steps": 100, "p": 10, "noise": 1.0, "diameter": 2.0, "curvature": 1e-6}
     base |= {"largest_step": math.inf, "gradient_bound": 100.0}
-    return Facts(**(base | changed))
+    return ScheduleFacts(**(base | changed))
 
 
 def run_pace(pace, gradient, steps=100, noise=0.0, seed=0):
     rng = np.random.default_rng(seed)
     for _ in range(steps):
-        pace.next(gradient + noise * rng.standard_normal(pace.start.shape))
-        pace.saw(pace.start)
+        pace.choose_step(gradient + noise * rng.standard_normal(pace.start.shape))
+        pace.observe(pace.start)
     return pace.elapsed
 
 
@@ -272,9 +272,11 @@ def test_without_signal_the_time_is_the_worst_case_share():
     assert f.nu == pytest.approx(0.1)
     assert f.worst_case_time == pytest.approx(2.0 / (0.1 * math.sqrt(10)))
     none = np.zeros((4, 10))
-    time = run_pace(Pace(f, none, 0.9), none)
-    np.testing.assert_allclose(time, step_schedule.LARGEST * f.worst_case_time, rtol=0.02)
-    dear = run_pace(Pace(facts(curvature=1e9), none, 0.9), none, noise=1.0)
+    time = run_pace(StepSchedule(f, none, 0.9), none)
+    np.testing.assert_allclose(
+        time, step_schedule.LARGEST_TIME_SHARE * f.worst_case_time, rtol=0.02
+    )
+    dear = run_pace(StepSchedule(facts(curvature=1e9), none, 0.9), none, noise=1.0)
     assert np.all(dear < 1e-3 * time)
 
 
@@ -283,29 +285,29 @@ def test_the_time_falls_with_the_signal_as_stated():
     gradient[0, 0] = 50.0
     f = facts()
     ratio = 2 * 50.0 / (f.nu * math.sqrt(10))
-    time = run_pace(Pace(f, np.zeros((1, 10)), 0.9), gradient)
-    expected = ratio**-step_schedule.DECAY * f.worst_case_time
+    time = run_pace(StepSchedule(f, np.zeros((1, 10)), 0.9), gradient)
+    expected = ratio**-step_schedule.SIGNAL_POWER * f.worst_case_time
     np.testing.assert_allclose(time, expected, rtol=0.02)
 
 
 def test_steps_never_exceed_the_stable_one():
-    pace = Pace(facts(largest_step=1e-4), np.zeros((1, 10)), 0.9)
-    steps = [pace.next(np.ones((1, 10)))[0] for _ in range(100)]
+    pace = StepSchedule(facts(largest_step=1e-4), np.zeros((1, 10)), 0.9)
+    steps = [pace.choose_step(np.ones((1, 10)))[0] for _ in range(100)]
     assert max(steps) == pytest.approx(1e-3)
 
 
 def test_the_boundary_ends_the_descent_and_takes_the_iterate():
-    pace = Pace(facts(), np.zeros((1, 10)), 0.9)
+    pace = StepSchedule(facts(), np.zeros((1, 10)), 0.9)
     for _ in range(20):
-        pace.next(np.zeros((1, 10)))
+        pace.choose_step(np.zeros((1, 10)))
     edge = np.zeros((1, 10))
     edge[0, 0] = 0.97
-    pace.saw(edge)
+    pace.observe(edge)
     reached = pace.elapsed[0]
     for _ in range(80):
-        pace.next(np.zeros((1, 10)))
-        pace.saw(edge)
-    assert pace.elapsed[0] == pytest.approx(step_schedule.AFTER * reached, rel=0.05)
+        pace.choose_step(np.zeros((1, 10)))
+        pace.observe(edge)
+    assert pace.elapsed[0] == pytest.approx(step_schedule.BOUNDARY_FACTOR * reached, rel=0.05)
     assert np.array_equal(pace.output, edge)
 
 
@@ -313,15 +315,15 @@ def test_the_boundary_ends_the_descent_and_takes_the_iterate():
 def test_secants_find_the_curvature_and_leave_no_limit_where_noise_hides_it(noise):
     """Along a parabola of curvature 50 the limit is SHARE / 50; loud noise lifts or removes it."""
     rng = np.random.default_rng(0)
-    secants, none = step_schedule.Secants(4), np.zeros(4)
+    secants, none = step_schedule.CurvatureEstimate(4), np.zeros(4)
     for _ in range(60):
         query = 0.1 * rng.standard_normal((4, 3))
         seen = 50.0 * query + noise * rng.standard_normal(query.shape)
         limit = secants.stable_step(seen, query, none, noise)
     if noise:
-        assert np.median(limit) > 3.0 * step_schedule.SHARE / 50.0
+        assert np.median(limit) > 3.0 * step_schedule.STABLE_STEP_SHARE / 50.0
     else:
-        np.testing.assert_allclose(limit, step_schedule.SHARE / 50.0, rtol=1e-9)
+        np.testing.assert_allclose(limit, step_schedule.STABLE_STEP_SHARE / 50.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])

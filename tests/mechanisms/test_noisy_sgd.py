@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.noisy_sgd import OUTPUTS, NoisySgd, gradient_bound
@@ -70,7 +70,7 @@ def test_replay_with_a_lasso(sampling, batch):
     plan = mechanism.plan(problem.spec(), Budget(50.0, 1e-3))
     for index in range(5):
         row = np.eye(3)[index % 3]
-        verdict = replay(mechanism, plan, problem, neighbour(problem, index, row, -1.0), index)
+        verdict = replay(mechanism, plan, problem, replace_record(problem, index, row, -1.0), index)
         assert verdict.private, verdict.faults
         assert verdict.worst > 0.05
 

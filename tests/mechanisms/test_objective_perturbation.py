@@ -14,7 +14,10 @@ from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.perturbation.approximate_minima_perturbation import (
     ApproximateMinimaPerturbation,
 )
-from dperm_cli.mechanisms.perturbation.objective_perturbation import ObjectivePerturbation, printed
+from dperm_cli.mechanisms.perturbation.objective_perturbation import (
+    ObjectivePerturbation,
+    make_paper_event,
+)
 from dperm_cli.mechanisms.shared import perturbed_objective
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
@@ -72,7 +75,9 @@ def test_the_cost_of_paying_jointly():
     """+ .03 % of noise, where the published split takes 1.1 %."""
     spec = small_problem(loss="linear").spec()
     alone = (
-        2.0 * spec.lipschitz / noise_ratio(1.0, perturbed_objective._WITHIN * 1e-6, "replace_one")
+        2.0
+        * spec.lipschitz
+        / noise_ratio(1.0, perturbed_objective._DELTA_ROUNDING * 1e-6, "replace_one")
     )
     ours = ObjectivePerturbation().plan(spec, APPROX).noise_scale
     split = ApproximateMinimaPerturbation().plan(spec, APPROX).noise_scale
@@ -189,18 +194,18 @@ def test_printed_constants_are_refused_unless_asked_for():
     spec = small_problem().spec()
     with pytest.raises(Unsupported, match="not private"):
         ObjectivePerturbation(calibration="paper").plan(spec, PURE)
-    assert not ObjectivePerturbation(calibration="paper").unprotected
-    assert not ObjectivePerturbation(allow_not_private=True).unprotected
+    assert not ObjectivePerturbation(calibration="paper").is_unprotected
+    assert not ObjectivePerturbation(allow_not_private=True).is_unprotected
     chosen = ObjectivePerturbation(calibration="paper", allow_not_private=True)
-    assert chosen.unprotected
+    assert chosen.is_unprotected
     plan = chosen.plan(spec, PURE)
     assert plan.guarantee.kind == "none"
     assert plan.noise_scale == pytest.approx(2.0 * spec.lipschitz)
-    assert printed(spec, APPROX, False).scale == pytest.approx(
+    assert make_paper_event(spec, APPROX, False).scale == pytest.approx(
         spec.lipschitz * np.sqrt(8.0 * np.log(1e6))
     )
     with pytest.raises(Unsupported, match="at least"):
-        printed(spec, PURE, True, 0.1)
+        make_paper_event(spec, PURE, True, 0.1)
 
 
 def test_a_minimiser_that_is_missed_is_no_release(monkeypatch):
@@ -234,11 +239,11 @@ def test_distances_follow_the_noise_that_is_likely_where_a_solver_may_fail():
         event, paid = ObjectivePerturbation().plan(spec, PURE).events
         events[constraint] = event, paid, spec
     event, paid, spec = events["l2_ball"]
-    assert paid.gap >= 2.0 * perturbed_minimiser.reachable(
+    assert paid.gap >= 2.0 * perturbed_minimiser.provable_distance(
         spec, event.strength, event.largest_noise(3), 0.0
     )
     event, paid, spec = events["ellipsoid"]
-    assert paid.gap == 2.0 * perturbed_minimiser.reachable(
+    assert paid.gap == 2.0 * perturbed_minimiser.provable_distance(
         spec, event.strength, event.likely_noise(3)
     )
 

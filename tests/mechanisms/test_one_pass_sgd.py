@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.one_pass_sgd import OnePassSgd
@@ -60,7 +60,7 @@ def test_the_event_accounts_as_one_release(noise, single):
         assert levels[0] == levels[1] == levels[2]
         assert type(found.as_one_sum(relation)) is single
     assert kind([event]) == ("approx" if noise == "gaussian" else "pure")
-    assert ledger_totals.rebuilt(ledger_totals.plain(event)) == event
+    assert ledger_totals.rebuild_event(ledger_totals.to_dict(event)) == event
     words = ledger_totals.describe(event, "replace_one")
     assert words["count"] == 34
     assert "17 disjoint batches" in words["words"]
@@ -145,8 +145,8 @@ def test_replay_counts_a_pass_as_a_whole(delta):
     """Opposite rows as long as allowed move a linear loss's sum by 2 L, in one batch or in all;
     three such moves are a vector sqrt(3) times as long, and three times as long a walk."""
     problem = small_problem("linear", n=6)
-    first = neighbour(problem, 1, np.array([1.0, 0.0, 0.0]), 1.0)
-    other = neighbour(problem, 1, np.array([-1.0, 0.0, 0.0]), 1.0)
+    first = replace_record(problem, 1, np.array([1.0, 0.0, 0.0]), 1.0)
+    other = replace_record(problem, 1, np.array([-1.0, 0.0, 0.0]), 1.0)
     for mechanism, worst in ((OnePassSgd, 1.0), (Greedy, 3.0 if delta == 0.0 else np.sqrt(3.0))):
         chosen = mechanism(batches=3)
         plan = chosen.plan(problem.spec(), Budget(0.01, delta))
@@ -163,7 +163,7 @@ def test_a_record_that_changes_batches_moves_both_by_half():
     mechanism = OnePassSgd(batches=4)
     plan = mechanism.plan(problem.spec(), budget)
     for index in range(8):
-        gone = neighbour(problem, index, np.zeros(3), 1.0)
+        gone = replace_record(problem, index, np.zeros(3), 1.0)
         verdict = replay(mechanism, plan, problem, gone, index)
         assert verdict.private, verdict.faults
         assert verdict.worst > 0.05

@@ -30,5 +30,5 @@ def test_audit(relation, delta):
     budget = Budget(1.0, delta, relation)
     found = statistical_attack.attack(OneSum().adversary(budget), budget)
     assert found.faults == ()
-    assert found.caught
+    assert found.is_control_caught
     assert found.tightness >= 0.8

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dperm_cli.audit import statistical_attack
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
@@ -81,7 +81,7 @@ def test_minimisers_of_neighbours_are_as_near_as_is_claimed(loss):
         row = rng.standard_normal(3)
         row, target = row / np.linalg.norm(row), float(rng.choice([-1.0, 1.0]))
         target = 0.0 if loss == "l2_median" else target
-        other = neighbour(problem, int(rng.integers(5)), row, target)
+        other = replace_record(problem, int(rng.integers(5)), row, target)
         moved = CentralView(other).minimiser(stable.certificate)
         worst = max(worst, float(np.linalg.norm(moved - found)))
     assert 0.2 * stable.gap < worst <= stable.gap
@@ -91,7 +91,7 @@ def test_the_gap_asked_for_can_be_proved():
     for loss in ("logistic", "hinge", "squared", "l1_median"):
         problem = small_problem(loss=loss, ridge=0.01)
         best = solve(problem)
-        asked = noisy_minimiser.provable(problem.spec())
+        asked = noisy_minimiser.provable_gap(problem.spec())
         assert negligible(problem, best.theta, best.dual) <= 0.5 * asked
 
 

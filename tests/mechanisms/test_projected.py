@@ -87,8 +87,8 @@ def test_batches_are_named_by_the_records_and_not_by_their_projections():
         return np.nextafter(phi.apply(x), np.inf)
 
     view = CentralView(problem)
-    asked = [view, view.mapped(phi.apply, 2.0, image), view.mapped(other_bits, 2.0, image)]
-    asked.append(asked[-1].on(loss=problem.loss))
+    asked = [view, view.map_rows(phi.apply, 2.0, image), view.map_rows(other_bits, 2.0, image)]
+    asked.append(asked[-1].replace_set(loss=problem.loss))
     first, *rest = (found.parts(7, by_content=True) for found in asked)
     for parts in rest:
         for one, other in zip(first, parts, strict=True):
@@ -109,7 +109,7 @@ def test_the_clip_is_what_replay_holds_it_to(monkeypatch, relation, delta):
     verdict = replay(found.mechanism, plan, found.first, found.second)
     assert verdict.private
     assert verdict.worst == pytest.approx(1.0, abs=1e-9)
-    monkeypatch.setattr(central, "clipped", lambda rows, bound: rows)
+    monkeypatch.setattr(central, "clip_rows", lambda rows, bound: rows)
     verdict = replay(found.mechanism, plan, found.first, found.second)
     assert not verdict.private
     assert verdict.worst == pytest.approx(2.0, abs=1e-6)
@@ -143,8 +143,8 @@ def test_balanced_m_minimises_the_sum_of_both_terms(delta):
 
 def test_an_unlimited_budget_projects_nothing():
     spec = small_problem(loss="squared", constraint="l1_ball", n=50, p=8).spec()
-    assert projected_problem.chosen_m("balanced", spec, Budget(1.7e308, 0.0)) == 8
-    assert projected_problem.chosen_m("balanced", spec, Budget(1e-300, 0.0)) == 1
+    assert projected_problem.choose_m("balanced", spec, Budget(1.7e308, 0.0)) == 8
+    assert projected_problem.choose_m("balanced", spec, Budget(1e-300, 0.0)) == 1
 
 
 def test_the_paper_s_m_exceeds_d_and_says_by_how_much():
@@ -213,7 +213,7 @@ def test_a_large_budget_reaches_the_optimum_in_the_image():
     """What is released minimises the projected and clipped sum, though not the original one."""
     problem = small_problem(loss="logistic", constraint="l1_ball", n=200, p=12)
     plan, out = released(Projected(m=6), problem, Budget(1e7, 0.0))
-    view = projected_problem.seen(CentralView(problem), plan.space)
+    view = projected_problem.project_view(CentralView(problem), plan.space)
     v = plan.space.phi.apply(out.theta)
     best = view.minimiser(1e-9)
     assert np.all(view.objective(v) - view.objective(best) <= 1e-3)
@@ -227,7 +227,7 @@ def test_audit(relation, delta):
     budget = Budget(1.0, delta, relation)
     found = statistical_attack.attack(Projected().adversary(budget), budget)
     assert found.faults == ()
-    assert found.caught
+    assert found.is_control_caught
 
 
 @pytest.mark.slow

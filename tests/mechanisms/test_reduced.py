@@ -114,9 +114,9 @@ def test_full_gradients_have_the_same_law(monkeypatch, averaging):
     found = problem(radius=0.5 if averaging == "last" else 4.0, ridge=0.1)
     x = found.data.x
     plan = mechanism.plan(found.spec(), BUDGET)
-    assert row_span.few_rows(found.spec(), plan, N, extra=6)
+    assert row_span.can_reduce(found.spec(), plan, N, extra=6)
     fast = parts(released(mechanism, found, 1, TRIALS), x)
-    monkeypatch.setattr(noisy_gd, "few_rows", lambda *_, **__: False)
+    monkeypatch.setattr(noisy_gd, "can_reduce", lambda *_, **__: False)
     slow = parts(released(mechanism, found, 2, TRIALS), x)
     assert min(differ(slow, fast).values()) > ALARM
 
@@ -159,7 +159,7 @@ def test_the_shapes_are_decided_by_public_facts():
     """The same frame and the same decision for any rows of this number, whatever their rank."""
     spec = problem().spec()
     plan = noisy_sgd.NoisySgd().plan(spec, BUDGET)
-    assert row_span.few_rows(spec, plan, plan.steps)
+    assert row_span.can_reduce(spec, plan, plan.steps)
     shapes = set()
     for rank in (0, 1, N):
         x = np.zeros((N, P))
@@ -178,18 +178,18 @@ def test_where_the_plain_loop_stays():
     body = L1Ball(1.0, P)
     wide = replace(spec, n=P // 2)
     rare = replace(plan, guarantee=replace(plan.guarantee, delta=1e-30))
-    assert not row_span.few_rows(replace(spec, constraint=body), plan, 100)  # type: ignore[arg-type]
-    assert not row_span.few_rows(wide, plan, 10_000)
-    assert not row_span.few_rows(spec, plan, N - 1)
-    assert not row_span.few_rows(spec, rare, 100)
+    assert not row_span.can_reduce(replace(spec, constraint=body), plan, 100)  # type: ignore[arg-type]
+    assert not row_span.can_reduce(wide, plan, 10_000)
+    assert not row_span.can_reduce(spec, plan, N - 1)
+    assert not row_span.can_reduce(spec, rare, 100)
     # of numbers that are drawn in few steps, most are for the direction outside the rows
     one = replace(plan, steps=1, guarantee=replace(plan.guarantee, delta=1e-11))
     far = replace(spec, n=1, p=10**6, constraint=L2Ball(1.0, 10**6))  # type: ignore[arg-type]
-    assert not row_span.few_rows(far, one, 1)
+    assert not row_span.can_reduce(far, one, 1)
     far_too_far = replace(far, p=row_span.MOST_DEGREES + 1)
     sure = replace(one, guarantee=plan.guarantee)
-    assert row_span.few_rows(far, sure, 1)
-    assert not row_span.few_rows(far_too_far, sure, 1)
+    assert row_span.can_reduce(far, sure, 1)
+    assert not row_span.can_reduce(far_too_far, sure, 1)
 
 
 def test_the_point_is_in_the_ball_and_the_same_every_time():

@@ -240,6 +240,9 @@ def test_what_a_neighbour_cannot_draw_is_counted(relation, epsilon, delta):
     assert (unseen > delta) is (epsilon == 30.0)
     if epsilon == 30.0:
         with pytest.raises(Unsupported, match="bounded range"):
-            run_cell.planned(mechanism, problems[0].spec(), budget)
+            run_cell.plan_with_reserve(mechanism, problems[0].spec(), budget)
     else:
-        assert run_cell.planned(mechanism, problems[0].spec(), budget).guarantee.epsilon <= epsilon
+        assert (
+            run_cell.plan_with_reserve(mechanism, problems[0].spec(), budget).guarantee.epsilon
+            <= epsilon
+        )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit import statistical_attack
-from dperm_cli.audit.replay import neighbour, replay
+from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.compression.projected import Projected
@@ -73,7 +73,7 @@ def test_replay_holds_through_the_combinator():
     plan = mechanism.plan(problem.spec(), PURE)
     row = np.zeros(8)
     row[2] = -1.0
-    found = replay(mechanism, plan, problem, neighbour(problem, 1, row, -1.0))
+    found = replay(mechanism, plan, problem, replace_record(problem, 1, row, -1.0))
     assert found.private, found.faults
     assert found.worst > 0.05
 
@@ -100,4 +100,4 @@ def test_audit(relation, delta):
     budget = Budget(1.0, delta, relation)
     found = statistical_attack.attack(StandardProjection().adversary(budget), budget)
     assert found.faults == ()
-    assert found.caught
+    assert found.is_control_caught

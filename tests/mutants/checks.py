@@ -27,7 +27,7 @@ def attack(name, epsilon=10.0):
         budget = Budget(epsilon, 1e-5, relation)
         adversary = registry.load("mechanism", name)().adversary(budget)
         plan = adversary.mechanism.plan(adversary.first.spec(), budget)
-        how = error_rates.argument(adversary.kind, plan.events, epsilon, 1e-5, relation)
+        how = error_rates.make_argument(adversary.kind, plan.events, epsilon, 1e-5, relation)
         leaf = seed_sequence(1, "mutants", relation)
         bound = statistical_attack.lower_bound(adversary, plan, how, 20_000, leaf)
         assert bound <= epsilon, f"epsilon is at least {bound:.4g}"
@@ -64,20 +64,20 @@ def exact_loss():
 
 def public_facts():
     """Neighbours share the facts that mechanisms plan with."""
-    from dperm_cli.audit.random_neighbours import pairs
+    from dperm_cli.audit.random_neighbours import make_pairs
 
     for relation in BOTH:
-        for first, second, _ in pairs(relation, 48, 0):
+        for first, second, _ in make_pairs(relation, 48, 0):
             assert first.spec() == second.spec()
 
 
 def population():
-    from dperm_cli.problem.data import padded
+    from dperm_cli.problem.data import pad_with_zeros
     from tests.conftest import small_problem
 
     data = small_problem(n=8).data
     fewer = data.take(np.arange(7))
-    assert padded(data, 10).n == padded(fewer, 10).n == 10
+    assert pad_with_zeros(data, 10).n == pad_with_zeros(fewer, 10).n == 10
 
 
 def guarantee():
@@ -118,11 +118,11 @@ def certificates():
     central.nearby.locate = lambda *_: (np.zeros((1, 3)), np.ones(1))
     try:
         assert view.minimiser(2.0) is theta
-        assert view.perturbed(np.ones((1, 3)), 1.0, 2.0).shape == (1, 3)
+        assert view.find_perturbed_minimisers(np.ones((1, 3)), 1.0, 2.0).shape == (1, 3)
         with pytest.raises(PrivacyError, match="gap"):
             view.minimiser(0.5)
         with pytest.raises(PrivacyError, match="needed"):
-            view.perturbed(np.ones((1, 3)), 1.0, 0.5)
+            view.find_perturbed_minimisers(np.ones((1, 3)), 1.0, 0.5)
     finally:
         central.optimum.solve, central.nearby.locate = solve, locate
     spec = problem.spec()

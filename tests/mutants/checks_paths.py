@@ -125,8 +125,8 @@ def spent_once():
             call(*given)
 
     sealed = stream(sampled)
-    assert sealed.sealed.steps == 2
-    refused(lambda: sealed.sealed)
+    assert sealed.sealed_draws.steps == 2
+    refused(lambda: sealed.sealed_draws)
     refused(sealed.add, zero, 0)
     added = stream(sums)
     added.add(zero, 1)
@@ -134,7 +134,7 @@ def spent_once():
     framed = stream(sums)
     framed.add_in_frame(turned, 1, 3, 5)
     refused(framed.add_in_frame, turned, 1, 3, 5)
-    refused(lambda: stream(sampled, Silent()).sealed)
+    refused(lambda: stream(sampled, Silent()).sealed_draws)
     refused(stream(sums, Silent()).add_in_frame, turned, 0, 3, 5)
 
 
@@ -233,7 +233,7 @@ def grid():
 def secure_plans():
     """Rounding is paid for: the noise is more than that of the plan, and hides one cell more."""
     from dperm_cli.core import registry
-    from dperm_cli.mechanisms.shared.secure_plan import secured
+    from dperm_cli.mechanisms.shared.secure_plan import secure_plan
     from dperm_cli.privacy.budget import Budget
     from tests.conftest import small_problem
 
@@ -242,7 +242,7 @@ def secure_plans():
         budget = Budget(1.0, 1e-5, relation)
         mechanism = registry.load("mechanism", "noisy_gd")()
         plan = mechanism.plan(problem.spec(), budget)
-        made, grid = secured(mechanism, plan, problem.spec(), problem.loss)
+        made, grid = secure_plan(mechanism, plan, problem.spec(), problem.loss)
         (before,), (after,) = plan.events, made.events
         cell = np.sqrt(problem.p) * grid.step
         assert after.record_norm >= before.record_norm + cell
@@ -349,8 +349,8 @@ def preparation():
     ours.test_the_euclidean_bound_that_follows_from_another_norm()
     rows = np.array([[0.3, 0.4], [1.2, 0.9], [30.0, 40.0]])
     for rule in ("clip", "none", "unit"):
-        found = ours._rows.bound_rows(ours.sparse.csr_array(rows), rule, 1.0)
-        assert np.all(ours._rows.row_norms(found) <= 1.0)
+        found = ours.row_rules.bound_rows(ours.sparse.csr_array(rows), rule, 1.0)
+        assert np.all(ours.row_rules.row_norms(found) <= 1.0)
 
 
 def readers():
@@ -386,8 +386,10 @@ def seeds():
     for seed, rows in ((0, data), (1, data), (0, replace(data, fingerprint="another"))):
         words = ["loss=logistic", "mechanism=noisy_gd", "mechanism.steps=3", "delta=1e-5",
                  "dataset=synthetic_logistic", "trials=3", f"seed={seed}"]  # fmt: skip
-        item = run_cell.prepare(study_plan.plan(parse(words)).cells[0], rows)
-        made = run_cell.planned(item.cell.mechanism, item.spec, run_cell.budget_of(item, "approx"))
+        item = run_cell.prepare(study_plan.plan_study(parse(words)).cells[0], rows)
+        made = run_cell.plan_with_reserve(
+            item.cell.mechanism, item.spec, run_cell.budget_of(item, "approx")
+        )
         view, made, gate = run_cell.open_release(
             item, made, run_cell.budget_of(item, "approx"), None
         )
@@ -438,7 +440,7 @@ def ledgers():
     ours.test_relations_and_data_sets_are_kept_apart_and_versions_of_a_name_are_joined()
     (entry,) = ours.made(ours.cell(population_source="declared", population=50))["releases"]
     assert entry["data"]["n"] is None
-    assert ledger_totals.repeated((Gaussian(1.0, 1.0, 3),), 4)[0].count == 12
+    assert ledger_totals.repeat_events((Gaussian(1.0, 1.0, 3),), 4)[0].count == 12
 
 
 CHECKS = {

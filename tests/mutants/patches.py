@@ -19,9 +19,9 @@ class Patch(NamedTuple):
 
 GD, SGD = "mechanisms/gradient/noisy_gd.py", "mechanisms/gradient/noisy_sgd.py"
 STREAMS, NOISE = "privacy/streams.py", "privacy/gate.py"
-BASE, SUMS, LAWS = (f"privacy/events/{name}.py" for name in ("_base", "sums", "laws"))
+BASE, SUMS, LAWS = (f"privacy/events/{name}.py" for name in ("base", "sums", "laws"))
 VIEWS = "views/central.py"
-NORMALS = "gaussian.normals(self.keys, step, 1, dim)[:, 0, :]"
+NORMALS = "gaussian_noise.normals(self.keys, step, 1, dim)[:, 0, :]"
 STREAM = "noise = gate.stream(plan.events[0], spec.p)"
 NOISY = "noisy = noise.add(records.gradient_sum(query), step)"
 
@@ -101,8 +101,8 @@ BROKEN = (
         "noisy + float(np.sum(view.y)) * spec.ridge * query", "replay noisy_gd",
     ),
     Patch(
-        "step sizes come from private gradients", GD, "eta = pace.next(noisy, query)",
-        "eta = pace.next(view.gradient_sum(query), query)", "replay noisy_gd",
+        "step sizes come from private gradients", GD, "eta = pace.choose_step(noisy, query)",
+        "eta = pace.choose_step(view.gradient_sum(query), query)", "replay noisy_gd",
     ),
     Patch(
         "one draw for all coordinates", GD, STREAM, STREAM.replace("spec.p", "1"),
@@ -142,11 +142,11 @@ BROKEN = (
     ),
     Patch(
         "noise is reused across steps", STREAMS, NORMALS,
-        "gaussian.normals(self.keys, 0, 1, dim)[:, 0, :]", "independence",
+        "gaussian_noise.normals(self.keys, 0, 1, dim)[:, 0, :]", "independence",
     ),
     Patch(
         "a shuffle for uniform batches", STREAMS,
-        "drawn = indices.batch(\n            self._choice[trial], step, self.population, "
+        "drawn = batch_indices.batch(\n            self._choice[trial], step, self.population, "
         'self.batch, self.sampling == "poisson"\n        )',
         "drawn = (np.arange(self.batch) + step * self.batch) % self.population", "batches",
     ),
@@ -196,7 +196,7 @@ BROKEN = (
     ),
     Patch(
         "a user's answers cost as one", "privacy/events/black_boxes.py",
-        "_bounded.pure(self.epsilon, self.messages)", "_bounded.pure(self.epsilon, 1)",
+        "bounded_laws.pure(self.epsilon, self.messages)", "_bounded.pure(self.epsilon, 1)",
         "local channels",
     ),
     Patch(

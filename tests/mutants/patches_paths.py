@@ -74,13 +74,13 @@ LOOPS = (
     ),
     Patch(
         "the same draw at every step in the frame", FEW,
-        "gaussian.normals(noise.keys, step, 1, normals + 1)",
-        "gaussian.normals(noise.keys, 0, 1, normals + 1)", "full gradients of few rows",
+        "gaussian_noise.normals(noise.keys, step, 1, normals + 1)",
+        "gaussian_noise.normals(noise.keys, 0, 1, normals + 1)", "full gradients of few rows",
     ),
     Patch(
         "one direction outside for all trials", FEW,
-        "z = gaussian.normals(keys, step, 1, len(basis))[:, 0, :]",
-        "z = gaussian.normals(keys[:1].repeat(len(keys), 0), step, 1, len(basis))[:, 0, :]",
+        "z = gaussian_noise.normals(keys, step, 1, len(basis))[:, 0, :]",
+        "z = gaussian_noise.normals(keys[:1].repeat(len(keys), 0), step, 1, len(basis))[:, 0, :]",
         "full gradients of few rows",
     ),
     Patch(
@@ -123,8 +123,8 @@ LOOPS = (
     ),
     Patch(
         "a step in the frame can be drawn again", STREAMS,
-        "        noise = self._sealed()\n        self._steps.mark(step)\n",
-        "        noise = self._sealed()\n", "spent once",
+        "        noise = self._seal_noise()\n        self._steps.mark(step)\n",
+        "        noise = self._seal_noise()\n", "spent once",
     ),
     Patch(
         "compiled loops draw past the tape", STREAMS, "    if tape is not None:\n        raise",
@@ -154,8 +154,8 @@ LOOPS = (
         "return batch / population", "draws of records",
     ),
     Patch(
-        "the last record is never drawn", INDICES, "return below(word, population)",
-        "return below(word, population - 1)", "draws of records",
+        "the last record is never drawn", INDICES, "return scale_word(word, population)",
+        "return scale_word(word, population - 1)", "draws of records",
     ),
     Patch(
         "an empty batch is an error", "views/central.py",
@@ -307,7 +307,7 @@ MECHANISMS = (
     ),
     Patch(
         "queries of a session may be long", "mechanisms/kernel/kernel_interactive.py",
-        "        dense = _kernels.checked_queries(self._found.spec, rows)\n",
+        "        dense = kernel_queries.check_queries(self._found.spec, rows)\n",
         "        dense = np.asarray(rows)\n", "kernel sessions",
     ),
 )  # fmt: skip
@@ -323,12 +323,12 @@ DATA_AND_FILES = (
         "feature maps",
     ),
     Patch(
-        "landmarks are training records", KERNELS, "_maps.make_map(kernel, facts, wanted)",
-        "_maps.make_map(kernel, replace(facts, points=data.x), wanted)", "feature maps",
+        "landmarks are training records", KERNELS, "map_choice.make_map(kernel, facts, wanted)",
+        "map_choice.make_map(kernel, replace(facts, points=data.x), wanted)", "feature maps",
     ),
     Patch(
-        "queries are training records", KERNELS, "_maps.make_queries(kernel, facts, features)",
-        "_maps.make_queries(kernel, replace(facts, points=data.x), features)", "feature maps",
+        "queries are training records", KERNELS, "map_choice.make_queries(kernel, facts, features)",
+        "map_choice.make_queries(kernel, replace(facts, points=data.x), features)", "feature maps",
     ),
     Patch(
         "the public n is the private one", DATA, "n=self.n if n is None else n", "n=self.n",
@@ -341,9 +341,9 @@ DATA_AND_FILES = (
     # data preparation
     Patch(
         "columns are scaled by what occurs", PREPARE,
-        "        x = _columns.by_bounds(x, bounds, options.centred)\n",
+        "        x = column_rules.by_bounds(x, bounds, options.centred)\n",
         "        seen = np.stack([x.min(axis=0), x.max(axis=0) + 1.0], axis=1)\n"
-        "        x = _columns.by_bounds(x, seen, options.centred)\n", "preparation",
+        "        x = column_rules.by_bounds(x, seen, options.centred)\n", "preparation",
     ),
     Patch(
         "targets are not clipped", PREPARE, "(np.clip(y, low, high) - low)", "(y - low)",
@@ -351,10 +351,10 @@ DATA_AND_FILES = (
     ),
     Patch(
         "the constant comes after the row rule", PREPARE,
-        "    if options.intercept:\n        x = _rows.with_constant(x)\n"
-        "    x = _rows.bound_rows(x, options.rows, bound, options.order)\n",
-        "    x = _rows.bound_rows(x, options.rows, bound, options.order)\n"
-        "    if options.intercept:\n        x = _rows.with_constant(x)\n", "preparation",
+        "    if options.intercept:\n        x = row_rules.with_constant(x)\n"
+        "    x = row_rules.bound_rows(x, options.rows, bound, options.order)\n",
+        "    x = row_rules.bound_rows(x, options.rows, bound, options.order)\n"
+        "    if options.intercept:\n        x = row_rules.with_constant(x)\n", "preparation",
     ),
     Patch(
         "long sparse rows are not shortened", "datasets/shared/row_rules.py",
@@ -425,7 +425,7 @@ DATA_AND_FILES = (
     ),
     Patch(
         "sessions are not logged", RELEASES,
-        '(first["noise"] == "secure" or session(first))', 'first["noise"] == "secure"', "logs",
+        '(first["noise"] == "secure" or is_session(first))', 'first["noise"] == "secure"', "logs",
     ),
     Patch(
         "all releases have one name", "results/ledger/release_log_lines.py",
@@ -462,7 +462,7 @@ DATA_AND_FILES = (
         "ledgers",
     ),
     Patch(
-        "repetitions cost nothing", BASE, "self.changed(count=self.count * times)", "self",
+        "repetitions cost nothing", BASE, "self.change_fields(count=self.count * times)", "self",
         "ledgers",
     ),
 )  # fmt: skip

@@ -185,8 +185,8 @@ FAULTS = (
     ),
     Planted(
         "a sign in the weight of the Laplace atoms", "privacy/accounting/bounded_laws.py",
-        "return Bounded(distance, (1.0 + math.exp(-distance)) / 2.0, count)",
-        "return Bounded(distance, (1.0 - math.exp(-distance)) / 2.0, count)",
+        "return BoundedStep(distance, (1.0 + math.exp(-distance)) / 2.0, count)",
+        "return BoundedStep(distance, (1.0 - math.exp(-distance)) / 2.0, count)",
         "Laplace steps are composed nearly as steps of half their range, so that there is too"
         " little noise; Laplace and Gamma-norm noise in several steps at delta > 0, as of the"
         " kernel mechanisms.",
@@ -313,7 +313,7 @@ FAULTS = (
     ),
     Planted(
         "rows are shortened before they are projected", VIEWS,
-        "x = clipped(rows(data.x), row_bound)", "x = rows(clipped(data.x, row_bound))",
+        "x = clip_rows(rows(data.x), row_bound)", "x = rows(clip_rows(data.x, row_bound))",
         "A projection may make a row longer than the bound that the noise is for, and nothing"
         " shortens it after that; projected and standard_projection.",
         ("run", *WIDE, "mechanism=projected", "mechanism.inner=noisy_gd", "mechanism.m=3"),

@@ -17,7 +17,7 @@ from dperm_cli.privacy.accounting import (
     saddle_point,
 )
 from dperm_cli.privacy.accounting.accountant import _solve, account, delta_of
-from dperm_cli.privacy.accounting.dominating_pairs import release
+from dperm_cli.privacy.accounting.dominating_pairs import find_dominating_laws
 from dperm_cli.privacy.events import (
     Gaussian,
     SampledGaussian,
@@ -176,7 +176,7 @@ def test_extremes():
     assert account([], delta=0.0, relation="replace_one").epsilon == 0.0
     assert delta_of([], epsilon=0.0, relation="replace_one") == 0.0
     # removing a record can be seen at any level, adding one only below -T ln(1 - q)
-    adding = release([sampled("poisson", 0.01, 3.0, 4)], "add_remove").directions[1]
+    adding = find_dominating_laws([sampled("poisson", 0.01, 3.0, 4)], "add_remove").directions[1]
     assert adding.most == pytest.approx(-4 * math.log1p(-0.01))
     tiny = account([sampled("fixed", 0.01, 0.3, 10**4)], delta=1e-200, relation="replace_one")
     back = delta_of(
@@ -191,9 +191,11 @@ def test_extremes():
 @pytest.mark.parametrize("kind", ["fixed", "poisson"])
 @pytest.mark.parametrize(("rate", "shift", "count"), [(0.1, 0.3, 300), (0.02, 1.0, 2000)])
 def test_fourier_and_grid_agree(kind, rate, shift, count):
-    composition = release([sampled(kind, rate, shift, count)], "replace_one").directions[0]
+    composition = find_dominating_laws(
+        [sampled(kind, rate, shift, count)], "replace_one"
+    ).directions[0]
     log_delta = math.log(1e-7)
-    saddle = saddle_point.for_delta(composition, log_delta)
+    saddle = saddle_point.find_saddle_at_delta(composition, log_delta)
     contour = fourier_inversion.contour(composition, saddle, 1e9)
     assert contour is not None
     fourier = _solve(contour.log_delta, log_delta, saddle)
@@ -204,8 +206,10 @@ def test_fourier_and_grid_agree(kind, rate, shift, count):
 
 
 def test_contour_does_not_depend_on_its_tilt():
-    composition = release([sampled("fixed", 0.02, 0.8, 3000)], "replace_one").directions[0]
-    saddle = saddle_point.for_delta(composition, math.log(1e-6))
+    composition = find_dominating_laws(
+        [sampled("fixed", 0.02, 0.8, 3000)], "replace_one"
+    ).directions[0]
+    saddle = saddle_point.find_saddle_at_delta(composition, math.log(1e-6))
     values = []
     for factor in (0.6, 1.0, 1.3):
         tilt = factor * saddle.tilt

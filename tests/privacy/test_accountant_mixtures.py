@@ -13,7 +13,7 @@ from scipy.stats import binom
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting import gaussian_profile, saddle_point
 from dperm_cli.privacy.accounting.accountant import account, delta_of
-from dperm_cli.privacy.accounting.dominating_pairs import release
+from dperm_cli.privacy.accounting.dominating_pairs import find_dominating_laws
 from dperm_cli.privacy.events import (
     Approx,
     Channel,
@@ -144,7 +144,7 @@ def test_exponential_mechanisms_compose_between_what_is_proved(epsilon, steps):
     assert got <= account([Pure(epsilon, steps)], delta=1e-6, relation="replace_one").epsilon
     concentrated = Gaussian(1.0, epsilon / 4.0, steps)  # rho = epsilon^2 / 8 each, by Renyi alone
     bound = saddle_point.renyi_epsilon(
-        release([concentrated], "replace_one").directions[0], math.log(1e-6)
+        find_dominating_laws([concentrated], "replace_one").directions[0], math.log(1e-6)
     )
     assert got <= bound * (1 + 1e-9)
     # a real composition: each step two outcomes of losses t and t - epsilon
@@ -164,7 +164,7 @@ def test_exponential_mechanisms_compose_between_what_is_proved(epsilon, steps):
 
 def test_ten_exponential_mechanisms():
     # zero-concentrated composition alone gives 8.847, adding up gives 10
-    concentrated = release([Gaussian(1.0, 0.25, 10)], "replace_one").directions[0]
+    concentrated = find_dominating_laws([Gaussian(1.0, 0.25, 10)], "replace_one").directions[0]
     assert saddle_point.renyi_epsilon(concentrated, math.log(1e-6)) == pytest.approx(
         8.847, abs=2e-3
     )
@@ -308,5 +308,5 @@ def test_every_added_event_costs_something():
     with pytest.raises(Unsupported, match="promises nothing"):
         account(added, delta=1e-6, relation="add_remove")
     boxes = (Pure, Approx)
-    own = [e.changed(relation="add_remove") if isinstance(e, boxes) else e for e in added]
+    own = [e.change_fields(relation="add_remove") if isinstance(e, boxes) else e for e in added]
     assert account(own, delta=1e-6, relation="add_remove").epsilon < levels[-1]

@@ -15,22 +15,27 @@ from dperm_cli.privacy.events import Pure, SampledGaussian
 
 
 def test_lemmas_are_their_formulas():
-    assert paper_chains.sampled_as_printed(0.4, 0.01) == pytest.approx(0.008)
-    assert paper_chains.sampled(0.4, 0.01) == pytest.approx(math.log(0.99 + 0.01 * math.exp(0.4)))
+    assert paper_chains.amplify_as_printed(0.4, 0.01) == pytest.approx(0.008)
+    assert paper_chains.amplify_by_sampling(0.4, 0.01) == pytest.approx(
+        math.log(0.99 + 0.01 * math.exp(0.4))
+    )
     expected = math.sqrt(2 * 50 * math.log(1e5)) * 0.1 + 50 * 0.1 * (math.exp(0.1) - 1)
-    assert paper_chains.composed(0.1, 50, 1e-5) == pytest.approx(expected)
+    assert paper_chains.compose_strongly(0.1, 50, 1e-5) == pytest.approx(expected)
 
 
 def test_amplification_limits_and_order():
-    assert paper_chains.sampled(1000.0, 0.5) == 1000.0
+    assert paper_chains.amplify_by_sampling(1000.0, 0.5) == 1000.0
     for epsilon in (0.01, 0.5, 1.0):
-        assert paper_chains.sampled(epsilon, 1.0) == pytest.approx(epsilon)
-        assert paper_chains.sampled(epsilon, 0.0) == 0.0
+        assert paper_chains.amplify_by_sampling(epsilon, 1.0) == pytest.approx(epsilon)
+        assert paper_chains.amplify_by_sampling(epsilon, 0.0) == 0.0
         rates = np.linspace(0.01, 1.0, 20)
-        assert np.all(np.diff([paper_chains.sampled(epsilon, rate) for rate in rates]) > 0)
+        assert np.all(
+            np.diff([paper_chains.amplify_by_sampling(epsilon, rate) for rate in rates]) > 0
+        )
         # Lemma 2.2 is a true bound on this range, a factor of about 2 loose at small epsilon
         assert all(
-            paper_chains.sampled(epsilon, r) <= paper_chains.sampled_as_printed(epsilon, r)
+            paper_chains.amplify_by_sampling(epsilon, r)
+            <= paper_chains.amplify_as_printed(epsilon, r)
             for r in rates
         )
 
@@ -38,7 +43,7 @@ def test_amplification_limits_and_order():
 def test_strong_composition_bounds_optimal_composition():
     for epsilon, steps in ((0.01, 1000), (0.1, 30), (0.5, 5)):
         exact = account([Pure(epsilon, steps)], delta=1e-6, relation="replace_one").epsilon
-        assert exact < paper_chains.composed(epsilon, steps, 1e-6)
+        assert exact < paper_chains.compose_strongly(epsilon, steps, 1e-6)
 
 
 @pytest.mark.parametrize("n", [100, 1000, 10_000])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.audit.channel_loss import listed, share
+from dperm_cli.audit.channel_loss import list_law, share
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.privacy import channels
@@ -121,7 +121,7 @@ def test_unbiased_and_within_epsilon_by_enumeration(shape, dim):
         ratios = np.log(np.max(law, axis=0)) - np.log(np.min(law, axis=0))
         assert 0.99 * epsilon <= np.max(ratios) <= epsilon * (1.0 + 1e-10) + 1e-13
         coding = found.coding()
-        inputs, answers, exact = listed(coding, dim)
+        inputs, answers, exact = list_law(coding, dim)
         assert np.max(np.abs(np.exp(exact) @ answers - inputs)) < 1e-12 * found.multiplier
         assert np.max(exact.max(axis=0) - exact.min(axis=0)) <= epsilon + 2e-15 * dim
         assert coding.size == pytest.approx(found.multiplier, rel=1e-9)
@@ -143,7 +143,7 @@ def test_integers_are_on_the_private_side(gain):
 
     with mpmath.workdps(60):
         most = mpmath.exp(2 * mpmath.mpf(gain))
-        turned = sign_bit.turned(gain)
+        turned = sign_bit.flip_chance(gain)
         assert 1 <= turned <= 2**63
         assert mpmath.mpf(2**64 - turned) / turned <= most
         for dim in (1, 2, 5, 1000):
@@ -180,7 +180,7 @@ def test_a_wrong_channel_would_be_noticed():
     coding = channels.by_epsilon("l_inf", 3, 2.0).coding()
     rare = coding._replace(flip=np.uint64(int(0.95 * int(coding.flip))))
     for made, private in ((coding, True), (rare, False)):
-        _, _, law = listed(made, 3)
+        _, _, law = list_law(made, 3)
         assert (np.max(law.max(axis=0) - law.min(axis=0)) <= 2.0) == private
 
 

@@ -39,7 +39,7 @@ def test_it_pays_for_itself_and_for_nothing_else(name):
         else:
             other = value + 1 if isinstance(value, int) else (value * 1.01 or 1e-9)
         try:
-            changed = event.changed(**{field.name: other})
+            changed = event.change_fields(**{field.name: other})
         except InputError:  # as a delta of Gamma norms
             continue
         tried += 1
@@ -51,7 +51,7 @@ def test_it_pays_for_itself_and_for_nothing_else(name):
     for other in EVENTS.values():
         assert other is event or not other.fits(event, REPLACE)
     if hasattr(event, "record_norm"):
-        near = event.changed(record_norm=event.record_norm * (1.0 + 1e-15))
+        near = event.change_fields(record_norm=event.record_norm * (1.0 + 1e-15))
         assert near.fits(event, REPLACE)
 
 
@@ -78,7 +78,7 @@ NOT_DRAWN = ("Pure", "Approx", "SamplerError", "Disclosure")
 def test_the_gate_opens_the_stream_of_an_event_of_its_plan_once(name):
     event, plain = EVENTS[name], name.split()[0]
     if plain == "DisjointBatches":
-        event = event.changed(count=1)  # every pass has a stream of its own
+        event = event.change_fields(count=1)  # every pass has a stream of its own
     gate = Gate([seed_sequence(0, "events")], plan=((event,), REPLACE))
     if plain in NOT_DRAWN:
         with pytest.raises(PrivacyError, match=f"nothing to draw for {plain}"):
@@ -107,10 +107,10 @@ def test_a_ledger_writes_it_and_rebuilds_it(name):
     forms = [event]
     for change in ({"relation": REPLACE}, {"relation": REMOVE}, {"gap": 1.5}):
         fields = {field.name for field in dataclasses.fields(event)}
-        forms += [event.changed(**change)] if set(change) <= fields else []
+        forms += [event.change_fields(**change)] if set(change) <= fields else []
     for form in forms:
-        written = ledger_totals.plain(form)
-        assert ledger_totals.rebuilt(json.loads(json.dumps(written))) == form
+        written = ledger_totals.to_dict(form)
+        assert ledger_totals.rebuild_event(json.loads(json.dumps(written))) == form
         # what holds under both relations needs no word for it
         assert written.get("relation", "") == getattr(form, "relation", "")
         assert ("relation" in written) == bool(getattr(form, "relation", ""))
@@ -118,12 +118,12 @@ def test_a_ledger_writes_it_and_rebuilds_it(name):
 
 def test_a_ledger_takes_no_relation_partition_or_noise_that_there_is_not():
     for change in ({"relation": "both"}, {"partition": "random"}, {"noise": "laplace"}):
-        entry = ledger_totals.plain(EVENTS["DisjointBatches"]) | change
+        entry = ledger_totals.to_dict(EVENTS["DisjointBatches"]) | change
         with pytest.raises(ValueError, match=next(iter(change))):
-            ledger_totals.rebuilt(entry)
+            ledger_totals.rebuild_event(entry)
     for name in ("Event", "Noisy", "PrivacyLoss"):
         with pytest.raises(ValueError, match="no privacy event"):
-            ledger_totals.rebuilt({"event": name})
+            ledger_totals.rebuild_event({"event": name})
 
 
 def test_which_have_a_form_on_a_grid():

@@ -176,7 +176,7 @@ def test_what_is_proved_under_one_relation_is_refused_under_the_other(name):
     for own, other in (RELATIONS, RELATIONS[::-1]):
         if other not in proved(event) or own not in proved(event):
             continue
-        bound = event.changed(relation=own)
+        bound = event.change_fields(relation=own)
         assert bound.loss(own) == event.loss(own)
         assert bound.sensitivity(own) == event.sensitivity(own)
         for ask in (bound.sensitivity, bound.loss, bound.meter, bound.words):
@@ -185,7 +185,7 @@ def test_what_is_proved_under_one_relation_is_refused_under_the_other(name):
         with pytest.raises(Unsupported):
             account([bound], delta=1e-6, relation=other)
     with pytest.raises(InputError, match="relation"):
-        event.changed(relation="replace_many")
+        event.change_fields(relation="replace_many")
 
 
 def test_which_relations_are_proved():
@@ -236,7 +236,7 @@ def test_sums_spend_half_as_much_when_records_come_or_go():
         assert reach[1] == pytest.approx(reach[0] / 2.0)
     sampled = EVENTS["SampledGaussian"]
     assert sampled.loss(REMOVE) == sampled.loss(REPLACE)  # the accountant knows the two laws
-    whole = sampled.changed(batch=80)
+    whole = sampled.change_fields(batch=80)
     assert whole.loss(REPLACE) == PrivacyLoss(mu2=pytest.approx(7 * 0.75**2))
     assert whole.loss(REMOVE) == PrivacyLoss(mu2=pytest.approx(7 * 0.375**2))
 
@@ -265,10 +265,10 @@ def test_independent_runs_add_up(name):
     event = EVENTS[name]
     for relation in proved(event):
         three = account([event] * 3, delta=1e-5, relation=relation).epsilon
-        one = account([event.repeated(3)], delta=1e-5, relation=relation).epsilon
+        one = account([event.repeat(3)], delta=1e-5, relation=relation).epsilon
         assert one == pytest.approx(three, rel=1e-9)
-    assert event.repeated(3).draws == (1 if name == "Disclosure" else 3 * event.draws)
-    assert event.repeated(1) == event
+    assert event.repeat(3).draws == (1 if name == "Disclosure" else 3 * event.draws)
+    assert event.repeat(1) == event
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ from dperm_cli.mechanisms.perturbation.approximate_minima_perturbation import (
     ApproximateMinimaPerturbation,
 )
 from dperm_cli.privacy.accounting.accountant import account, delta_of
-from dperm_cli.privacy.accounting.perturbed_minimisers import groupings, joint
+from dperm_cli.privacy.accounting.perturbed_minimisers import find_joint_bound, groupings
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from tests.conftest import small_problem
@@ -23,7 +23,7 @@ def test_a_published_split_keeps_to_its_budget_wherever_the_joint_bound_is_wide(
     spec, budget = small_problem().spec(), Budget(epsilon, delta, relation)
     plan = ApproximateMinimaPerturbation(noise="gaussian").plan(spec, budget)
     assert plan.guarantee.within(budget)
-    together = joint(plan.events, relation)
+    together = find_joint_bound(plan.events, relation)
     assert together is not None
     assert plan.guarantee.epsilon <= together.epsilon(delta)
     spent = delta_of(plan.events, epsilon=plan.guarantee.epsilon, relation=relation)
@@ -33,7 +33,7 @@ def test_a_published_split_keeps_to_its_budget_wherever_the_joint_bound_is_wide(
 def test_the_joint_bound_is_wide_somewhere():
     spec, budget = small_problem().spec(), Budget(0.019, 0.25, "add_remove")
     plan = ApproximateMinimaPerturbation(noise="gaussian").plan(spec, budget)
-    together = joint(plan.events, "add_remove")
+    together = find_joint_bound(plan.events, "add_remove")
     assert together is not None
     assert together.epsilon(0.25) > 2.0 * plan.guarantee.epsilon
 

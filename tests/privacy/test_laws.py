@@ -11,11 +11,15 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from dperm_cli.privacy.accounting import bounded_laws
-from dperm_cli.privacy.accounting.fourier_inversion import _MOST_BLOCKED, _blocked, _direct
-from dperm_cli.privacy.accounting.subsampled_laws import Step, tilted
+from dperm_cli.privacy.accounting.fourier_inversion import (
+    _MOST_BLOCKED,
+    _sum_directly,
+    _sum_in_blocks,
+)
+from dperm_cli.privacy.accounting.subsampled_laws import SampledStep, tilt_step
 
 STEPS = [
-    Step(rate, shift, form, 1)
+    SampledStep(rate, shift, form, 1)
     for form in ("fixed", "poisson", "remove", "add")
     for rate, shift in [(1e-4, 0.02), (0.01, 1.5), (0.3, 0.4), (0.05, 5.0)]
 ]
@@ -57,9 +61,9 @@ def transform(step, z):
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_transform_against_adaptive_quadrature(step):
     tilt, spacing = 0.6, 0.9
-    law = tilted(step, tilt, frequency=3 * spacing)
+    law = tilt_step(step, tilt, frequency=3 * spacing)
     assert math.exp(law.log_m) == pytest.approx(transform(step, tilt).real, rel=1e-10)
-    for route in (_direct, _blocked):
+    for route in (_sum_directly, _sum_in_blocks):
         values = (1 + route(law, spacing, 4)) * math.exp(law.log_m)
         for k in range(4):
             assert abs(values[k] - transform(step, tilt + 1j * k * spacing)) < 1e-10
@@ -81,16 +85,16 @@ def test_loss_inverse_and_slope(step):
 
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_mass_is_one(step):
-    assert tilted(step, 0.0).log_m == pytest.approx(0.0, abs=1e-14)
-    law = tilted(step, 0.3)
+    assert tilt_step(step, 0.0).log_m == pytest.approx(0.0, abs=1e-14)
+    law = tilt_step(step, 0.3)
     atom = (1 - step.rate) * (1 - 2 * ndtr(-step.shift / 2)) if step.form == "fixed" else 0.0
     total = float(law.even.sum()) + atom * math.exp(-law.log_m)
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
 def test_refined_panels_follow_the_frequency():
-    step = Step(0.01, 2.0, "fixed", _MOST_BLOCKED)
-    few, many = (len(tilted(step, 1.0, frequency=f).x) for f in (0.0, 200.0))
+    step = SampledStep(0.01, 2.0, "fixed", _MOST_BLOCKED)
+    few, many = (len(tilt_step(step, 1.0, frequency=f).x) for f in (0.0, 200.0))
     assert many > 4 * few
 
 
@@ -127,10 +131,10 @@ def exact_transform(step, z):
 def test_bounded_transform_against_mpmath(step):
     with mpmath.workdps(22):
         tilt, spacing = 0.7, min(0.9 / step.reach, 50.0)
-        law = tilted(step, tilt, frequency=3 * spacing)
+        law = tilt_step(step, tilt, frequency=3 * spacing)
         exact = exact_transform(step, mpmath.mpf(tilt))
         assert law.log_m == pytest.approx(float(mpmath.log(exact)), rel=1e-9, abs=1e-300)
-        for route in (_direct, _blocked):
+        for route in (_sum_directly, _sum_in_blocks):
             values = 1 + route(law, spacing, 4)
             for k in (1, 3):
                 ratio = exact_transform(step, mpmath.mpc(tilt, k * spacing)) / exact
@@ -139,11 +143,11 @@ def test_bounded_transform_against_mpmath(step):
 
 @pytest.mark.parametrize("step", BOUNDED, ids=str)
 def test_bounded_mass_mean_and_distance(step):
-    assert tilted(step, 0.0).log_m == 0.0
-    law = tilted(step, 0.3)
+    assert tilt_step(step, 0.0).log_m == 0.0
+    law = tilt_step(step, 0.3)
     assert float(law.even.sum()) == pytest.approx(1.0, abs=1e-12)
-    assert tilted(step, 0.0).mean <= step.entropy * (1 + 1e-12)
-    assert tilted(step, 0.0).mean >= 0.65 * min(step.entropy, step.reach)
+    assert tilt_step(step, 0.0).mean <= step.entropy * (1 + 1e-12)
+    assert tilt_step(step, 0.0).mean >= 0.65 * min(step.entropy, step.reach)
     assert step.delta(0.0) == pytest.approx(step.distance, rel=1e-9)
     assert step.delta(step.reach) == 0.0
 
@@ -235,7 +239,7 @@ def test_split_laplace_shifts_are_dominated_by_one():
 @pytest.mark.parametrize("reach", [1e-5, 1e-3, 0.1, 0.9])
 def test_smoothed_atoms_dominate_and_touch(reach):
     step = bounded_laws.pure(reach, 7)
-    wide = bounded_laws.smoothed(step)
+    wide = bounded_laws.smooth_atoms(step)
     assert wide.count == 7
     assert reach < wide.reach <= reach * (1 + reach / 3.9)
     gaps = [wide.delta(e) - step.delta(e) for e in np.linspace(0.0, reach, 400)]

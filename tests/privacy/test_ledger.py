@@ -53,7 +53,7 @@ RELATION = "replace_one"
 
 def released(kind, event, times=1, relation=RELATION, epsilon=1.0, delta=1e-6):
     guarantee = Guarantee(kind, epsilon, delta if kind == "approx" else 0.0, relation, "told")
-    return ledger_totals.Spent(guarantee, (event,), times)
+    return ledger_totals.SpentRelease(guarantee, (event,), times)
 
 
 def test_every_kind_of_event_is_tried():
@@ -62,7 +62,9 @@ def test_every_kind_of_event_is_tried():
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_an_event_survives_json_and_is_put_in_words(event):
-    assert ledger_totals.rebuilt(json.loads(json.dumps(ledger_totals.plain(event)))) == event
+    assert (
+        ledger_totals.rebuild_event(json.loads(json.dumps(ledger_totals.to_dict(event)))) == event
+    )
     facts = ledger_totals.describe(event, RELATION)
     assert facts["count"] == event.draws
     assert len(facts["words"]) > 10
@@ -89,7 +91,7 @@ def test_words_carry_the_numbers():
 )
 def test_what_is_no_event_is_refused(entry):
     with pytest.raises(ValueError, match=r"no privacy event|Gaussian: "):
-        ledger_totals.rebuilt(entry)
+        ledger_totals.rebuild_event(entry)
 
 
 def test_recomputed_is_what_the_accountant_says():
@@ -108,7 +110,7 @@ def test_recomputed_is_what_the_accountant_says():
 def test_a_claim_above_the_budget_is_refused():
     budget = Budget(1.0, 1e-6)
     good = Guarantee("approx", 1.0, 1e-6, RELATION, "told")
-    ledger_totals.require(budget, good)
+    ledger_totals.require_within_budget(budget, good)
     for kind, epsilon, delta, relation in (
         ("approx", 1.0 + 1e-12, 1e-6, RELATION),
         ("approx", 1.0, 2e-6, RELATION),
@@ -118,7 +120,7 @@ def test_a_claim_above_the_budget_is_refused():
     ):
         bad = Guarantee(kind, epsilon, delta, relation, "told")
         with pytest.raises(PrivacyError, match="refused to release: told"):
-            ledger_totals.require(budget, good, bad)
+            ledger_totals.require_within_budget(budget, good, bad)
 
 
 def test_the_last_bits_of_an_epsilon_do_not_decide_who_is_named():
@@ -127,7 +129,7 @@ def test_the_last_bits_of_an_epsilon_do_not_decide_who_is_named():
     found = account(events, delta=1e-6, relation="replace_one")
     for epsilon in (found.epsilon, math.nextafter(found.epsilon, 0.0), 0.999 * found.epsilon):
         claim = Guarantee("approx", epsilon, 1e-6, "replace_one", "the claim")
-        total = ledger_totals.compose([ledger_totals.Spent(claim, events)], 1e-6)
+        total = ledger_totals.compose([ledger_totals.SpentRelease(claim, events)], 1e-6)
         same = epsilon > 0.9995 * found.epsilon
         assert (total.source == found.accountant) is same
         assert total.epsilon == (found.epsilon if same else epsilon)

@@ -25,9 +25,9 @@ from dperm_cli.privacy.events import (
 )
 from dperm_cli.privacy.meters import (
     ChannelRatio,
-    Each,
     LawRange,
     LawSlope,
+    PerCall,
     RootOfSquares,
     Total,
 )
@@ -42,14 +42,14 @@ def far(first, second=(0.0, 0.0)):
 
 @pytest.mark.parametrize(("order", "size"), [(2, 5.0), (1, 7.0), (np.inf, 4.0)])
 def test_each_call_by_itself_in_its_norm(order, size):
-    meter = Each(order, 10.0)
+    meter = PerCall(order, 10.0)
     assert meter.move(ZERO, far([3.0, -4.0])) == pytest.approx(size / 10.0)
     # what came before is forgotten
     assert meter.move(ZERO, ZERO) == 0.0
     assert meter.move(far([1.0, 1.0]), far([1.0, 1.0])) == 0.0
 
 
-@pytest.mark.parametrize("meter", [Each(2, 1.0), Total(2, 1.0), RootOfSquares(1.0)])
+@pytest.mark.parametrize("meter", [PerCall(2, 1.0), Total(2, 1.0), RootOfSquares(1.0)])
 def test_the_worst_trial_counts(meter):
     assert meter.move(ZERO, far([0.1, 0.0], [0.0, 0.7])) == pytest.approx(0.7)
 
@@ -72,7 +72,7 @@ def test_two_meters_share_nothing():
     assert one.move(ZERO, far([0.9, 0.0])) == pytest.approx(1.8)
 
 
-@pytest.mark.parametrize("make", [lambda s: Each(2, s), lambda s: Total(1, s), RootOfSquares])
+@pytest.mark.parametrize("make", [lambda s: PerCall(2, s), lambda s: Total(1, s), RootOfSquares])
 def test_where_nothing_may_move_any_move_is_infinite(make):
     meter = make(0.0)
     assert meter.move(ZERO, ZERO) == 0.0
@@ -80,7 +80,7 @@ def test_where_nothing_may_move_any_move_is_infinite(make):
 
 
 @pytest.mark.parametrize("sensitivity", [0.0, 1.0])
-@pytest.mark.parametrize("make", [lambda s: Each(2, s), lambda s: Total(1, s), RootOfSquares])
+@pytest.mark.parametrize("make", [lambda s: PerCall(2, s), lambda s: Total(1, s), RootOfSquares])
 def test_a_nan_is_never_within_what_is_declared(make, sensitivity):
     for before, after in ((ZERO, far([0.0, math.nan])), (far([math.inf, 0.0]),) * 2):
         meter = make(sensitivity)
@@ -88,15 +88,15 @@ def test_a_nan_is_never_within_what_is_declared(make, sensitivity):
             assert not meter.move(before, after) <= 1.0
             # and for meters that add up, no later call makes it good
             later = meter.move(ZERO, ZERO)
-        assert isinstance(meter, Each) or not later <= 1.0
+        assert isinstance(meter, PerCall) or not later <= 1.0
 
 
 def test_an_infinite_move_is_seen():
-    assert Each(2, 1.0).move(ZERO, far([math.inf, 0.0])) == math.inf
+    assert PerCall(2, 1.0).move(ZERO, far([math.inf, 0.0])) == math.inf
 
 
 def test_one_number_a_trial_may_come_without_its_axis():
-    assert Each(1, 2.0).move(np.zeros(3), np.array([1.0, 0.0, 1.0])) == pytest.approx(1.0)
+    assert PerCall(1, 2.0).move(np.zeros(3), np.array([1.0, 0.0, 1.0])) == pytest.approx(1.0)
 
 
 def test_answers_of_one_user_add_up_and_equal_vectors_tell_nothing():
@@ -135,13 +135,13 @@ def test_laws_are_measured_in_what_was_declared_for_them():
 @pytest.mark.parametrize(
     ("event", "kind", "order"),
     [
-        (Gaussian(2.0, 0.5), Each, 2),
-        (GaussianMatrix(2.0, 0.5), Each, 2),
-        (GammaNorm(2.0, 0.5), Each, 2),
-        (Laplace(2.0, 0.5), Each, 1),
-        (SampledGaussian(2.0, 0.5, 1, 4, "poisson"), Each, 2),
-        (SparseAnswers(2.0, 0.5, 1.0, 1, 2), Each, 1),
-        (PerturbedObjective("gamma_norm", 2.0, 0.5, 0.1, 1.0), Each, 2),
+        (Gaussian(2.0, 0.5), PerCall, 2),
+        (GaussianMatrix(2.0, 0.5), PerCall, 2),
+        (GammaNorm(2.0, 0.5), PerCall, 2),
+        (Laplace(2.0, 0.5), PerCall, 1),
+        (SampledGaussian(2.0, 0.5, 1, 4, "poisson"), PerCall, 2),
+        (SparseAnswers(2.0, 0.5, 1.0, 1, 2), PerCall, 1),
+        (PerturbedObjective("gamma_norm", 2.0, 0.5, 0.1, 1.0), PerCall, 2),
         (DisjointBatches(2.0, 0.5, 3), RootOfSquares, 2),
         (DisjointBatches(2.0, 0.5, 3, "gamma_norm"), Total, 2),
     ],

@@ -19,7 +19,7 @@ from dperm_cli.privacy.accounting.objective_perturbation import (
     noise_delta,
     noise_ratio,
 )
-from dperm_cli.privacy.accounting.perturbed_minimisers import NAME, folded, joint
+from dperm_cli.privacy.accounting.perturbed_minimisers import NAME, find_joint_bound, fold_pairs
 from dperm_cli.privacy.events import (
     Approx,
     Disclosure,
@@ -112,11 +112,11 @@ def test_the_accountant_takes_them_together(relation):
 
 def test_what_is_not_the_pair_is_not_taken_for_it():
     pair = (first(), second())
-    assert joint(pair, "replace_one") is not None
+    assert find_joint_bound(pair, "replace_one") is not None
     for others in ((first(),), (Exponential(0.1, 1.0),), (Disclosure(),), (GammaNorm(9.0, 1.0),)):
-        assert joint((*pair, *others), "replace_one") is None
-    assert joint((first(count=2), second(count=2)), "replace_one") is None
-    assert joint((second(),), "replace_one") is None
+        assert find_joint_bound((*pair, *others), "replace_one") is None
+    assert find_joint_bound((first(count=2), second(count=2)), "replace_one") is None
+    assert find_joint_bound((second(),), "replace_one") is None
     with pytest.raises(InputError):
         account(pair, delta=1e-6, relation="replace")
     with pytest.raises(InputError):
@@ -128,7 +128,7 @@ def test_several_pairs_add_up_to_their_budgets(relation):
     """Each pair becomes a black box at its own delta: k of them fit k budgets."""
     pair = (first(), second())
     one = account(pair, delta=1e-6, relation=relation).epsilon
-    (box,) = folded(pair, relation)
+    (box,) = fold_pairs(pair, relation)
     assert isinstance(box, Approx)
     assert (box.epsilon, box.delta) == (pytest.approx(one, rel=1e-9), 1e-6)
     many = (*pair * 3, Exponential(0.2, 1.0, gap=1.0))
@@ -137,7 +137,7 @@ def test_several_pairs_add_up_to_their_budgets(relation):
     assert found > one
     # another event behind, one that counts otherwise, or a larger one stays as it is
     for other in (second(count=2), GammaNorm(5.0, 1.0), Gaussian(1.0, 1.0)):
-        assert folded((first(), other), relation) == [first(), other]
+        assert fold_pairs((first(), other), relation) == [first(), other]
 
 
 def test_pure_pairs_add_up():

@@ -16,7 +16,7 @@ from dperm_cli.privacy.events import (
     Laplace,
     SampledGaussian,
 )
-from dperm_cli.privacy.gate import Gate, listening, range_delta
+from dperm_cli.privacy.gate import Gate, install_tape, range_delta
 from dperm_cli.privacy.streams import LAW
 
 KINDS = {"gaussian": Gaussian, "laplace": Laplace, "gamma_norm": GammaNorm}
@@ -165,7 +165,7 @@ def test_batches_must_be_an_event_of_the_plan():
     ]  # fmt: skip
     for change in changes:
         with pytest.raises(PrivacyError, match="no event of the plan"):
-            gate.stream(event.changed(**change), 3)
+            gate.stream(event.change_fields(**change), 3)
     gate.stream(event, 3)
     with pytest.raises(PrivacyError):
         gate.stream(event, 3)
@@ -183,15 +183,15 @@ def test_batches_and_their_noise_are_of_one_stream_and_of_two_keys():
     with pytest.raises(PrivacyError, match="second time"):
         drawn.add(np.zeros((2, 3)), 1)
     # what a compiled loop gets is the same noise and the same batches, once
-    sealed = Gate(seeds()).stream(event, 3).sealed
+    sealed = Gate(seeds()).stream(event, 3).sealed_draws
     assert sealed[2:] == (2.0, 4, 9, 2, False)
     assert np.array_equal(noisy, 2.0 * gaussian_noise.normals(sealed.noise_keys, 1, 1, 3)[:, 0, :])
     again = [batch_indices.batch(sealed.index_keys[trial], 3, 9, 2, False) for trial in range(2)]
     assert np.array_equal(again, [batches[3], batches[7]])
     with pytest.raises(PrivacyError, match="no compiled loop"):
-        _ = drawn.sealed
+        _ = drawn.sealed_draws
     used = Gate(seeds(), plan=([event], "replace_one")).stream(event, 3)
-    _ = used.sealed
+    _ = used.sealed_draws
     with pytest.raises(PrivacyError, match="second time"):
         used.add(np.zeros((2, 3)), 0)
 
@@ -208,7 +208,7 @@ def test_a_law_must_be_an_event_of_the_plan():
     ]  # fmt: skip
     for change in changes:
         with pytest.raises(PrivacyError):
-            gate().stream(event.changed(**change), 3)
+            gate().stream(event.change_fields(**change), 3)
     law = gate().stream(event, 3)
     law.release(np.zeros((2, 3)), 0)
     with pytest.raises(PrivacyError):
@@ -237,7 +237,7 @@ def test_a_tape_hears_every_kind_and_closes_the_compiled_path():
     assert sampled.add(np.ones((2, 3)), 0) == 7.0
     assert sampled.draw(1, 2) == 7.0
     with pytest.raises(PrivacyError, match="past the tape"):
-        _ = sampled.sealed
+        _ = sampled.sealed_draws
     frame = reduced_sgd.frame(np.eye(1, 6))
     with pytest.raises(PrivacyError, match="past the tape"):
         stream(gate, "gaussian").add_in_frame(np.zeros((2, 3)), 0, 1, 4)
@@ -245,7 +245,7 @@ def test_a_tape_hears_every_kind_and_closes_the_compiled_path():
         stream(gate, "gaussian").draw_direction(frame)
     users = gate.stream(Channel(1.0, 1, "l_inf", 3), 3, bound=2.0, users=4)
     with pytest.raises(PrivacyError, match="past the tape"):
-        _ = users.sealed
+        _ = users.sealed_draws
     assert users.send(2, np.ones((2, 3))) == 7.0
     law = uniforms(gate)
     assert law.release(np.ones((2, 3)), 0) == 7.0
@@ -274,7 +274,7 @@ def test_a_tape_hears_every_kind_and_closes_the_compiled_path():
 
 def test_listening_puts_a_tape_on_every_gate_of_the_process_and_takes_it_off_again():
     whole, own = Tape(), Tape()
-    with listening(whole):
+    with install_tape(whole):
         gates = [Gate(seeds()), Gate(seeds()), Gate(seeds(), own)]
     assert [gate.tape for gate in gates] == [whole, whole, own]
     assert Gate(seeds()).tape is None

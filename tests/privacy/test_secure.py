@@ -17,7 +17,7 @@ from dperm_cli.loops import exact_noise, reduced_sgd
 from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.events import Channel, Gaussian, SampledGaussian
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.privacy.secure_grid import Grid, grid_for, on_grid
+from dperm_cli.privacy.secure_grid import Grid, grid_for, put_on_grid
 from dperm_cli.views.central import GridView
 from tests.conftest import small_problem
 from tests.privacy._secure import KINDS, off_grid, source, with_rows
@@ -42,7 +42,7 @@ def test_kernels_and_reference_make_the_same_draws_of_the_same_words(kind, ratio
     def words():
         return source(first=pool)
 
-    drawn = secure_noise.rounded(kind, ratio, 700, words())
+    drawn = secure_noise.draw_rounded_noise(kind, ratio, 700, words())
     assert drawn.dtype == np.int64
     assert drawn.tolist() == replayed(kind, ratio, 700, words())
     assert abs(np.median(np.abs(drawn)) / ratio - 0.68) < 0.1
@@ -59,8 +59,8 @@ def test_words_that_run_out_are_read_again_with_more(kind):
         served += min(count, 40)
         return pool[served - min(count, 40) : served]
 
-    whole = secure_noise.rounded(kind, 2.0**30, 300, source(first=pool))
-    assert np.array_equal(secure_noise.rounded(kind, 2.0**30, 300, trickle), whole)
+    whole = secure_noise.draw_rounded_noise(kind, 2.0**30, 300, source(first=pool))
+    assert np.array_equal(secure_noise.draw_rounded_noise(kind, 2.0**30, 300, trickle), whole)
 
 
 @pytest.mark.parametrize(("next_words", "even"), [((1, 2), False), ((2, 1), True)])
@@ -77,9 +77,11 @@ def test_a_tie_is_decided_by_the_next_words(next_words, even):
     )
     assert kernel == (0, 0, exact_noise.UNDECIDED)
     if even:
-        assert secure_noise.rounded("laplace", 2.0**30, 1, source(first=words))[0] == -(2**29)
+        assert secure_noise.draw_rounded_noise("laplace", 2.0**30, 1, source(first=words))[0] == -(
+            2**29
+        )
     else:
-        rejected = secure_noise.rounded("laplace", 2.0**30, 1, source(first=words))
+        rejected = secure_noise.draw_rounded_noise("laplace", 2.0**30, 1, source(first=words))
         assert abs(int(rejected[0])) >= 2**30  # the integer part has gone up
 
 
@@ -94,7 +96,7 @@ def test_rounding_reads_as_many_bits_as_it_needs(later, up):
     out = np.empty(1, np.int64)
     kernel = exact_noise.fill(False, np.array(words, np.uint64), np.uint64(mantissa), shift, out, 0)
     assert kernel == (0, 0, exact_noise.UNDECIDED)
-    drawn = secure_noise.rounded("laplace", 1.37 * 2.0**30, 1, source(first=words))
+    drawn = secure_noise.draw_rounded_noise("laplace", 1.37 * 2.0**30, 1, source(first=words))
     assert drawn[0] == 5_000_000 - (not up)
 
 
@@ -115,7 +117,7 @@ def test_system_words_differ_and_a_ratio_off_the_range_is_refused():
     assert not np.array_equal(secure_noise.system_words(8), secure_noise.system_words(8))
     for ratio in (2.0**7, 2.0**46, float("inf")):
         with pytest.raises(ValueError, match="grid steps"):
-            secure_noise.rounded("laplace", ratio, 1)
+            secure_noise.draw_rounded_noise("laplace", ratio, 1)
 
 
 # --- every output is a multiple of the grid ------------------------------------------------------
@@ -132,7 +134,7 @@ def test_outputs_are_multiples_of_the_grid_for_both_neighbours(kind):
     it, and tells the neighbours apart by them: a sum with 1 is always a multiple of 2^-53."""
     event = KINDS[kind](3.0, 0.5)
     grid = grid_for([event], 10.0)
-    event = on_grid(event, 100, grid, "replace_one")
+    event = put_on_grid(event, 100, grid, "replace_one")
     plain, apart = 0, []
     for value in (0.1, 1.0):
         gate = Gate.secure(500, grid, ([event], "replace_one"))
@@ -151,7 +153,7 @@ def test_outputs_are_multiples_of_the_grid_for_both_neighbours(kind):
 
 
 def test_a_secure_gate_rounds_what_it_is_given_and_refuses_no_value():
-    event = on_grid(Gaussian(3.0, 0.5), 2, Grid(-20), "replace_one")
+    event = put_on_grid(Gaussian(3.0, 0.5), 2, Grid(-20), "replace_one")
     gate = Gate.secure(3, Grid(-20), ([event], "replace_one"))
     noise = gate.stream(event, 2)
     wild = np.array([[np.nan, np.inf], [-np.inf, 1e300], [1e-300, 0.3]])
@@ -163,20 +165,20 @@ def test_a_secure_gate_rounds_what_it_is_given_and_refuses_no_value():
 
 
 def test_a_secure_gate_has_no_keys_and_no_seeded_streams():
-    event = on_grid(Gaussian(3.0, 0.5), 2, Grid(-20), "replace_one")
+    event = put_on_grid(Gaussian(3.0, 0.5), 2, Grid(-20), "replace_one")
     sampled = SampledGaussian(3.0, 0.5, 1, 5, "fixed")
     gate = Gate.secure(3, Grid(-20), ([event, sampled], "replace_one"))
     assert not gate.compiled
     with pytest.raises(PrivacyError, match="seeded"):
         gate.stream(sampled, 2)
     with pytest.raises(PrivacyError, match="no event"):
-        gate.stream(event.changed(scale=3.0), 2)
+        gate.stream(event.change_fields(scale=3.0), 2)
     noise = gate.stream(event, 2)
     with pytest.raises(PrivacyError, match="no keys"):
         noise.add_in_frame(np.zeros((3, 2)), 0, 1, 4)
     with pytest.raises(PrivacyError, match="no keys"):
         noise.draw_direction(reduced_sgd.frame(np.eye(1, 6)))
-    assert not hasattr(noise, "sealed")
+    assert not hasattr(noise, "sealed_draws")
 
 
 def test_a_secure_gate_for_channels_has_no_keys():
@@ -186,7 +188,7 @@ def test_a_secure_gate_for_channels_has_no_keys():
         gate.stream(Gaussian(3.0, 0.5), 2)
     users = gate.stream(channel, 3, bound=1.0, users=4)
     with pytest.raises(PrivacyError, match="no keys"):
-        _ = users.sealed
+        _ = users.sealed_draws
 
 
 # --- exact sums ----------------------------------------------------------------------------------
@@ -251,7 +253,7 @@ def test_neighbouring_sums_stay_within_the_event():
     for exponent in (-30, -6, -4):
         grid = Grid(exponent)
         event = Gaussian(1e3, problem.spec().lipschitz)
-        declared = on_grid(event, 5, Grid(-30), "replace_one").sensitivity("replace_one")
+        declared = put_on_grid(event, 5, Grid(-30), "replace_one").sensitivity("replace_one")
         bound = declared + np.sqrt(5) * grid.step
         sums = [
             GridView(

@@ -10,14 +10,14 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
-from dperm_cli.mechanisms.shared.secure_plan import secured, secured_channels
+from dperm_cli.mechanisms.shared.secure_plan import secure_channel_plan, secure_plan
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian, SampledGaussian
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.privacy.secure_grid import Grid, grid_for, noisy, on_grid
+from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.views.central import CentralView, GridView
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 from tests.conftest import small_problem
 from tests.privacy._secure import BUDGET, KINDS, off_grid, with_rows
 
@@ -28,7 +28,7 @@ def test_rounding_is_counted_and_covered(kind, relation):
     event = KINDS[kind](50.0, 1.5, 3)
     grid = grid_for([event], 2000.0)
     assert grid.step == 2.0 ** (5 - 30)
-    moved = on_grid(event, 16, grid, relation)
+    moved = put_on_grid(event, 16, grid, relation)
     diagonal = (16 if kind == "laplace" else 4) * grid.step
     assert moved.record_norm >= 1.5 * (1 + 16 * 2.0**-52) + diagonal
     assert moved.count == 3
@@ -39,27 +39,27 @@ def test_rounding_is_counted_and_covered(kind, relation):
 
 
 def test_a_gap_is_given_up():
-    moved = on_grid(Gaussian(50.0, 1.5, 3, gap=1.0), 2, Grid(-25), "replace_one")
+    moved = put_on_grid(Gaussian(50.0, 1.5, 3, gap=1.0), 2, Grid(-25), "replace_one")
     assert moved.gap is None
     assert moved.scale == pytest.approx(150.0, rel=1e-6)
 
 
 def test_what_has_no_exact_form_is_unsupported():
     with pytest.raises(Unsupported, match="SampledGaussian"):
-        noisy([SampledGaussian(3.0, 0.5, 1, 5, "fixed")])
+        list_noise_events([SampledGaussian(3.0, 0.5, 1, 5, "fixed")])
     event, tiny = Gaussian(50.0, 1.5), Gaussian(1e-9, 1.0)
     with pytest.raises(Unsupported, match=r"grid 2\^11 is the finest.*too coarse"):
-        on_grid(event, 5, grid_for([event], 2.0**60), "replace_one")
+        put_on_grid(event, 5, grid_for([event], 2.0**60), "replace_one")
     with pytest.raises(Unsupported, match="does not fit"):
-        on_grid(tiny, 5, grid_for([tiny], 1e9), "replace_one")
+        put_on_grid(tiny, 5, grid_for([tiny], 1e9), "replace_one")
     spec, mechanism = small_problem().spec(), NoisySgd(steps=10)
     plan = mechanism.plan(spec, BUDGET)
     with pytest.raises(Unsupported, match="noisy_sgd has no secure form"):
-        secured(mechanism, plan, spec, small_problem().loss)
+        secure_plan(mechanism, plan, spec, small_problem().loss)
     problem = small_problem(loss="l2_median")
     plan = NoisyGd().plan(problem.spec(), BUDGET)
     with pytest.raises(Unsupported, match="l2_median has no exact sum"):
-        secured(NoisyGd(), plan, problem.spec(), problem.loss)
+        secure_plan(NoisyGd(), plan, problem.spec(), problem.loss)
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
@@ -68,7 +68,7 @@ def test_a_secured_plan_keeps_its_guarantee_at_nearly_no_cost(epsilon, relation)
     problem = small_problem(n=1000)
     budget = Budget(epsilon, 1e-6, relation)
     plan = NoisyGd().plan(problem.spec(), budget)
-    moved, grid = secured(NoisyGd(), plan, problem.spec(), problem.loss)
+    moved, grid = secure_plan(NoisyGd(), plan, problem.spec(), problem.loss)
     accounted = account(moved.events, delta=1e-6, relation=relation)
     assert 0.999 * epsilon < accounted.epsilon <= epsilon
     assert plan.noise_scale < moved.noise_scale < plan.noise_scale * (1 + 1e-5)
@@ -92,7 +92,7 @@ def test_all_that_noisy_gd_releases_lies_on_the_grid_for_both_neighbours():
     """120,000 numbers of two neighbours: none off the grid; the seeded run is off it."""
     problem = small_problem(n=30, p=30)
     plan = NoisyGd().plan(problem.spec(), BUDGET)
-    moved, grid = secured(NoisyGd(), plan, problem.spec(), problem.loss)
+    moved, grid = secure_plan(NoisyGd(), plan, problem.spec(), problem.loss)
     y = problem.data.y.copy()
     y[4] = -y[4]
     for one in (problem, with_rows(problem, problem.data.x, y)):
@@ -113,7 +113,7 @@ def test_all_that_noisy_gd_releases_lies_on_the_grid_for_both_neighbours():
 def test_secure_releases_do_not_repeat_and_reach_the_optimum_of_research_ones():
     problem = small_problem(n=60)
     plan = NoisyGd().plan(problem.spec(), Budget(1e4, 1e-6))
-    moved, grid = secured(NoisyGd(), plan, problem.spec(), problem.loss)
+    moved, grid = secure_plan(NoisyGd(), plan, problem.spec(), problem.loss)
 
     def released():
         gate = Gate.secure(2, grid, (moved.events, "replace_one"))
@@ -130,7 +130,7 @@ def cells(*words):
     from dperm_cli.runner.compose import study_plan
     from dperm_cli.runner.compose.command_line import parse
 
-    return study_plan.plan(parse(list(words))).cells
+    return study_plan.plan_study(parse(list(words))).cells
 
 
 def test_the_noise_key_is_typed_and_a_seed_is_refused_beside_secure_noise():
@@ -193,7 +193,7 @@ def test_replay_on_the_grid(loss, relation):
 
     problem, mechanism = small_problem(loss=loss, n=6), NoisyGd(steps=40)
     plan = mechanism.plan(problem.spec(), Budget(1.0, 1e-6, relation))
-    moved, grid = secured(mechanism, plan, problem.spec(), problem.loss)
+    moved, grid = secure_plan(mechanism, plan, problem.spec(), problem.loss)
     allowed, rng, worst = (moved.events, relation), np.random.default_rng(7), 0.0
     for _ in range(15):
         recorder = Recorder()
@@ -220,13 +220,13 @@ def test_every_mechanism_says_whether_it_is_secure_and_keeps_its_word(name):
     plan = mechanism.plan(problem.spec(), BUDGET)
     if not mechanism.secure:
         with pytest.raises(Unsupported, match="no secure form"):
-            secured(mechanism, plan, problem.spec(), problem.loss)
+            secure_plan(mechanism, plan, problem.spec(), problem.loss)
         return
     if mechanism.guarantees == ("local",):
-        moved, view = secured_channels(plan), view_of(mechanism, problem)
+        moved, view = secure_channel_plan(plan), open_view(mechanism, problem)
         gate = Gate.secure_channels(2, (moved.events, "replace_one"))
     else:
-        moved, grid = secured(mechanism, plan, problem.spec(), problem.loss)
+        moved, grid = secure_plan(mechanism, plan, problem.spec(), problem.loss)
         gate, view = Gate.secure(2, grid, (moved.events, "replace_one")), GridView(problem, grid)
     theta = mechanism.release(view, moved, gate).theta
     assert np.all(problem.constraint.contains(theta))

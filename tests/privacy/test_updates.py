@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from dperm_cli.audit.statistical_attack import Draws
+from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.accounting import sparse_vector
@@ -121,7 +121,7 @@ def test_no_bound_beyond_its_order_or_reach():
 def test_cost_is_free_of_the_queries_and_never_above_all_of_them_shown():
     assert epsilon(event(0.03, 10, 10**5)) == pytest.approx(epsilon(event(0.03, 10, 10**4)), 1e-6)
     few = event(0.03, 100, 5)
-    assert epsilon(few) == pytest.approx(epsilon(few.all_shown()), rel=1e-9)
+    assert epsilon(few) == pytest.approx(epsilon(few.full_release()), rel=1e-9)
     # large steps have no Renyi bound and cost what all noisy values cost
     large = event(2.0, 3, 4)
     assert epsilon(large) == pytest.approx(epsilon(Laplace(1.0, 1.0, 4)), rel=1e-9)
@@ -156,7 +156,7 @@ def test_bad_fields_are_named(change, key):
 def stream(trials=3, updates=2, queries=50, plan=None, **changes):
     event = SparseAnswers(0.5, 0.05, 3.0, updates, queries)
     seeds = [seed_sequence(4, "test", trial) for trial in range(trials)]
-    return Gate(seeds, plan=plan).stream(event.changed(**changes), 1)
+    return Gate(seeds, plan=plan).stream(event.change_fields(**changes), 1)
 
 
 def test_one_draw_serves_test_and_answer_and_a_run_ends():
@@ -167,8 +167,8 @@ def test_one_draw_serves_test_and_answer_and_a_run_ends():
         assert np.all((np.abs(answer) > 3.0) == far)
         assert np.all(answer[~far] == 0.0)
         if step == 1:
-            assert asked.over.tolist() == [False, True, False]
-    assert asked.over.tolist() == [False, True, True]
+            assert asked.has_ended.tolist() == [False, True, False]
+    assert asked.has_ended.tolist() == [False, True, True]
 
 
 def test_the_value_of_a_finished_run_is_not_looked_at():
@@ -183,7 +183,7 @@ def test_the_value_of_a_finished_run_is_not_looked_at():
 def test_nan_values_show_as_updates_and_end():
     asked = stream(1, 1)
     assert asked.answer(np.array([np.nan]), np.zeros(1), 0)[1].tolist() == [True]
-    assert asked.over.tolist() == [True]
+    assert asked.has_ended.tolist() == [True]
 
 
 def test_a_query_is_asked_once_and_of_the_right_shape():
@@ -212,7 +212,7 @@ def test_shares_of_noise_are_laplace():
     from scipy.stats import kstest
 
     trials = 100_000
-    gate = Draws(seed_sequence(4, "test"), trials)
+    gate = ManyTrialsGate(seed_sequence(4, "test"), trials)
     asked = gate.stream(SparseAnswers(0.5, 0.05, 3.0, 10, 1), 1)
     answer, far = asked.answer(np.full(trials, 100.0), np.zeros(trials), 0)
     assert far.all()

@@ -89,11 +89,13 @@ def test_closed_form_widths():
 
 
 def test_rounding_finds_the_known_ellipsoids():
-    root, centre = rounding_ellipsoids.enclosing(np.array(SQUARE) * [3.0, 1.0] + 5.0, False)
+    root, centre = rounding_ellipsoids.fit_enclosing_ellipsoid(
+        np.array(SQUARE) * [3.0, 1.0] + 5.0, False
+    )
     np.testing.assert_allclose(root, np.diag([3.0, 1.0]) * math.sqrt(2), rtol=1e-4)
     np.testing.assert_allclose(centre, [5.0, 5.0], atol=1e-4)
     matrix, room = np.array(CUBE), np.array([4.0, -2.0, 1.0, 1.0])
-    root, centre = rounding_ellipsoids.inscribed(matrix, room, np.array([2.5, 0.3]))
+    root, centre = rounding_ellipsoids.fit_inscribed_ellipsoid(matrix, room, np.array([2.5, 0.3]))
     np.testing.assert_allclose(root, np.eye(2), atol=1e-6)
     np.testing.assert_allclose(centre, [3.0, 0.0], atol=1e-6)
 

@@ -67,9 +67,9 @@ def test_the_list_prints_what_the_code_computes(name):
 
 
 def test_every_set_says_what_its_width_is(capsys):
-    from dperm_cli.core.help import listing
+    from dperm_cli.core.help import list_text
 
     assert all(choice.width for choice in catalogue.choices("constraint").values())
-    page = listing(["constraint"])
+    page = list_text(["constraint"])
     assert page.count("Gaussian width") == len(catalogue.choices("constraint"))
-    assert "Gaussian width" not in listing(["loss"])
+    assert "Gaussian width" not in list_text(["loss"])

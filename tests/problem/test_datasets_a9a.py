@@ -95,18 +95,18 @@ def test_a_file_that_is_not_a9a_is_refused(tmp_path):
 
 def test_listing_covers_the_registry(tmp_path, monkeypatch):
     monkeypatch.delenv("DPERM_DATA_DIR", raising=False)
-    rows = {row.name: row for row in data_commands.listing(tmp_path)}
+    rows = {row.name: row for row in data_commands.list_datasets(tmp_path)}
     assert tuple(rows) == registry.names("dataset")
     assert (rows["digits"].n, rows["digits"].p, rows["digits"].where) == (1797, 64, "embedded")
     assert rows["a9a"].present is False
     assert rows["csv"].n is None
     (tmp_path / "a9a.gz").write_bytes(b"")
-    listed = {row.name: row for row in data_commands.listing(tmp_path)}["a9a"]
+    listed = {row.name: row for row in data_commands.list_datasets(tmp_path)}["a9a"]
     assert (listed.present, listed.where) == (True, str(tmp_path / "a9a.gz"))
 
 
 def test_listed_sizes_are_the_true_ones():
-    for row in data_commands.listing():
+    for row in data_commands.list_datasets():
         if row.where in ("embedded", "generated"):
             kind = registry.load("dataset", row.name)
             none_held = {"n_test": 0, "test_fraction": 0}

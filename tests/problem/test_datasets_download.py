@@ -103,7 +103,7 @@ def test_a_good_download_is_complete_and_reported(server, tmp_path):
     Handler.files["/f"] = CONTENT
     heard = []
     target = tmp_path / "deep" / "f"
-    with progress.listening(lambda *words: heard.append(words)):
+    with progress.listen(lambda *words: heard.append(words)):
         done = download.download("toy", f"{server}/f", target, sha256=("0" * 64, SHA256))
     assert done == target
     assert target.read_bytes() == CONTENT

@@ -71,7 +71,10 @@ def test_declarations_are_complete(name):
         assert source.n > 0
         assert source.limit < 1 << 40
         assert source.url is None or source.url.startswith("https://")
-        assert source.names[0] in source.saved_as or source.saved_as.split(".")[0] in source.names
+        assert (
+            source.names[0] in source.download_name
+            or source.download_name.split(".")[0] in source.names
+        )
         counts = source.labels
         assert counts is None or sum(counts.values()) == source.n
         if source.labels is not None:

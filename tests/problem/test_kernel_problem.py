@@ -70,11 +70,11 @@ def test_a_bad_point_has_an_honest_gap_and_distance(loss):
     """Both bounds hold at points that are far from the minimiser."""
     one = problem(loss)
     exact = one.solve(1e-9)
-    run = duals._Run(one.system, one.loss, one.data.y, 0.05 * 60)
+    run = duals._DualSolver(one.system, one.loss, one.data.y, 0.05 * 60)
     rng = np.random.default_rng(0)
     for shrink in (1.0, 0.5, 0.9):
         a = shrink * exact.solution.slopes * rng.uniform(0.5, 1.0, 60)
-        found = run.certified(a)
+        found = run.certify(a)
         assert found.value - exact.value <= found.gap
         off = found.weights - exact.solution.weights
         gram = one.kernel.gram(one.data.x, one.data.x)
@@ -105,7 +105,7 @@ def test_float32_rows_are_solved_as_they_are(loss):
     one = problem(loss, features=features)
     rows = FeatureRows(features.apply(one.data.x, np.float32))
     single = dataclasses.replace(one, rows=rows, data=dataclasses.replace(one.data, name="single"))
-    system = duals.Rows(rows.array)
+    system = duals.FeatureSystem(rows.array)
     found = duals.solve(system, one.loss, one.data.y, 3.0, gap=1e-9, seconds=20)
     assert found.gap <= 1e-9
     assert np.max(np.abs(found.weights - single.solve().theta)) < 1e-3
@@ -181,7 +181,7 @@ def test_a_nearer_solution_is_found_when_it_is_asked_for():
     assert fine.gap <= rough.gap
     assert one.solve(0.05).solution is rough.solution  # remembered, and by what was asked
     assert one.solve(1e-5).solution is fine.solution
-    assert one.solved()
+    assert one.has_solution()
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -192,7 +192,7 @@ def test_a_stored_solution_comes_back_to_the_last_bit(loss, exact):
     if not exact:
         one = dataclasses.replace(one, features=Fourier(one.kernel, 3, 20, 1.0))
     found = one.solve().solution
-    again = one.verified(found.slopes, found.weights)
+    again = one.verify_dual(found.slopes, found.weights)
     for name in ("slopes", "weights", "margins", "norm", "value", "gap", "distance"):
         assert np.array_equal(getattr(found, name), getattr(again, name)), name
 
@@ -202,7 +202,7 @@ def test_stored_slopes_outside_the_duals_domain_prove_nothing():
     one = Data.of_records("test", "binary", np.ones((1, 1)), np.ones(1), 1.0, 1.0, "one")
     own = KernelProblem(one, registry.load("loss", "hinge")(), Linear(), 2.0, one.x)
     for slope in (-2.0, -1.5, 3.0):
-        found = own.verified(np.array([slope]), np.zeros(1))
+        found = own.verify_dual(np.array([slope]), np.zeros(1))
         assert abs(found.norm - 0.5) <= found.distance
 
 
@@ -217,7 +217,7 @@ def test_stored_weights_that_cancel_prove_nothing(loss):
     for size in (1e10, -1e10, 1e16, -1e16, 1e17, -1e17):
         weights = solved.weights.copy()
         weights[[0, 1, 14, 15]] += size * np.array([1.0, -1.0, 1.37, -1.37])
-        found = own.verified(solved.slopes, weights)
+        found = own.verify_dual(solved.slopes, weights)
         off = Fit(own.spec(), found, x).values(x) - solved.margins
         assert np.max(np.abs(off)) <= found.distance + solved.distance
 
@@ -231,5 +231,5 @@ def test_landmarks_that_hold_the_data_change_nothing():
 
 def test_an_order_of_passes_is_a_permutation():
     for turn in range(3):
-        assert sorted(duals.shuffled(np.arange(50), turn)) == list(range(50))
-    assert not np.array_equal(duals.shuffled(np.arange(50), 0), duals.shuffled(np.arange(50), 1))
+        assert sorted(duals.shuffle(np.arange(50), turn)) == list(range(50))
+    assert not np.array_equal(duals.shuffle(np.arange(50), 0), duals.shuffle(np.arange(50), 1))

@@ -16,7 +16,7 @@ from dperm_cli.kernels.linear import Linear
 from dperm_cli.kernels.polynomial import Polynomial
 from dperm_cli.kernels.precomputed import Precomputed
 from dperm_cli.kernels.rbf import Rbf
-from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks, held
+from dperm_cli.kernels.shared.feature_maps import Explicit, Fourier, Landmarks, shorten_rows
 
 KERNELS = [
     Linear(),
@@ -111,7 +111,7 @@ def test_equal_landmarks_count_once():
 
 
 def test_rows_are_held_to_the_bound():
-    long = held(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0)
+    long = shorten_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0)
     assert np.linalg.norm(long[0]) <= 1.0
     assert np.allclose(long, [[0.6, 0.8], [0.3, 0.4]])
 

@@ -19,7 +19,7 @@ def test_two_ways_to_the_same_point(constraint):
     """By steps and by the certified gap of the general solver."""
     problem = small_problem(constraint=constraint, ridge=2.0 / 40)
     tilts = 6.0 * np.random.default_rng(0).standard_normal((3, problem.p))
-    distance = perturbed_minimiser.reachable(problem.spec(), 2.0)
+    distance = perturbed_minimiser.provable_distance(problem.spec(), 2.0)
     points, bounds = perturbed_minimiser.locate(problem, tilts, 2.0, distance)
     assert np.all(bounds <= distance)
     assert np.all(problem.constraint.contains(points))

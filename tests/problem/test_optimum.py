@@ -341,8 +341,8 @@ def counted(monkeypatch):
 
 def test_cache_returns_what_was_stored(tmp_path, monkeypatch):
     calls, problem = counted(monkeypatch), sample("hinge", "box")
-    first = optimum.cached(problem, tmp_path / "deep")
-    again = optimum.cached(problem, tmp_path / "deep")
+    first = optimum.solve_or_load(problem, tmp_path / "deep")
+    again = optimum.solve_or_load(problem, tmp_path / "deep")
     assert len(calls) == 1
     np.testing.assert_array_equal(first.theta, again.theta)
     assert (first.value, first.lower, first.method) == (again.value, again.lower, again.method)
@@ -355,32 +355,32 @@ def test_cache_returns_what_was_stored(tmp_path, monkeypatch):
 def test_cache_tells_problems_apart(tmp_path, monkeypatch):
     calls = counted(monkeypatch)
     for ridge in (0.0, 0.1):
-        optimum.cached(sample("hinge", "box", ridge=ridge), tmp_path)
+        optimum.solve_or_load(sample("hinge", "box", ridge=ridge), tmp_path)
     assert len(calls) == 2
 
 
 def test_cache_recomputes_when_more_is_asked(tmp_path, monkeypatch):
     calls, problem = counted(monkeypatch), sample("hinge", "box")
-    optimum.cached(problem, tmp_path, relative_gap=1e-1)
-    tight = optimum.cached(problem, tmp_path, relative_gap=1e-8)
-    loose = optimum.cached(problem, tmp_path, relative_gap=1e-1)
+    optimum.solve_or_load(problem, tmp_path, relative_gap=1e-1)
+    tight = optimum.solve_or_load(problem, tmp_path, relative_gap=1e-8)
+    loose = optimum.solve_or_load(problem, tmp_path, relative_gap=1e-1)
     assert len(calls) == 2
     assert tight.gap == loose.gap
 
 
 def test_cache_does_not_retry_what_time_did_not_allow(tmp_path, monkeypatch):
     calls, problem = counted(monkeypatch), sample("hinge", "box")
-    first = optimum.cached(problem, tmp_path, seconds=0.0)
-    assert optimum.cached(problem, tmp_path, seconds=0.0).gap == first.gap
+    first = optimum.solve_or_load(problem, tmp_path, seconds=0.0)
+    assert optimum.solve_or_load(problem, tmp_path, seconds=0.0).gap == first.gap
     assert len(calls) == 1
-    assert optimum.cached(problem, tmp_path, seconds=60.0).converged
+    assert optimum.solve_or_load(problem, tmp_path, seconds=60.0).converged
     assert len(calls) == 2
 
 
 @pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "text", "other", "pickle"])
 def test_damaged_cache_is_recomputed(tmp_path, damage, monkeypatch):
     problem = sample("hinge", "box")
-    good = optimum.cached(problem, tmp_path)
+    good = optimum.solve_or_load(problem, tmp_path)
     path = next(tmp_path.iterdir())
     content = path.read_bytes()
     half = len(content) // 2
@@ -392,22 +392,22 @@ def test_damaged_cache_is_recomputed(tmp_path, damage, monkeypatch):
         broken = {"empty": b"", "truncated": content[:half], "text": b"hello", "flipped": flipped}
         path.write_bytes(broken[damage])
     calls = counted(monkeypatch)
-    assert_certified(problem, optimum.cached(problem, tmp_path))
+    assert_certified(problem, optimum.solve_or_load(problem, tmp_path))
     assert len(calls) == 1
-    optimum.cached(problem, tmp_path)
+    optimum.solve_or_load(problem, tmp_path)
     assert len(calls) == 1
 
 
 def test_a_forged_point_is_no_better_than_its_certificate(tmp_path):
     """A readable file with a poor dual: the gap is computed anew, found wide, and solved again."""
     problem = sample("hinge", "box")
-    good = optimum.cached(problem, tmp_path)
+    good = optimum.solve_or_load(problem, tmp_path)
     path = next(tmp_path.iterdir())
     np.savez(path, theta=good.theta, dual=0 * good.dual, effort=np.array([1.0, 0.0, 3]), method="x")
-    assert_certified(problem, optimum.cached(problem, tmp_path))
+    assert_certified(problem, optimum.solve_or_load(problem, tmp_path))
 
 
 def test_unwritable_folder_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError):
-        optimum.cached(sample("hinge", "box"), tmp_path / "file")
+        optimum.solve_or_load(sample("hinge", "box"), tmp_path / "file")

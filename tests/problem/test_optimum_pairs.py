@@ -168,8 +168,8 @@ def test_no_dual_certifies_above_a_feasible_point(loss, shape):
     found = optimum.solve(problem)
     assert found.lower <= lowest
     duals = [found.dual, 0.5 * found.dual, -found.dual, rng.permutation(found.dual)]
-    duals += [dual_points.at(problem, v) for v in points[:3]]
-    duals += [rng.random() * dual_points.at(problem, v, 0.1) for v in points[:3]]
+    duals += [dual_points.make_dual_point(problem, v) for v in points[:3]]
+    duals += [rng.random() * dual_points.make_dual_point(problem, v, 0.1) for v in points[:3]]
     for dual in duals:
         assert optimum.certificate(problem, points[0], dual) <= lowest
 
@@ -273,7 +273,7 @@ def test_wide_sparse_rows_are_never_dense(monkeypatch):
 
 def test_first_order_takes_over_where_the_conic_route_gets_stuck(monkeypatch):
     def stuck(problem, start, seconds):
-        yield start, dual_points.at(problem, start)
+        yield start, dual_points.make_dual_point(problem, start)
 
     monkeypatch.setattr(conic, "iterate", stuck)
     problem = pair("logistic", "simplex", 0.1)
@@ -301,7 +301,7 @@ def test_hessian_is_the_gradient_s_slope(loss):
 def test_the_dual_s_slope_is_the_gradient(loss):
     problem = pair(loss, "simplex")
     at = problem.constraint.centre()
-    slope = dual_points.gradient(problem, dual_points.at(problem, at))
+    slope = dual_points.gradient(problem, dual_points.make_dual_point(problem, at))
     np.testing.assert_allclose(slope, problem.data_gradient(at), atol=1e-12)
 
 
@@ -310,9 +310,11 @@ def test_rounded_duals_meet_the_true_ones_and_stay_feasible(loss):
     problem = pair(loss, "simplex")
     at = problem.constraint.centre()
     np.testing.assert_allclose(
-        dual_points.at(problem, at, 1e-12), dual_points.at(problem, at), atol=1e-9
+        dual_points.make_dual_point(problem, at, 1e-12),
+        dual_points.make_dual_point(problem, at),
+        atol=1e-9,
     )
-    wide = problem.loss.minorant(dual_points.at(problem, at, 0.7), problem.data)
+    wide = problem.loss.minorant(dual_points.make_dual_point(problem, at, 0.7), problem.data)
     assert np.isfinite(wide.constant)
 
 
@@ -340,7 +342,7 @@ def test_spread_of_the_medians_is_the_number_of_records():
 @pytest.mark.parametrize("loss", ["l2_median", "multinomial", "linear"])
 def test_cache_keeps_duals_of_any_shape(loss, tmp_path, monkeypatch):
     problem = pair(loss, "simplex")
-    first = optimum.cached(problem, tmp_path)
+    first = optimum.solve_or_load(problem, tmp_path)
     monkeypatch.setattr(optimum, "solve", lambda *a, **k: pytest.fail("solved again"))
-    again = optimum.cached(problem, tmp_path)
+    again = optimum.solve_or_load(problem, tmp_path)
     assert (first.value, first.lower, first.method) == (again.value, again.lower, again.method)

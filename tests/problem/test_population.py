@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate
 
 from dperm_cli.core import registry
-from dperm_cli.problem.exposed_records import records_exposed
+from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.population import excess_risk
 
 
@@ -112,12 +112,12 @@ def test_records_exposed():
     _, data = dataset("median_cloud", n=9, p=1)
     median = np.median(data.x, axis=0)
     form = registry.load("loss", "l1_median")()
-    assert records_exposed(form, data, median) == 1
-    assert records_exposed(form, data, median + 1e-3) == 0
+    assert count_exposed_records(form, data, median) == 1
+    assert count_exposed_records(form, data, median + 1e-3) == 0
     _, data = dataset("synthetic_logistic", n=50, p=3, n_test=0)
     hinge = registry.load("loss", "hinge")()
     # three margins set to the kink
     theta = np.linalg.solve(data.x[:3] * data.y[:3, None], np.ones(3))
-    assert records_exposed(hinge, data, theta) == 3
-    assert records_exposed(hinge, data, 1.01 * theta) == 0
-    assert records_exposed(registry.load("loss", "logistic")(), data, theta) is None
+    assert count_exposed_records(hinge, data, theta) == 3
+    assert count_exposed_records(hinge, data, 1.01 * theta) == 0
+    assert count_exposed_records(registry.load("loss", "logistic")(), data, theta) is None

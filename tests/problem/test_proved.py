@@ -204,7 +204,7 @@ def test_bounds_cover_the_distance_to_the_exact_minimiser(loss, radius):
     rng = np.random.default_rng(2)
     for size in (1.0, 8.0, 20.0 * radius):
         tilt = size * rng.standard_normal((1, 4))
-        wanted = perturbed_minimiser.reachable(
+        wanted = perturbed_minimiser.provable_distance(
             problem.spec(), modulus, float(np.linalg.norm(tilt)), 0.0
         )
         points, bounds = perturbed_minimiser.locate(problem, tilt, modulus, wanted)
@@ -221,7 +221,7 @@ def test_a_distance_that_is_promised_is_always_had(loss, constraint, monkeypatch
     problem = small_problem(loss=loss, constraint=constraint, ridge=0.5, n=10)
     tilts = 9.0 * np.random.default_rng(3).standard_normal((3, problem.p))
     size = float(np.max(np.linalg.norm(tilts, axis=1)))
-    distance = perturbed_minimiser.reachable(problem.spec(), 5.0, size)
+    distance = perturbed_minimiser.provable_distance(problem.spec(), 5.0, size)
     points, _ = perturbed_minimiser.locate(problem, tilts, 5.0, distance)
     monkeypatch.setattr(
         perturbed_minimiser._Descent, "run", lambda self, start, _: (start, np.full(3, np.inf))
@@ -240,13 +240,13 @@ def test_a_distance_that_is_promised_is_always_had(loss, constraint, monkeypatch
 def test_what_no_number_of_steps_is_sure_to_reach_is_refused_beforehand():
     spec = small_problem(n=40, p=3).spec()
     least = perturbed_minimiser.least_modulus(spec)
-    assert perturbed_minimiser.reachable(spec, 1.001 * least) > 0.0
+    assert perturbed_minimiser.provable_distance(spec, 1.001 * least) > 0.0
     with pytest.raises(Unsupported, match="at least"):
-        perturbed_minimiser.reachable(spec, 0.5 * least)
+        perturbed_minimiser.provable_distance(spec, 0.5 * least)
     # a bracket in one dimension needs no such thing
     line = small_problem(n=40, p=1).spec()
     assert perturbed_minimiser.least_modulus(line) == 0.0
-    assert perturbed_minimiser.reachable(line, 1e-9) > 0.0
+    assert perturbed_minimiser.provable_distance(line, 1e-9) > 0.0
 
 
 def test_the_distance_follows_from_public_facts_alone():
@@ -255,11 +255,11 @@ def test_the_distance_follows_from_public_facts_alone():
         problem, data=replace(problem.data, x=np.zeros_like(problem.data.x), fingerprint="zeros")
     )
     assert problem.spec() == other.spec()
-    far = perturbed_minimiser.reachable(problem.spec(), 0.3, 4.0)
-    assert far == perturbed_minimiser.reachable(other.spec(), 0.3, 4.0)
+    far = perturbed_minimiser.provable_distance(problem.spec(), 0.3, 4.0)
+    assert far == perturbed_minimiser.provable_distance(other.spec(), 0.3, 4.0)
     # what rounding does grows with the radius, and is no more than a share of it
     assert far >= 1e-8 * 2e9
-    assert perturbed_minimiser.reachable(problem.spec(), 0.3, 4.0, 1e-3) < 1.0
+    assert perturbed_minimiser.provable_distance(problem.spec(), 0.3, 4.0, 1e-3) < 1.0
 
 
 @pytest.mark.parametrize("n", [rounding_bounds.BLOCK + 1, 2 * rounding_bounds.BLOCK + 7])
@@ -277,7 +277,7 @@ def test_sums_in_blocks_are_the_sums(n):
     apart = np.linalg.norm(perturbed_minimiser._Sums(problem)(theta) - whole, axis=1)
     assert np.all(apart <= 10.0 * facts.slope)
     # n^2 u / 2 without blocks
-    assert facts.slope < 0.8 * n * n * rounding_bounds.U
+    assert facts.slope < 0.8 * n * n * rounding_bounds.UNIT_ROUNDOFF
 
 
 def test_a_gap_is_never_wider_than_it_is_computed_to_be():
@@ -287,5 +287,7 @@ def test_a_gap_is_never_wider_than_it_is_computed_to_be():
     for loss in ("logistic", "hinge", "squared"):
         problem = small_problem(loss=loss, ridge=0.1, n=50)
         theta = optimum.solve(problem).theta
-        allowance = optimum.rounding_allowance(problem, theta, dual_points.at(problem, theta))
+        allowance = optimum.rounding_allowance(
+            problem, theta, dual_points.make_dual_point(problem, theta)
+        )
         assert perturbed_minimiser.gap_error(problem.spec(), 5.0) > allowance

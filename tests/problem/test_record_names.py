@@ -18,7 +18,7 @@ from dperm_cli.core import registry
 from dperm_cli.datasets.shared import projected_records
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, prepare
 from dperm_cli.problem import record_names
-from dperm_cli.problem.data import Data, padded
+from dperm_cli.problem.data import Data, pad_with_zeros
 from dperm_cli.problem.record_names import NO_RECORD, batch_of, name_records
 from dperm_cli.runner.sweep import shared_data
 from tests.conftest import small_problem
@@ -208,10 +208,10 @@ def test_rows_that_are_computed_keep_their_names():
 def test_rows_that_fill_up_are_no_records(form):
     data = small_problem(n=30).data
     data = data if form == "dense" else data.with_rows(sparse.csr_array(data.x))
-    filled = padded(data, 37)
+    filled = pad_with_zeros(data, 37)
     np.testing.assert_array_equal(filled.names[:30], data.names)
     assert np.all(filled.names[30:] == NO_RECORD)
-    assert padded(data, 30).names is data.names
+    assert pad_with_zeros(data, 30).names is data.names
 
 
 def test_workers_of_other_processes_get_the_names(tmp_path):

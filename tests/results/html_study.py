@@ -75,8 +75,8 @@ def manifest(study: str = "large", **more: Any) -> dict[str, Any]:
 
 def payload(records: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     rows = summarise(records)
-    released = ledger.statement(records, Adding())
-    return page_data.payload(rows, records, manifest(**more), None, csv_text(rows), released)
+    released = ledger.build_ledger(records, Adding())
+    return page_data.build_payload(rows, records, manifest(**more), None, csv_text(rows), released)
 
 
 def page(records: list[dict[str, Any]], **more: Any) -> str:
@@ -91,7 +91,7 @@ def embedded(text: str) -> dict[str, Any]:
 
 def rows_in(made: dict[str, Any]) -> list[dict[str, Any]]:
     """The cells of an embedded study, unpacked."""
-    return page_data.unpacked(made["rows"]["columns"], made["rows"]["count"])
+    return page_data.unpack_rows(made["rows"]["columns"], made["rows"]["count"])
 
 
 ABOUT: dict[str, Any] = {

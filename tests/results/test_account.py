@@ -36,7 +36,7 @@ POINTS = [
 
 
 def test_the_table_says_what_it_must():
-    text = account_table.text([row(), refused(epsilon=2.0), refused(epsilon=3.0)])
+    text = account_table.format_table([row(), refused(epsilon=2.0), refused(epsilon=3.0)])
     head, *_ = text.splitlines()
     assert head == "no data are read | n 1000 | p 10 | L 1 | replace_one | delta 1e-6"
     (line,) = [line for line in text.splitlines() if line.startswith("noisy_sgd")]
@@ -47,31 +47,31 @@ def test_the_table_says_what_it_must():
 
 
 def test_what_varies_becomes_a_column():
-    text = account_table.text([row(), row(n=50, calibration=None, note="a warning")])
+    text = account_table.format_table([row(), row(n=50, calibration=None, note="a warning")])
     assert "| n 1000" not in text
     assert " n " in text.splitlines()[2]
     assert "noisy_sgd at epsilon 0.07504: a warning." in text
 
 
 def test_lemmas_stand_beside_what_is_certified():
-    text = account_table.text([row(epsilon_chain=1.5222, epsilon_chain_repaired=0.9058)])
+    text = account_table.format_table([row(epsilon_chain=1.5222, epsilon_chain_repaired=0.9058)])
     (line,) = [line for line in text.splitlines() if line.startswith("noisy_sgd")]
     assert line.split()[9:11] == ["1.522", "0.9058"]
     assert "no valid proof" in text
 
 
 def test_nothing_but_refusals_is_still_a_text():
-    assert "unsupported:" in account_table.text([refused()])
+    assert "unsupported:" in account_table.format_table([refused()])
 
 
 def test_equal_points_give_equal_bytes():
-    first = account_figure.files([row()], POINTS)
+    first = account_figure.draw_files([row()], POINTS)
     assert set(first) == {"account.csv", "account.pdf", "account.svg", "account.png"}
-    assert account_figure.files([row()], POINTS) == first
+    assert account_figure.draw_files([row()], POINTS) == first
     table = list(csv.DictReader(io.StringIO(first["account.csv"].decode())))
     assert [float(line["epsilon_accounted"]) for line in table[:3]] == [1.0, 0.1, 0.01]
     assert table[0]["epsilon"] == ""
 
 
 def test_without_points_there_is_no_figure():
-    assert set(account_figure.files([refused()], [])) == {"account.csv"}
+    assert set(account_figure.draw_files([refused()], [])) == {"account.csv"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results.charts.curve_points import NotComparable, Select, extended, points
+from dperm_cli.results.charts.curve_points import NotComparable, PointSelection, extend_row, points
 from dperm_cli.results.claims.claims import (
     FAIL,
     NO_DATA,
@@ -18,7 +18,7 @@ from dperm_cli.results.claims.claims import (
     Verdict,
     judge,
     log_log,
-    typed,
+    parse,
 )
 from dperm_cli.results.claims.experiment_tables import verdicts_text
 
@@ -32,7 +32,7 @@ def row(n=100, risk=1.0, cell=None, mechanism="a", floor=1e9, trial=0, config=No
         "trial": trial, "status": "ok", "mechanism": mechanism, "n": n, "epsilon": 1.0,
         "excess_risk": risk, "floor_excess_risk": floor, "overrides": json.dumps(config),
     }  # fmt: skip
-    return extended(made | more, ["part"])
+    return extend_row(made | more, ["part"])
 
 
 def power(slope, noise=0.0, rng=None, trials=1, **more):
@@ -48,7 +48,7 @@ def power(slope, noise=0.0, rng=None, trials=1, **more):
 
 def claim(**fields):
     given = {"id": "c", "text": "t", "theorem": "x", "kind": "slope", "axis": "n", **fields}
-    return typed([given])[0]
+    return parse([given])[0]
 
 
 def verdict(rows, size="full", absent=None, **fields):
@@ -124,11 +124,13 @@ def test_the_worst_of_a_family_and_the_best_of_those():
         row(100, risk, config={"signal": signal, "width": width}, floor=10.0 * signal)
         for signal, width, risk in ((1, 1, 5.0), (2, 1, 7.0), (1, 2, 6.0), (2, 2, 3.0))
     ]
-    worst = points(rows, Select(axis="n", worst=("dataset.signal",), best=("dataset.width",)))
+    worst = points(
+        rows, PointSelection(axis="n", worst=("dataset.signal",), best=("dataset.width",))
+    )
     assert [p.value for p in worst[""]] == [6.0]
     assert worst[""][0].floor == 20.0
     with pytest.raises(NotComparable, match=r"dataset\.signal"):
-        points(rows, Select(axis="n", best=("dataset.width",)))
+        points(rows, PointSelection(axis="n", best=("dataset.width",)))
 
 
 def test_medians_of_pooled_trials():
@@ -137,7 +139,7 @@ def test_medians_of_pooled_trials():
         for seed, risks in enumerate(((1.0, 2.0), (3.0, 10.0)))
         for trial, risk in enumerate(risks)
     ]
-    found = points(rows, Select(axis="n", pool=("dataset.seed",)))[""][0]
+    found = points(rows, PointSelection(axis="n", pool=("dataset.seed",)))[""][0]
     assert (found.value, found.trials) == (2.5, 4)
 
 
@@ -239,7 +241,7 @@ def test_bad_claims_are_named(fields, key):
 def test_claims_have_different_ids():
     entry = {"id": "c", "text": "t", "theorem": "x", "kind": "slope", "axis": "n", "expect": 1}
     with pytest.raises(InputError, match="twice"):
-        typed([entry, entry])
+        parse([entry, entry])
 
 
 def test_the_data_free_floor_by_hand():

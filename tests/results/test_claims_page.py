@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dperm_cli.results.claims.claims import Finding, Verdict, typed
-from dperm_cli.results.claims.claims_page import Entry, expectation, kept, page
+from dperm_cli.results.claims.claims import Finding, Verdict, parse
+from dperm_cli.results.claims.claims_page import Entry, describe_expectation, page, verdict_record
 
-CLAIMS = typed([
+CLAIMS = parse([
     {"id": "falls", "text": "it falls", "theorem": "Thm 1", "kind": "slope", "axis": "n",
      "expect": -1, "sizes": ["full"]},
     {"id": "order", "text": "a | b <c>", "theorem": "Thm 2", "kind": "order",
@@ -28,7 +28,7 @@ def entry(sizes, claims=CLAIMS):
 
 
 def test_verdicts_with_what_was_measured():
-    text = page([entry({"full": kept(verdicts(), "1.0")})])
+    text = page([entry({"full": verdict_record(verdicts(), "1.0")})])
     assert "| [tiny](#tiny) | 2 | not run here | 1 pass, 1 does not hold, as filed |" in text
     assert "## tiny\n\n[X15]. a text.\n" in text
     assert ("| `falls`: it falls [Thm 1] | slope -1 ± 0.15 in n | full | pass "
@@ -46,14 +46,14 @@ def test_sizes_that_were_not_run_say_so_and_sizes_of_no_claim_are_left_out():
 
 
 def test_a_claim_that_was_edited_after_its_verdict_has_none():
-    sizes = {"full": kept(verdicts(), "1.0")}
-    stricter = typed([{"id": "falls", "text": "it falls", "theorem": "Thm 1", "kind": "slope",
+    sizes = {"full": verdict_record(verdicts(), "1.0")}
+    stricter = parse([{"id": "falls", "text": "it falls", "theorem": "Thm 1", "kind": "slope",
                        "axis": "n", "expect": -2, "sizes": ["full"]}])  # fmt: skip
     text = page([entry(sizes, stricter)])
     assert "| full | changed since |  |" in text
     assert "1 changed since" in text
     # another wording is the same claim
-    reworded = typed([{"id": "falls", "text": "down", "theorem": "Thm 9", "kind": "slope",
+    reworded = parse([{"id": "falls", "text": "down", "theorem": "Thm 9", "kind": "slope",
                        "axis": "n", "expect": -1, "sizes": ["full"]}])  # fmt: skip
     assert "| full | pass |" in page([entry(sizes, reworded)])
 
@@ -84,5 +84,5 @@ def test_a_claim_that_was_edited_after_its_verdict_has_none():
     ],
 )  # fmt: skip
 def test_expectations_in_words(fields, said):
-    (claim,) = typed([{"id": "c", "text": "t", "theorem": "x", **fields}])
-    assert expectation(claim) == said
+    (claim,) = parse([{"id": "c", "text": "t", "theorem": "x", **fields}])
+    assert describe_expectation(claim) == said

@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.results.records.schema import COLUMNS
 from dperm_cli.results.tables import comparison as module
-from dperm_cli.results.tables.comparison import compare, text
+from dperm_cli.results.tables.comparison import compare, format_comparison
 
 BASE = {column.name: None for column in COLUMNS} | {
     "status": "ok", "dataset": "d", "task": "binary", "n": 100, "p": 3, "loss": "logistic",
@@ -45,11 +45,13 @@ def only(a, b):
 
 def test_the_same_records_are_identical():
     pair = only(cell("a"), cell("a"))
-    assert pair.equal
+    assert pair.is_identical
     assert not pair.weaker
     assert pair.privacy == pair.settings == ()
     assert pair.time == 1.0
-    assert "1 cells in both: risk 1 identical" in text(compare(cell("a"), cell("a")), "A", "B")
+    assert "1 cells in both: risk 1 identical" in format_comparison(
+        compare(cell("a"), cell("a")), "A", "B"
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,9 +78,9 @@ def test_a_weaker_guarantee_is_one_and_its_reverse_is_not(name, before, after):
     back = only(b, a)
     assert not back.weaker
     assert [change.name for change in back.privacy] == [name]
-    shown = text(compare(a, b), "A", "B")
+    shown = format_comparison(compare(a, b), "A", "B")
     assert shown.startswith("WEAKER GUARANTEE:\n  d logistic, noisy_gd tight epsilon 1: " + name)
-    assert "WEAKER" not in text(compare(b, a), "A", "B")
+    assert "WEAKER" not in format_comparison(compare(b, a), "A", "B")
 
 
 def test_another_accountant_or_last_bits_of_epsilon_are_not_weaker():
@@ -177,13 +179,15 @@ def test_cells_that_only_one_has_and_those_that_no_longer_run():
     found = compare([*cell("a"), *cell("c", epsilon=2.0)], cell("b", mechanism="exponential"))
     assert found.pairs == ()
     assert found.only_a[1] == "d logistic, noisy_gd tight epsilon 2"
-    assert "only in B:\n  d logistic, exponential tight epsilon 1" in text(found, "A", "B")
+    assert "only in B:\n  d logistic, exponential tight epsilon 1" in format_comparison(
+        found, "A", "B"
+    )
 
 
 def test_times():
     found = compare(cell("a"), cell("b", seconds=0.05))
     assert found.pairs[0].time == pytest.approx(5.0)
-    shown = text(found, "A", "B")
+    shown = format_comparison(found, "A", "B")
     assert "0.01 s -> 0.05 s a trial" in shown
     assert "5.00 times that in A" in shown
     # a microsecond is not compared with another

@@ -10,12 +10,12 @@ from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.experiment_figure import (
     _curve,
     _hold_limits,
-    _kept,
     _legend,
-    _many,
-    _ordered,
+    _place_many,
     _quantity,
-    _thinned,
+    _select_points,
+    _sort_curves,
+    _thin_labels,
     _ticks,
 )
 from dperm_cli.results.claims.experiment_tables import Curve
@@ -23,7 +23,7 @@ from dperm_cli.results.claims.experiment_tables import Curve
 
 @pytest.mark.parametrize("longest", [1, 4])
 def test_panels_of_a_large_page_keep_their_size_and_their_legends_room(longest):
-    drawn, places = _many(17, 3, longest)
+    drawn, places = _place_many(17, 3, longest)
     size = np.array(drawn.get_size_inches())
     boxes = [place.get_position() for place in places]
     assert len(boxes) == 17
@@ -45,7 +45,7 @@ def test_a_crowded_axis_keeps_every_other_label_and_its_last(count):
     values = [float(2**i) for i in range(1, count + 1)]
     place.plot(values, values)
     _ticks(place, values)
-    _thinned(place)
+    _thin_labels(place)
     words = [label.get_text() for label in place.get_xticklabels()]
     shown = [word for word in words if word]
     assert len(words) == count
@@ -66,7 +66,9 @@ def test_a_crowded_axis_keeps_every_other_label_and_its_last(count):
     ],
 )  # fmt: skip
 def test_curves_that_differ_in_numbers_stand_by_these(labels, order):
-    assert [c.label for c in _ordered([Curve(label, (), None, {}) for label in labels])] == order
+    assert [
+        c.label for c in _sort_curves([Curve(label, (), None, {}) for label in labels])
+    ] == order
 
 
 def test_what_rounding_leaves_of_no_risk_does_not_stretch_the_axis():
@@ -77,8 +79,8 @@ def test_what_rounding_leaves_of_no_risk_does_not_stretch_the_axis():
         {"y": "excess_risk"},
         Figure().subplots(),
     )
-    assert _kept(panel, curve) == made[:2]
-    assert len(_kept({**panel, "scale": "linear"}, curve)) == 3
+    assert _select_points(panel, curve) == made[:2]
+    assert len(_select_points({**panel, "scale": "linear"}, curve)) == 3
     place.set_yscale("log")
     _curve(place, curve, made[:2], "red", "o")
     _hold_limits(place, panel, [curve])

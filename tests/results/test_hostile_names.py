@@ -49,7 +49,7 @@ def texts(monkeypatch):
 def test_a_study(texts, name):
     values = {"dataset": name, "loss": name, "constraint": name, "bound_upper_id": f"[{name}]"}
     rows = [row | values | {"mechanism": f"m {name}"} for row in study_rows()]
-    seen = texts(lambda: study_figure.figure(summarise(normalise(row) for row in rows)))
+    seen = texts(lambda: study_figure.draw_figure(summarise(normalise(row) for row in rows)))
     assert f"{name}, {name}" in seen
     assert f"m {name}, tight" in seen
     assert f"upper bound [{name}]" in seen
@@ -58,7 +58,9 @@ def test_a_study(texts, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_with_many_epsilons_and_one_with_a_single_one(texts, name):
     rows = [row | {"dataset": name, "epsilon": 1.0, "calibration": "tight"} for row in study_rows()]
-    assert name in texts(lambda: study_figure.figure(summarise(normalise(row) for row in rows)))
+    assert name in texts(
+        lambda: study_figure.draw_figure(summarise(normalise(row) for row in rows))
+    )
 
 
 def test_an_axis_of_many_values_has_numbers_and_no_formulas(texts):
@@ -66,7 +68,7 @@ def test_an_axis_of_many_values_has_numbers_and_no_formulas(texts):
         row | {"cell": f"{row['cell']}-{k}", "epsilon": row["epsilon"] * 1.2**k}
         for k in range(6) for row in study_rows()[:-1]
     ]  # fmt: skip
-    seen = texts(lambda: study_figure.figure(summarise(normalise(row) for row in rows)))
+    seen = texts(lambda: study_figure.draw_figure(summarise(normalise(row) for row in rows)))
     assert "epsilon 0.01 0.01 0.1 0.1 1 1 10 10" in seen
 
 
@@ -76,7 +78,7 @@ def test_a_portrait(texts, name):
     for rows in found["mechanisms"].values():
         for row in rows:
             row["bound_upper_id"] = name
-    seen = texts(lambda: problem_portrait.figure(found))
+    seen = texts(lambda: problem_portrait.draw_figure(found))
     assert f"{name}, {name}, kernel {name}, l2_ball: n = 5" in seen
     assert f"upper: {name}" in seen
 
@@ -85,7 +87,7 @@ def test_a_portrait(texts, name):
 def test_what_account_draws(texts, name):
     values = {"mechanism": name, "relation": name}
     rows, points = [test_account.row(**values)], [p | values for p in test_account.POINTS]
-    seen = texts(lambda: account_figure.files(rows, points))
+    seen = texts(lambda: account_figure.draw_files(rows, points))
     assert f"{name}, paper" in seen
     assert f"delta = 1e-6, {name}" in seen
 
@@ -95,5 +97,5 @@ def test_an_experiment(texts, name):
     rows = html_study.large(data_sets=1)
     about = html_study.experiment(rows)
     about = about | {"id": name, "paper": f"[{name}]"}
-    seen = texts(lambda: experiment_figure.figure(rows, about))
+    seen = texts(lambda: experiment_figure.draw_figure(rows, about))
     assert f"{name} [{name}], size=" in seen

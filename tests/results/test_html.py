@@ -13,12 +13,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dperm_cli.results.charts.curve_points import Select, extended, points
+from dperm_cli.results.charts.curve_points import PointSelection, extend_row, points
 from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.page import html_page, page_data, page_views
 from dperm_cli.results.records.summary import summarise
-from dperm_cli.results.report import report
-from dperm_cli.results.tables.summary_table import exact
+from dperm_cli.results.report import write_report
+from dperm_cli.results.tables.summary_table import format_exact
 from tests.results import html_study
 from tests.results.conftest import stored, study_rows, trial_rows
 from tests.results.html_study import EVIL, Adding, embedded, large, page, payload, rows_in
@@ -41,7 +41,7 @@ def test_equal_studies_give_equal_bytes_wherever_they_lie(tmp_path):
     pages = []
     for name, seconds in (("one", 0.5), ("two/deeper", 0.7)):
         stored(tmp_path / name, study_rows(seconds=seconds))
-        found = report(tmp_path / name, figures=False, accountant=Adding())
+        found = write_report(tmp_path / name, figures=False, accountant=Adding())
         assert found.files[-1].endswith("report.html")
         pages.append((tmp_path / name / "report.html").read_bytes())
     assert pages[0] == pages[1]
@@ -49,14 +49,14 @@ def test_equal_studies_give_equal_bytes_wherever_they_lie(tmp_path):
 
 def test_a_page_can_be_left_out(tmp_path):
     stored(tmp_path, study_rows())
-    report(tmp_path, figures=False, accountant=Adding(), page=False)
+    write_report(tmp_path, figures=False, accountant=Adding(), page=False)
     assert not (tmp_path / "report.html").exists()
 
 
 def test_a_damaged_record_is_named_without_the_folder_it_lies_in(tmp_path):
     store = stored(tmp_path, [*trial_rows("a"), *trial_rows("b")])
     store.path("b").write_bytes(b"PAR1")
-    report(tmp_path, figures=False, accountant=Adding())
+    write_report(tmp_path, figures=False, accountant=Adding())
     text = (tmp_path / "report.html").read_text()
     assert embedded(text)["gaps"] == ["broken record, to be recomputed: records/b.parquet"]
     assert str(tmp_path) not in text
@@ -64,22 +64,22 @@ def test_a_damaged_record_is_named_without_the_folder_it_lies_in(tmp_path):
 
 def test_every_number_of_table_csv_is_in_the_page(tmp_path):
     stored(tmp_path, study_rows())
-    report(tmp_path, figures=False, accountant=Adding())
+    write_report(tmp_path, figures=False, accountant=Adding())
     made = embedded((tmp_path / "report.html").read_text())
     with open(tmp_path / "table.csv", newline="") as file:
         table = list(csv.DictReader(file))
     assert len(table) == 9
     mine = rows_in(made)
-    assert [{name: exact(row[name]) for name in table[0]} for row in mine] == table
+    assert [{name: format_exact(row[name]) for name in table[0]} for row in mine] == table
 
 
 def test_packing_keeps_every_value_and_its_type():
     values = [1, 1.0, True, None, "1", 1, 1.0, True, None, "1", 1, 1.0, "1", [1], {"a": 2}]
     rows = [{"x": value, "same": 3} for value in values]
-    packed = page_data._packed(rows)
+    packed = page_data._pack_rows(rows)
     assert "of" in packed["columns"]["x"]
     assert packed["columns"]["same"] == {"one": 3}
-    back = page_data.unpacked(packed["columns"], packed["count"])
+    back = page_data.unpack_rows(packed["columns"], packed["count"])
     assert [(type(row["x"]), row["x"]) for row in back] == [(type(v), v) for v in values]
 
 
@@ -105,7 +105,10 @@ def test_names_cannot_leave_the_data(records):
 
 def test_infinite_numbers_do_not_break_the_data():
     made = {"a": [math.inf, -math.inf, 1.0], "b": {"c": math.nan}}
-    assert json.loads(page_data.embedded(made)) == {"a": ["inf", "-inf", 1.0], "b": {"c": "nan"}}
+    assert json.loads(page_data.encode_payload(made)) == {
+        "a": ["inf", "-inf", 1.0],
+        "b": {"c": "nan"},
+    }
 
 
 def test_nothing_is_loaded_and_nothing_can_be(text):
@@ -171,11 +174,11 @@ def test_axes_and_curves_of_a_sweep(records):
 
 def test_slopes_are_those_that_claims_are_judged_on(records):
     made = payload(records)
-    rows = [extended(row) for row in records]
+    rows = [extend_row(row) for row in records]
     mine = [c for c in made["axes"][0]["curves"] if c["problem"] == 2 and c["held"]["n"] == 1000]
     curve = mine[0]
     for quantity, fit in (("excess_risk", "fit"), ("excess_risk_per_record", "fit_each")):
-        chosen = Select(quantity=quantity, axis="epsilon",
+        chosen = PointSelection(quantity=quantity, axis="epsilon",
                         where={"dataset": "data2", "n": 1000, "mechanism": "noisy_gd"})  # fmt: skip
         ((_, theirs),) = points(rows, chosen).items()
         line = claims.fit(theirs)
@@ -188,7 +191,7 @@ def test_slopes_are_those_that_claims_are_judged_on(records):
 
 def test_a_fit_leaves_saturated_points_out_and_says_so():
     rows = summarise(study_rows())
-    made = page_views.curves(page_views.study(rows), "epsilon")
+    made = page_views.curves(page_views.select_drawn(rows), "epsilon")
     assert [curve["calibration"] for curve in made] == ["tight", "paper"]
     assert (made[0]["fit"]["used"], made[0]["fit"]["of"]) == (3, 4)
     assert (made[1]["fit"]["used"], made[1]["fit"]["slope"]) == (2, None)
@@ -196,7 +199,7 @@ def test_a_fit_leaves_saturated_points_out_and_says_so():
 
 def test_no_slope_below_three_places():
     rows = summarise([*trial_rows("a", epsilon=0.1), *trial_rows("b", epsilon=1.0)])
-    (curve,) = page_views.curves(page_views.study(rows), "epsilon")
+    (curve,) = page_views.curves(page_views.select_drawn(rows), "epsilon")
     assert (curve["fit"], curve["fit_each"]) == (None, None)
 
 
@@ -215,7 +218,7 @@ def test_settings_of_a_mechanism_make_curves_and_those_of_data_problems():
         *trial_rows("c", overrides=config(labels="y"), epsilon=0.1),
         *trial_rows("d", overrides=config(), epsilon=1.0),
     ]  # fmt: skip
-    found = page_views.study(summarise(records))
+    found = page_views.select_drawn(summarise(records))
     made = page_views.curves(found, "epsilon")
     assert [(c["problem"], c["variant"], len(c["rows"])) for c in made] == [
         (0, "average a", 2), (0, "average b", 1), (1, "average a", 1),
@@ -227,7 +230,9 @@ def test_settings_of_a_mechanism_make_curves_and_those_of_data_problems():
 
 def test_a_problem_is_called_by_its_kernel():
     config = json.dumps({"kernel": {"name": "rbf"}})
-    found = page_views.study(summarise([*trial_rows("a", overrides=config), *trial_rows("b")]))
+    found = page_views.select_drawn(
+        summarise([*trial_rows("a", overrides=config), *trial_rows("b")])
+    )
     assert [problem["title"] for problem in page_views.problems(found)] == [
         "digits, logistic, kernel rbf, l2_ball radius 1", "digits, logistic, l2_ball radius 1",
     ]  # fmt: skip
@@ -241,7 +246,7 @@ def test_ranking_by_median_and_who_has_no_rank():
         *cell("worse", 3.0), *cell("best", 1.0), *cell("equal", 3.0),
         *cell("open", 0.0, guarantee="none"), *cell("loose", 0.5, epsilon_accounted=1.5),
     ]  # fmt: skip
-    ((found),) = page_views.ranking(page_views.study(summarise(records)))
+    ((found),) = page_views.rank_mechanisms(page_views.select_drawn(summarise(records)))
     ranks = {who["mechanism"]: rank for who, (rank,) in
              zip(found["contenders"], found["ranks"], strict=True)}  # fmt: skip
     assert ranks == {"worse": 2, "best": 1, "equal": 2, "open": None, "loose": None}
@@ -266,7 +271,7 @@ def test_the_ledger_of_the_page_is_the_ledger(records):
     made = payload(records)
     released = html_study.ledger.statement(records, Adding())
     back = made["ledger"]
-    mine = page_data.unpacked(back["releases"]["columns"], back["releases"]["count"])
+    mine = page_data.unpack_rows(back["releases"]["columns"], back["releases"]["count"])
     assert [(e["cell"], e["statement"], e["trials"]) for e in mine] == [
         (e["cell"], e["statement"], e["trials"]) for e in released["releases"]
     ]
@@ -284,7 +289,7 @@ def test_faults_of_the_ledger_are_told(tmp_path):
             return "says too little"
 
     stored(tmp_path, study_rows())
-    report(tmp_path, figures=False, accountant=Doubting())
+    write_report(tmp_path, figures=False, accountant=Doubting())
     made = embedded((tmp_path / "report.html").read_text())
     assert made["ledger"] is None
     assert made["faults"][0] == "record tight0: says too little"
@@ -297,7 +302,7 @@ def test_a_table_for_people_names_the_statistic_that_is_drawn(records, statistic
     about["plot"] = [{**panel, "statistic": statistic} for panel in about["plot"]]
     heads = next(
         line
-        for line in experiment_tables.texts(rows, about)["terminal"].splitlines()
+        for line in experiment_tables.format_tables(rows, about)["terminal"].splitlines()
         if "curve" in line
     )
     assert heads.split().count(statistic) == 1 + (statistic != "median" and "saturated" in heads)
@@ -307,23 +312,23 @@ def test_a_table_for_people_names_the_statistic_that_is_drawn(records, statistic
 def test_an_experiment_shows_its_panels_table_and_verdicts(records):
     rows = [row for row in records if row["dataset"] == "data0" and row["epsilon"] == 1.0]
     about = html_study.experiment(rows)
-    text = experiment_tables.texts(rows, about)["csv"]
+    text = experiment_tables.format_tables(rows, about)["csv"]
     table = list(csv.DictReader(io.StringIO(text)))
     finding = {"curve": "noisy_gd", "holds": True, "measured": "slope 0.1"}
     verdict = {"id": "c", "text": "falls", "verdict": "pass", "allowed": "tolerance 0.15",
                "findings": [finding]}  # fmt: skip
     found = {"experiment": "mine", "size": "small", "claims": [verdict]}
-    made = page_data.payload(summarise(rows), rows, {}, about, text, None, claims=found)
+    made = page_data.build_payload(summarise(rows), rows, {}, about, text, None, claims=found)
     (figure,) = made["figures"]
     assert (made["title"], figure["title"], figure["axis"]) == ("mine", "every n", "n")
     mine = [
         (
             curve["label"],
-            exact(p["x"]),
-            exact(p["value"]),
-            exact(p["low"]),
-            exact(p["upper"]),
-            exact(curve["fit"]["slope"]),
+            format_exact(p["x"]),
+            format_exact(p["value"]),
+            format_exact(p["low"]),
+            format_exact(p["upper"]),
+            format_exact(curve["fit"]["slope"]),
         )
         for curve in figure["curves"]
         for p in curve["points"]
@@ -344,8 +349,8 @@ def test_an_experiment_shows_its_panels_table_and_verdicts(records):
 def test_points_per_record_are_those_of_the_sum_over_n(records):
     rows = [row for row in records if row["dataset"] == "data0" and row["epsilon"] == 1.0]
     about = html_study.experiment(rows)
-    csv_ = experiment_tables.texts(rows, about)["csv"]
-    (figure,) = page_data.payload(summarise(rows), rows, {}, about, csv_, None)["figures"]
+    csv_ = experiment_tables.format_tables(rows, about)["csv"]
+    (figure,) = page_data.build_payload(summarise(rows), rows, {}, about, csv_, None)["figures"]
     for total, each in zip(figure["curves"], figure["each"], strict=True):
         for a, b in zip(total["points"], each["points"], strict=True):
             for name in ("value", "low", "high", "floor", "upper"):
@@ -361,7 +366,7 @@ def test_points_per_record_are_those_of_the_sum_over_n(records):
 )  # fmt: skip
 def test_verdicts_of_another_run_or_of_nonsense_stay_out(records, found):
     about = html_study.experiment(records[:3])
-    made = page_data.payload(summarise(records[:3]), records[:3], {}, about, "a\n1\n", None,
+    made = page_data.build_payload(summarise(records[:3]), records[:3], {}, about, "a\n1\n", None,
                              claims=found)  # fmt: skip
     assert all(claim["id"] == "" for claim in made["claims"])
 
@@ -369,7 +374,7 @@ def test_verdicts_of_another_run_or_of_nonsense_stay_out(records, found):
 def test_a_study_without_a_single_result_has_a_page(tmp_path):
     rows = [row for row in study_rows() if row["status"] != "ok"]
     stored(tmp_path, rows)
-    report(tmp_path, figures=False, accountant=Adding())
+    write_report(tmp_path, figures=False, accountant=Adding())
     made = embedded((tmp_path / "report.html").read_text())
     assert (made["axes"], made["ranking"], made["rows"]["count"]) == ([], [], 1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dperm_cli.results.ledger import kept_ledger, ledger, release_log
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import report
+from dperm_cli.results.report import write_report
 from tests.results.html_study import Adding
 from tests.results.test_releases import rows, unnamed
 
@@ -19,7 +19,9 @@ def events():
 
 
 def written(out, trust=False, others=()):
-    return report(out, figures=False, accountant=Adding(), trust=trust, page=False, others=others)
+    return write_report(
+        out, figures=False, accountant=Adding(), trust=trust, page=False, others=others
+    )
 
 
 def kept(out):

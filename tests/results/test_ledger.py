@@ -9,7 +9,7 @@ import pytest
 
 from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.records.schema import normalise
-from dperm_cli.results.report import report
+from dperm_cli.results.report import write_report
 from tests.results.conftest import refused, stored, trial_rows
 
 EVENTS = [{"event": "Gaussian", "scale": 2.0, "count": 30}]
@@ -44,7 +44,7 @@ def cell(name="a", **values):
 
 
 def made(*groups):
-    return ledger.statement(rows_of(*groups), Adding())
+    return ledger.build_ledger(rows_of(*groups), Adding())
 
 
 def test_an_entry_says_what_about_whom_and_for_how_much():
@@ -137,22 +137,22 @@ def test_the_same_noise_under_two_versions_of_the_code_is_warned_of():
 
 def test_equal_rows_give_equal_bytes_and_infinities_are_words():
     groups = cell("a", guarantee="none", epsilon_accounted=float("inf"))
-    first = ledger.text(made(groups))
-    assert first == ledger.text(made(groups))
+    first = ledger.encode_ledger(made(groups))
+    assert first == ledger.encode_ledger(made(groups))
     assert json.loads(first)["releases"][0]["accounted"]["epsilon"] == "inf"
     assert first.endswith(b"}\n")
 
 
 def test_a_written_ledger_holds_against_its_own_records():
     found = made(cell("a"), cell("b"))
-    assert kept_ledger.ledger_faults(ledger.text(found), found) == []
+    assert kept_ledger.ledger_faults(ledger.encode_ledger(found), found) == []
     assert kept_ledger.ledger_faults(None, found) == []
     # records that came later are no contradiction, nor are last bits
     later = made(cell("a"), cell("b"), cell("c"))
-    assert kept_ledger.ledger_faults(ledger.text(found), later) == []
+    assert kept_ledger.ledger_faults(ledger.encode_ledger(found), later) == []
     close = copy.deepcopy(found)
     close["totals"][0]["all_trials"]["epsilon"] *= 1 + 1e-12
-    assert kept_ledger.ledger_faults(ledger.text(close), found) == []
+    assert kept_ledger.ledger_faults(ledger.encode_ledger(close), found) == []
 
 
 def paths(tree, at=()):
@@ -177,7 +177,7 @@ def test_any_changed_value_is_found():
         value = node[path[-1]]
         number = isinstance(value, int | float) and not isinstance(value, bool)
         node[path[-1]] = value * 0.9 + 1 if number else "forged"
-        assert kept_ledger.ledger_faults(ledger.text(forged), found), path
+        assert kept_ledger.ledger_faults(ledger.encode_ledger(forged), found), path
 
 
 def test_a_forged_true_is_no_one():
@@ -187,9 +187,9 @@ def test_a_forged_true_is_no_one():
 
 def test_a_ledger_that_names_a_release_without_record_is_a_fault():
     both, one = made(cell("a"), cell("b")), made(cell("a"))
-    (fault,) = kept_ledger.ledger_faults(ledger.text(both), one)
+    (fault,) = kept_ledger.ledger_faults(ledger.encode_ledger(both), one)
     assert fault == "ledger.json: cell b has no record of a release"
-    assert kept_ledger.ledger_faults(ledger.text(both), one, unread=["b"]) == []
+    assert kept_ledger.ledger_faults(ledger.encode_ledger(both), one, unread=["b"]) == []
 
 
 @pytest.mark.parametrize("old", [b"", b"{", b"[]", b'{"releases": 3}', b"[" * 100_000, b"\xff"])
@@ -209,31 +209,31 @@ def test_a_record_that_contradicts_itself_is_a_fault():
 
 def test_the_report_writes_the_ledger_and_leaves_a_forged_one_alone(tmp_path):
     stored(tmp_path, rows_of(cell("a"), cell("b")))
-    first = report(tmp_path, figures=False, accountant=Adding())
+    first = write_report(tmp_path, figures=False, accountant=Adding())
     path = tmp_path / "ledger.json"
     written = path.read_bytes()
     assert (first.faults, first.releases) == ((), 6)
     assert str(path) in first.files
-    again = report(tmp_path, figures=False, accountant=Adding())
+    again = write_report(tmp_path, figures=False, accountant=Adding())
     assert (again.faults, path.read_bytes()) == ((), written)
     forged = written.replace(b'"trials": 3', b'"trials": 1', 1)
     path.write_bytes(forged)
-    found = report(tmp_path, figures=False, accountant=Adding())
+    found = write_report(tmp_path, figures=False, accountant=Adding())
     assert found.faults == ("ledger.json: cell a trials is 1, the records say 3",)
     assert path.read_bytes() == forged
-    trusted = report(tmp_path, figures=False, accountant=Adding(), trust=True)
+    trusted = write_report(tmp_path, figures=False, accountant=Adding(), trust=True)
     assert (trusted.faults, path.read_bytes()) == ((), written)
 
 
 def test_releases_of_other_studies_in_the_folder_count(tmp_path):
     store = stored(tmp_path, rows_of(cell("a")))
     store.write("z", rows_of(cell("z")))
-    found = report(tmp_path, figures=False, accountant=Adding())
+    found = write_report(tmp_path, figures=False, accountant=Adding())
     assert [row["cell"] for row in found.summary] == ["a"]
     assert found.releases == 6
 
 
 def test_without_an_accountant_there_is_no_ledger(tmp_path):
     stored(tmp_path, rows_of(cell("a")))
-    report(tmp_path, figures=False)
+    write_report(tmp_path, figures=False)
     assert not (tmp_path / "ledger.json").exists()

@@ -19,7 +19,8 @@ ENTRY, TOTAL, CHOICE = (json.loads(b) for b in re.findall(r"```json\n(.*?)```", 
 def events():
     names = ("event", "scale", "record_norm", "count", "gap")
     return [
-        ledger_totals.rebuilt({name: event[name] for name in names}) for event in ENTRY["events"]
+        ledger_totals.rebuild_event({name: event[name] for name in names})
+        for event in ENTRY["events"]
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results.records import cell_claims
-from dperm_cli.results.records.cell_claims import WORK, Claims, locked
+from dperm_cli.results.records.cell_claims import WORK, Claims, hold_lock
 from tests.results.conftest import trial_rows
 
 HOLD = """
@@ -61,10 +61,10 @@ def test_waiting_ends_with_the_holder(tmp_path):
     order = []
 
     def wait():
-        with locked(tmp_path / "a", wait=True) as mine:
+        with hold_lock(tmp_path / "a", wait=True) as mine:
             order.append(("second", mine))
 
-    with locked(tmp_path / "a") as mine:
+    with hold_lock(tmp_path / "a") as mine:
         other = threading.Thread(target=wait)
         other.start()
         other.join(0.05)
@@ -74,16 +74,16 @@ def test_waiting_ends_with_the_holder(tmp_path):
 
 
 def test_a_lock_whose_file_has_gone_is_no_lock(tmp_path, monkeypatch):
-    opened = cell_claims._opened
+    opened = cell_claims._open_lock
 
     def raced(path):
         descriptor = opened(path)
-        monkeypatch.setattr(cell_claims, "_opened", opened)
+        monkeypatch.setattr(cell_claims, "_open_lock", opened)
         os.unlink(path)  # as its last holder does between our opening and locking it
         return descriptor
 
-    monkeypatch.setattr(cell_claims, "_opened", raced)
-    with locked(tmp_path / "a") as mine:
+    monkeypatch.setattr(cell_claims, "_open_lock", raced)
+    with hold_lock(tmp_path / "a") as mine:
         assert mine
         assert (tmp_path / "a").exists()
 
@@ -93,7 +93,7 @@ def test_without_locks_every_claim_is_granted(tmp_path, monkeypatch):
         raise OSError(cell_claims.errno.ENOLCK, "no locks available")
 
     monkeypatch.setattr(cell_claims.fcntl, "flock", refused)
-    with locked(tmp_path / "a") as first, locked(tmp_path / "a") as second:
+    with hold_lock(tmp_path / "a") as first, hold_lock(tmp_path / "a") as second:
         assert (first, second) == (True, True)
 
 

@@ -17,7 +17,7 @@ GAP = {"before": "", "gap": "a: a line is gone"}
 
 
 def entry(cell="abc", **values):
-    return release_log.written(cell, [normalise(row) for row in rows(cell, **values)])
+    return release_log.make_entry(cell, [normalise(row) for row in rows(cell, **values)])
 
 
 def facts(**more):
@@ -104,24 +104,24 @@ def test_a_forged_line_is_a_damaged_one(tmp_path, name):
     forged = signed(FORGED[name])
     last = release_log_lines.line_of(entry(), whole + forged)
     (tmp_path / release_log.LOG).write_bytes(whole + forged + last)
-    (fault,) = release_log.damaged(tmp_path)
+    (fault,) = release_log.list_damage(tmp_path)
     assert fault.startswith("releases.log: line 2: is damaged (")
     assert fault.isprintable()
     assert len(fault) < 200
-    assert len(release_log.entries(tmp_path)) == 2
+    assert len(release_log.read_entries(tmp_path)) == 2
     store = Store(tmp_path)
-    assert [item.trials for item in release_log.earlier(store)] == [2, 2]
+    assert [item.trials for item in release_log.list_unrecorded(store)] == [2, 2]
     store.write("abc", rows())  # and a run goes on
-    assert len(release_log.entries(tmp_path)) == 3
+    assert len(release_log.read_entries(tmp_path)) == 3
 
 
 def test_a_million_trials_are_one_row(tmp_path):
     """A count stands beside the row: a line costs what it is long, whatever it says."""
     many = signed(json.dumps(facts(trials=release_log_lines.MOST_TRIALS)))
     (tmp_path / release_log.LOG).write_bytes(many)
-    (item,) = release_log.earlier(Store(tmp_path))
+    (item,) = release_log.list_unrecorded(Store(tmp_path))
     assert item.trials == release_log_lines.MOST_TRIALS
-    found = ledger.statement([], Adding(), [item])
+    found = ledger.build_ledger([], Adding(), [item])
     assert found["totals"][0]["releases"] == release_log_lines.MOST_TRIALS
 
 
@@ -158,19 +158,19 @@ def test_any_ending_is_survived(tmp_path, end):
     path = tmp_path / release_log.LOG
     path.write_bytes(release_log_lines.line_of(entry(), b"") + end)
     release_log.append(tmp_path, [entry()])
-    assert len(release_log.entries(tmp_path)) == 2
-    assert len(release_log.damaged(tmp_path)) == (1 if end else 0)
+    assert len(release_log.read_entries(tmp_path)) == 2
+    assert len(release_log.list_damage(tmp_path)) == (1 if end else 0)
 
 
 def test_a_name_on_two_releases_counts_both(tmp_path):
     """Who copies a name to a release that costs less does not take the other's place."""
     true = entry()
-    cheap = release_log.written(
+    cheap = release_log.make_entry(
         "abc", [normalise(row) for row in rows(release=true.release, epsilon_accounted=1e-9)]
     )
     release_log.append(tmp_path, [cheap, true, true])
-    found = release_log.earlier(Store(tmp_path))
+    found = release_log.list_unrecorded(Store(tmp_path))
     assert [item.row["epsilon_accounted"] for item in found] == [1e-9, 0.99]
     assert len({item.row["cell"] for item in found}) == 2
-    total = ledger.statement([], Adding(), found)["totals"][0]
+    total = ledger.build_ledger([], Adding(), found)["totals"][0]
     assert total["releases"] == 4

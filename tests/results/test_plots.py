@@ -13,8 +13,8 @@ from itertools import pairwise
 import pytest
 
 from dperm_cli.results.charts import panel_drawing, study_figure
-from dperm_cli.results.charts.study_figure import figure
-from dperm_cli.results.charts.study_panels import Line, axis_of, fit_order, panels
+from dperm_cli.results.charts.study_figure import draw_figure
+from dperm_cli.results.charts.study_panels import ReferenceLine, axis_of, fit_order, panels
 from dperm_cli.results.records.row_facts import title_of
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.summary import summarise
@@ -94,7 +94,7 @@ def _face(point):
 def test_a_risk_under_the_gap_is_drawn_at_the_gap():
     (panel,) = panels(summed(trial_rows(risks=(-1e-9, 0.0, 1e-9), optimum_gap=1e-6)))
     (point,) = panel.curves[0].points
-    assert panel_drawing.level(point) == 1e-6
+    assert panel_drawing.height_of(point) == 1e-6
     from matplotlib.figure import Figure
 
     place = Figure().subplots()
@@ -185,7 +185,7 @@ def test_equal_epsilons_of_different_settings_are_different_curves():
     "rows", [[refused("a")], trial_rows(risks=(-1.0, -2.0), optimum_gap=0.0)], ids=["none", "minus"]
 )
 def test_nothing_to_draw_is_a_note_and_no_figure(rows):
-    drawn, note = figure(summed(rows))
+    drawn, note = draw_figure(summed(rows))
     assert drawn == {}
     assert note.startswith("no figure")
 
@@ -193,7 +193,7 @@ def test_nothing_to_draw_is_a_note_and_no_figure(rows):
 def test_the_figure_says_what_it_shows(summary, monkeypatch):
     """SVG text is drawn as outlines; matplotlib keeps each text as a comment beside them."""
     monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
-    svg = figure(summary)[0]["svg"].decode()
+    svg = draw_figure(summary)[0]["svg"].decode()
     words = re.findall(r"<!-- (.*?) -->", svg)
     for text in (
         "noisy_gd, tight", "noisy_gd, paper", "data-free floor", "5-95 % band over trials",
@@ -207,14 +207,14 @@ def test_the_figure_says_what_it_shows(summary, monkeypatch):
 @pytest.mark.parametrize("noise", ["research", "secure"])
 def test_the_caption_says_whether_trials_are_spent(noise, monkeypatch):
     monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
-    svg = figure(summed(trial_rows(risks=(2.0, 3.0), noise=noise)))[0]["svg"].decode()
+    svg = draw_figure(summed(trial_rows(risks=(2.0, 3.0), noise=noise)))[0]["svg"].decode()
     text = " ".join(re.findall(r"<!-- (.*?) -->", svg))
     assert ("a simulation" in text) == (noise == "research")
     assert ("released and spent" in text) == (noise == "secure")
 
 
 def test_single_epsilon_and_single_trial_studies_draw():
-    drawn, note = figure(summed(trial_rows(risks=(2.0,))))
+    drawn, note = draw_figure(summed(trial_rows(risks=(2.0,))))
     assert set(drawn) == {"pdf", "svg", "png"}
     assert note is None
     assert "epsilon = 1" in re.findall(r"<!-- (.*?) -->", drawn["svg"].decode())
@@ -224,7 +224,7 @@ def test_more_problems_than_panels_is_said(monkeypatch):
     monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
     monkeypatch.setattr("dperm_cli.results.charts.study_figure.MAX_PANELS", 2)
     rows = summed(*(trial_rows(f"c{i}", (1.0,), dataset=f"set{i}") for i in range(3)))
-    drawn, note = figure(rows)
+    drawn, note = draw_figure(rows)
     assert "first 2 of 3" in note
     assert b"set1, logistic" in drawn["svg"]
     assert b"set2, logistic" not in drawn["svg"]
@@ -297,7 +297,7 @@ def test_deltas_that_were_asked_for_have_a_panel_each():
 def test_a_figure_of_eight_mechanisms_keeps_its_parts_apart(epsilons):
     """No warning of a collapsed layout; axes above the legend, the legend above the caption."""
     _, rows = compared(epsilons)
-    with study_figure.styled(), warnings.catch_warnings():
+    with study_figure.figure_style(), warnings.catch_warnings():
         warnings.simplefilter("error")
         drawn = study_figure._draw(panels(rows), "epsilon", None)
     write = drawn.canvas.get_renderer()
@@ -316,10 +316,10 @@ def test_a_figure_of_eight_mechanisms_keeps_its_parts_apart(epsilons):
 def test_bars_without_room_are_numbered():
     _, rows = compared((1.0,))
     (panel,) = panels(rows)
-    labels, size = panel_drawing.place_labels(panel, 20.0)
+    labels, size = panel_drawing.fit_labels(panel, 20.0)
     assert labels[2] == "localization(noisy_gd)\ntight"
     assert size == 7.5
-    assert panel_drawing.place_labels(panel, 2.4) is None
+    assert panel_drawing.fit_labels(panel, 2.4) is None
 
 
 def test_the_optimum_itself_does_not_stretch_the_axis():
@@ -339,7 +339,7 @@ def test_the_caption_says_which_curves_are_not_private():
 def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
     from matplotlib.figure import Figure
 
-    line = Line("upper", "u", (0.5,), (3.0,))
+    line = ReferenceLine("upper", "u", (0.5,), (3.0,))
     place = Figure().subplots()
     panel_drawing._draw_line(place, line, (1.0, 9.0), [], True, False)
     assert list(place.lines[0].get_xdata()) == [0.5]
@@ -365,7 +365,7 @@ def test_equal_rows_give_equal_figures_in_every_process(tmp_path):
         [sys.executable, "-c", _PRINT], env={**os.environ, **extra}, cwd=tmp_path,
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    here = figure(summed(study_rows()))[0]
+    here = draw_figure(summed(study_rows()))[0]
     assert done.stdout.strip() == str(
         {name: hashlib.sha256(data).hexdigest() for name, data in here.items()}
     )

@@ -24,7 +24,7 @@ def facts(mechanisms, kernel=None):
 @pytest.mark.parametrize("mechanisms", [1, 12])
 def test_the_legend_stands_below_the_panels(mechanisms, monkeypatch):
     monkeypatch.setattr(problem_portrait, "image_bytes", lambda drawn, ending: drawn)
-    drawn = problem_portrait.figure(facts(mechanisms))["pdf"]
+    drawn = problem_portrait.draw_figure(facts(mechanisms))["pdf"]
     write = FigureCanvasAgg(drawn).get_renderer()
     drawn.draw_without_rendering()
     (legend,) = drawn.legends
@@ -38,4 +38,4 @@ def test_the_legend_stands_below_the_panels(mechanisms, monkeypatch):
 @pytest.mark.parametrize(("kernel", "words"), [(None, "logistic, l2"), ("rbf", "kernel rbf, l2")])
 def test_the_title_names_the_kernel(kernel, words, monkeypatch):
     monkeypatch.setattr(problem_portrait, "image_bytes", lambda drawn, ending: drawn)
-    assert words in problem_portrait.figure(facts(1, kernel))["png"].get_suptitle()
+    assert words in problem_portrait.draw_figure(facts(1, kernel))["png"].get_suptitle()

@@ -26,7 +26,7 @@ def rows(cell="abc", risks=(1.0, 2.0), **values):
 def unnamed(store, cell="abc", **values):
     """A release as an earlier dperm wrote it: no name, and a line without the one before."""
     found = [normalise(row) for row in rows(cell, release=None, **values)]
-    entry = release_log.written(cell, found)
+    entry = release_log.make_entry(cell, found)
     facts = {name: value for name, value in entry.row.items() if name != "release"}
     text = json.dumps(
         {"cell": cell, "content": entry.content, "row": facts, "trials": entry.trials},
@@ -39,7 +39,9 @@ def unnamed(store, cell="abc", **values):
 
 
 def stated(store):
-    return ledger.statement(store.read_all(store.cells()), Adding(), release_log.earlier(store))
+    return ledger.build_ledger(
+        store.read_all(store.cells()), Adding(), release_log.list_unrecorded(store)
+    )
 
 
 def totals(store):
@@ -49,10 +51,10 @@ def totals(store):
 def test_a_record_that_is_written_over_still_counts(tmp_path):
     store = Store(tmp_path)
     store.write("abc", rows())
-    assert release_log.earlier(store) == []
+    assert release_log.list_unrecorded(store) == []
     assert totals(store) == [2]
     store.write("abc", rows(risks=(5.0, 6.0, 7.0)))
-    (old,) = {item.row["cell"] for item in release_log.earlier(store)}
+    (old,) = {item.row["cell"] for item in release_log.list_unrecorded(store)}
     assert old.startswith("abc-")
     assert totals(store) == [5]
     found = stated(store)
@@ -122,7 +124,7 @@ def test_the_log_holds_no_point_and_no_risk(tmp_path):
     text = (tmp_path / release_log.LOG).read_text()
     assert "123.456789" not in text
     assert "0.87654321" not in text
-    row = release_log.entries(tmp_path)[0].row
+    row = release_log.read_entries(tmp_path)[0].row
     assert not {"theta", "excess_risk", "optimum", "train_metric", "records_exposed"} & set(row)
 
 
@@ -135,7 +137,7 @@ def test_lines_are_only_added(tmp_path):
     assert path.read_bytes() == first
     store.write("abc", rows(risks=(9.0,)))
     assert path.read_bytes().startswith(first)
-    assert len(release_log.entries(tmp_path)) == 2
+    assert len(release_log.read_entries(tmp_path)) == 2
 
 
 def test_the_log_is_written_before_the_record(tmp_path, monkeypatch):
@@ -156,18 +158,19 @@ def test_a_torn_line_spoils_no_other_and_is_told(tmp_path):
     whole = path.read_bytes()
     path.write_bytes(whole + whole[: len(whole) // 2])
     store.write("abc", rows(risks=(9.0,)))
-    assert [entry.trials for entry in release_log.entries(tmp_path)] == [2, 1]
-    (message,) = release_log.damaged(tmp_path)
+    assert [entry.trials for entry in release_log.read_entries(tmp_path)] == [2, 1]
+    (message,) = release_log.list_damage(tmp_path)
     assert message == "releases.log: line 2: is damaged (its checksum is another)"
     path.write_bytes(path.read_bytes().replace(b'"trials":2', b'"trials":1'))
-    assert len(release_log.damaged(tmp_path)) == 2
+    assert len(release_log.list_damage(tmp_path)) == 2
 
 
 def test_many_writers_lose_no_line(tmp_path):
     def write(k):
         for i in range(5):
             release_log.append(
-                tmp_path, [release_log.written("abc", [normalise(rows()[0] | {"p": k * 10 + i})])]
+                tmp_path,
+                [release_log.make_entry("abc", [normalise(rows()[0] | {"p": k * 10 + i})])],
             )
 
     threads = [threading.Thread(target=write, args=(k,)) for k in range(8)]
@@ -175,8 +178,8 @@ def test_many_writers_lose_no_line(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert release_log.damaged(tmp_path) == []
-    assert len(release_log.entries(tmp_path)) == 40
+    assert release_log.list_damage(tmp_path) == []
+    assert len(release_log.read_entries(tmp_path)) == 40
     assert [path.name for path in tmp_path.iterdir()] == [release_log.LOG]
 
 
@@ -185,7 +188,7 @@ def test_a_ledger_that_was_written_between_log_and_record_is_no_contradiction(tm
     store.write("abc", rows())
     record = store.path("abc").read_bytes()
     store.path("abc").unlink()
-    between = ledger.text(stated(store))
+    between = ledger.encode_ledger(stated(store))
     store.path("abc").write_bytes(record)
     assert kept_ledger.ledger_faults(between, stated(store)) == []
 
@@ -195,7 +198,7 @@ def test_equal_points_are_two_releases(tmp_path):
     store = Store(tmp_path)
     for _ in range(3):
         store.write("abc", rows())
-    assert len(release_log.entries(tmp_path)) == 3
+    assert len(release_log.read_entries(tmp_path)) == 3
     assert totals(store) == [6]
 
 
@@ -203,7 +206,7 @@ def test_a_lost_log_takes_nothing_from_the_ledger(tmp_path):
     store = Store(tmp_path)
     store.write("abc", rows())
     store.write("abc", rows())
-    (tmp_path / ledger.LEDGER).write_bytes(ledger.text(stated(store)))
+    (tmp_path / ledger.LEDGER).write_bytes(ledger.encode_ledger(stated(store)))
     (tmp_path / release_log.LOG).unlink()
     found = kept_ledger.state(store, store.cells(), Adding())
     assert [entry["trials"] for entry in found.found["releases"]] == [2, 2]
@@ -228,11 +231,11 @@ def test_a_record_of_an_earlier_dperm_is_read_by_the_old_rule(tmp_path):
     """Cell and content: the same content is the same release, and another one is another."""
     store = Store(tmp_path)
     unnamed(store)
-    assert release_log.earlier(store) == []
-    assert (release_log.damaged(tmp_path), release_log.unlogged(store)) == ([], [])
+    assert release_log.list_unrecorded(store) == []
+    assert (release_log.list_damage(tmp_path), release_log.find_unlogged(store)) == ([], [])
     unnamed(store, risks=(7.0,))
     assert totals(store) == [3]
     store.write("abc", rows(risks=(7.0,)))  # the same point, drawn again
     assert totals(store) == [4]
-    assert len(release_log.entries(tmp_path)) == 3
-    assert release_log.damaged(tmp_path) == []
+    assert len(release_log.read_entries(tmp_path)) == 3
+    assert release_log.list_damage(tmp_path) == []

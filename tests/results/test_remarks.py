@@ -8,7 +8,7 @@ import io
 import pytest
 
 from dperm_cli.results.ledger import ledger
-from dperm_cli.results.ledger.remarks import remarks, told
+from dperm_cli.results.ledger.remarks import list_remarks, summarise_remarks
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables.summary_table import csv_text
@@ -41,11 +41,11 @@ def row(**values):
     ],
 )
 def test_kinds_of_remarks(values, kinds):
-    assert [text.partition(" ")[0] for text in remarks(row(**values))] == kinds
+    assert [text.partition(" ")[0] for text in list_remarks(row(**values))] == kinds
 
 
 def test_what_did_not_run_has_none():
-    assert remarks(refused("no", epsilon=1e3, delta=0.5)) == []
+    assert list_remarks(refused("no", epsilon=1e3, delta=0.5)) == []
 
 
 @pytest.mark.parametrize(("population", "count"), [(1000, 1), (500, 0)])
@@ -55,7 +55,7 @@ def test_a_declared_population_stands_for_n(population, count):
         "population": population, "population_source": "declared", "relation": "add_remove",
         "delta_accounted": 1e-3,
     }  # fmt: skip
-    first, second = (remarks(row(n=n, **declared)) for n in (99, 400))
+    first, second = (list_remarks(row(n=n, **declared)) for n in (99, 400))
     assert first == second
     assert len(first) == count
 
@@ -70,7 +70,7 @@ def test_rows_tables_and_the_lines_of_a_run():
     assert rows[2]["remarks"] is None
     read = list(csv.DictReader(io.StringIO(csv_text(rows))))
     assert [line["remarks"] for line in read] == [r["remarks"] or "" for r in rows]
-    first, second = told(rows)
+    first, second = summarise_remarks(rows)
     assert first.startswith("delta 0.05")
     assert first.endswith("(2 rows have such a remark)")
     assert second.startswith("epsilon 20 is above 10")
@@ -83,9 +83,9 @@ def test_the_ledger_says_it_of_the_release_and_at_the_top():
     for values in (plain, weak):
         for r in values:
             r |= {"population_source": "public", "settings": "{}", "overrides": "{}"}
-    found = ledger.statement(plain, Adding())
+    found = ledger.build_ledger(plain, Adding())
     assert "remarks" not in found["releases"][0]["accounted"]
     assert not any("weak guarantee" in text for text in found["warnings"])
-    found = ledger.statement([*plain, *weak], Adding())
+    found = ledger.build_ledger([*plain, *weak], Adding())
     (text,) = found["releases"][1]["accounted"]["remarks"]
     assert f"A weak guarantee: {text}." in found["warnings"]

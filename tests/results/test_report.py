@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import FIGURES, report
+from dperm_cli.results.report import FIGURES, write_report
 from tests.results.conftest import refused, stored, study_rows, trial_rows
 
 TABLES = ("table.csv", "table.md", "table.tex")
@@ -18,9 +18,9 @@ TABLES = ("table.csv", "table.md", "table.tex")
 
 def test_everything_is_written_and_written_alike_again(tmp_path):
     store = stored(tmp_path, study_rows())
-    first = report(tmp_path)
+    first = write_report(tmp_path)
     before = {name: (tmp_path / name).read_bytes() for name in (*TABLES, *FIGURES)}
-    again = report(str(tmp_path))
+    again = write_report(str(tmp_path))
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     assert (again.text, again.summary) == (first.text, first.summary)
     assert sorted(map(os.path.basename, first.files)) == sorted(before)
@@ -32,7 +32,7 @@ def test_gaps_are_named(tmp_path):
     store = stored(tmp_path, [*trial_rows("a"), *trial_rows("b"), *trial_rows("c")])
     store.path("a").unlink()
     store.path("b").write_bytes(b"PAR1")
-    found = report(tmp_path, figures=False)
+    found = write_report(tmp_path, figures=False)
     assert (found.missing, found.broken) == (("a",), ("b",))
     assert [row["cell"] for row in found.summary] == ["c"]
     assert "unfinished: 1 of 3 cells" in found.text
@@ -43,15 +43,15 @@ def test_gaps_are_named(tmp_path):
 def test_records_of_other_studies_in_the_folder_stay_out(tmp_path):
     stored(tmp_path, trial_rows("a"))
     Store(tmp_path).write("b", trial_rows("b"))
-    assert [row["cell"] for row in report(tmp_path, figures=False).summary] == ["a"]
+    assert [row["cell"] for row in write_report(tmp_path, figures=False).summary] == ["a"]
 
 
 def test_an_old_figure_does_not_outlive_its_data(tmp_path):
     stored(tmp_path, trial_rows("a"))
-    report(tmp_path)
+    write_report(tmp_path)
     assert (tmp_path / "figure.png").exists()
     stored(tmp_path, [refused("u")])
-    found = report(tmp_path)
+    found = write_report(tmp_path)
     assert not any((tmp_path / name).exists() for name in FIGURES)
     assert "no figure" in found.text
     assert "no pure guarantee" in found.text
@@ -59,7 +59,7 @@ def test_an_old_figure_does_not_outlive_its_data(tmp_path):
 
 def test_a_folder_without_a_study_is_bad_input(tmp_path):
     with pytest.raises(InputError, match="out="):
-        report(tmp_path / "nowhere")
+        write_report(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -67,7 +67,7 @@ def test_a_table_that_cannot_be_written_names_its_path(tmp_path):
     stored(tmp_path, trial_rows("a"))
     (tmp_path / "table.md").mkdir()
     with pytest.raises(StorageError, match=r"table\.md"):
-        report(tmp_path, figures=False)
+        write_report(tmp_path, figures=False)
 
 
 def test_the_room_knows_records_only_and_imports_nothing_heavy():

@@ -8,15 +8,15 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.problem import bare_spec
 from dperm_cli.problem.regulariser import Regulariser
-from dperm_cli.runner.verbs.account import answer, curves
-from dperm_cli.runner.verbs.account_request import Ask, question
+from dperm_cli.runner.verbs.account import curves, make_row
+from dperm_cli.runner.verbs.account_request import AccountLine, parse_request
 from dperm_cli.sets.l2_ball import L2Ball
 
 
 def ask(name="noisy_gd", n=100, smoothness=None, **values):
     regulariser = Regulariser(ridge=0.5)
     spec = bare_spec(n, 2.0, L2Ball(3.0, p=4), regulariser=regulariser, smoothness=smoothness)
-    return Ask(name, registry.load("mechanism", name)(), "tight", spec, **values)
+    return AccountLine(name, registry.load("mechanism", name)(), "tight", spec, **values)
 
 
 def test_bare_facts_are_consistent():
@@ -38,14 +38,14 @@ def on_parameters(name):
     return getattr(mechanism, "space", "") != "kernel" and not margin
 
 
-ON_PARAMETERS = [name for name in registry.protective() if on_parameters(name)]
+ON_PARAMETERS = [name for name in registry.list_protective() if on_parameters(name)]
 
 
 @pytest.mark.parametrize("name", ON_PARAMETERS)
 def test_noise_and_budget_are_inverse(name):
-    there = answer(ask(name, epsilon=1.0, delta=1e-4, smoothness=0.25))
+    there = make_row(ask(name, epsilon=1.0, delta=1e-4, smoothness=0.25))
     assert there["epsilon_accounted"] <= 1.0
-    back = answer(ask(name, noise_scale=there["noise_scale"], delta=1e-4, smoothness=0.25))
+    back = make_row(ask(name, noise_scale=there["noise_scale"], delta=1e-4, smoothness=0.25))
     if name in BUDGETED:
         assert back["status"] == "unsupported"
         assert "give epsilon" in back["reason"]
@@ -79,36 +79,36 @@ def test_a_plan_is_made_of_the_mechanisms_own_events(name):
 
 
 def test_more_noise_is_more_privacy():
-    epsilons = [answer(ask(noise_scale=s))["epsilon_accounted"] for s in (50.0, 100.0, 200.0)]
+    epsilons = [make_row(ask(noise_scale=s))["epsilon_accounted"] for s in (50.0, 100.0, 200.0)]
     assert epsilons == sorted(epsilons, reverse=True)
     assert len(set(epsilons)) == 3
 
 
 def test_lemmas_only_for_one_record_steps():
-    assert answer(ask("noisy_sgd", epsilon=1.0))["epsilon_chain"] > 1.0
-    assert answer(ask("noisy_gd", epsilon=1.0))["epsilon_chain"] is None
+    assert make_row(ask("noisy_sgd", epsilon=1.0))["epsilon_chain"] > 1.0
+    assert make_row(ask("noisy_gd", epsilon=1.0))["epsilon_chain"] is None
 
 
 def test_no_guarantee_is_an_answer():
-    row = answer(ask(epsilon=1.0, privacy="pure"))
+    row = make_row(ask(epsilon=1.0, privacy="pure"))
     assert row["status"] == "unsupported"
     assert "approx" in row["reason"]
-    row = answer(ask("noisy_sgd", epsilon=1.0, relation="add_remove"))
+    row = make_row(ask("noisy_sgd", epsilon=1.0, relation="add_remove"))
     assert "sampling=poisson" in row["reason"]
 
 
 def test_curves_pass_through_the_rows():
     asked = ask(epsilon=1.0)
-    row = answer(asked)
+    row = make_row(asked)
     points = [p for p in curves([asked], [row]) if p["panel"] == "noise"]
     scales = [point["noise_scale"] for point in points]
     assert min(scales) < row["noise_scale"] < max(scales)
 
 
 def test_a_question_keeps_the_order_of_its_values():
-    found = question(["mechanism=noisy_sgd,noisy_gd", "epsilon=2,1", "n=10"])
+    found = parse_request(["mechanism=noisy_sgd,noisy_gd", "epsilon=2,1", "n=10"])
     assert [(a.name, a.epsilon) for a in found.asks] == [
         ("noisy_sgd", 2.0), ("noisy_sgd", 1.0), ("noisy_gd", 2.0), ("noisy_gd", 1.0),
     ]  # fmt: skip
     with pytest.raises(InputError, match="noise_scale"):
-        question(["epsilon=1", "noise_scale=1"])
+        parse_request(["epsilon=1", "noise_scale=1"])

@@ -26,7 +26,7 @@ from dperm_cli.runner.cells.ledger_accountant import Accounting
 
 def row(event, kind="approx", epsilon=1.0, delta=1e-6, **values):
     return {
-        "events": json.dumps([ledger_totals.plain(event)]), "guarantee": kind,
+        "events": json.dumps([ledger_totals.to_dict(event)]), "guarantee": kind,
         "relation": "replace_one", "epsilon": epsilon, "delta": delta, "epsilon_accounted": epsilon,
         "delta_accounted": delta, "accountant": "told", "certificate": None, **values,
     }  # fmt: skip
@@ -58,8 +58,8 @@ def test_totals_are_at_the_largest_delta():
 
 def test_where_the_largest_delta_is_spent_outright_a_total_is_at_the_sum_of_deltas():
     """Half of each release's delta is spent outright: two of them spend what one has."""
-    gaussian = ledger_totals.rebuilt(json.loads(GAUSSIAN["events"])[0])
-    events = json.dumps([ledger_totals.plain(event) for event in (gaussian, Approx(0.0, 1e-6))])
+    gaussian = ledger_totals.rebuild_event(json.loads(GAUSSIAN["events"])[0])
+    events = json.dumps([ledger_totals.to_dict(event) for event in (gaussian, Approx(0.0, 1e-6))])
     held = {**GAUSSIAN, "delta_accounted": 2e-6, "events": events}
     one, two, three = (Accounting().total([(held, times)], "replace_one") for times in (1, 2, 3))
     assert (one["epsilon"], one["delta"]) == (pytest.approx(1.0), 2e-6)
@@ -101,7 +101,7 @@ def total_of(event, epsilon, delta=0.0, times=1, **values):
     kind = "approx" if delta else "pure"
     events = event if isinstance(event, list) else [event]
     one = row(events[0], kind, epsilon, delta, relation=REMOVED, **values)
-    one["events"] = json.dumps([ledger_totals.plain(e) for e in events])
+    one["events"] = json.dumps([ledger_totals.to_dict(e) for e in events])
     found = Accounting().total([(one, times)], "replace_one")
     return found["epsilon"], found["delta"]
 
@@ -114,7 +114,7 @@ def test_a_pass_over_batches_by_content_moves_two_of_them():
     gaussian = DisjointBatches(5.0, 1.0, 4, gap=0.1, partition="content")
     epsilon, _ = total_of(gaussian, 1.0, 1e-6)
     assert mu(epsilon, 1e-6) == pytest.approx(2**0.5 / 5.0)
-    epsilon, _ = total_of(gaussian.changed(gap=1.7), 1.0, 1e-6)
+    epsilon, _ = total_of(gaussian.change_fields(gap=1.7), 1.0, 1e-6)
     assert mu(epsilon, 1e-6) == pytest.approx(1.7 / 5.0)
 
 
@@ -127,7 +127,7 @@ def test_a_pass_over_batches_by_content_moves_two_of_them():
 )
 def test_an_event_without_a_rule_enters_by_its_releases_claim(event):
     assert total_of(event, 1.0) == (pytest.approx(2.0), 0.0)
-    event = event.changed(noise="gaussian") if hasattr(event, "noise") else event
+    event = event.change_fields(noise="gaussian") if hasattr(event, "noise") else event
     epsilon, delta = total_of(event, 1.0, 1e-6)
     assert (epsilon, delta) == (pytest.approx(2.0), pytest.approx((1.0 + math.e) * 1e-6))
 

@@ -6,19 +6,19 @@ import pytest
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.runner.compose import study_plan
-from dperm_cli.runner.compose.cell_schema import ADDED
+from dperm_cli.runner.compose.cell_schema import LATER_KEYS
 from dperm_cli.runner.compose.command_line import parse
 
 
 def cells(*arguments):
-    return study_plan.plan(parse(list(arguments))).cells
+    return study_plan.plan_study(parse(list(arguments))).cells
 
 
 def test_a_default_is_no_part_of_a_cell_s_identity():
     (bare,) = cells()
     (zero,) = cells("lasso=0")
     (some,) = cells("lasso=0.5")
-    assert not ADDED.keys() & bare.config.keys()
+    assert not LATER_KEYS.keys() & bare.config.keys()
     assert bare.config == zero.config
     assert bare.identity() == zero.identity() != some.identity()
     assert some.config["lasso"] == 0.5

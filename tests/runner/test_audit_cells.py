@@ -35,7 +35,7 @@ def report_on(name, kinds=("alone", "label flip"), **settings):
     factors = declared_grid.factors(name, kernel, features)
     row = {factor: values[0] for factor, values in factors.items()} | settings
     subject = audit_cells.of_grid(name, row, COMPOSER)
-    with audit_cells.Folder() as folder:
+    with audit_cells.RecordsFolder() as folder:
         return examine(audit_cells.case(subject, kinds, folder, 0))
 
 
@@ -246,7 +246,7 @@ def test_a_minimiser_without_a_certificate_is_found(monkeypatch):
     from dperm_cli.views import central
 
     monkeypatch.setattr(
-        central, "certified_minimiser",
+        central, "find_certified_minimiser",
         lambda problem, gap: central.optimum.solve(problem, relative_gap=1e-6).theta,
     )  # fmt: skip
     assert said(report_on("output_perturbation"), "released without a certificate")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit import channel_answers, composed_delta, constant_checks, noise_laws
-from dperm_cli.audit.opened_cell import Listener
+from dperm_cli.audit.opened_cell import ListeningTape
 from dperm_cli.core import registry
 from dperm_cli.loops import local_channels
 from dperm_cli.mechanisms.gradient import noisy_gd
-from dperm_cli.mechanisms.kernel.kernel_release import Session
+from dperm_cli.mechanisms.kernel.kernel_release import ReleaseSession
 from dperm_cli.privacy import gate as noise
 from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.budget import Budget
@@ -58,7 +58,7 @@ def test_noise_of_two_streams_is_compared_in_units_of_their_scales():
 
     unit = np.random.default_rng(0).standard_normal((4, 3))
     for second, shared in ((unit, True), (-unit, False)):
-        tape = Listener(keep=True)
+        tape = ListeningTape(keep=True)
         for scale, numbers in ((2.0, unit), (30.0, second)):
             value = np.full((4, 3), 7.0)
             tape.hear(Stream(scale), value, value + scale * numbers)
@@ -66,7 +66,7 @@ def test_noise_of_two_streams_is_compared_in_units_of_their_scales():
 
 
 def test_a_session_that_tells_a_value_is_found(monkeypatch):
-    whole = Session._new
+    whole = ReleaseSession._answer_new_query
 
     def tells(self, row):
         near = bool(self._points)
@@ -74,7 +74,7 @@ def test_a_session_that_tells_a_value_is_found(monkeypatch):
         return float(self._found.values(row[None, :])[0]) if near else answer
 
     assert not report_on("kernel_release").faults
-    monkeypatch.setattr(Session, "_new", tells)
+    monkeypatch.setattr(ReleaseSession, "_answer_new_query", tells)
     assert said(report_on("kernel_release"), "a session", "outputs differ")
 
 
@@ -106,7 +106,7 @@ def test_a_runner_that_releases_another_problem_is_found(monkeypatch):
 @pytest.mark.parametrize("dim", [1, 3, 12])
 def test_answers_of_channels_are_as_frequent_as_they_should_be(shape, dim):
     event = Channel(1.0, 2, shape, dim)
-    assert channel_answers.faults(event, "replace_one") == []
+    assert channel_answers.find_faults(event, "replace_one") == []
 
 
 def test_a_corner_that_never_comes_is_found(monkeypatch):
@@ -119,35 +119,37 @@ def test_a_corner_that_never_comes_is_found(monkeypatch):
         return answers
 
     monkeypatch.setattr(local_channels, "send", never)
-    (fault,) = channel_answers.faults(Channel(1.0, 1, "l_1", 3), "replace_one")
+    (fault,) = channel_answers.find_faults(Channel(1.0, 1, "l_1", 3), "replace_one")
     assert "times as frequent" in fault
 
 
 @pytest.mark.parametrize("event", [Gaussian(300.0, 1.0, 3), Laplace(300.0, 1.0, 3)])
 def test_secure_noise_has_the_law_of_its_event(event, monkeypatch):
     grid = Grid(-4)
-    assert noise_laws.faults(event, 3, "replace_one", grid=grid) == []
-    rounded = secure_noise.rounded
+    assert noise_laws.find_faults(event, 3, "replace_one", grid=grid) == []
+    rounded = secure_noise.draw_rounded_noise
 
     def steps(kind, ratio, count, source=secure_noise.system_words):
         found = rounded(kind, ratio, count, source)
         return np.where(np.abs(found) < ratio, found // 2, found)
 
-    monkeypatch.setattr(secure_noise, "rounded", steps)
-    assert noise_laws.faults(event, 3, "replace_one", grid=grid)
+    monkeypatch.setattr(secure_noise, "draw_rounded_noise", steps)
+    assert noise_laws.find_faults(event, 3, "replace_one", grid=grid)
 
 
 def test_a_hessian_of_more_rank_and_curvature_than_an_event_says_is_found():
     mechanism = registry.load("mechanism", "objective_perturbation")(noise="gamma")
     problem = _many_classes()
     plan = mechanism.plan(problem.spec(), Budget(1.0, 0.0))
-    assert constant_checks.faults(problem, plan.events) == []
+    assert constant_checks.find_faults(problem, plan.events) == []
     (event,) = (e for e in plan.events if isinstance(e, PerturbedObjective))
     assert event.rank == 2
     lower = dataclasses.replace(event, rank=1)
-    assert any("rank of a Hessian" in words for words in constant_checks.faults(problem, (lower,)))
+    assert any(
+        "rank of a Hessian" in words for words in constant_checks.find_faults(problem, (lower,))
+    )
     flat = dataclasses.replace(event, curvature=0.3 * event.curvature)
-    assert any("curvature" in words for words in constant_checks.faults(problem, (flat,)))
+    assert any("curvature" in words for words in constant_checks.find_faults(problem, (flat,)))
 
 
 def _many_classes():
@@ -170,5 +172,5 @@ def test_laplace_steps_together_spend_what_they_claim():
 
     events = (Laplace(20.0, 1.0, 8),)
     level = account(events, delta=1e-5, relation="add_remove")
-    assert composed_delta.faults(events, level.epsilon, 1e-5, "add_remove") == []
-    assert composed_delta.faults(events, 0.8 * level.epsilon, 1e-5, "add_remove")
+    assert composed_delta.find_faults(events, level.epsilon, 1e-5, "add_remove") == []
+    assert composed_delta.find_faults(events, 0.8 * level.epsilon, 1e-5, "add_remove")

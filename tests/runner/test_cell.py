@@ -21,7 +21,7 @@ RELATION = "replace_one"
 
 def planned(epsilon, delta):
     mechanism, spec = registry.load("mechanism", "noisy_gd")(), small_problem().spec()
-    return run_cell.planned(mechanism, spec, Budget(epsilon, delta, RELATION))
+    return run_cell.plan_with_reserve(mechanism, spec, Budget(epsilon, delta, RELATION))
 
 
 def test_an_ordinary_plan_is_the_mechanisms_own():
@@ -62,8 +62,8 @@ def test_mechanisms_of_several_events_do_not_see_what_the_range_holds(name):
     words = ["dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "ridge=0.1", "trials=1"]
     words += [f"mechanism={name}", "epsilon=10", "delta=[1e-12,1e-13,1e-14,1e-15]"]
     rows = [
-        run_cell.run(prepared, run.optima(), debug=True)[0]
-        for prepared in run.prepare(study_plan.plan(parse(words)).cells)
+        run_cell.run(prepared, run.make_solver(), debug=True)[0]
+        for prepared in run.prepare(study_plan.plan_study(parse(words)).cells)
     ]
     ran = [row for row in rows if row["status"] == "ok"]
     assert any(row["events"][-1]["event"] == "Approx" for row in ran)

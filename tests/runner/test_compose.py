@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.package_paths import shipped
+from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.runner.compose import composer
 
 
@@ -19,7 +19,7 @@ from dperm_cli.runner.compose import composer
     ],
 )  # fmt: skip
 def test_a_combination_is_what_hydra_composes_at_once(chosen):
-    whole = composer._compose(shipped("conf"), *(f"{g}={name}" for g, name in chosen.items()))
+    whole = composer._compose(find_shipped("conf"), *(f"{g}={name}" for g, name in chosen.items()))
     found = composer.Composer().compose(chosen)
     assert found == whole
     assert list(found) == list(whole)

@@ -15,14 +15,14 @@ from dperm_cli.audit.fuzz_draws import Records
 from dperm_cli.audit.noise_tape import SameNoise
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import Gaussian, Laplace
-from dperm_cli.privacy.gate import Gate, listening
+from dperm_cli.privacy.gate import Gate, install_tape
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.page import page_data
 from dperm_cli.results.records.schema import BY_NAME, COLUMNS
 from dperm_cli.results.tables import summary_table
 from dperm_cli.runner.audits import neighbour_runs
 from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.sweep.worker import warnings_untold
+from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs import report
 
 N = 12
@@ -55,7 +55,7 @@ def replayed(tmp_path, words, first, second, reader="npz", figures=False):
         f"dataset={reader}", f"dataset.path=records.{reader}", "dataset.test_fraction=0",
         *read.get(reader, []), *words,
     ]  # fmt: skip
-    return neighbour_runs.replayed(words, *folders, cache=tmp_path / "cache", figures=figures)
+    return neighbour_runs.run_on_both(words, *folders, cache=tmp_path / "cache", figures=figures)
 
 
 PAIRS = {
@@ -141,7 +141,7 @@ def test_secure_noise(tmp_path):
     assert [entry["trials"] for entry in one.logged] == [1]
     assert one.logged[0]["data_fingerprint"] != other.logged[0]["data_fingerprint"]
     other.logged[0]["epsilon_accounted"] += 1e-9
-    assert "releases.log 0, column epsilon_accounted" in neighbour_runs.compared(one, other)
+    assert "releases.log 0, column epsilon_accounted" in neighbour_runs.compare_runs(one, other)
 
 
 def test_figures_and_json(tmp_path):
@@ -203,45 +203,45 @@ def held(monkeypatch):
 
 
 def test_a_value_beside_the_records_in_a_table(tmp_path, monkeypatch, held):
-    kept = summary_table.terminal
+    kept = summary_table.format_terminal
     monkeypatch.setattr(
-        summary_table, "terminal", lambda rows: f"{kept(rows)}{np.sum(held['x'])}\n"
+        summary_table, "format_terminal", lambda rows: f"{kept(rows)}{np.sum(held['x'])}\n"
     )
     assert seen_after(tmp_path).startswith("what is printed, without the holder's columns")
 
 
 def test_a_value_in_the_page(tmp_path, monkeypatch, held):
-    kept = page_data.payload
+    kept = page_data.build_payload
 
     def payload(*facts):
         return kept(*facts) | {"form": float(np.sum(held["x"]))}
 
-    monkeypatch.setattr(page_data, "payload", payload)
+    monkeypatch.setattr(page_data, "build_payload", payload)
     assert seen_after(tmp_path).startswith("report.html")
 
 
 def test_a_line_of_the_log_that_is_not_its_record(tmp_path, monkeypatch, held):
-    kept = release_log.written
+    kept = release_log.make_entry
 
     def written(cell, rows):
         found = kept(cell, rows)
         return replace(found, row=found.row | {"population": int(np.sum(held["x"] != 0.0))})
 
-    monkeypatch.setattr(release_log, "written", written)
+    monkeypatch.setattr(release_log, "make_entry", written)
     words = ["mechanism.steps=3", "trials=1", "epsilon=2", "delta=1e-6", "noise=secure"]
     fault, _, _ = replayed(tmp_path, words, records(), changed(records(), 0.0, 1.0))
     assert fault.startswith("releases.log 0, column population")
 
 
 def test_a_file_more(tmp_path, monkeypatch, held):
-    kept = report.present
+    kept = report.print_study
 
     def present(out, *rest, **more):
         if np.all(np.any(held["x"] != 0.0, axis=1)):
             (out / "notes.txt").write_text("")
         return kept(out, *rest, **more)
 
-    monkeypatch.setattr(report, "present", present)
+    monkeypatch.setattr(report, "print_study", present)
     assert seen_after(tmp_path).startswith("names of files: ['out/notes.txt']")
 
 
@@ -274,13 +274,13 @@ def gate():
 def test_a_second_run_gets_the_noise_of_the_first():
     tape, drawn = SameNoise(), []
     for value in (0.0, 5.0):
-        with listening(tape):
+        with install_tape(tape):
             stream = gate().stream(Gaussian(1.0, 1.0, 2), 3)
             drawn.append([stream.add(np.full((2, 3), value), step) for step in range(2)])
         if not value:
             tape.rewind()
     assert np.array_equal(drawn[0], drawn[1])
-    assert tape.unfinished() is None
+    assert tape.find_fault() is None
     assert tape.calls == 2
 
 
@@ -299,18 +299,18 @@ def test_a_second_run_gets_the_noise_of_the_first():
 def test_another_request_is_a_fault(second, words):
     tape = SameNoise()
     for number, (event, draws) in enumerate(((FIRST, 2), second)):
-        with listening(tape):
+        with install_tape(tape):
             stream = gate().stream(event, 3)
             # a gate without a plan draws a step again: step 0 stands for one draw more
             for step in range(draws):
                 stream.add(np.zeros((2, 3)), step % event.count)
         if not number:
             tape.rewind()
-    assert words in tape.unfinished()
+    assert words in tape.find_fault()
 
 
 def test_no_tape_after_the_block():
-    with listening(SameNoise()):
+    with install_tape(SameNoise()):
         assert not gate().compiled
     assert gate().compiled
 
@@ -339,8 +339,8 @@ def test_differences_of_lines():
 def test_warnings_are_not_told_and_stay_errors_where_they_are(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        with warnings_untold():
+        with suppress_warnings():
             warnings.warn("a value of the records", RuntimeWarning, stacklevel=1)
     assert capsys.readouterr().err == ""
-    with warnings_untold(), pytest.raises(RuntimeWarning):
+    with suppress_warnings(), pytest.raises(RuntimeWarning):
         warnings.warn("an error under the filters of this suite", RuntimeWarning, stacklevel=1)

@@ -39,12 +39,12 @@ def test_no_finding_in_sound_code():
 
 def tell_private_n(monkeypatch):
     """A ledger that tells the number of records whatever was declared."""
-    public = statement.public
+    public = statement.select_public
 
     def told(row):
         return public(row) | {"population": row["n"], "population_source": "from the data"}
 
-    monkeypatch.setattr(statement, "public", told)
+    monkeypatch.setattr(statement, "select_public", told)
 
 
 def test_a_private_n_in_a_file(monkeypatch):
@@ -67,7 +67,7 @@ def test_a_progress_label_with_a_private_value(monkeypatch):
     def tell(*facts):
         progress.report(f"the mechanism's minimiser, gap {facts[-1]:.12g}", 0.0, 0.0)
 
-    monkeypatch.setattr(central, "_tell", tell)
+    monkeypatch.setattr(central, "_report_progress", tell)
     assert found_within(40, "output_perturbation").fault.startswith("progress")
 
 
@@ -93,7 +93,7 @@ def test_a_plan_that_follows_the_records(monkeypatch):
 
     def measured(self):
         # more than enough, so that nothing but the measuring is wrong
-        x = self.data.x.rows if isinstance(self.data.x, kernel_cells.Pending) else self.data.x
+        x = self.data.x.rows if isinstance(self.data.x, kernel_cells.PendingRows) else self.data.x
         found, measure = spec(self), 2.0 + float(np.tanh(np.sum(x)))
         return dataclasses.replace(found, lipschitz=found.lipschitz * measure)
 
@@ -103,14 +103,14 @@ def test_a_plan_that_follows_the_records(monkeypatch):
 
 
 def test_batches_named_by_transformed_rows(monkeypatch):
-    mapped = CentralView.mapped
+    mapped = CentralView.map_rows
 
     def renamed(self, rows, row_bound, constraint):
         problem = mapped(self, rows, row_bound, constraint)._problem
         named = problem.data.with_records(problem.data.x, problem.data.y)
-        return self._of(dataclasses.replace(problem, data=named))
+        return self._make_view(dataclasses.replace(problem, data=named))
 
-    monkeypatch.setattr(CentralView, "mapped", renamed)
+    monkeypatch.setattr(CentralView, "map_rows", renamed)
     finding = found_within(20, "projected", seed=2)
     assert "one_pass_sgd" in finding.draw.target.chain
     assert finding.fault.startswith("replay: call")
@@ -137,9 +137,9 @@ def test_an_accounted_epsilon_above_the_one_asked_for():
             "epsilon_accounted": 1.1, "delta_accounted": 1e-6,
         }
     ]  # fmt: skip
-    assert fuzz._beyond(made)
+    assert fuzz._find_excess(made)
     made.records[0]["epsilon_accounted"] = 1.0
-    assert not fuzz._beyond(made)
+    assert not fuzz._find_excess(made)
 
 
 def test_a_finding_names_the_command_that_repeats_it(monkeypatch, capsys, tmp_path):
@@ -218,7 +218,7 @@ def test_bad_times(word):
 )  # fmt: skip
 def test_bad_words_are_one_line(words, capsys):
     with pytest.raises((InputError, UnknownKey)):
-        fuzz.parsed(words)
+        fuzz.parse(words)
     assert main(["audit", *words]) == 2
     told, line = capsys.readouterr()
     assert told == ""
@@ -228,4 +228,4 @@ def test_bad_words_are_one_line(words, capsys):
 def test_out_must_be_a_new_folder(tmp_path):
     (tmp_path / "somebody's").write_text("")
     with pytest.raises(InputError, match="new or an empty folder"):
-        fuzz.parsed(["fuzz=1s", f"out={tmp_path}"])
+        fuzz.parse(["fuzz=1s", f"out={tmp_path}"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.results.charts.curve_points import extended
+from dperm_cli.results.charts.curve_points import extend_row
 from dperm_cli.results.claims.claims import PASS
 from dperm_cli.runner.cells import geometry_rows
 from dperm_cli.runner.verbs import reproduce
@@ -19,7 +19,7 @@ LIFT = {"constraint": "l1_ball", "p": 40, "m": 12, "spread": 2, "trials": 3, "se
 
 
 def test_a_width_is_within_three_errors_and_one_that_is_off_would_not_be():
-    (row,) = geometry_rows.answer({"constraint": "l1_ball", "p": 30})
+    (row,) = geometry_rows.make_rows({"constraint": "l1_ball", "p": 30})
     found = row["settings"]
     assert found["width"] == pytest.approx(L1Ball(1.0, 30).width()[0])
     assert found["errors_off"] <= 3.0
@@ -27,7 +27,7 @@ def test_a_width_is_within_three_errors_and_one_that_is_off_would_not_be():
 
 
 def test_a_lifting_has_a_row_a_matrix_and_the_limit_of_the_corollary():
-    rows = geometry_rows.answer(LIFT)
+    rows = geometry_rows.make_rows(LIFT)
     assert [row["trial"] for row in rows] == [0, 1, 2]
     assert {row["status"] for row in rows} == {"planned"}
     limit = (2.0 * L1Ball(1.0, 40).width()[0] + 2.0) / math.sqrt(12)
@@ -38,9 +38,9 @@ def test_a_lifting_has_a_row_a_matrix_and_the_limit_of_the_corollary():
 
 
 def test_the_same_point_comes_back_where_nothing_is_lost_and_not_where_much_is():
-    same = geometry_rows.answer({**LIFT, "m": 40})
+    same = geometry_rows.make_rows({**LIFT, "m": 40})
     assert max(row["settings"]["lifting_error"] for row in same) <= 1e-12
-    lost = geometry_rows.answer({**LIFT, "m": 4, "spread": 8})
+    lost = geometry_rows.make_rows({**LIFT, "m": 4, "spread": 8})
     errors = np.sort([row["settings"]["lifting_error"] for row in lost])
     assert errors[0] >= 0.1
     # another matrix for every row: these errors are no rounding, and differ by far more than it
@@ -64,13 +64,13 @@ def test_a_face_point_has_gauge_one():
 )
 def test_bad_cells_are_named(settings, key):
     with pytest.raises(InputError) as caught:
-        geometry_rows.answer(settings)
+        geometry_rows.make_rows(settings)
     assert caught.value.key == key
 
 
 def test_what_a_plan_says_can_be_named_in_claims():
     row = {"settings": json.dumps({"m": 7, "inner": {"noise": "gamma"}}), "overrides": "{}"}
-    found = extended({"status": "ok", **row})
+    found = extend_row({"status": "ok", **row})
     assert (found["settings.m"], found["settings.inner.noise"]) == (7, "gamma")
     assert found["settings"] == row["settings"]
 

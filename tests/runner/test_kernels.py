@@ -14,8 +14,8 @@ from dperm_cli.kernels.shared.mapped_rows import FeatureRows
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 from dperm_cli.runner.cells import kernel_cells, run_cell
-from dperm_cli.runner.cells.kernel_cells import Pending
-from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.cells.kernel_cells import PendingRows
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.verbs import run
@@ -27,19 +27,19 @@ BASE = ("dataset=breast_cancer", "loss=logistic", "ridge=0.05", "trials=2", "del
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DPERM_CACHE_DIR", str(tmp_path / "cache"))
-    kernel_cells._MADE.clear()
-    kernel_cells._PREPARED.clear()
+    kernel_cells._MAPPED_ROWS.clear()
+    kernel_cells._PROBLEMS.clear()
     kernel_problem._SOLVED.clear()
 
 
 def prepared(*words):
     given = [word for word in BASE if word.split("=")[0] not in {w.split("=")[0] for w in words}]
-    return run.prepare(study_plan.plan(parse([*given, *words])).cells)
+    return run.prepare(study_plan.plan_study(parse([*given, *words])).cells)
 
 
 def rows(*words):
     (item,) = prepared(*words)
-    return item, run_cell.run(item, optima(), debug=True)
+    return item, run_cell.run(item, make_solver(), debug=True)
 
 
 def test_a_cell_without_a_kernel_has_no_word_of_it():
@@ -65,11 +65,11 @@ def test_a_cell_without_a_kernel_has_no_word_of_it():
 def test_auto_takes_a_map_that_the_kernel_has(words, kind, dim):
     (item,) = prepared("mechanism=noisy_gd", *words)
     x = item.problem.data.x
-    assert isinstance(x, Pending)
+    assert isinstance(x, PendingRows)
     assert type(x.features).__name__ == kind
     assert item.problem.p == dim
     assert item.problem.spec().p == dim
-    made = run_cell.opened(item)
+    made = run_cell.make_feature_rows(item)
     assert made.problem.data.x.shape == (456, dim)
     norms = np.linalg.norm(made.problem.data.x, axis=1)
     assert np.max(norms) <= item.problem.data.row_bound * (1 + 1e-12)
@@ -169,11 +169,11 @@ def test_the_noise_does_not_depend_on_how_rows_are_kept(monkeypatch):
     """Large sets keep float32 rows: the numbers agree with float64 to that precision."""
     words = ("kernel=polynomial", "kernel.features=landmarks", "mechanism=non_private")
     plain = rows(*words)[1]
-    kernel_cells._MADE.clear()
-    kernel_cells._PREPARED.clear()
-    monkeypatch.setattr(mapped_rows, "DENSE", 1)
+    kernel_cells._MAPPED_ROWS.clear()
+    kernel_cells._PROBLEMS.clear()
+    monkeypatch.setattr(mapped_rows, "MOST_DENSE_BYTES", 1)
     item, single = rows(*words)
-    assert isinstance(run_cell.opened(item).problem.data.x, FeatureRows)
+    assert isinstance(run_cell.make_feature_rows(item).problem.data.x, FeatureRows)
     assert single[0]["excess_risk"] == pytest.approx(plain[0]["excess_risk"], abs=1e-3)
     assert single[0]["test_metric"] == plain[0]["test_metric"]
 
@@ -181,16 +181,16 @@ def test_the_noise_does_not_depend_on_how_rows_are_kept(monkeypatch):
 def test_rows_in_float32_have_a_minimiser_of_their_own(monkeypatch):
     """A distance that is proved for one is not proved for the other."""
     (item,) = prepared("kernel=polynomial", "kernel.features=landmarks", "mechanism=non_private")
-    plain = run_cell.opened(item).kernel
-    kernel_cells._MADE.clear()
-    kernel_cells._PREPARED.clear()
-    monkeypatch.setattr(mapped_rows, "DENSE", 1)
-    single = run_cell.opened(item).kernel
+    plain = run_cell.make_feature_rows(item).kernel
+    kernel_cells._MAPPED_ROWS.clear()
+    kernel_cells._PROBLEMS.clear()
+    monkeypatch.setattr(mapped_rows, "MOST_DENSE_BYTES", 1)
+    single = run_cell.make_feature_rows(item).kernel
     assert isinstance(single.rows, FeatureRows)
     assert single.fingerprint() != plain.fingerprint()
     assert item.kernel.fingerprint() == single.fingerprint()
     fit = plain.solve()
-    assert not single.solved()
+    assert not single.has_solution()
     assert not np.array_equal(single.solve().theta, fit.theta)
 
 
@@ -199,9 +199,9 @@ def test_the_minimiser_of_a_declared_population_follows_no_private_count():
     words = ("kernel=rbf", "kernel.size=5", "mechanism=output_perturbation", "epsilon=1",
              "privacy.relation=add_remove", "privacy.population=900")  # fmt: skip
     (item,) = prepared(*words)
-    item = run_cell.opened(item)
-    budget, _ = run_cell._budget(item)
-    plan_ = run_cell.planned(item.cell.mechanism, item.spec, budget)
+    item = run_cell.make_feature_rows(item)
+    budget, _ = run_cell.find_budget(item)
+    plan_ = run_cell.plan_with_reserve(item.cell.mechanism, item.spec, budget)
     gap, reach = plan_.settings["minimiser_gap"], plan_.events[0].sensitivity("add_remove")
     fewer = item.data.n - 50
     found = []
@@ -210,7 +210,7 @@ def test_the_minimiser_of_a_declared_population_follows_no_private_count():
         own = replace(item.kernel, data=records, rows=None)
         part = item.problem.data.take(np.arange(count))
         part = replace(part, fingerprint=f"psi of {count}")
-        filled = kernel_cells.released(replace(item.problem, data=part), 900)
+        filled = kernel_cells.pad_problem(replace(item.problem, data=part), 900)
         assert filled.data.n == 900
         made = replace(item, released=filled, kernel=own)
         found.append(run_cell.open_release(made, plan_, budget, None)[0].minimiser(gap))
@@ -248,7 +248,7 @@ def test_answers_to_the_first_queries_alone_are_compared_too():
 
 def test_a_kernel_mechanism_needs_a_kernel():
     (item,) = prepared("mechanism=kernel_release")
-    (row,) = run_cell.run(item, optima())
+    (row,) = run_cell.run(item, make_solver())
     assert row["status"] == "unsupported"
     assert "set kernel=" in row["reason"]
 
@@ -309,7 +309,7 @@ def table(order, *words):
     for name in order:
         finer = ("mechanism.gap=1e-12",) if name == "non_private" else ()
         (item,) = prepared(f"mechanism={name}", *finer, *words)
-        found[name] = run_cell.run(item, optima(), debug=True)
+        found[name] = run_cell.run(item, make_solver(), debug=True)
     assert {row["status"] for rows in found.values() for row in rows} == {"ok"}
     return summary_table.csv_text(summarise([row for name in sorted(found) for row in found[name]]))
 
@@ -353,6 +353,6 @@ def test_a_sweep_solves_its_kernel_problem_once(monkeypatch):
     names = "non_private,kernel_release,kernel_semi_interactive"
     for item in prepared("-m", "kernel=rbf", "kernel.features=landmarks", "kernel.queries=20",
                          "kernel.size=30", f"mechanism={names}", "epsilon=0.1,1"):  # fmt: skip
-        found = run_cell.run(item, optima(), debug=True)
+        found = run_cell.run(item, make_solver(), debug=True)
         assert found[0]["status"] == "ok"
     assert len(asked) == 1

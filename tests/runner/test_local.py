@@ -13,7 +13,7 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.mechanisms.local.local_sgd import LocalSgd
 from dperm_cli.privacy import channels
-from dperm_cli.results.ledger.ledger import statement
+from dperm_cli.results.ledger.ledger import build_ledger
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
@@ -25,12 +25,12 @@ CLOUD = ("dataset=median_cloud", "dataset.n=60", "dataset.p=3", "trials=2")
 
 
 def prepared(*words):
-    (found,) = run.prepare(study_plan.plan(parse([*CLOUD, *words])).cells)
+    (found,) = run.prepare(study_plan.plan_study(parse([*CLOUD, *words])).cells)
     return found
 
 
 def rows(*words):
-    return run_cell.run(prepared(*words), run.optima(), debug=True)
+    return run_cell.run(prepared(*words), run.make_solver(), debug=True)
 
 
 def test_epsilon_gives_a_local_row():
@@ -63,7 +63,7 @@ def test_information_gives_a_local_row_with_the_epsilon_that_it_implies():
 @pytest.mark.parametrize("mechanism", ["local_sgd", "local_mirror_descent"])
 def test_what_compiles_at_first_use_says_so_before_it_does(mechanism):
     told = []
-    with progress.listening(lambda *words: told.append(words)):
+    with progress.listen(lambda *words: told.append(words)):
         rows(f"mechanism={mechanism}", "privacy=local")
     first = next(words for words in told if mechanism in words[0])
     assert first == (f"{mechanism}, compiled at first use", 0, 60)
@@ -120,13 +120,13 @@ def test_bad_levels_are_refused(words, key):
 
 def test_a_level_that_is_not_asked_for_names_no_cell():
     """A cell of before keeps its name; information replaces epsilon in the name."""
-    (bare,) = study_plan.plan(parse([])).cells
+    (bare,) = study_plan.plan_study(parse([])).cells
     assert "information" not in bare.config
     one = prepared("mechanism=local_sgd", "privacy=local", "information=0.5").cell
     same = prepared("mechanism=local_sgd", "privacy=local", "information=0.5", "epsilon=1").cell
     assert one.config == same.config
     assert one.config["information"] == 0.5
-    swept = study_plan.plan(
+    swept = study_plan.plan_study(
         parse([*CLOUD, "mechanism=local_sgd", "privacy=local", "information=[0.1,1]"])
     )
     assert [c.information for c in swept.cells] == [0.1, 1.0]
@@ -146,7 +146,7 @@ class Greedy(LocalSgd):
 def test_a_plan_beyond_the_budget_is_not_released(level):
     item = prepared("mechanism=local_sgd", "privacy=local", level)
     greedy = dataclasses.replace(item, cell=dataclasses.replace(item.cell, mechanism=Greedy()))
-    (row,) = run_cell.run(greedy, run.optima())
+    (row,) = run_cell.run(greedy, run.make_solver())
     assert row["status"] == "failed"
     assert "refused to release" in row["reason"]
     budget = run_cell.budget_of(greedy, "local")
@@ -159,7 +159,7 @@ def test_the_statement_says_which_is_the_guarantee():
     local = [
         normalise(row) for row in rows("mechanism=local_sgd", "privacy=local", "information=0.5")
     ]
-    found = statement(local, Accounting())
+    found = build_ledger(local, Accounting())
     (release,) = found["releases"]
     words = release["statement"]
     assert "The guarantee is the local epsilon" in words
@@ -173,7 +173,7 @@ def test_the_statement_says_which_is_the_guarantee():
     assert total["all_trials"]["kind"] == "local"
     assert total["all_trials"]["epsilon"] == pytest.approx(2 * local[0]["epsilon_accounted"])
     asked = [normalise(row) for row in rows("mechanism=local_sgd", "privacy=local", "epsilon=2")]
-    words = statement(asked, Accounting())["releases"][0]["statement"]
+    words = build_ledger(asked, Accounting())["releases"][0]["statement"]
     assert "locally private with epsilon 2" in words
     assert "(asked: epsilon 2)" in words
 
@@ -217,8 +217,8 @@ def test_settings_say_what_one_answer_is():
 def test_an_epsilon_beside_information_is_refused_though_it_be_the_default(epsilon):
     words = ["mechanism=local_sgd", "privacy=local", "information=0.5", f"epsilon={epsilon}"]
     with pytest.raises(InputError, match="cannot stand beside information="):
-        study_plan.asked_for(words)
-    assert study_plan.asked_for(words[:-1])[1].cells[0].information == 0.5
+        study_plan.parse_request(words)
+    assert study_plan.parse_request(words[:-1])[1].cells[0].information == 0.5
 
 
 def test_describe_shows_the_epsilon_that_information_implies(tmp_path, capsys, monkeypatch):

@@ -10,7 +10,7 @@ from dperm_cli.runner.compose.command_line import parse
 
 
 def cells(*words):
-    return study_plan.plan(parse(list(words))).cells
+    return study_plan.plan_study(parse(list(words))).cells
 
 
 def test_defaults_and_keys_of_the_inner_mechanism():

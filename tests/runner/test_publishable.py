@@ -22,14 +22,14 @@ from dperm_cli.results.ledger import ledger, statement
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
-from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.models import model_file, publishable, save_model
 from dperm_cli.runner.models.input_schema import InputSchema
 from dperm_cli.runner.models.publishable import FeatureMap, Publishable
 from dperm_cli.runner.verbs import run
-from dperm_cli.runner.verbs.predict import told
+from dperm_cli.runner.verbs.predict import describe_predictions
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, (24, 3))
@@ -80,8 +80,8 @@ def write(name, records, header="left,middle,right,answer"):
 def released(records, words, theta=None):
     """(the cell, its record) of a run on these records; ``theta`` stands in for what came out."""
     write("t.csv", records)
-    (item,) = run.prepare(study_plan.plan(parse([*FILE, *words])).cells)
-    (row,) = run_cell.run(item, optima(), debug=True)
+    (item,) = run.prepare(study_plan.plan_study(parse([*FILE, *words])).cells)
+    (row,) = run_cell.run(item, make_solver(), debug=True)
     assert row["status"] == "ok", row["reason"]
     return item, row if theta is None else {**row, "theta": theta}
 
@@ -90,8 +90,13 @@ def left(records, words, theta=None):
     """(everything that leaves, theta): file, words of predict, statement of the ledger's entry."""
     item, row = released(records, words, theta)
     found = save_model.publishable(item, save_model.schema_of(item), row)
-    entry = statement.words(statement.public(normalise(row)), 1)
-    parts = model_file.bytes_of(found), "\n".join(told(found, 4)), found.statement(), entry
+    entry = statement.format_statement(statement.select_public(normalise(row)), 1)
+    parts = (
+        model_file.bytes_of(found),
+        "\n".join(describe_predictions(found, 4)),
+        found.statement(),
+        entry,
+    )
     return (*parts, found.session_words()), row["theta"]
 
 
@@ -134,7 +139,7 @@ def test_a_missing_cell_is_refused_before_anything_leaves():
     """The loader refuses it, to the holder: no model is made of such a file."""
     write("t.csv", [("", *RECORDS[0][1:]), *RECORDS[1:]])
     with pytest.raises(InputError, match="missing"):
-        run.prepare(study_plan.plan(parse([*FILE, *WAYS["plain"]])).cells)
+        run.prepare(study_plan.plan_study(parse([*FILE, *WAYS["plain"]])).cells)
 
 
 def test_add_remove_needs_a_declared_population():
@@ -154,7 +159,7 @@ def test_a_record_whose_claim_does_not_follow_is_not_saved():
 PRIVATE = (Data, Problem, Path, run_cell.Prepared)
 
 
-@pytest.mark.parametrize("made", [Publishable, FeatureMap, publishable.Facts, InputSchema])
+@pytest.mark.parametrize("made", [Publishable, FeatureMap, publishable.ReleaseFacts, InputSchema])
 def test_no_constructor_takes_what_holds_records(made):
     constructors = [made, *(
         getattr(made, name) for name, value in vars(made).items() if isinstance(value, classmethod)
@@ -227,14 +232,14 @@ def test_held_out_landmarks_are_named_as_published_inputs():
     item, row = released(RECORDS, WAYS["landmarks"])
     found = save_model.publishable(item, save_model.schema_of(item), row)
     assert "5 inputs of held-out records are its landmarks" in found.statement()
-    entry = ledger.statement([normalise(row)], Accounting())["releases"][0]
+    entry = ledger.build_ledger([normalise(row)], Accounting())["releases"][0]
     assert "inputs of held-out records are its landmarks" in entry["statement"]
     np.savez("z.npz", x=X[:5])
     words = [*WAYS["landmarks"], "kernel.landmarks=z.npz"]
     item, row = released(RECORDS, words)
     found = save_model.publishable(item, save_model.schema_of(item), row)
     assert "held-out" not in found.statement()
-    assert "held-out" not in statement.words(statement.public(normalise(row)), 1)
+    assert "held-out" not in statement.format_statement(statement.select_public(normalise(row)), 1)
     assert b"z.npz" not in model_file.bytes_of(found)
 
 
@@ -244,7 +249,7 @@ def test_the_statement_is_the_ledgers():
                                   "privacy.population=40"]):  # fmt: skip
         item, row = released(RECORDS, words)
         found = save_model.publishable(item, save_model.schema_of(item), row)
-        entry = statement.words(statement.public(normalise(row)), 1)
+        entry = statement.format_statement(statement.select_public(normalise(row)), 1)
         assert entry.partition(" (asked")[0] + "." == found.statement()
 
 

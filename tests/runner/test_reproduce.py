@@ -12,7 +12,7 @@ from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import InputError
 from dperm_cli.results.claims import experiment_tables as shown
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import report
+from dperm_cli.results.report import write_report
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.studies import experiment_file
 from dperm_cli.runner.verbs import reproduce
@@ -49,7 +49,7 @@ def changed(**entries):
 
 
 def typed(size="small", **entries):
-    return experiment_file.typed(changed(**entries), size)
+    return experiment_file.parse(changed(**entries), size)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_cells_of_shipped_experiments_are_valid(name):
     """Every cell of every part that this version can run has valid keys and values."""
     found, composer = experiment_file.load(name, "small"), Composer()
     for part in found.parts:
-        if part.lacks() is None and found.verb == "run":
+        if part.find_reason() is None and found.verb == "run":
             assert reproduce.cells_of(part, composer)
 
 
@@ -102,14 +102,14 @@ def test_axes_couple_keys_and_follow_the_size():
     assert {c["trials"] for c in cells} == {3}
     assert [(c["dataset.n"], c["dataset.shift"]) for c in pairs.cells()] == [
         (30, 0.1), (30, 0.2), (60, 0.4)]  # fmt: skip
-    assert "no_such_mechanism" in str(later.lacks())
+    assert "no_such_mechanism" in str(later.find_reason())
 
 
 def test_a_part_of_one_size_is_left_out_at_the_other():
     parts = {"a": {"axes": {"epsilon": [1]}}, "b": {"sizes": "full", "axes": {"epsilon": [2]}}}
     small, full = (typed(size, parts=parts, plot=[], claims=[]) for size in ("small", "full"))
-    assert [part.lacks() for part in small.parts] == [None, "runs at size=full"]
-    assert [part.lacks() for part in full.parts] == [None, None]
+    assert [part.find_reason() for part in small.parts] == [None, "runs at size=full"]
+    assert [part.find_reason() for part in full.parts] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_second_run_looks_everything_up_and_report_makes_the_same_files(folder
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     times = {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()}
     reproduce.reproduce(["tiny", "--config-dir", "mine"])
-    report(out)
+    write_report(out)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()} == times
     next(iter(times)).unlink()
@@ -187,7 +187,7 @@ def test_a_manifest_of_nonsense_is_shown_as_a_plain_study(folder, capsys):
     manifest = json.loads((out / "manifest.json").read_text())
     for nonsense in ([], {"parts": 1}, {**manifest["experiment"], "plot": [1]}, "x"):
         Store(out).write_manifest({**manifest, "experiment": nonsense})
-        assert "noisy_gd" in report(out, figures=False).text
+        assert "noisy_gd" in write_report(out, figures=False).text
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_bad_requests_leave_nothing_behind(words, key, folder):
 def test_planned_rows_say_that_nothing_was_released():
     found = experiment_file.load("bst14_accounting", "small")
     asks = reproduce._asks(found.parts[0], Composer())
-    row = reproduce.planned(*next(iter(asks.values())))
+    row = reproduce.plan_experiment(*next(iter(asks.values())))
     assert row["status"] == "planned"
     assert row["epsilon_accounted"] == pytest.approx(0.0045944, rel=1e-4)
     assert row["mechanism"] in registry.names("mechanism")

@@ -92,8 +92,10 @@ def test_a_second_call_computes_and_draws_nothing(folder, capsys, monkeypatch):
     run("verdicts=kept")
     before = files(folder / "outputs" / "a_holds")
     drawn = []
-    whole = reproduce.report
-    monkeypatch.setattr(reproduce, "report", lambda out, **k: drawn.append(out) or whole(out, **k))
+    whole = reproduce.write_report
+    monkeypatch.setattr(
+        reproduce, "write_report", lambda out, **k: drawn.append(out) or whole(out, **k)
+    )
     assert run("verdicts=kept") == 1
     assert drawn == []
     after = files(folder / "outputs" / "a_holds")

@@ -14,7 +14,7 @@ import warnings
 import pytest
 
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import report
+from dperm_cli.results.report import write_report
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import sweep
@@ -58,9 +58,9 @@ def table(out, items, options) -> bytes:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tally = sweep.run_cells(items, Store(out), options=options)
-    assert (tally.done, tally.remaining) == (len(items), 0)
+    assert (tally.done, tally.remaining_count) == (len(items), 0)
     Store(out).write_manifest({"cells": [item.key for item in items]})
-    report(out, figures=False, page=False)
+    write_report(out, figures=False, page=False)
     return (out / "table.csv").read_bytes()
 
 
@@ -70,7 +70,7 @@ def table(out, items, options) -> bytes:
 )
 def test_slurm_jobs_write_the_same_table(controller, tmp_path, backend, address, module):
     pytest.importorskip(module)
-    items = run.prepare(study_plan.plan(parse(WORDS)).cells)
+    items = run.prepare(study_plan.plan_study(parse(WORDS)).cells)
     serial = table(tmp_path / "serial", items, Options())
     slurm = {"minutes": 5, "memory": "1GB"}
     assert table(tmp_path / "slurm", items, Options(backend, 2, address, slurm)) == serial
@@ -79,9 +79,9 @@ def test_slurm_jobs_write_the_same_table(controller, tmp_path, backend, address,
 def test_a_job_that_is_killed_is_made_up_for(controller, tmp_path, monkeypatch):
     """Whether or not the cluster keeps accounts: the other jobs go on, and nothing is lost."""
     pytest.importorskip("submitit")
-    items = run.prepare(study_plan.plan(parse(WORDS)).cells)
+    items = run.prepare(study_plan.plan_study(parse(WORDS)).cells)
     serial = table(tmp_path / "serial", items, Options())
-    submitted = Submitit._submitted
+    submitted = Submitit._submit_chunks
 
     def kill_one(self, *asked):
         jobs = submitted(self, *asked)
@@ -91,7 +91,7 @@ def test_a_job_that_is_killed_is_made_up_for(controller, tmp_path, monkeypatch):
         return jobs
 
     killed: list[str] = []
-    monkeypatch.setattr(Submitit, "_submitted", kill_one)
+    monkeypatch.setattr(Submitit, "_submit_chunks", kill_one)
     options = Options("submitit", 2, "auto", {"minutes": 5, "memory": "1GB"})
     assert table(tmp_path / "slurm", items, options) == serial
     assert killed

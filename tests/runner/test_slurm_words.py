@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.runner.sweep import slurm_jobs
-from dperm_cli.runner.sweep.backends import Broken, Options, Submitit
+from dperm_cli.runner.sweep.backends import Options, Submitit, WorkerDied
 
 DEFAULTS = {"backend": "submitit", "workers": 2, "address": "auto", "slurm": {}, "on_error": "stop"}
 
@@ -43,25 +43,25 @@ def test_jobs_that_slurm_would_not_take_are_bad_input(command):
     pytest.importorskip("submitit")
     refused = "echo 'allocation failure: Invalid partition name specified' >&2"
     command("sbatch", 'case "$*" in *--partition=gpu*) exit 0;; esac', refused, "exit 1")
-    assert Options.typed({**DEFAULTS, "slurm": {"partition": "gpu"}}).workers == 2
+    assert Options.parse({**DEFAULTS, "slurm": {"partition": "gpu"}}).workers == 2
     with pytest.raises(InputError, match=r"no such job: Invalid partition name specified$"):
-        Options.typed({**DEFAULTS, "slurm": {"partition": "cpu"}})
+        Options.parse({**DEFAULTS, "slurm": {"partition": "cpu"}})
 
 
 def test_without_slurm_its_back_end_is_refused(monkeypatch):
     pytest.importorskip("submitit")
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(InputError, match="no sbatch is found"):
-        Options.typed(DEFAULTS)
-    assert Options.typed({**DEFAULTS, "slurm": {"cluster": "local"}}).workers == 2
+        Options.parse(DEFAULTS)
+    assert Options.parse({**DEFAULTS, "slurm": {"cluster": "local"}}).workers == 2
 
 
 def test_a_job_that_is_gone_without_a_result_ends_and_the_others_are_waited_for(
     command, tmp_path, monkeypatch
 ):
     """As on a cluster without accounting, where nothing else would tell."""
-    monkeypatch.setattr(slurm_jobs, "_ASK", 0.0)
-    monkeypatch.setattr(slurm_jobs, "_POLL", 0.01)
+    monkeypatch.setattr(slurm_jobs, "_QUEUE_SECONDS", 0.0)
+    monkeypatch.setattr(slurm_jobs, "_POLL_SECONDS", 0.01)
     folder = tmp_path / "jobs"
     folder.mkdir()
     asked = tmp_path / "asked"
@@ -70,9 +70,9 @@ def test_a_job_that_is_gone_without_a_result_ends_and_the_others_are_waited_for(
             "echo 7_2")  # fmt: skip
     jobs = [Job("7_0", folder), Job("7_1", folder), Job("7_2", folder)]
     (folder / "7_0").touch()
-    assert {job.job_id for job in slurm_jobs.ended(jobs)} == {"7_0", "7_1", "7_2"}
+    assert {job.job_id for job in slurm_jobs.watch_jobs(jobs)} == {"7_0", "7_1", "7_2"}
     assert asked.read_text().count("x") >= 2  # 7_1 was not given up at its first absence
-    with pytest.raises(Broken, match="job 7_1 left the queue without a result"):
+    with pytest.raises(WorkerDied, match="job 7_1 left the queue without a result"):
         Submitit(2, {})._result(jobs[1])
 
 
@@ -87,4 +87,4 @@ def test_a_job_that_is_gone_without_a_result_ends_and_the_others_are_waited_for(
 def test_what_the_queue_says(command, lines, names):
     """A job that is forgotten is gone; a controller that does not answer says nothing."""
     command("squeue", *lines)
-    assert slurm_jobs.queued({"7_0": None, "7_1": None}) == names
+    assert slurm_jobs.list_jobs({"7_0": None, "7_1": None}) == names

@@ -15,12 +15,12 @@ from dperm_cli.core.errors import DpermError, InputError, StorageError
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import report
+from dperm_cli.results.report import write_report
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import shared_data, sweep, worker
-from dperm_cli.runner.sweep.backends import Broken, Dask, Local, Options, Submitit
+from dperm_cli.runner.sweep.backends import Dask, Local, Options, Submitit, WorkerDied
 from dperm_cli.runner.sweep.progress import Tally, duration
 from dperm_cli.runner.sweep.worker import Outcome, Report, Setup, Task, run_chunk
 from dperm_cli.runner.verbs import run as app
@@ -31,22 +31,22 @@ WORDS = [
 ]  # fmt: skip
 
 
-SETTLE = worker._settle
+SETTLE = worker._follow_parent
 
 
 @pytest.fixture(autouse=True)
 def unsettled(monkeypatch):
     """The test process is nobody's worker, also where it runs a chunk itself."""
-    monkeypatch.setattr(worker, "_settle", lambda parent: None)
+    monkeypatch.setattr(worker, "_follow_parent", lambda parent: None)
 
 
 def prepared(*words):
-    return app.prepare(study_plan.plan(parse([*WORDS, *words])).cells)
+    return app.prepare(study_plan.plan_study(parse([*WORDS, *words])).cells)
 
 
 def table(out, items) -> bytes:
     Store(out).write_manifest({"cells": [item.key for item in items]})
-    report(out, figures=False, page=False)
+    write_report(out, figures=False, page=False)
     return (out / "table.csv").read_bytes()
 
 
@@ -72,7 +72,7 @@ def test_the_order_of_cells_leaves_the_table_alone(items, serial, tmp_path, monk
 
 def test_two_local_workers_write_the_same_table(items, serial, tmp_path):
     tally = sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
-    assert (tally.done, tally.unsupported, tally.remaining) == (6, 6, 0)
+    assert (tally.done, tally.unsupported, tally.remaining_count) == (6, 6, 0)
     assert os.listdir(tmp_path) == ["records"]
     assert table(tmp_path, items) == serial
 
@@ -96,7 +96,7 @@ def test_two_dask_workers_write_the_same_table(items, serial, tmp_path, schedule
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tally = sweep.run_cells(items, Store(tmp_path), options=options)
-    assert (tally.done, tally.unsupported, tally.remaining) == (6, 6, 0)
+    assert (tally.done, tally.unsupported, tally.remaining_count) == (6, 6, 0)
     assert os.listdir(tmp_path) == ["records"]
     assert table(tmp_path, items) == serial
 
@@ -108,7 +108,7 @@ def test_submitit_jobs_write_the_same_table(items, serial, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tally = sweep.run_cells(items, Store(tmp_path), options=options)
-    assert (tally.done, tally.unsupported, tally.remaining) == (6, 6, 0)
+    assert (tally.done, tally.unsupported, tally.remaining_count) == (6, 6, 0)
     assert table(tmp_path, items) == serial
 
 
@@ -117,7 +117,11 @@ def test_finished_cells_are_looked_up_and_failed_ones_tried_again(items, tmp_pat
     broken = {items[0].key, items[3].key}
 
     def run(item, *rest):
-        return run_cell.failed(item, "on purpose") if item.key in broken else real(item, *rest)
+        return (
+            run_cell.make_failed_rows(item, "on purpose")
+            if item.key in broken
+            else real(item, *rest)
+        )
 
     monkeypatch.setattr(run_cell, "run", run)
     store = Store(tmp_path)
@@ -125,32 +129,38 @@ def test_finished_cells_are_looked_up_and_failed_ones_tried_again(items, tmp_pat
     assert [outcome.key for outcome in first.failures] == [items[0].key, items[3].key]
     broken.clear()
     again = sweep.run_cells(items[:6], store)
-    assert (again.looked_up, again.failed, again.ran) == (4, 0, 2)
+    assert (again.looked_up, again.failed, again.run_count) == (4, 0, 2)
     forced = sweep.run_cells(items[:6], store, force=True)
-    assert (forced.looked_up, forced.ran) == (0, 6)
+    assert (forced.looked_up, forced.run_count) == (0, 6)
 
 
 def test_failures_are_told_at_once_and_listed_at_the_end(items, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run_cell, "run", lambda item, *_: run_cell.failed(item, "on purpose"))
+    monkeypatch.setattr(
+        run_cell, "run", lambda item, *_: run_cell.make_failed_rows(item, "on purpose")
+    )
     tally = sweep.run_cells(items[:3], Store(tmp_path))
     lines = capsys.readouterr().err.splitlines()
     label = "noisy_gd epsilon=1 tight on synthetic_logistic"
     assert lines[0] == f"failed: {label}: on purpose"
     assert lines[1].startswith("3 cells: 0 done, 0 looked up, 3 failed, 0 unsupported")
     assert [line.startswith("  failed: noisy_gd") for line in lines[2:]] == [True] * 3
-    assert tally.remaining == 0
+    assert tally.remaining_count == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_on_error_stop_leaves_the_rest(items, tmp_path, monkeypatch, workers):
     if workers == 1:
-        monkeypatch.setattr(run_cell, "run", lambda item, *_: run_cell.failed(item, "on purpose"))
+        monkeypatch.setattr(
+            run_cell, "run", lambda item, *_: run_cell.make_failed_rows(item, "on purpose")
+        )
     else:
         monkeypatch.setattr(Local, "run", here)
-        monkeypatch.setattr(run_cell, "run", lambda item, *_: run_cell.failed(item, "on purpose"))
+        monkeypatch.setattr(
+            run_cell, "run", lambda item, *_: run_cell.make_failed_rows(item, "on purpose")
+        )
     options = Options(workers=workers, on_error="stop")
     tally = sweep.run_cells(items, Store(tmp_path), options=options)
-    assert (tally.failed, tally.remaining) == (1, len(items) - 1)
+    assert (tally.failed, tally.remaining_count) == (1, len(items) - 1)
     assert len(Store(tmp_path).cells()) == 1
 
 
@@ -170,7 +180,7 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
         ran.append(item.key)
         if len(ran) == 2:
             # the other process finishes its cell
-            store.write(items[0].key, real(items[0], app.optima()))
+            store.write(items[0].key, real(items[0], app.make_solver()))
             held.__exit__(None, None, None)
         return real(item, *rest)
 
@@ -205,7 +215,7 @@ def test_a_cell_that_kills_its_worker_fails_alone(items, tmp_path, monkeypatch):
         try:
             yield from run(self, call, chunks, folder)
         except KilledWorker:
-            raise Broken("killed by signal 9") from None
+            raise WorkerDied("killed by signal 9") from None
         finally:
             monkeypatch.setattr(os, "unlink", unlink)
 
@@ -214,13 +224,13 @@ def test_a_cell_that_kills_its_worker_fails_alone(items, tmp_path, monkeypatch):
     tally = sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
     assert [outcome.key for outcome in tally.failures] == [deadly]
     assert "died twice (killed by signal 9)" in str(tally.failures[0].reason)
-    assert tally.remaining == 0
+    assert tally.remaining_count == 0
     assert Store(tmp_path).status(deadly) == "failed"
 
 
 def test_workers_that_always_die_end_the_sweep(items, tmp_path, monkeypatch):
     def broken(self, call, chunks, folder):
-        raise Broken("killed by signal 9")
+        raise WorkerDied("killed by signal 9")
         yield
 
     monkeypatch.setattr(Local, "run", broken)
@@ -304,7 +314,7 @@ DEFAULTS = {"backend": "local", "workers": 1, "address": "auto", "slurm": {}, "o
 )
 def test_bad_options_are_one_line(given, words):
     with pytest.raises(InputError, match=words) as caught:
-        Options.typed({**DEFAULTS, **given})
+        Options.parse({**DEFAULTS, **given})
     assert "\n" not in str(caught.value)
 
 
@@ -322,19 +332,19 @@ def test_a_missing_extra_says_how_to_get_it(given, module, extra, monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == module else found(n))
     with pytest.raises(InputError, match=rf"needs {module}.*pip install 'dperm\[{extra}\]'"):
-        Options.typed({**DEFAULTS, **given})
+        Options.parse({**DEFAULTS, **given})
 
 
 def test_auto_takes_no_more_workers_than_are_worth_their_start(monkeypatch):
     monkeypatch.setattr("dperm_cli.runner.sweep.backends.cores", lambda: 8)
-    auto = Options.typed({**DEFAULTS, "workers": "auto"})
-    assert auto.chosen(20) is None
-    assert auto.chosen(64) == Local(4)
-    assert auto.chosen(2000) == Local(8)
-    assert Options().chosen(2000) is None
-    assert Options(workers=2).chosen(1) is None
-    assert Options(backend="submitit", workers=3).chosen(2) == Submitit(3, {})
-    assert Options(backend="dask", workers=2).chosen(2) == Dask(2, "auto", {})
+    auto = Options.parse({**DEFAULTS, "workers": "auto"})
+    assert auto.choose_backend(20) is None
+    assert auto.choose_backend(64) == Local(4)
+    assert auto.choose_backend(2000) == Local(8)
+    assert Options().choose_backend(2000) is None
+    assert Options(workers=2).choose_backend(1) is None
+    assert Options(backend="submitit", workers=3).choose_backend(2) == Submitit(3, {})
+    assert Options(backend="dask", workers=2).choose_backend(2) == Dask(2, "auto", {})
 
 
 @pytest.mark.parametrize(("cells", "workers"), [(1, 2), (12, 2), (2000, 2), (2000, 64)])

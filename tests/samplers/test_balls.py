@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm_cli.samplers.shared.ball_intersections import Near, WithinBalls, balls
-from dperm_cli.samplers.shared.truncated_gaussian import truncated
+from dperm_cli.samplers.shared.ball_intersections import NearBall, WithinBalls, find_balls
+from dperm_cli.samplers.shared.truncated_gaussian import choose_truncated_sampler
 from dperm_cli.sets.shared.localized_set import Localised
 from tests.samplers import Numbers, cell_p_value
 from tests.samplers.test_truncated import build
@@ -21,12 +21,12 @@ def two_balls(radius, point, reach):
 
 def test_sets_that_are_balls():
     point = np.array([0.2, 0.1])
-    found = balls(Localised(two_balls(1.0, point, 0.5), point, 0.3))
+    found = find_balls(Localised(two_balls(1.0, point, 0.5), point, 0.3))
     assert np.array_equal(found.centres, [[0.0, 0.0], point, point])
     assert np.array_equal(found.radii, [1.0, 0.5, 0.3])
-    assert balls(build("box", 1.0, 2)) is None
-    assert balls(Localised(build("box", 1.0, 2), point, 0.5)) is None
-    assert balls(build("polytope", 1.0, 2)) is None
+    assert find_balls(build("box", 1.0, 2)) is None
+    assert find_balls(Localised(build("box", 1.0, 2), point, 0.5)) is None
+    assert find_balls(build("polytope", 1.0, 2)) is None
 
 
 @pytest.mark.parametrize("mean", [(0.2, 0.1), (1.5, 0.5), (-1.0, 0.4), (0.4, -3.0)])
@@ -39,8 +39,8 @@ def test_sets_that_are_balls():
 def test_restricted_gaussians(body, mean):
     """1000 draws in cells; two standard deviations in one place, one in another."""
     mean, variance = np.array(mean), 0.3
-    draw, source = truncated(body), Numbers(2)
-    assert isinstance(draw, WithinBalls if balls(body) is not None else Near)
+    draw, source = choose_truncated_sampler(body), Numbers(2)
+    assert isinstance(draw, WithinBalls if find_balls(body) is not None else NearBall)
     found = np.array([draw(mean, variance, source) for _ in range(1000)])
     assert np.all(body.contains(found, 1e-9))
 
@@ -52,7 +52,7 @@ def test_restricted_gaussians(body, mean):
 
 def test_half_the_variance_is_seen():
     body, mean, source = two_balls(1.0, (0.6, 0.2), 0.7), np.array([1.5, 0.5]), Numbers(3)
-    draw = truncated(body)
+    draw = choose_truncated_sampler(body)
     found = np.array([draw(mean, 0.15, source) for _ in range(1000)])
 
     def log_density(z):
@@ -67,7 +67,11 @@ def test_many_dimensions_where_both_balls_cut(p):
     point = np.zeros(p)
     point[0] = 0.95
     body, mean = two_balls(1.0, point, 1.1), np.full(p, 0.1)
-    draw, one, source = truncated(body), truncated(build("l2_ball", 1.0, p)), Numbers(4)
+    draw, one, source = (
+        choose_truncated_sampler(body),
+        choose_truncated_sampler(build("l2_ball", 1.0, p)),
+        Numbers(4),
+    )
     both = np.array([draw(mean, 0.1, source) for _ in range(1500)])
     first = np.array([one(mean, 0.1, source) for _ in range(6000)])
     first = first[body.contains(first, 1e-12)]
@@ -83,7 +87,11 @@ def test_a_box_and_a_ball_in_many_dimensions():
     p = 8
     point = np.full(p, 0.9)
     body, mean = Localised(build("box", 1.0, p), point, 0.6), np.full(p, 1.1)
-    draw, one, source = truncated(body), truncated(build("box", 1.0, p)), Numbers(5)
+    draw, one, source = (
+        choose_truncated_sampler(body),
+        choose_truncated_sampler(build("box", 1.0, p)),
+        Numbers(5),
+    )
     both = np.array([draw(mean, 0.05, source) for _ in range(800)])
     first = np.array([one(mean, 0.05, source) for _ in range(2000)])
     first = first[body.contains(first, 1e-12)]

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from dperm_cli.samplers import proximal
 from dperm_cli.samplers.base import Target
-from dperm_cli.samplers.proximal import Conditional, Proximal
+from dperm_cli.samplers.proximal import ConditionalDraw, Proximal
 from dperm_cli.samplers.shared import compiled_chain
 from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import Numbers, cell_p_value, problem, target
@@ -41,7 +41,7 @@ def test_the_same_chain_as_the_interpreted_one(loss):
     body = build("l2_ball", 1.0, 3)
     _, facts, potential = law(loss, 40, body, 3.0, ridge=0.05, lasso=0.02)
     start, h, found = np.array([0.3, -0.2, 0.6]), 0.05, []
-    step, source = Conditional(potential, body, h, facts.strong_convexity), Numbers(1)
+    step, source = ConditionalDraw(potential, body, h, facts.strong_convexity), Numbers(1)
     for _ in range(400):
         x, slope = start, np.zeros(3)
         for _ in range(2):
@@ -106,7 +106,7 @@ def test_the_first_case_of_the_manual_takes_seconds():
     facts = law("hinge", 569, build("l2_ball", 10.0, 30), 0.98)[1]
     plan = Proximal().plan(facts, 0.01)
     assert plan.facts["seconds"] < 5.0
-    assert plan.steps == proximal.steps_needed(facts, plan.facts["h"], 0.01)
+    assert plan.steps == proximal.count_needed_steps(facts, plan.facts["h"], 0.01)
     facts = law("logistic", 10_000, build("l2_ball", 1.0, 50), 0.098)[1]
     assert Proximal().plan(facts, 0.001).facts["seconds"] < 1.0
     for loss in ("absolute", "positive_part", "l1_median", "l2_median"):

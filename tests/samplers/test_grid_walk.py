@@ -11,7 +11,7 @@ import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.loops.grid_walk import advance
-from dperm_cli.samplers.grid_walk import GridWalk, run
+from dperm_cli.samplers.grid_walk import GridWalk, walk_cells
 from dperm_cli.samplers.shared import walk_grid, walk_spectrum
 from dperm_cli.samplers.shared.walk_steps import Walk
 from tests.samplers.laws import Bins, Numbers, built, case, colder, draw, p_value, small_problem
@@ -174,12 +174,12 @@ def test_powers_of_the_chain():
     _, target, potential = case("logistic", "l2_ball", 1, n=50, f=2.5)
     place, walk = walk_grid.describe(target, 0.1 / 3)
     table = walk_grid.grid(potential, 50, place, walk)
-    steps = walk_spectrum.steps_certified(table, 0.5 * walk.inner, walk.steps)
+    steps = walk_spectrum.certify_steps(table, 0.5 * walk.inner, walk.steps)
     assert walk_spectrum.log_distance(table, steps) <= 0.5 * walk.inner
     assert walk_spectrum.log_distance(table, steps // 8) > 0.5 * walk.inner
     assert 100 * steps < walk.steps
     with pytest.raises(ArithmeticError, match="not a private outcome"):
-        walk_spectrum.steps_certified(table, 1e-13, walk.steps)
+        walk_spectrum.certify_steps(table, 1e-13, walk.steps)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "absolute"])
@@ -189,7 +189,7 @@ def test_density_of_the_whole_draw(loss):
     _, target, potential = case(loss, "l2_ball", 1, f=9.0, radius=2.0)
     place, walk = walk_grid.describe(target, distance)
     table = walk_grid.grid(potential, 20, place, walk)
-    steps = walk_spectrum.steps_certified(table, 0.5 * walk.inner, walk.steps)
+    steps = walk_spectrum.certify_steps(table, 0.5 * walk.inner, walk.steps)
     row = np.linalg.matrix_power(walk_spectrum.transitions(table), steps)[table.start()]
     offsets = (np.arange(40) + 0.5) / 40
     theta = np.array([table.point(i, np.array([o])) for i in range(table.cells) for o in offsets])
@@ -241,7 +241,7 @@ def test_weights_of_the_cube(constraint, p):
 
 def test_gauge_about_another_point():
     _, target, _ = case("hinge", "simplex", 3)
-    place = walk_grid.rounded(target.constraint)
+    place = walk_grid.round_body(target.constraint)
     vertex = np.array([1.0, 0.0, 0.0])
     away = place.shift + np.array([[0.5], [1.0], [2.5]]) * (vertex - place.shift)
     np.testing.assert_allclose(walk_grid.gauge(place, away), [1.0, 1.0, 2.5], rtol=1e-9)
@@ -259,7 +259,7 @@ def test_retries_end_inside():
     assert np.all(target.constraint.contains(theta))
     assert len(np.unique(theta, axis=0)) == 20
     table = walk_grid.grid(potential, 2, *walk_grid.describe(target, 3.0))
-    ends = [table.point(run(table, 200_000, Numbers(s)), np.full(2, 0.5)) for s in range(60)]
+    ends = [table.point(walk_cells(table, 200_000, Numbers(s)), np.full(2, 0.5)) for s in range(60)]
     share = np.mean(target.constraint.contains(np.array(ends)))
     assert share >= 0.5
 
@@ -268,7 +268,7 @@ def test_none_kept_gives_a_point_of_the_unit_ball(monkeypatch):
     from dperm_cli.samplers import grid_walk
 
     _, target, potential = case("hinge", "l2_ball", 2, n=2, f=1.0, radius=3.0)
-    monkeypatch.setattr(grid_walk, "run", lambda table, steps, source: 0)
+    monkeypatch.setattr(grid_walk, "walk_cells", lambda table, steps, source: 0)
     sampler = GridWalk(most_steps=10.0, allow_heuristic=True)
     theta = draw(sampler, target, potential, 200, dist_inf=3.0)
     length = np.linalg.norm(theta, axis=1)
@@ -323,7 +323,7 @@ class TestPlans:
         """The hinge loss's is that of the ball; the squared loss's grows with the corner."""
         for loss, grows in (("hinge", False), ("squared", True)):
             _, target, _ = case(loss, "l2_ball", 2)
-            place = walk_grid.rounded(target.constraint)
+            place = walk_grid.round_body(target.constraint)
             assert place.reach == pytest.approx(math.sqrt(2.0))
             eta = walk_grid.lipschitz(target, place.reach)
             assert (eta > target.lipschitz * 1.05) == grows

@@ -12,7 +12,7 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.samplers.net import Net, net
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.samplers.shared.tangent_boxes import Frame
-from dperm_cli.samplers.shared.uniform import uniform
+from dperm_cli.samplers.shared.uniform import draw_uniform
 from tests.samplers.laws import Numbers, case, draw
 
 SETS = [("l2_ball", 1), ("l2_ball", 2), ("l1_ball", 3), ("simplex", 3), ("simplex", 4), ("box", 2)]
@@ -29,7 +29,7 @@ def test_every_point_has_a_near_one(constraint, p):
     assert np.all(target.constraint.contains(points))
     assert len(points) <= certificate.facts["points_at_most"]
     source = Numbers(1)
-    theta = np.array([uniform(target.constraint, source) for _ in range(500)])
+    theta = np.array([draw_uniform(target.constraint, source) for _ in range(500)])
     nearest = np.min(np.linalg.norm(theta[:, None] - points, axis=2), axis=1)
     assert 0.5 * covering < np.max(nearest) <= covering <= 0.15
 

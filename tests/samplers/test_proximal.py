@@ -12,9 +12,9 @@ from scipy.stats import kstest
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.samplers import proximal
 from dperm_cli.samplers.base import Target
-from dperm_cli.samplers.proximal import Conditional, Proximal
+from dperm_cli.samplers.proximal import ConditionalDraw, Proximal
 from dperm_cli.samplers.shared.potential import Records
-from dperm_cli.samplers.shared.truncated_gaussian import truncated
+from dperm_cli.samplers.shared.truncated_gaussian import choose_truncated_sampler
 from tests.samplers import Numbers, cell_p_value, problem, target
 from tests.samplers.test_truncated import build
 
@@ -54,7 +54,7 @@ def test_cells(loss, epsilon, body, kappa):
 
 
 def conditional_draws(h, y, scale, count, body, facts, potential):
-    step, source, guess = Conditional(potential, body, h, 0.0), Numbers(2), np.zeros(body.p)
+    step, source, guess = ConditionalDraw(potential, body, h, 0.0), Numbers(2), np.zeros(body.p)
     step.h = h * scale
     return np.array([step(y, guess, source)[0] for _ in range(count)])
 
@@ -83,7 +83,7 @@ def test_the_touching_point_does_not_enter_the_law(guess):
     body = build("box", 1.0, 2)
     _facts, potential = law("logistic", 60, body, 6.0)
     y, h = np.array([0.1, -0.3]), 1.0
-    step, source = Conditional(potential, body, h, 0.0), Numbers(3)
+    step, source = ConditionalDraw(potential, body, h, 0.0), Numbers(3)
     found = np.array([step(y, guess * np.ones(2), source)[0] for _ in range(1200)])
 
     def log_density(z):
@@ -99,7 +99,7 @@ def test_bent_tangents_have_the_same_law():
     assert facts.strong_convexity == 6.0
     y, found = np.array([0.5, 0.2, 0.0]), []
     for bend in (0.0, 6.0):
-        step, source = Conditional(potential, body, 0.3, bend), Numbers(4)
+        step, source = ConditionalDraw(potential, body, 0.3, bend), Numbers(4)
         found.append(np.array([step(y, np.zeros(3), source)[0] for _ in range(1200)]))
     assert kstest(found[0][:, 0], found[1][:, 0]).pvalue > LEVEL
     assert kstest(*(np.linalg.norm(x, axis=1) for x in found)).pvalue > LEVEL
@@ -119,7 +119,7 @@ class Concave:
 
 
 def test_a_tangent_above_f_stops_the_run():
-    step = Conditional(Concave(), build("l2_ball", 1.0, 2), 0.1, 0.0)
+    step = ConditionalDraw(Concave(), build("l2_ball", 1.0, 2), 0.1, 0.0)
     with pytest.raises(ArithmeticError, match="not a private outcome"):
         step(np.array([0.1, 0.1]), np.zeros(2), Numbers(5))
 
@@ -130,7 +130,7 @@ def test_rounding_does_not_stop_it():
     facts, potential = law("linear", 2000, body, 1.0)
     potential.target = replace(facts, exponent=1e4)
     potential.magnitude *= 1e4 / facts.exponent
-    step, x = Conditional(potential, body, 0.5, 0.0), np.zeros(5)
+    step, x = ConditionalDraw(potential, body, 0.5, 0.0), np.zeros(5)
     for _ in range(50):
         x, _ = step(x, np.zeros(5), Numbers(6))
 
@@ -165,7 +165,7 @@ def test_plan_follows_from_public_facts():
     assert plan == Proximal().plan(second, 0.01)
     assert plan.dist_inf == 0.01
     assert not plan.exact
-    assert plan.steps == proximal.steps_needed(first, plan.facts["h"], 0.01)
+    assert plan.steps == proximal.count_needed_steps(first, plan.facts["h"], 0.01)
     assert Proximal(step_size=0.01).plan(first, 0.01).facts["h"] == 0.01
 
 
@@ -195,6 +195,6 @@ def test_start_at_the_centre_where_uniform_draws_are_out_of_reach():
     certificate = Proximal(most_seconds=1e9).plan(facts, 0.01)
     assert certificate.facts["start"] == "centre"
     h = certificate.facts["h"]
-    assert certificate.steps == proximal.steps_needed(facts, h, 0.01, "centre")
-    assert truncated(body).narrow
+    assert certificate.steps == proximal.count_needed_steps(facts, h, 0.01, "centre")
+    assert choose_truncated_sampler(body).narrow
     assert h <= (body.inner_radius * math.sqrt(body.p)) ** 2

@@ -18,9 +18,9 @@ from dperm_cli.samplers.rejection import Rejection
 from dperm_cli.samplers.shared.gaussian_envelope import OnBall, OnBox, WithinBox
 from dperm_cli.samplers.shared.quadratic_minorant import (
     curvatures,
+    find_minorant,
     least_ratio,
     log_uniform_acceptance,
-    minorant,
 )
 from tests.samplers.laws import Bins, Numbers, case, draw, p_value
 
@@ -50,7 +50,7 @@ BALLS = [("logistic", 1, 2.0), ("logistic", 3, 1.0), ("squared", 3, 1.0)]
 @pytest.mark.parametrize("more", [{}, {"ridge": 0.1}])
 def test_minorant_below_f_everywhere(loss, constraint, more):
     problem, target, potential = case(loss, constraint, 4, f=30.0, radius=3.0, **more)
-    q = minorant(potential, target, 0.02)
+    q = find_minorant(potential, target, 0.02)
     rng = np.random.default_rng(0)
     theta = problem.constraint.project(3.0 * rng.standard_normal((3000, 4)))
     gap = potential.value(theta) - q(theta)
@@ -70,7 +70,7 @@ def test_lasso_keeps_the_minorant_below():
     problem = replace(problem, lasso=0.2)
     target = Target(problem.spec(), target.exponent)
     potential = Records(problem.loss, problem.data, target)
-    q = minorant(potential, target, 0.02)
+    q = find_minorant(potential, target, 0.02)
     theta = problem.constraint.project(2.0 * np.random.default_rng(0).standard_normal((3000, 4)))
     assert np.min(potential.value(theta) - q(theta)) >= -1e-10
     assert q.slack < 0.02
@@ -177,7 +177,7 @@ def test_uniform_acceptance_is_a_lower_bound(f, dim):
 @pytest.mark.parametrize(("loss", "p", "radius"), BALLS)
 def test_measured_acceptance_is_above_its_bound(loss, p, radius):
     _, target, potential = case(loss, "l2_ball", p, f=20.0, radius=radius)
-    q = minorant(potential, target, 0.02)
+    q = find_minorant(potential, target, 0.02)
     proposal, source = rejection._proposal(target, q), Numbers(0)
     theta = np.array([proposal.draw(source) for _ in range(2000)])
     kept = np.exp(proposal.quadratic(theta) - potential.value(theta))
@@ -216,7 +216,7 @@ class TestFixedTries:
     @pytest.mark.parametrize("p", [1, 2])
     def test_tries_needed(self, dist_inf, p):
         _, target, _ = case("logistic", "l2_ball", p, f=6.0)
-        tries = rejection.tries_needed(target, dist_inf)
+        tries = rejection.count_needed_tries(target, dist_inf)
         assert rejection.fixed_distance(target, tries) <= dist_inf
         assert tries == 1 or rejection.fixed_distance(target, tries // 2) > dist_inf
         certificate = Rejection("auto").plan(target, dist_inf)
@@ -226,7 +226,7 @@ class TestFixedTries:
 
     def test_refusals_name_the_number(self):
         _, target, _ = case("logistic", "l2_ball", 3, f=6.0)
-        needed = rejection.tries_needed(target, 0.01)
+        needed = rejection.count_needed_tries(target, 0.01)
         with pytest.raises(Unsupported, match=re.escape(f"{needed:.3g} tries are needed")):
             Rejection(needed - 1).plan(target, 0.01)
         assert Rejection(needed).plan(target, 0.01).dist_inf <= 0.01

@@ -9,7 +9,7 @@ from scipy import stats
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.tangent_boxes import Frame, cover, quantile
-from dperm_cli.samplers.shared.uniform import uniform
+from dperm_cli.samplers.shared.uniform import draw_uniform
 from dperm_cli.samplers.tangent_cells import TangentCells
 from tests.conftest import small_problem
 from tests.samplers.laws import Numbers, case, colder, draw
@@ -33,7 +33,7 @@ def test_the_cover_holds_the_set_and_lies_below_f(loss, constraint, p):
     frame = Frame.of(target.constraint)
     cells = cover(potential, frame, 20, 0.8, 800)
     source = Numbers(3)
-    theta = np.array([uniform(target.constraint, source) for _ in range(300)])
+    theta = np.array([draw_uniform(target.constraint, source) for _ in range(300)])
     u = (theta - frame.origin) @ frame.basis
     at = located(cells, u)
     assert np.all(at >= 0)

@@ -21,9 +21,9 @@ from dperm_cli.samplers.shared.truncated_gaussian import (
     Segment,
     _positive,
     _positive_moments,
-    between,
+    choose_truncated_sampler,
+    invert_normal,
     on_interval,
-    truncated,
 )
 from tests.samplers import Numbers, cell_p_value
 
@@ -53,7 +53,7 @@ LINE = {
 
 
 def draws(body, mean, variance, count, seed):
-    sampler, source = truncated(body), Numbers(seed)
+    sampler, source = choose_truncated_sampler(body), Numbers(seed)
     return np.array([sampler(mean, variance, source) for _ in range(count)])
 
 
@@ -87,7 +87,7 @@ def test_cells_in_the_plane(name, variance, shift):
 @pytest.mark.parametrize(("variance", "shift"), [(0.02, 0.0), (0.02, 1.0), (3.0, 2.0)])
 def test_cells_on_a_line(name, variance, shift):
     body = LINE[name]
-    assert isinstance(truncated(body), Segment)
+    assert isinstance(choose_truncated_sampler(body), Segment)
     mean = body.centre() + shift * np.linspace(0.4, 1.0, body.p)
     found = draws(body, mean, variance, 2000, seed=6)
     assert cell_p_value(body, found, gaussian(mean, variance), cells=10) > LEVEL
@@ -145,7 +145,7 @@ def test_ends_quickly(name, variance, pull):
     body = build(name, 1.0, 50)
     direction = np.linspace(-1.0, 1.0, 50) / np.linalg.norm(np.linspace(-1.0, 1.0, 50))
     mean = body.project(direction) + (pull * variance + 7.0 * math.sqrt(variance)) * direction
-    counting, sampler = Counting(12), truncated(body)
+    counting, sampler = Counting(12), choose_truncated_sampler(body)
     found = np.array([sampler(mean, variance, counting) for _ in range(5)])
     assert np.all(body.contains(found, 1e-9))
     assert counting.numbers < 5 * 50 * 2000
@@ -205,7 +205,7 @@ def test_between_inverts_the_distribution_function(low, high):
 
     mp.dps = 300
     for u in (1e-9, 0.25, 0.5, 0.999, 1.0 - 1e-12):
-        z = float(between(low, high, np.array([u]))[0])
+        z = float(invert_normal(low, high, np.array([u]))[0])
         assert low <= z <= high
         bottom, top = ncdf(mpf(low)), ncdf(mpf(high)) if high < math.inf else mpf(1)
         level = float((ncdf(mpf(z)) - bottom) / (top - bottom))

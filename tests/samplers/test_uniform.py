@@ -8,7 +8,7 @@ from scipy.stats import kstest
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.shared.uniform import uniform, uniform_on
+from dperm_cli.samplers.shared.uniform import draw_uniform, make_uniform_draw
 from tests.samplers import Numbers, cell_p_value
 from tests.samplers.test_truncated import LINE, PLANE, build
 
@@ -17,7 +17,7 @@ CUBE = {"matrix": np.vstack([np.eye(8), -np.eye(8)]).tolist(), "offset": [1.0] *
 
 
 def draws(body, count, seed):
-    draw, source = uniform_on(body), Numbers(seed)
+    draw, source = make_uniform_draw(body), Numbers(seed)
     return np.array([draw(source) for _ in range(count)])
 
 
@@ -63,10 +63,10 @@ def test_polytopes_of_half_spaces():
 def test_refusal_follows_from_the_set():
     """A cross-polytope in 12 dimensions is 1 / 12! of its box."""
     with pytest.raises(Unsupported, match="12 dimensions"):
-        uniform_on(build("polytope", 1.0, 12))
+        make_uniform_draw(build("polytope", 1.0, 12))
 
 
 def test_points():
-    assert np.array_equal(uniform(build("simplex", 2.0, 1), Numbers(0)), [2.0])
+    assert np.array_equal(draw_uniform(build("simplex", 2.0, 1), Numbers(0)), [2.0])
     hull = registry.load("constraint", "polytope")(1.0, 2, points=((0.5, 0.25),))
-    assert np.allclose(uniform(hull, Numbers(0)), [0.5, 0.25])
+    assert np.allclose(draw_uniform(hull, Numbers(0)), [0.5, 0.25])

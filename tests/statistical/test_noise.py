@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm_cli.audit.replay import neighbour
+from dperm_cli.audit.replay import replace_record
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.mechanisms.gradient.noisy_sgd import NoisySgd
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian, Laplace
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.privacy.secure_grid import grid_for, on_grid
+from dperm_cli.privacy.secure_grid import grid_for, put_on_grid
 from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
 
@@ -38,7 +38,7 @@ def silent_problem(**options):
     """Records without features: gradients vanish, and only noise is left."""
     problem = small_problem(n=4, p=P, radius=1.0, **options)
     for index in range(4):
-        problem = neighbour(problem, index, np.zeros(P), 1.0)
+        problem = replace_record(problem, index, np.zeros(P), 1.0)
     return problem
 
 
@@ -112,7 +112,7 @@ def secure(kind, dim, count):
     """Draws of a secure stream, the same way; the grid is 2^-30 of the scale or finer."""
     event = KINDS[kind](SCALE, SENSITIVITY / 2, count)
     grid = grid_for([event], 100.0)
-    event = on_grid(event, dim, grid, "replace_one")
+    event = put_on_grid(event, dim, grid, "replace_one")
     rng = np.random.default_rng(12)
 
     def words(number):

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from dperm_cli.bounds import all_bounds
-from dperm_cli.bounds.base import Setting, span
+from dperm_cli.bounds.base import Setting, risk_range
 from dperm_cli.bounds.bst14 import (
     ApproxLowerOrder,
     NoisyGdConstantStep,
@@ -137,14 +137,14 @@ def test_upper_bounds_count_the_lasso():
 
 
 def test_best_fills_the_record_columns():
-    row = all_bounds.best(at())
+    row = all_bounds.choose_best_bounds(at())
     assert row["bound_constant"] == "explicit"
     assert row["bound_upper"] > row["bound_lower"]
     assert row["order_upper_id"] == "BST14 Thm 2.4(1)"
     assert row["order_lower_id"] == "BST14 Thm 5.3"
-    curved = all_bounds.best(at(ridge=0.1, learning_rate="strongly_convex"))
+    curved = all_bounds.choose_best_bounds(at(ridge=0.1, learning_rate="strongly_convex"))
     assert curved["bound_upper_id"] == "noisy_sgd Thm 2"
-    none = all_bounds.best(dataclasses.replace(at(), mechanism="unheard of"))
+    none = all_bounds.choose_best_bounds(dataclasses.replace(at(), mechanism="unheard of"))
     assert "bound_upper" not in none
     assert none["bound_constant"] == "none"
     assert row["bound_factor"] == row["bound_upper"] / row["bound_lower"]
@@ -153,9 +153,9 @@ def test_best_fills_the_record_columns():
 
 def test_an_explicit_upper_bound_is_at_most_the_range_of_the_objective():
     point = at(gradient_bound=1e9)
-    assert NoisySgdConvex().value(point) > span(point)
-    row = all_bounds.best(point)
-    assert (row["bound_upper"], row["bound_upper_id"]) == (span(point), all_bounds.RANGE)
+    assert NoisySgdConvex().value(point) > risk_range(point)
+    row = all_bounds.choose_best_bounds(point)
+    assert (row["bound_upper"], row["bound_upper_id"]) == (risk_range(point), all_bounds.RANGE)
 
 
 def test_orders_of_thm_2_4_are_for_its_number_of_steps():
@@ -180,7 +180,7 @@ def test_extreme_numbers_give_a_bound_or_none(epsilon, delta, ridge):
                     gradient_bound=1.0, strength=1.0, added=1.0,
                     sampler={"exponent": 1e-300, "kappa": 0.0, "dist_inf": 0.0},
                 )  # fmt: skip
-                row = all_bounds.best(dataclasses.replace(point, kind=kind))
+                row = all_bounds.choose_best_bounds(dataclasses.replace(point, kind=kind))
                 values = [v for v in row.values() if isinstance(v, float)]
                 assert all(math.isfinite(v) and v >= 0 for v in values)
                 assert row.get("bound_lower", 0.0) <= n * (2.0 + ridge / 2) * 1.001

@@ -11,7 +11,7 @@ import pytest
 from dperm_cli.bounds import all_bounds, bst14_lemmas, bst14_population, bst14_table1
 from dperm_cli.bounds.base import QUANTITIES
 from dperm_cli.bounds.bst14_lower import BOUNDS as LOWER
-from dperm_cli.bounds.bst14_table1 import CELLS, COLUMNS, ROWS, Numbers, cell
+from dperm_cli.bounds.bst14_table1 import CELLS, COLUMNS, ROWS, TableInputs, cell
 from tests.conftest import small_problem
 from tests.theory.bounds_data import bare
 
@@ -124,7 +124,7 @@ def test_order_of_thm_3_4():
     assert BY_ID["BST14 Thm 3.4 (time)"].applies(at) is None
     assert BY_ID["BST14 Thm 3.4 (time)"].value(at) == pytest.approx(found)
     assert BY_ID["BST14 Thm 3.4"].value(at) == pytest.approx(2.0 * 3 / 0.5)
-    assert "order_upper" in all_bounds.best(at)
+    assert "order_upper" in all_bounds.choose_best_bounds(at)
     assert BY_ID["BST14 Thm 3.4"].applies(bare(sampler={"name": "proximal"}))
 
 
@@ -149,18 +149,20 @@ def test_steps_of_algorithm_7_do_not_depend_on_the_size_of_the_set(shape, p, rad
 def test_huberization_costs_the_square_root_of_n():
     widths = np.geomspace(1e-6, 1.0, 400)
     for n in (100, 10**6):
-        worst = [bst14_lemmas.huberized(n, h) for h in widths]
+        worst = [bst14_lemmas.huberized_risk(n, h) for h in widths]
         assert min(worst) == pytest.approx(math.sqrt(n), rel=0.05)
         for h in widths:
-            parts = (bst14_lemmas.huberized_d1(n, h), bst14_lemmas.huberized_d2(n, h))
-            assert bst14_lemmas.huberized(n, h) == pytest.approx(max(parts))
+            parts = (bst14_lemmas.huberized_risk_d1(n, h), bst14_lemmas.huberized_risk_d2(n, h))
+            assert bst14_lemmas.huberized_risk(n, h) == pytest.approx(max(parts))
     at = bare(
         n=100, p=1, mechanism="huberized", width=0.1, inner={"name": "objective_perturbation"}
     )
     assert BY_ID["BST14 Thm A.1"].applies(at) is None
     assert BY_ID["BST14 Thm A.1"].value(at) == pytest.approx(2.0 * 10.0)
-    assert "order_lower" in all_bounds.best(at)
-    assert all_bounds.best(at)["order_lower_id"] == "BST14 Thm 5.2"  # not a bound on all methods
+    assert "order_lower" in all_bounds.choose_best_bounds(at)
+    assert (
+        all_bounds.choose_best_bounds(at)["order_lower_id"] == "BST14 Thm 5.2"
+    )  # not a bound on all methods
 
 
 @pytest.mark.stat
@@ -174,7 +176,7 @@ def test_amplification_holds_with_its_probability():
     weights = np.exp(-exponent * risks)
     pick = rng.random(trials)[:, None] * weights.sum(axis=1, keepdims=True)
     chosen = risks[np.arange(trials), np.argmax(np.cumsum(weights, axis=1) >= pick, axis=1)]
-    level = bst14_lemmas.amplified(float(risks.mean()), exponent, rho)
+    level = bst14_lemmas.amplified_risk(float(risks.mean()), exponent, rho)
     assert np.mean(chosen > level) <= rho + 5 * math.sqrt(rho / trials)
     # without the selection's term the statement would be false: all runs may be the bad one
     assert np.mean(chosen > risks.mean()) > 0.02
@@ -242,7 +244,7 @@ def test_lower_bounds_grow_with_the_radius_and_never_exceed_the_range():
 
 
 def test_table_has_twenty_cells_and_four_empty_ones():
-    at = Numbers(1000, 4, 0.5, 1e-6, strong_convexity=0.5)
+    at = TableInputs(1000, 4, 0.5, 1e-6, strong_convexity=0.5)
     values = {(row, column): cell(row, column, at) for row in ROWS for column in COLUMNS}
     assert len(values) == 24
     assert len(CELLS) == 20
@@ -255,7 +257,7 @@ def test_table_has_twenty_cells_and_four_empty_ones():
 
 def test_cells_as_printed():
     n, p, eps, delta, curve = 10**6, 4, 0.5, 1e-7, 0.5
-    at = Numbers(n, p, eps, delta, strong_convexity=curve)
+    at = TableInputs(n, p, eps, delta, strong_convexity=curve)
     one, log = math.log(1 / delta), math.log(n / delta)
     expected = {
         "lipschitz": (8e3, 8, 8, 4e3 * one, 4 * log**2, 4),
@@ -274,8 +276,8 @@ def test_cells_as_printed():
 
 
 def test_cells_change_units_as_the_caption_says():
-    at = Numbers(10**6, 4, 0.5, 1e-7, strong_convexity=0.5)
-    other = Numbers(10**6, 4, 0.5, 1e-7, 3.0, 2.0, 0.5 * 3.0 / 2.0)
+    at = TableInputs(10**6, 4, 0.5, 1e-7, strong_convexity=0.5)
+    other = TableInputs(10**6, 4, 0.5, 1e-7, 3.0, 2.0, 0.5 * 3.0 / 2.0)
     for row, column in CELLS:
         assert cell(row, column, other) == pytest.approx(6.0 * cell(row, column, at))
     few = dataclasses.replace(other, n=1)
@@ -338,7 +340,7 @@ def test_formulas_of_appendix_f():
     assert BY_ID["BST14 Thm F.6(2)"].applies(approx) is None
     assert BY_ID["BST14 Thm F.6(2)"].value(approx) == pytest.approx(2e-4 * 2 * math.log(1e16))
     assert not any(key.startswith("order_upper_id") and "F." in str(value)
-                   for key, value in all_bounds.best(approx).items())  # fmt: skip
+                   for key, value in all_bounds.choose_best_bounds(approx).items())  # fmt: skip
 
 
 def test_margin_losses_generalise_when_there_are_enough_records():

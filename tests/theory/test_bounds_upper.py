@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import gamma
 
 from dperm_cli.bounds import all_bounds, bst14_combined, bst14_upper
-from dperm_cli.bounds.base import Setting, span
+from dperm_cli.bounds.base import Setting, risk_range
 from dperm_cli.bounds.bst14 import (
     NoisySgdConvex,
     NoisySgdStronglyConvex,
@@ -179,8 +179,8 @@ def test_a_law_on_a_net_has_its_own_bound():
     assert set(explicit(whole)) == {"exponential Thm 2", "BST14 Thm 3.2 (constants)"}
     expected = math.log(1000) / 0.5 + 0.7
     assert explicit(at) == {"exponential net": pytest.approx(expected)}
-    assert "order_upper" in all_bounds.best(whole)
-    assert "order_upper" not in all_bounds.best(at)
+    assert "order_upper" in all_bounds.choose_best_bounds(whole)
+    assert "order_upper" not in all_bounds.choose_best_bounds(at)
 
 
 @pytest.mark.parametrize("points", [2, 50, 3000])
@@ -218,11 +218,11 @@ def test_chance_of_missing_the_minimiser():
     facts = {"radius": 5.0, "first_noise_scale": 0.5, "minimiser_gap": 0.0}
     at = bare(n=10, p=3, ridge=1.0, mechanism="localization")
     at = dataclasses.replace(at, settings=facts)
-    assert bst14_combined.missing(at) == pytest.approx(gamma.sf(10.0, 3))
+    assert bst14_combined.miss_probability(at) == pytest.approx(gamma.sf(10.0, 3))
     gauss = dataclasses.replace(at, kind="approx")
-    assert bst14_combined.missing(gauss) == pytest.approx(gamma.sf(50.0, 1.5))
+    assert bst14_combined.miss_probability(gauss) == pytest.approx(gamma.sf(50.0, 1.5))
     off = dataclasses.replace(at, settings={**facts, "minimiser_gap": 5.0})
-    assert bst14_combined.missing(off) == pytest.approx(gamma.sf(8.0, 3))
+    assert bst14_combined.miss_probability(off) == pytest.approx(gamma.sf(8.0, 3))
 
 
 # --- mechanisms on data
@@ -273,8 +273,8 @@ def test_mechanisms_stay_below_their_bounds(name, fields, loss, ridge, delta):
     least = risk.mean() - 5 * risk.std() / math.sqrt(len(risk))
     for key, value in found.items():
         assert least <= value, key
-    row = all_bounds.best(at)
-    assert row["bound_upper"] == min(*found.values(), span(at))
+    row = all_bounds.choose_best_bounds(at)
+    assert row["bound_upper"] == min(*found.values(), risk_range(at))
     assert row["bound_lower"] <= row["bound_upper"]
     if row["bound_lower"] > 0:
         assert row["bound_factor"] == row["bound_upper"] / row["bound_lower"]
@@ -282,4 +282,4 @@ def test_mechanisms_stay_below_their_bounds(name, fields, loss, ridge, delta):
 
 def test_span_is_the_range_of_the_objective():
     at = bare(n=7, p=4, ridge=2.0, lasso=0.5, radius=1.5)
-    assert span(at) == pytest.approx(7 * (3.0 + 2.0 * 1.5**2 / 2 + 0.5 * 2 * 1.5))
+    assert risk_range(at) == pytest.approx(7 * (3.0 + 2.0 * 1.5**2 / 2 + 0.5 * 2 * 1.5))

@@ -16,7 +16,7 @@ from dperm_cli.privacy import channels
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 from tests.theory.bounds_data import bare
 
 SIZES = (1, 2, 3, 10, 101, 10**4, 10**6)
@@ -220,12 +220,12 @@ def test_other_steps_and_the_power_map_have_bounds_too():
 
 def test_records_hold_the_best_of_them():
     at = plan_of("local_mirror_descent", 10**6, 6, "l1_ball")
-    row = all_bounds.best(at)
+    row = all_bounds.choose_best_bounds(at)
     assert row["population_bound_lower_id"] == "DJW12 Thm 1(b) (sharp)"
     assert row["population_bound_upper_id"] == "DJW12 mirror descent"
     assert 0.0 < row["population_bound_lower"] < row["population_bound_upper"]
     assert row["population_bound_upper"] / row["population_bound_lower"] < 9.0
-    few = all_bounds.best(plan_of("local_mirror_descent", 2, 6, "l1_ball"))
+    few = all_bounds.choose_best_bounds(plan_of("local_mirror_descent", 2, 6, "l1_ball"))
     assert few["population_bound_upper_id"] == all_bounds.RANGE
 
 
@@ -253,12 +253,12 @@ def test_the_hard_family_lies_between_the_bounds(mechanism, channel, constraint,
             problem = Problem(law.load(), registry.load("loss", "linear")(), shape)
             plan = found.plan(problem.spec(), budget)
             gate = Gate([seed_sequence(seed, "t")], plan=(plan.events, "replace_one"))
-            theta = found.release(view_of(found, problem), plan, gate).theta
+            theta = found.release(open_view(found, problem), plan, gate).theta
             risks.append(law.excess("linear", theta[0], shape))
         means.append((np.mean(risks), np.std(risks) / math.sqrt(30)))
     at = Setting(problem.spec(), budget, "local", mechanism, plan.noise_scale, plan.steps,
                  plan.settings)  # fmt: skip
-    row = all_bounds.best(at)
+    row = all_bounds.choose_best_bounds(at)
     worst, error = max(means)
     assert worst + 5 * error >= row["population_bound_lower"]
     assert all(mean - 5 * off <= row["population_bound_upper"] for mean, off in means)

@@ -11,7 +11,7 @@ import pytest
 
 from dperm_cli.bounds import jt13
 from dperm_cli.bounds.jt13 import Setting
-from dperm_cli.mechanisms.shared.kernel_queries import in_ball
+from dperm_cli.mechanisms.shared.kernel_queries import fit_in_ball
 from tests.contract.test_proof_pages import resolve
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "proofs" / "_jt13.md"
@@ -100,7 +100,7 @@ def test_least_squares_in_the_ball_stay_within_their_bound(noise):
         alpha = rng.standard_normal(count)
         alpha *= ball / math.sqrt(alpha @ gram @ alpha)
         noisy = gram @ alpha + rng.laplace(size=(200, count)) * noise / math.sqrt(2.0)
-        found = in_ball(gram, noisy, ball)
+        found = fit_in_ball(gram, noisy, ball)
         assert np.all(np.einsum("ti,ij,tj->t", found, gram, found) <= ball**2 * (1.0 + 1e-9))
         square = np.mean((found @ gram - gram @ alpha) ** 2)
         assert square <= jt13.fitted_square(ball, 1.0, noise, count)
@@ -112,14 +112,14 @@ def test_least_squares_are_the_minimum():
     rows = rng.standard_normal((8, 8))
     gram = rows @ rows.T / 8.0
     values = 3.0 * rng.standard_normal(8)
-    found = in_ball(gram, values, 0.7)
+    found = fit_in_ball(gram, values, 0.7)
     best = np.sum((gram @ found - values) ** 2)
     assert math.sqrt(found @ gram @ found) == pytest.approx(0.7, rel=1e-9)
     for _ in range(300):
         other = found + 0.05 * rng.standard_normal(8)
         other *= min(1.0, 0.7 / math.sqrt(other @ gram @ other))
         assert np.sum((gram @ other - values) ** 2) >= best - 1e-9
-    inside = in_ball(gram, gram @ np.full(8, 0.01), 0.7)
+    inside = fit_in_ball(gram, gram @ np.full(8, 0.01), 0.7)
     np.testing.assert_allclose(gram @ inside, gram @ np.full(8, 0.01), atol=1e-9)
 
 

@@ -144,13 +144,15 @@ def test_theorem_2_has_teeth():
 def test_lemma_33_counts_clipped_rows():
     """The spec of a row that is clipped: 1.25e-3, 1.694e-5, 3.93e-9 at m = 5, 10, 20."""
     for m, chance in ((5, 1.2497e-3), (10, 1.6945e-5), (20, 3.926e-9)):
-        assert lemmas.clipped(m) == pytest.approx(chance, rel=1e-3)
+        assert lemmas.clip_probability(m) == pytest.approx(chance, rel=1e-3)
     m = lemmas.lipschitz_rows(1000, 0.05)
     assert m == 9
-    assert 1000 * lemmas.clipped(m) <= 0.05 < 1000 * lemmas.clipped(m - 1)
+    assert 1000 * lemmas.clip_probability(m) <= 0.05 < 1000 * lemmas.clip_probability(m - 1)
     rng = np.random.default_rng(5)
     share = np.mean(np.linalg.norm(rng.standard_normal((200_000, 5)), axis=1) > 2 * math.sqrt(5))
-    assert abs(share - lemmas.clipped(5)) <= 4 * math.sqrt(lemmas.clipped(5) / 200_000)
+    assert abs(share - lemmas.clip_probability(5)) <= 4 * math.sqrt(
+        lemmas.clip_probability(5) / 200_000
+    )
 
 
 @pytest.mark.parametrize("m", [10, 59])
@@ -213,7 +215,7 @@ def of_loss(loss, **settings):
     spec = make_spec(1000, loss, body, Regulariser(), "binary", bounds)
     width = L1Ball(2.0, D).width()[0] / 2.0
     facts = {
-        "m": min(max(round(projection_dimension.balanced(1000, 0.5, 0.0, width)), 1), D),
+        "m": min(max(round(projection_dimension.balanced_dimension(1000, 0.5, 0.0, width)), 1), D),
         "phi": "gaussian", "projected_radius": 2.5, "row_bound": 2.0,
         "inner": {"name": "exponential", "exponent": 0.05, "dist_inf": 0.0},
     }  # fmt: skip
@@ -264,7 +266,7 @@ def test_orders_of_theorem_311_and_of_the_lasso():
 
 
 def test_table_1_grows_as_it_says():
-    x = kj16_table1.Numbers(n=10**9, epsilon=1.0, delta=1e-6, width=4.0, psi=2.0)
+    x = kj16_table1.TableInputs(n=10**9, epsilon=1.0, delta=1e-6, width=4.0, psi=2.0)
     more = replace(x, n=10**12)
     for cell, power in (
         (("compressed", "pure"), 2 / 3),
@@ -286,7 +288,7 @@ def test_table_1_grows_as_it_says():
 
 
 def test_section_4_compares():
-    x = kj16_table1.Numbers(n=10**9, epsilon=1.0, delta=1e-6, width=4.0, potential=2.0)
+    x = kj16_table1.TableInputs(n=10**9, epsilon=1.0, delta=1e-6, width=4.0, potential=2.0)
     ours = math.sqrt(x.width * x.n)  # the approximate cell of Theorem 3.11 without its logarithm
     theirs = kj16_table1.frank_wolfe_regression(x)
     assert ours / theirs == pytest.approx(lemmas.ahead_of_projection(x.n, x.width))
@@ -300,6 +302,6 @@ def test_the_m_of_the_paper_is_beyond_what_runs():
     """44,157 and 1.5 million at n = 10,000, epsilon = 1, w = 4, constants taken as one."""
     assert lemmas.paper_rows("pure", 10_000, 1.0, 4.0) == pytest.approx(44157.7, abs=0.1)
     assert lemmas.paper_rows("approx", 10_000, 1.0, 4.0) == pytest.approx(1.510e6, rel=1e-3)
-    assert projection_dimension.of_the_paper(10_000, 1.0, 0.0, 4.0) > 10_000
-    at = kj16_table1.Numbers(10_000, 1.0, width=8.0, radius=2.0)
+    assert projection_dimension.paper_dimension(10_000, 1.0, 0.0, 4.0) > 10_000
+    at = kj16_table1.TableInputs(10_000, 1.0, width=8.0, radius=2.0)
     assert kj16_table1.projected_rows("pure", at) == pytest.approx(44157.7, abs=0.1)

@@ -76,9 +76,9 @@ def test_step_count(loss, n, epsilon, width):
     # the distance after T steps, from both starts
     dist_inf = epsilon / 100
     uniform = 0.5 * w / pi
-    steps = proximal.steps_needed(law, h, dist_inf)
+    steps = proximal.count_needed_steps(law, h, dist_inf)
     assert spread(np.linalg.matrix_power(p, steps) @ uniform) <= dist_inf
-    from_centre = proximal.steps_needed(law, h, dist_inf, "centre")
+    from_centre = proximal.count_needed_steps(law, h, dist_inf, "centre")
     middle = p[NODES // 2] / pi
     assert spread(np.linalg.matrix_power(p, from_centre - 1) @ middle) <= dist_inf
 
@@ -103,4 +103,4 @@ def test_step_count_by_hand():
     assert proximal.log_density_bound(law, 2.56) == pytest.approx(b)
     need = 25.0 + b / 2 + math.log(1.0 / (1.0 - math.exp(-0.001)))
     steps = 1 + math.ceil(need / math.log(1.0 + math.pi**2 / 4 * 2.56))
-    assert proximal.steps_needed(law, 2.56, 0.001) == steps == 30
+    assert proximal.count_needed_steps(law, 2.56, 0.001) == steps == 30

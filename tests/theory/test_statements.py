@@ -10,7 +10,7 @@ import pytest
 
 from dperm_cli.bounds import all_bounds
 from dperm_cli.bounds.bst14_lemmas import LEMMAS
-from dperm_cli.bounds.bst14_table1 import CELLS, COLUMNS, ROWS, Numbers, cell
+from dperm_cli.bounds.bst14_table1 import CELLS, COLUMNS, ROWS, TableInputs, cell
 from tests.contract.test_proof_pages import resolve
 from tests.theory.bounds_data import bare
 
@@ -78,7 +78,7 @@ def growth(row: str, column: str) -> list[float]:
     """Exponents of 1e6 n, p and 1 / epsilon in a cell."""
 
     def at(n: float, p: int, epsilon: float) -> float:
-        return cell(row, column, Numbers(int(n), p, epsilon, 1e-9, 1.0, 2.0, 0.5)) or math.nan
+        return cell(row, column, TableInputs(int(n), p, epsilon, 1e-9, 1.0, 2.0, 0.5)) or math.nan
 
     return exponents(at)
 

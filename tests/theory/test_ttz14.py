@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from dperm_cli.bounds import all_bounds, ttz14
-from dperm_cli.bounds.base import Setting, span
+from dperm_cli.bounds.base import Setting, risk_range
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient import frank_wolfe
-from dperm_cli.mechanisms.shared.mirror_maps import Power, mirror
+from dperm_cli.mechanisms.shared.mirror_maps import PowerMap, choose_map
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.solvers.optimum import solve
@@ -75,7 +75,9 @@ def test_mechanisms_stay_below_their_bounds(name, fields, loss, constraint, ridg
     (value,) = found.values()
     assert least <= value
     assert value >= 0.9 * risk.mean()
-    assert all_bounds.best(at)["bound_upper"] == pytest.approx(min(value, span(at)))
+    assert all_bounds.choose_best_bounds(at)["bound_upper"] == pytest.approx(
+        min(value, risk_range(at))
+    )
 
 
 def test_one_choice_among_linear_losses_is_nearly_as_bad_as_its_bound():
@@ -119,13 +121,13 @@ def test_formulas_agree_with_those_that_plan():
     assert frank_wolfe.noise_error(spec, scale, 14) == pytest.approx(
         ttz14.noise_error(7, 14, scale, spec.constraint.radius)
     )
-    assert Power(1.0, 7, 1.4)._moment() == pytest.approx(ttz14.power_moment(7, 3.5))
+    assert PowerMap(1.0, 7, 1.4)._moment() == pytest.approx(ttz14.power_moment(7, 3.5))
     for constraint in ("l1_ball", "lp_ball"):
         for loss in ("logistic", "hinge"):
             problem = small_problem(loss=loss, constraint=constraint)
             mechanism = registry.load("mechanism", "mirror_descent")(steps=40, step_size="theory")
             plan, at = setting(mechanism, problem, Budget(1.0, 1e-6), "mirror_descent")
-            facts = mirror(problem.constraint).facts(problem.spec(), plan.noise_scale)
+            facts = choose_map(problem.constraint).facts(problem.spec(), plan.noise_scale)
             (value,) = applying(at).values()
             assert value == pytest.approx(facts.step(40)[0])
 

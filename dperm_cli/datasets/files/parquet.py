@@ -42,7 +42,7 @@ class Parquet(TableOptions):
         """The names in the file's footer."""
         import pyarrow.parquet as pq
 
-        with _understood(key, path), open(path, "rb") as file:
+        with _translate_errors(key, path), open(path, "rb") as file:
             return [str(name) for name in pq.ParquetFile(file).schema_arrow.names]
 
 
@@ -50,7 +50,7 @@ def _open(key: str, path: Path, limit: int) -> Any:
     import pyarrow.parquet as pq
 
     # From a handle: given a path, a folder named key=value would add a column.
-    with _understood(key, path), open(path, "rb") as file:
+    with _translate_errors(key, path), open(path, "rb") as file:
         facts = pq.ParquetFile(file).metadata
         # Run-length coding: a few bytes may stand for any number of equal cells.
         if 8 * facts.num_rows * facts.num_columns > max(limit, path.stat().st_size):
@@ -59,7 +59,7 @@ def _open(key: str, path: Path, limit: int) -> Any:
 
 
 @contextmanager
-def _understood(key: str, path: Path) -> Iterator[None]:
+def _translate_errors(key: str, path: Path) -> Iterator[None]:
     """Turn what pyarrow cannot read into one line about the file."""
     import pyarrow as pa
 

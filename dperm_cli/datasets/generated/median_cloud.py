@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, ball, fitting, leaf
+from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, ball, guard_memory, leaf
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
@@ -45,7 +45,7 @@ class MedianCloud(Generated):
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""
-        with fitting(self.n, self.p):
+        with guard_memory(self.n, self.p):
             median = leaf(self.seed, "median_cloud", "median").standard_normal(int(self.p))
             median *= self.shift / np.linalg.norm(median)
             x = self._draw("train", int(self.n), median)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared.generated_rows import INSIDE, fitting, leaf
+from dperm_cli.datasets.shared.generated_rows import INSIDE, guard_memory, leaf
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
@@ -62,7 +62,7 @@ class SparseLinear:
         which[m:] = 1
         sign = np.ones(n)
         sign[m + (n - m + 1) // 2 :] = -1.0
-        with fitting(n, k):
+        with guard_memory(n, k):
             values = (sign[:, None] * signs[which]).ravel()
             indptr = np.arange(0, n * k + 1, k)
             x = sparse.csr_array((values, places[which].ravel(), indptr), shape=(n, p))

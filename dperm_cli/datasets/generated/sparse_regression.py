@@ -10,7 +10,13 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared.generated_rows import LinearModel, ball, fitting, leaf, responses
+from dperm_cli.datasets.shared.generated_rows import (
+    LinearModel,
+    ball,
+    guard_memory,
+    leaf,
+    responses,
+)
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
@@ -43,7 +49,7 @@ class SparseRegression(LinearModel):
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""
-        with fitting(self.n, self.p):
+        with guard_memory(self.n, self.p):
             theta = self._parameter()
             x, y = self._draw("train", int(self.n), theta)
             held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)

@@ -8,7 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.datasets.shared.generated_rows import INSIDE, LinearModel, fitting, leaf, lengths
+from dperm_cli.datasets.shared.generated_rows import (
+    INSIDE,
+    LinearModel,
+    guard_memory,
+    leaf,
+    lengths,
+)
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
@@ -28,7 +34,7 @@ class SyntheticLogistic(LinearModel):
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""
-        with fitting(self.n, self.p):
+        with guard_memory(self.n, self.p):
             theta = leaf(self.seed, "synthetic_logistic", "theta").standard_normal(int(self.p))
             theta *= self.signal / np.linalg.norm(theta)
             x, y = self._draw("train", int(self.n), theta)

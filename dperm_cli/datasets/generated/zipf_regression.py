@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, fitting, leaf
+from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, guard_memory, leaf
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
@@ -50,7 +50,7 @@ class ZipfRegression(Generated):
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""
-        with fitting(self.n, int(self.row_nonzeros)):
+        with guard_memory(self.n, int(self.row_nonzeros)):
             theta = self._parameter()
             x, y = self._draw("train", int(self.n), theta)
             held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared.generated_rows import fitting, leaf
+from dperm_cli.datasets.shared.generated_rows import guard_memory, leaf
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
@@ -77,7 +77,7 @@ class Djw12Corners:
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""
         n, p = self.size
-        with fitting(n, p):
+        with guard_memory(n, p):
             x = self._corners(n, p)
         y = np.zeros(n)
         if self.task == "binary":

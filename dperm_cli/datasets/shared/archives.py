@@ -82,7 +82,7 @@ def _zip_member(path: Path, limit: int, member: str | None) -> IO[bytes]:
             names = [n for n in names if n.rpartition("/")[2] == member]
         if len(names) != 1:
             archive.close()
-            raise OSError(f"the zip archive must hold one file{_named(member)}")
+            raise OSError(f"the zip archive must hold one file{_name_member(member)}")
         return io.BufferedReader(_Capped(archive.open(names[0]), limit, archive), _BUFFER)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise OSError(f"damaged zip archive: {error}") from None
@@ -109,8 +109,8 @@ def _tar_member(path: Path, limit: int, member: str) -> IO[bytes]:
     except tarfile.TarError as error:
         raise OSError(f"damaged tar archive: {error}") from None
     inside.close()
-    raise OSError(f"the tar archive holds no file{_named(member)}")
+    raise OSError(f"the tar archive holds no file{_name_member(member)}")
 
 
-def _named(member: str | None) -> str:
+def _name_member(member: str | None) -> str:
     return "" if member is None else f" called {member}"

@@ -22,7 +22,7 @@ def by_bounds(x: Rows, bounds: np.ndarray, centred: bool) -> Rows:
     low, high = np.broadcast_to(bounds, (x.shape[1], 2)).T
     if sparse.issparse(x):
         return _sparse_by_bounds(x, low, high, centred)
-    return _mapped(x, low, high, centred)
+    return _map_values(x, low, high, centred)
 
 
 def fitted_map(x: Rows, kind: str, centred: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -55,13 +55,13 @@ def apply_map(x: Rows, offset: np.ndarray, divisor: np.ndarray) -> Rows:
 
 def _sparse_by_bounds(x, low, high, centred: bool) -> sparse.csr_array:
     """The map applied to stored entries; the few columns that move zero are filled."""
-    at_zero = _mapped(np.zeros(low.size), low, high, centred)
+    at_zero = _map_values(np.zeros(low.size), low, high, centred)
     moved = np.flatnonzero(at_zero)
     if moved.size > MOST_FILLED * low.size:
         allowed = "on a sparse matrix the bounds must map 0 to 0 in most columns: [0, high] with "
         allowed += "centred=false, [-high, high] with centred=true (or ask for dense storage)"
         raise InputError("dataset.scaling", "bounds", allowed)
-    data = _mapped(x.data, low[x.indices], high[x.indices], centred)
+    data = _map_values(x.data, low[x.indices], high[x.indices], centred)
     scaled = sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
     if moved.size == 0:
         return scaled
@@ -71,14 +71,14 @@ def _sparse_by_bounds(x, low, high, centred: bool) -> sparse.csr_array:
     parts = (data * keep[x.indices], x.indices.copy(), x.indptr.copy())
     rest = sparse.csr_array(parts, shape=x.shape)
     rest.eliminate_zeros()
-    block = _mapped(x[:, moved].toarray(), low[moved], high[moved], centred)
+    block = _map_values(x[:, moved].toarray(), low[moved], high[moved], centred)
     indices = np.tile(moved.astype(x.indices.dtype), x.shape[0])
     indptr = np.arange(x.shape[0] + 1, dtype=x.indptr.dtype) * moved.size
     filled = sparse.csr_array((block.ravel(), indices, indptr), shape=x.shape)
     return sparse.csr_array(rest + filled)
 
 
-def _mapped(values: np.ndarray, low, high, centred: bool) -> np.ndarray:
+def _map_values(values: np.ndarray, low, high, centred: bool) -> np.ndarray:
     fraction = np.clip(values, low, high)
     fraction -= low
     fraction /= high - low

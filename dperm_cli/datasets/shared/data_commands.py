@@ -16,7 +16,7 @@ from dperm_cli.datasets.shared.row_pipeline import Raw
 
 
 @dataclass(frozen=True)
-class Listed:
+class DatasetLine:
     """One line of ``dperm data list``; n and p are None where a file decides them."""
 
     name: str
@@ -36,9 +36,9 @@ class Finding:
     detail: str
 
 
-def listing(data_dir: Path | None = None) -> list[Listed]:
+def list_datasets(data_dir: Path | None = None) -> list[DatasetLine]:
     """Every data set, with its public size and whether it can be loaded now."""
-    return [_listed(name, data_dir) for name in registry.names("dataset")]
+    return [_describe_dataset(name, data_dir) for name in registry.names("dataset")]
 
 
 def path(name: str, data_dir: Path | None = None) -> Path | str:
@@ -72,11 +72,13 @@ def fetch(name: str, data_dir: Path | None = None) -> list[Path]:
 def _fetch_one(dataset: Any, source: published_file.Source, data_dir: Path | None) -> Path:
     folder = published_file.downloads()
     if source.address is None or published_file.offline() or folder is None:
-        raise InputError("dataset", dataset.name, published_file.missing(dataset, data_dir))
+        raise InputError(
+            "dataset", dataset.name, published_file.explain_missing_file(dataset, data_dir)
+        )
     # A mirror may have recompressed the file: what counts is the digest of its records.
     known = source.sha256 if source.address == source.url else ()
     path = download.download(
-        dataset.name, source.address, folder / source.saved_as,
+        dataset.name, source.address, folder / source.download_name,
         sha256=known, limit=source.archive_limit,
     )  # fmt: skip
     try:
@@ -106,14 +108,14 @@ def verify(dataset: Any, data_dir: Path | None = None) -> list[Finding]:
     return findings + _data_findings(data)
 
 
-def _listed(name: str, data_dir: Path | None) -> Listed:
+def _describe_dataset(name: str, data_dir: Path | None) -> DatasetLine:
     kind = registry.load("dataset", name)
     size = kind().size if kind.where == "generated" else kind.size
     if kind.where == "registered":
         size = kind().size
     n, p = size or (None, None)
     task = kind().task if kind.where != "file" else "as dataset.task says"
-    return Listed(name, task, n, p, *_place(name, kind, data_dir))
+    return DatasetLine(name, task, n, p, *_place(name, kind, data_dir))
 
 
 def _place(name: str, kind: Any, data_dir: Path | None) -> tuple[str, bool]:

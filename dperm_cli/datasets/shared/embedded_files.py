@@ -23,9 +23,9 @@ def read(name: str, file: str, digest: str, *, delimiter: str | None, skip: int 
         with opener(path, "rt", encoding="utf-8") as text:
             matrix = np.loadtxt(text, delimiter=delimiter, skiprows=skip)
     except (OSError, ValueError) as error:
-        raise _broken(name, f"scikit-learn's {file} cannot be read ({error})") from None
+        raise _make_error(name, f"scikit-learn's {file} cannot be read ({error})") from None
     if digest_of(matrix) != digest:
-        raise _broken(name, f"scikit-learn's {file} is not the file dperm knows")
+        raise _make_error(name, f"scikit-learn's {file} is not the file dperm knows")
     return matrix
 
 
@@ -33,7 +33,7 @@ def folder(name: str) -> Path:
     """Where scikit-learn keeps its data files."""
     spec = importlib.util.find_spec("sklearn")
     if spec is None or spec.origin is None:
-        raise _broken(name, "needs scikit-learn, which is not installed")
+        raise _make_error(name, "needs scikit-learn, which is not installed")
     return Path(spec.origin).parent / "datasets" / "data"
 
 
@@ -44,5 +44,5 @@ def digest_of(matrix: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def _broken(name: str, words: str) -> InputError:
+def _make_error(name: str, words: str) -> InputError:
     return InputError("dataset", name, words)

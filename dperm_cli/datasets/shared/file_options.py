@@ -14,7 +14,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import reading
+from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared import archives
 from dperm_cli.datasets.shared.label_names import class_map, label_map, map_labels
 from dperm_cli.datasets.shared.row_pipeline import (
@@ -123,7 +123,7 @@ class FileOptions(RowOptions, ABC):
         """(x [n, p], labels or targets [n]) of one file: what a format has to write."""
 
     def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
-        with reading(key, path):
+        with report_read_errors(key, path):
             x, y = self.read(key, path)
             if x.shape[0] == 0:
                 raise InputError(key, path.name, "holds no records")

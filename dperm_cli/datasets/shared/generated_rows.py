@@ -111,7 +111,7 @@ def lengths(x: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def fitting(n: int, p: int) -> Iterator[None]:
+def guard_memory(n: int, p: int) -> Iterator[None]:
     """InputError about ``dataset.n`` when the records do not fit into memory."""
     try:
         yield

@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared.generated_rows import fitting
+from dperm_cli.datasets.shared.generated_rows import guard_memory
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
@@ -58,7 +58,7 @@ class LowerBoundInstance(ABC):
     def load(self, data_dir: Path | None = None) -> Data:
         """Build the records; ``data_dir`` is not used."""
         n, p = self.size
-        with fitting(n, p):
+        with guard_memory(n, p):
             signs = self.informative()
             rest = n - len(signs)
             if rest < 0:

@@ -58,14 +58,14 @@ def sha256(path: Path) -> str:
 def _load(entry: Path) -> dict[str, np.ndarray] | None:
     try:
         with open(entry, "rb") as file:
-            head = json.loads(bytes(_mapped(file)))
-            arrays = {str(name): _mapped(file) for name in head["names"]}
+            head = json.loads(bytes(_map_array(file)))
+            arrays = {str(name): _map_array(file) for name in head["names"]}
     except (OSError, ValueError, EOFError, KeyError, TypeError, MemoryError):
         return None
     return arrays if head.get("digest") == _digest(arrays) else None
 
 
-def _mapped(file: IO[bytes]) -> np.ndarray:
+def _map_array(file: IO[bytes]) -> np.ndarray:
     """The array whose .npy header begins here; the file is left at the next boundary."""
     mapped = npy.map_array(file)
     file.seek(-file.tell() % ALIGNMENT, os.SEEK_CUR)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared.generated_rows import INSIDE, fitting
+from dperm_cli.datasets.shared.generated_rows import INSIDE, guard_memory
 from dperm_cli.problem.data import Data
 from dperm_cli.sets.shared import public_arrays
 
@@ -41,7 +41,7 @@ def backwards(data: Data, phi: np.ndarray) -> Data:
         words = f"must have one row for each of the {data.p} columns of the records"
         raise InputError(_KEY, f"<{m} x {d}>", words)
     longest = float(np.linalg.norm(phi, 2))
-    with fitting(data.n, d):
+    with guard_memory(data.n, d):
         x = _by_rows(data.x, phi) * INSIDE
         test = None if data.x_test is None else _by_rows(data.x_test, phi) * INSIDE
     digest = hashlib.blake2b(phi.tobytes(), digest_size=16)

@@ -14,7 +14,7 @@ from scipy import sparse
 from dperm_cli.core import checks
 from dperm_cli.core.data_files import data_folder
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import reading
+from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared import content_digest, parsed_cache, svmlight_reader
 from dperm_cli.datasets.shared.row_pipeline import (
     DEFAULT_LOSS,
@@ -62,10 +62,10 @@ class Source:
         mirror = os.environ.get(MIRROR)
         if self.url is None or not mirror:
             return self.url
-        return f"{mirror.rstrip('/')}/{self.saved_as}"
+        return f"{mirror.rstrip('/')}/{self.download_name}"
 
     @property
-    def saved_as(self) -> str:
+    def download_name(self) -> str:
         """The name a download is kept under."""
         tail = (self.url or "").rpartition("/")[2]
         known = any(tail == name + ending for name in self.names for ending in ENDINGS)
@@ -121,7 +121,7 @@ class Registered(RowOptions):
         for folder in folders(data_dir):
             if (path := self.train.find(folder)) is not None:
                 return path
-        raise InputError("dataset", self.name, missing(self, data_dir))
+        raise InputError("dataset", self.name, explain_missing_file(self, data_dir))
 
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The records, checked against what is published of them."""
@@ -170,7 +170,7 @@ class Registered(RowOptions):
         return x, labels
 
     def _parse(self, path: Path, source: Source) -> dict[str, np.ndarray]:
-        with reading("dataset", path):
+        with report_read_errors("dataset", path):
             x, labels = self.parse(path, source)
         check_finite("dataset", path.name, x, labels)
         digest = np.frombuffer(content_digest.of_records(x, labels).encode(), dtype=np.uint8)
@@ -231,7 +231,7 @@ def folders(data_dir: Path | None) -> list[Path]:
     return [folder for folder in (data_folder(data_dir), downloads()) if folder is not None]
 
 
-def missing(dataset: Registered, data_dir: Path | None) -> str:
+def explain_missing_file(dataset: Registered, data_dir: Path | None) -> str:
     """What to do about a file that is not here."""
     names = " and ".join(source.names[0] for source in dataset.sources())
     folder = data_folder(data_dir)

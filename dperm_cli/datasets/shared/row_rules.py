@@ -16,7 +16,7 @@ Rows = Any
 
 # A row that is moved is placed this far (relatively) inside the bound, so that rounding in the norm
 # and in the division cannot put it outside.
-HAIR = 1e-13
+ROUNDING_ROOM = 1e-13
 
 
 def bound_rows(x: Rows, rule: str, bound: float, norm: float = 2.0) -> Rows:
@@ -29,7 +29,7 @@ def bound_rows(x: Rows, rule: str, bound: float, norm: float = 2.0) -> Rows:
     # Two divisions rather than one by the norm: entries near 1e308 would overflow its square.
     direction = _over_rows(x, np.where(peak > 0, peak, 1.0))
     length = row_norms(direction, norm)
-    target = bound * (1.0 - HAIR) / np.where(length > 0, length, 1.0)
+    target = bound * (1.0 - ROUNDING_ROOM) / np.where(length > 0, length, 1.0)
     scaled = _times_rows(direction, target)
     if rule == "unit":
         return scaled

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import reading
+from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared.file_options import FileOptions
 
 
@@ -46,7 +46,7 @@ class TableOptions(FileOptions):
         them: format and header of a file are public. (None, None) where it has no header.
         """
         path = self.locate(data_dir)
-        with reading("dataset.path", path):
+        with report_read_errors("dataset.path", path):
             names = self.header_of("dataset.path", path)
         if names is None:
             return None, None

@@ -26,15 +26,15 @@ from dperm_cli.problem.data import Matrix
 
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2048
-_KEPT = 1_700_000_000  # bytes of a Gram matrix that is held in float64
+_MOST_GRAM_BYTES = 1_700_000_000  # bytes of a Gram matrix that is held in float64
 _DIRECT = 4000  # unknowns of a dense linear system
 _CLIP = 1e-12
-_PLAIN = 4  # passes before anything dearer
+_PLAIN_PASSES = 4  # passes before anything dearer
 _PATIENCE = 30  # passes without a gap that is smaller by a tenth
 _ROUNDS = 12
 
 
-class Rows:
+class FeatureSystem:
     """Finite features [n, D], float64 or float32; sums are formed in float64."""
 
     def __init__(self, x: np.ndarray) -> None:
@@ -78,7 +78,7 @@ class Rows:
 
     values = margins
 
-    def weighted(self, weights: np.ndarray) -> np.ndarray:
+    def weighted_gram(self, weights: np.ndarray) -> np.ndarray:
         """sum_i weight_i x_i x_i^T, [D, D]."""
         total = np.zeros((self.dim, self.dim))
         for part, block in self._blocks():
@@ -98,13 +98,13 @@ class Rows:
         return float(np.sqrt(np.max(self.square, initial=0.0)))
 
 
-class Implicit:
+class GramSystem:
     """The kernel itself; its Gram matrix is held, in float32 where float64 would not fit."""
 
     def __init__(self, kernel: Kernel, x: Matrix) -> None:
         self.kernel, self.points = kernel, x
         self.n = int(x.shape[0])
-        self.exactly = 8 * self.n**2 <= _KEPT
+        self.exactly = 8 * self.n**2 <= _MOST_GRAM_BYTES
         self.matrix = np.empty((self.n, self.n), np.float64 if self.exactly else np.float32)
         for part, block in self._fresh():
             self.matrix[part] = block
@@ -184,38 +184,38 @@ def solve(
     The answer is the same whenever the time suffices: passes are in an order of their own.
     """
     began = time.perf_counter()
-    run = _Run(system, loss, np.asarray(y, dtype=float), modulus)
-    best = run.certified(_start(loss, run.y))
+    run = _DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
+    best = run.certify(_start(loss, run.y))
     now, epochs, idle, end = best, 0, 0, began + seconds
     while best.gap > gap and idle < _PATIENCE and time.perf_counter() < end:
-        if epochs >= _PLAIN and run.curved:
+        if epochs >= _PLAIN_PASSES and run.has_curvature:
             best = run.newton(best, gap, end)
             break
         a, state = now.slopes.copy(), -modulus * now.weights if run.finite else run.state(now)
         epochs += 1
-        system.ascend(loss, run.y, modulus, shuffled(np.arange(system.n), epochs), a, state)
-        if epochs > _PLAIN and loss.smoothness is None:
-            a = run.polished(now, a, state)
-        now = run.certified(a)
+        system.ascend(loss, run.y, modulus, shuffle(np.arange(system.n), epochs), a, state)
+        if epochs > _PLAIN_PASSES and loss.smoothness is None:
+            a = run.polish(now, a, state)
+        now = run.certify(a)
         idle = 0 if now.gap < 0.9 * best.gap else idle + 1
         best = now if now.gap < best.gap else best
     best = run.plain(best, gap)
     return replace(best, seconds=time.perf_counter() - began, epochs=epochs)
 
 
-def verified(
+def verify_dual(
     system: Any, loss: Any, y: np.ndarray, modulus: float, slopes: np.ndarray, weights: np.ndarray
 ) -> Solution:
     """What stored slopes, or stored weights of a smooth loss, prove by themselves."""
-    run = _Run(system, loss, np.asarray(y, dtype=float), modulus)
-    if run.curved:
+    run = _DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
+    if run.has_curvature:
         return run.at(weights)
     # outside the domain of l*, which is [0, -y] here, there is no dual point and no proof
-    return run.certified(np.clip(slopes, np.minimum(-run.y, 0.0), np.maximum(-run.y, 0.0)))
+    return run.certify(np.clip(slopes, np.minimum(-run.y, 0.0), np.maximum(-run.y, 0.0)))
 
 
 @dataclass(frozen=True)
-class _Run:
+class _DualSolver:
     system: Any
     loss: Any
     y: np.ndarray
@@ -223,10 +223,10 @@ class _Run:
 
     @property
     def finite(self) -> bool:
-        return isinstance(self.system, Rows)
+        return isinstance(self.system, FeatureSystem)
 
     @property
-    def curved(self) -> bool:
+    def has_curvature(self) -> bool:
         """Whether the loss has a second derivative for Newton's method."""
         return self.loss.smoothness is not None
 
@@ -235,18 +235,18 @@ class _Run:
         return self._at(weights, self.system.values(weights))
 
     def plain(self, found: Solution, gap: float) -> Solution:
-        """The solution as ``verified`` gives it, to the last bit, if that proves the gap too.
+        """The solution as ``verify_dual`` gives it, to the last bit, if that proves the gap too.
 
         One that does not is not believed when it is read again, but solved again.
         """
-        again = self.at(found.weights) if self.curved else found
+        again = self.at(found.weights) if self.has_curvature else found
         return again if again.gap <= gap else found
 
     def state(self, now: Solution) -> np.ndarray:
         """sum_i a_i <phi_i, phi_j> at the dual point, from the margins that were formed anew."""
         return -self.modulus * now.margins
 
-    def certified(self, a: np.ndarray) -> Solution:
+    def certify(self, a: np.ndarray) -> Solution:
         """What the slopes prove, everything formed anew in float64."""
         state, sums = self.system.products(a)
         z = -sums / self.modulus
@@ -270,7 +270,7 @@ class _Run:
         more = 0.5 * curved * error**2 * system.n
         return error * float(np.sum(slack)) + more + 4.0 * _EPS * _sizes(self.loss, z, a, terms)
 
-    def polished(self, now: Solution, a: np.ndarray, state: np.ndarray) -> np.ndarray:
+    def polish(self, now: Solution, a: np.ndarray, state: np.ndarray) -> np.ndarray:
         """Passes over the records near the kink, and exact steps on those that lie on it."""
         system, y, m = self.system, self.y, self.modulus
         slack = np.abs(1.0 - y * now.margins)
@@ -281,7 +281,7 @@ class _Run:
         chosen = np.flatnonzero(near)
         for _ in range(_ROUNDS):
             for turn in range(4):
-                system.ascend(self.loss, y, m, shuffled(chosen, turn), a, state)
+                system.ascend(self.loss, y, m, shuffle(chosen, turn), a, state)
             inside = chosen[(a[chosen] != 0.0) & (a[chosen] != -y[chosen])]
             if 0 < len(inside) <= _DIRECT and not self._exact_step(inside, a, state):
                 break
@@ -294,7 +294,7 @@ class _Run:
         slope = y + system.at(inside, state) / m
         padded = gram + (1e-13 * float(np.trace(gram)) + 1e-300) * np.eye(len(inside))
         try:
-            step = -m * _solved(padded, slope)
+            step = -m * _solve_definite(padded, slope)
         except np.linalg.LinAlgError:
             return False
         low, high = np.minimum(-y, 0.0), np.maximum(-y, 0.0)
@@ -360,7 +360,9 @@ class _Run:
         curvature = self.loss.curvature(z, self.y)
         if self.finite:
             gradient = system.combine(now.slopes) + m * now.weights
-            step = -_solved(system.weighted(curvature) + m * np.eye(len(gradient)), gradient)
+            step = -_solve_definite(
+                system.weighted_gram(curvature) + m * np.eye(len(gradient)), gradient
+            )
             return step, system.margins(step), float(gradient @ step)
         # (S K S + m) S^-1 c = S z - l' / S with S^2 = l''
         root = np.sqrt(np.maximum(curvature, _CLIP))
@@ -373,7 +375,7 @@ class _Run:
         """The solution of (S K S + m) v = wanted."""
         matrix, m = self.system.matrix, self.modulus
         if self.system.n <= _DIRECT:
-            return _solved(root[:, None] * matrix * root + m * np.eye(len(root)), wanted)
+            return _solve_definite(root[:, None] * matrix * root + m * np.eye(len(root)), wanted)
         from scipy.sparse import linalg
 
         operator: Any = linalg.LinearOperator
@@ -396,7 +398,7 @@ class _Run:
         return float(np.sum(self.loss.value(z, self.y))) + 0.5 * self.modulus * square
 
 
-def shuffled(indices: np.ndarray, turn: int) -> np.ndarray:
+def shuffle(indices: np.ndarray, turn: int) -> np.ndarray:
     """The indices in an order of their own for each turn: sorted by a hash of both."""
     word = indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word ^= np.uint64((turn + 1) * 0xD1B54A32D192ED03 % 2**64)
@@ -405,7 +407,7 @@ def shuffled(indices: np.ndarray, turn: int) -> np.ndarray:
     return indices[np.argsort(word, kind="stable")]
 
 
-def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve_definite(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The solution of a positive definite system."""
     from scipy.linalg import cho_factor, cho_solve
 

@@ -41,7 +41,9 @@ class Features(ABC):
         # what is rounded to float32 must not exceed the bound either
         bound = self.bound * (1.0 - 1e-6) if kind is np.float32 else self.bound
         for start in range(0, rows.shape[0], _BLOCK):
-            out[start : start + _BLOCK] = held(self.raw(rows[start : start + _BLOCK]), bound)
+            out[start : start + _BLOCK] = shorten_rows(
+                self.raw(rows[start : start + _BLOCK]), bound
+            )
         return out
 
 
@@ -125,7 +127,7 @@ class Fourier(Features):
         return np.hstack([np.cos(angles), np.sin(angles)]) / math.sqrt(self.size)
 
 
-def held(rows: np.ndarray, bound: float) -> np.ndarray:
+def shorten_rows(rows: np.ndarray, bound: float) -> np.ndarray:
     """Rows longer than the bound shortened to it."""
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     over = norms > bound

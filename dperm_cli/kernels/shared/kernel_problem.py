@@ -20,14 +20,14 @@ from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared import dual_solver as duals
 from dperm_cli.kernels.shared import mapped_rows
 from dperm_cli.kernels.shared.feature_maps import Features, Landmarks
-from dperm_cli.kernels.shared.mapped_rows import FeatureRows, mapped
+from dperm_cli.kernels.shared.mapped_rows import FeatureRows, map_rows
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.data import Data, Matrix
 from dperm_cli.problem.public_facts import PublicFacts
 
 LOSSES = ("hinge", "logistic", "squared", "huberized_hinge")
 CLOSE = 1e-3  # of the minimiser's sensitivity: how near a solution has to be
-_ASKED = 0.95  # of that, what the solver is asked for: the rest is room for rounding
+_TARGET_SHARE = 0.95  # of that, what the solver is asked for: the rest is room for rounding
 _SECONDS = 900.0  # that a solution may take, unless told else
 _KEPT = 8
 _SOLVED: dict[str, duals.Solution] = {}
@@ -97,7 +97,7 @@ class KernelSpec:
 
         One for all, so that they share one solution. The rest of ``close`` is room for rounding.
         """
-        return _ASKED * self.close
+        return _TARGET_SHARE * self.close
 
     @property
     def finite(self) -> bool:
@@ -259,7 +259,7 @@ class KernelProblem:
             return usual
         return min(usual, max(0.5 * modulus * (distance or 0.0) ** 2, gap))
 
-    def solved(self) -> bool:
+    def has_solution(self) -> bool:
         """Whether a solution is remembered of what mechanisms ask."""
         return self.solution_name() in _SOLVED
 
@@ -275,18 +275,18 @@ class KernelProblem:
         """The problem and the gap that its solution is asked for (default: the usual one)."""
         return f"{self.fingerprint()} {(self._gap() if asked is None else asked).hex()}"
 
-    def verified(self, slopes: np.ndarray, weights: np.ndarray) -> duals.Solution:
+    def verify_dual(self, slopes: np.ndarray, weights: np.ndarray) -> duals.Solution:
         """What slopes [n] and weights that were stored prove of this problem."""
         modulus = self.data.n * self.ridge
-        return duals.verified(self.system, self.loss, self.data.y, modulus, slopes, weights)
+        return duals.verify_dual(self.system, self.loss, self.data.y, modulus, slopes, weights)
 
     @property
-    def system(self) -> duals.Rows | duals.Implicit:
+    def system(self) -> duals.FeatureSystem | duals.GramSystem:
         """The records in feature space, for the solver; made anew, since it may be large."""
         if self.features is None:
-            return duals.Implicit(self.kernel, self.data.x)
-        rows = self.rows if self.rows is not None else mapped(self.features, self.data.x)
-        return duals.Rows(rows.array if isinstance(rows, FeatureRows) else rows)
+            return duals.GramSystem(self.kernel, self.data.x)
+        rows = self.rows if self.rows is not None else map_rows(self.features, self.data.x)
+        return duals.FeatureSystem(rows.array if isinstance(rows, FeatureRows) else rows)
 
     def fingerprint(self) -> str:
         """Hex digest of everything the minimiser depends on."""
@@ -304,7 +304,7 @@ class KernelProblem:
         """Whether the rows of ``system`` are in float32."""
         if self.features is None or self.rows is not None:
             return isinstance(self.rows, FeatureRows)
-        return mapped_rows.rounded(self.data.n, self.features.dim)
+        return mapped_rows.uses_float32(self.data.n, self.features.dim)
 
     def points_name(self) -> str:
         """A digest of the queries."""

@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.core.errors import InputError
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared import mapped_rows
-from dperm_cli.kernels.shared.dual_solver import shuffled
+from dperm_cli.kernels.shared.dual_solver import shuffle
 from dperm_cli.kernels.shared.feature_maps import Explicit, Features, Fourier, Landmarks
 from dperm_cli.kernels.shared.point_files import array_of
 from dperm_cli.problem.public_facts import Matrix, PublicFacts
@@ -23,7 +23,7 @@ LANDMARKS, FREQUENCIES, QUERIES = 500, 250, 500  # of size=auto and queries=auto
 
 
 @dataclass(frozen=True)
-class Wanted:
+class MapRequest:
     """What a mechanism wants of the map.
 
     Attributes
@@ -38,7 +38,7 @@ class Wanted:
     features: str | None = None
 
 
-def make_map(kernel: Kernel, facts: PublicFacts, wanted: Wanted) -> Features | None:
+def make_map(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> Features | None:
     """The finite map in the kernel's place, or None for the kernel itself."""
     bound = kernel.bound(facts.row_bound)
     kind = choose_kind(kernel, facts, wanted)
@@ -56,7 +56,7 @@ def make_map(kernel: Kernel, facts: PublicFacts, wanted: Wanted) -> Features | N
     return Landmarks(kernel, points, bound)
 
 
-def choose_kind(kernel: Kernel, facts: PublicFacts, wanted: Wanted) -> str:
+def choose_kind(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> str:
     """``exact``, ``explicit``, ``fourier`` or ``landmarks``; InputError for what does not fit."""
     only, monomials = wanted.features, kernel.monomials(facts.p)
     if only is not None and kernel.features not in ("auto", only):
@@ -90,7 +90,7 @@ def make_queries(kernel: Kernel, facts: PublicFacts, features: Features | None) 
         return _public_points(kernel.queries, "kernel.queries", kernel, facts)
     if facts.hidden_points and kernel.queries != "auto":
         raise _no_points("kernel.queries", kernel, facts)
-    held_out = _held_out(kernel, facts)
+    held_out = _list_public_inputs(kernel, facts)
     count = QUERIES if kernel.queries == "auto" else int(kernel.queries)
     have = int(held_out.shape[0])
     if kernel.queries != "auto" and count > have:
@@ -114,11 +114,11 @@ def check_size(facts: PublicFacts, dim: int) -> None:
         raise InputError("kernel.size", dim, allowed)
 
 
-def _held_out(kernel: Kernel, facts: PublicFacts) -> Matrix:
+def _list_public_inputs(kernel: Kernel, facts: PublicFacts) -> Matrix:
     """The held-out inputs in an order of their own: the public points that come with the data."""
     if facts.points is None:
         return np.zeros((0, facts.p))
-    return facts.points[shuffled(np.arange(facts.points.shape[0]), kernel.seed)]
+    return facts.points[shuffle(np.arange(facts.points.shape[0]), kernel.seed)]
 
 
 def _no_points(key: str, kernel: Kernel, facts: PublicFacts) -> InputError:
@@ -137,7 +137,7 @@ def _no_points(key: str, kernel: Kernel, facts: PublicFacts) -> InputError:
 def _public_points(word: str, key: str, kernel: Kernel, facts: PublicFacts) -> Matrix:
     """Held-out inputs, or rows from a file, held to the row bound as records are."""
     if word == "auto":
-        return _held_out(kernel, facts)
+        return _list_public_inputs(kernel, facts)
     rows = array_of(key, word, "x")
     if rows.ndim != 2 or rows.shape[1] != facts.p or not len(rows):
         allowed = f"must hold rows of {facts.p} columns, and holds an array of shape {rows.shape}"

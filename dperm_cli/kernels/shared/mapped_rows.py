@@ -10,7 +10,7 @@ from dperm_cli.kernels.shared.feature_maps import Features
 from dperm_cli.loops import dual_ascent
 from dperm_cli.problem.data import Matrix
 
-DENSE = 1 << 29  # bytes up to which mapped rows are plain float64
+MOST_DENSE_BYTES = 1 << 29  # bytes up to which mapped rows are plain float64
 MOST = 1 << 31  # bytes beyond which they are refused
 _BLOCK = 2048
 
@@ -68,17 +68,17 @@ class Transposed:
         return total
 
 
-def mapped(features: Features, x: Matrix) -> Any:
+def map_rows(features: Features, x: Matrix) -> Any:
     """psi of every row: plain float64 where that is small, else ``FeatureRows``."""
-    if rounded(x.shape[0], features.dim):
+    if uses_float32(x.shape[0], features.dim):
         return FeatureRows(features.apply(x, np.float32))
     return features.apply(x)
 
 
-def rounded(n: int, dim: int) -> bool:
-    """Whether ``mapped`` keeps float32 of n rows.
+def uses_float32(n: int, dim: int) -> bool:
+    """Whether ``map_rows`` keeps float32 of n rows.
 
     Only mechanisms that ask for the kernel's minimiser get such rows; n is public under the one
     relation that they are proved for.
     """
-    return 8 * n * dim > DENSE
+    return 8 * n * dim > MOST_DENSE_BYTES

@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import first_words, reading
+from dperm_cli.core.files import first_words, report_read_errors
 from dperm_cli.core.package_paths import data_dir
 
 
@@ -20,7 +20,7 @@ def array_of(key: str, path: str, member: str) -> np.ndarray:
     found = next((place for place in places if os.path.isfile(place)), None)
     if found is None:
         raise InputError(key, path, "is not a file here or in the data folder")
-    with reading(key, found):
+    with report_read_errors(key, found):
         try:
             values = npy_files.real(_array(found, member))
         except npy_files.NotAnArray as error:

@@ -37,7 +37,7 @@ class NonPrivate(Mechanism):
         object.__setattr__(self, "gap", gap)
 
     @property
-    def unprotected(self) -> bool:
+    def is_unprotected(self) -> bool:
         """There is no protected form."""
         return True
 

@@ -21,7 +21,7 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
-_SHRINK = (1.0, 0.95, 0.8)  # of the runs' mu, where their law is not quite Gaussian
+_MU_FACTORS = (1.0, 0.95, 0.8)  # of the runs' mu, where their law is not quite Gaussian
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class HighProbability(Mechanism):
     secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        inner_mechanism.settle(self)
+        inner_mechanism.build_inner(self)
         limits = {"low": 0.0, "low_open": True, "high": 1.0}
         checks.number("mechanism.rho", self.rho, **limits)
         checks.number("mechanism.selection", self.selection, **limits, high_open=True)
@@ -72,7 +72,7 @@ class HighProbability(Mechanism):
             "run_epsilon": share.epsilon,
             "run_delta": share.delta,
             "selection_epsilon": choice.exponent * choice.sensitivity(budget.relation),
-            "inner": inner_mechanism.settings(self.inner, run),
+            "inner": inner_mechanism.describe_inner(self.inner, run),
         }
         steps = 1 + self.runs * run.steps
         certificate = run.guarantee.certificate
@@ -90,7 +90,9 @@ class HighProbability(Mechanism):
         assert isinstance(choice, Exponential)
         size = len(runs) // plan.settings["runs"]
         points = [
-            self.inner.release(view, inner_mechanism.part(plan, part, plan.noise_scale), gate).theta
+            self.inner.release(
+                view, inner_mechanism.inner_plan(plan, part, plan.noise_scale), gate
+            ).theta
             for part in (runs[at : at + size] for at in range(0, len(runs), size))
         ]
         # from the problem's own facts, which the gate compares with the plan's
@@ -115,10 +117,10 @@ class HighProbability(Mechanism):
     def _shares(self, left: Budget) -> list[Budget]:
         """What a run may be given, best first; the last always adds up to the budget."""
         if left.delta == 0.0:
-            return [inner_mechanism.share(left, self.runs)]
+            return [inner_mechanism.split_mu(left, self.runs)]
         mu = calibrate.mu(left.epsilon, left.delta) / math.sqrt(self.runs)
-        tried = [inner_mechanism.gdp_budget(factor * mu, left) for factor in _SHRINK]
-        return [*tried, inner_mechanism.basic(left, self.runs)]
+        tried = [inner_mechanism.gdp_budget(factor * mu, left) for factor in _MU_FACTORS]
+        return [*tried, inner_mechanism.split_basic(left, self.runs)]
 
 
 def _choice(spec: ProblemSpec, relation: str, epsilon: float) -> Exponential:

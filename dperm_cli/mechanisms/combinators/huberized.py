@@ -40,26 +40,26 @@ class Huberized(Mechanism):
     secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        inner_mechanism.settle(self)
+        inner_mechanism.build_inner(self)
         checks.positive("mechanism.width", self.width)
 
     @property
-    def unprotected(self) -> bool:
+    def is_unprotected(self) -> bool:
         """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return self.inner.unprotected
+        return self.inner.is_unprotected
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the rounded loss."""
-        loss = self.rounded(spec)
+        loss = self.round_loss(spec)
         found = self.inner.plan(self._facts(spec), budget)
         settings = {
             "loss": spec.loss if loss is None else loss.name,
             "width": None if loss is None else self.width,
-            "inner": inner_mechanism.settings(self.inner, found),
+            "inner": inner_mechanism.describe_inner(self.inner, found),
         }
         if loss is None:
             settings["note"] = f"nothing to round: {spec.loss} has no kinks"
-        return inner_mechanism.wrapped(found, settings)
+        return inner_mechanism.wrap_plan(found, settings)
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
@@ -69,10 +69,10 @@ class Huberized(Mechanism):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release, its view showing the rounded loss."""
-        loss = self.rounded(view.spec)
-        seen = view if loss is None else view.on(loss=loss)
+        loss = self.round_loss(view.spec)
+        seen = view if loss is None else view.replace_set(loss=loss)
         return self.inner.release(
-            seen, inner_mechanism.part(plan, plan.events, plan.noise_scale), gate
+            seen, inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale), gate
         )
 
     def adversary(self, budget: Budget) -> Adversary:
@@ -80,7 +80,7 @@ class Huberized(Mechanism):
         found = self.inner.adversary(budget)
         return replace(found, mechanism=replace(self, inner=found.mechanism))
 
-    def rounded(self, spec: ProblemSpec) -> Loss | None:
+    def round_loss(self, spec: ProblemSpec) -> Loss | None:
         """The loss with its kink rounded off, None for a smooth one."""
         if spec.loss in ROUNDED and spec.form is not None:
             return registry.load("loss", ROUNDED[spec.loss])(width=self.width)
@@ -92,7 +92,7 @@ class Huberized(Mechanism):
 
     def _facts(self, spec: ProblemSpec) -> ProblemSpec:
         """The public facts of the problem with the rounded loss."""
-        loss = self.rounded(spec)
+        loss = self.round_loss(spec)
         if loss is None:
             return spec
         found = make_spec(spec.n, loss, spec.constraint, spec.regulariser, spec.task, spec.bounds)

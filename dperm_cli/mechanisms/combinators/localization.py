@@ -49,15 +49,15 @@ class Localization(Mechanism):
     secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        inner_mechanism.settle(self)
+        inner_mechanism.build_inner(self)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Both stages, from public facts alone."""
         stable, gamma = noisy_minimiser.stability(spec), budget.delta == 0.0
-        for part in (inner_mechanism.share(budget, 2), inner_mechanism.basic(budget, 2)):
+        for part in (inner_mechanism.split_mu(budget, 2), inner_mechanism.split_basic(budget, 2)):
             first = stable.event(noisy_minimiser.scale_for(stable, part, gamma), gamma)
-            reach = stable.error + noisy_minimiser.radius(first, spec.p, failure(spec.n))
-            near = on(spec, Localised(spec.constraint, spec.constraint.centre(), reach))
+            reach = stable.error + noisy_minimiser.noise_radius(first, spec.p, failure(spec.n))
+            near = replace_set(spec, Localised(spec.constraint, spec.constraint.centre(), reach))
             second = self.inner.plan(near, part)
             events: tuple[Event, ...] = (first, *second.events)
             level = account(events, delta=budget.delta, relation=budget.relation)
@@ -67,7 +67,7 @@ class Localization(Mechanism):
             "radius": reach,
             "first_noise_scale": first.scale,
             "minimiser_gap": stable.certificate,
-            "inner": inner_mechanism.settings(self.inner, second),
+            "inner": inner_mechanism.describe_inner(self.inner, second),
         }
         steps = 1 + second.steps
         certificate = second.guarantee.certificate
@@ -82,17 +82,19 @@ class Localization(Mechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Stage 1 for all trials at once, stage 2 on each trial's own set."""
         first, reach = plan.events[0], plan.settings["radius"]
-        centres = noisy_minimiser.release(view, first, plan.settings["minimiser_gap"], gate)
-        second = inner_mechanism.part(plan, plan.events[1:], plan.noise_scale)
+        centres = noisy_minimiser.release_minimiser(
+            view, first, plan.settings["minimiser_gap"], gate
+        )
+        second = inner_mechanism.inner_plan(plan, plan.events[1:], plan.noise_scale)
         body, by_public = view.spec.constraint, {"radius": reach}
         if self.inner.by_rows:
             at_all: Any = Localised(body, centres, reach)
-            near = view.on(constraint=at_all)
+            near = view.replace_set(constraint=at_all)
             return Release(self.inner.release(near, second, gate).theta, by_public)
         theta = np.empty_like(centres)
         for trial, (centre, one) in enumerate(zip(centres, gate.each(second.events), strict=True)):
             here: Any = Localised(body, centre, reach)
-            near = view.on(constraint=here)
+            near = view.replace_set(constraint=here)
             theta[trial] = self.inner.release(near, second, one).theta[0]
         return Release(theta, by_public)
 
@@ -116,7 +118,7 @@ def failure(n: int) -> float:
     return min(float(n) ** -3.0, MOST_FAILURE)
 
 
-def on(spec: ProblemSpec, constraint: Any) -> ProblemSpec:
+def replace_set(spec: ProblemSpec, constraint: Any) -> ProblemSpec:
     """The public facts of the same problem on another set."""
     if spec.form is None:
         return replace(spec, constraint=constraint, compiled=False)

@@ -9,18 +9,18 @@ import numpy as np
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, projected_problem
-from dperm_cli.mechanisms.shared.projected_problem import CLIP, Projecting, Space
+from dperm_cli.mechanisms.shared.projected_problem import CLIP, ProjectedMechanism, ProjectedSpace
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem import random_projection
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
-_D = 16  # dimensions of the adversary's records: |Phi| = 4
+_ADVERSARY_DIMENSION = 16  # dimensions of the adversary's records: |Phi| = 4
 
 
 @dataclass(frozen=True)
-class Projected(Projecting):
+class Projected(ProjectedMechanism):
     """v = the inner mechanism on (Phi x_i, y_i) over Phi C; theta in C of least gauge, Phi theta =
     v.
 
@@ -39,23 +39,25 @@ class Projected(Projecting):
     (ridge / 2) |Phi theta|^2 in R^m. ``info`` holds the largest |Phi theta - v| and gauge.
     """
 
-    def choose_space(self, spec: ProblemSpec, m: int) -> Space:
+    def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
         """The one Phi of all trials."""
-        return projected_problem.space(self, spec, m)
+        return projected_problem.build_space(self, spec, m)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Project and clip, the inner mechanism's release in R^m, and its points lifted to C."""
         made = plan.space
-        part = inner_mechanism.part(plan, plan.events, plan.noise_scale)
-        v = self.inner.release(projected_problem.seen(view, made), part, gate).theta
-        found = projected_problem.lifted(view.spec, made, np.asarray(v))
-        return Release(found.theta, projected_problem.by_products(found))
+        part = inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale)
+        v = self.inner.release(projected_problem.project_view(view, made), part, gate).theta
+        found = projected_problem.lift_points(view.spec, made, np.asarray(v))
+        return Release(found.theta, projected_problem.describe_lift(found))
 
     def adversary(self, budget: Budget) -> Adversary:
         """A row along Phi's first right singular vector, which is twice too long when projected.
 
         Only the clip makes the inner mechanism's pair of it.
         """
-        phi = random_projection.draw("rademacher", 1, _D, self.phi_seed)
-        row = phi.back(np.ones(1)) / (CLIP * _D**0.5)  # of norm 1/2; Phi makes 2 of it
-        return projected_problem.adversary(self, budget, row)
+        phi = random_projection.draw("rademacher", 1, _ADVERSARY_DIMENSION, self.phi_seed)
+        row = phi.back(np.ones(1)) / (
+            CLIP * _ADVERSARY_DIMENSION**0.5
+        )  # of norm 1/2; Phi makes 2 of it
+        return projected_problem.make_adversary(self, budget, row)

@@ -12,7 +12,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, projected_problem
-from dperm_cli.mechanisms.shared.projected_problem import Projecting, Space
+from dperm_cli.mechanisms.shared.projected_problem import ProjectedMechanism, ProjectedSpace
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential, RegularizedExponential
 from dperm_cli.privacy.gate import Gate
@@ -24,7 +24,7 @@ PILOTS = 4  # draws of Phi that say how large Phi C may be
 
 
 @dataclass(frozen=True)
-class StandardProjection(Projecting):
+class StandardProjection(ProjectedMechanism):
     """Draw Phi, then PROJERM on (Phi x_i, y_i): each trial has its own matrix.
 
     Algorithm: [KJ16, Mechanism 2]. What it returns, and the set it comes from, are PROJERM's
@@ -54,15 +54,15 @@ class StandardProjection(Projecting):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Trial by trial: draw Phi, project and clip, release in R^m, lift."""
         spec, held = view.spec, plan.space
-        part = inner_mechanism.part(plan, plan.events, plan.noise_scale)
+        part = inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale)
         if held.phi.m == spec.p:
-            v = self.inner.release(projected_problem.seen(view, held), part, gate).theta
+            v = self.inner.release(projected_problem.project_view(view, held), part, gate).theta
             return Release(np.asarray(v), {"residual": 0.0})
         theta, residual = np.empty((gate.trials, spec.p)), 0.0
         for trial, one in enumerate(gate.each(part.events)):
             made = self._of_trial(spec, held, trial)
-            v = self.inner.release(projected_problem.seen(view, made), part, one).theta
-            found = projected_problem.lifted(spec, made, np.asarray(v))
+            v = self.inner.release(projected_problem.project_view(view, made), part, one).theta
+            found = projected_problem.lift_points(spec, made, np.asarray(v))
             theta[trial], residual = found.theta[0], max(residual, float(found.residual[0]))
         return Release(theta, {"residual": residual})
 
@@ -75,24 +75,24 @@ class StandardProjection(Projecting):
         found = self.inner.adversary(budget)
         return replace(found, mechanism=replace(self, inner=found.mechanism, m=found.first.p))
 
-    def choose_space(self, spec: ProblemSpec, m: int) -> Space:
+    def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
         """The first pilot's, on a set whose sizes are the largest of all pilots'."""
-        first = projected_problem.space(self, spec, m, "pilot", 0)
+        first = projected_problem.build_space(self, spec, m, "pilot", 0)
         if m == spec.p:
             return first
         sizes = [(first.constraint.radius, first.constraint.diameter)]
         for pilot in range(1, PILOTS):
-            body = projected_problem.space(self, spec, m, "pilot", pilot).constraint
+            body = projected_problem.build_space(self, spec, m, "pilot", pilot).constraint
             sizes.append((body.radius, body.diameter))
         radius, diameter = np.max(sizes, axis=0)
         held: Any = Held(first.constraint, float(radius), float(diameter))
-        return Space(first.phi, held, spec.row_bound * self.clip)
+        return ProjectedSpace(first.phi, held, spec.row_bound * self.clip)
 
-    def _of_trial(self, spec: ProblemSpec, held: Space, trial: int) -> Space:
+    def _of_trial(self, spec: ProblemSpec, held: ProjectedSpace, trial: int) -> ProjectedSpace:
         """The trial's first matrix whose image is within the sizes of the plan."""
         most = held.constraint
         for attempt in count():
-            made = projected_problem.space(self, spec, held.phi.m, "trial", trial, attempt)
+            made = projected_problem.build_space(self, spec, held.phi.m, "trial", trial, attempt)
             body = made.constraint
             if body.radius <= most.radius and body.diameter <= most.diameter:
                 return replace(

@@ -26,7 +26,7 @@ from dperm_cli.sets.simplex import Simplex
 from dperm_cli.views.central import CentralView
 
 ORACLES = ("auto", "choice", "noise")
-_TRIED = sorted({round(1.12**k) for k in range(58)})  # up to 639 steps
+_STEP_COUNTS = sorted({round(1.12**k) for k in range(58)})  # up to 639 steps
 _NEAR = 1.02  # fewer steps are worth this much of the bound
 # what steps=auto expects of an objective, as shares of its worst curvature and slope; and its
 # fewest steps: a mixture of fewer vertices can be far worse than the centre
@@ -38,7 +38,7 @@ _NO_VERTICES = (
     "or mechanism.oracle=noise with delta > 0"
 )
 STEEPNESS = 2.0  # log odds of the adversary's choice
-RARE = 5.0  # the log odds at which the rarer end is still seen often enough for a bound
+RARE_LOG_ODDS = 5.0  # the log odds at which the rarer end is still seen often enough for a bound
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class FrankWolfe(Mechanism):
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Oracle, steps and exponent or noise, from public facts alone."""
         curvature = _curvature(spec)
-        vertices = vertex_choice.listed(spec.constraint)
+        vertices = vertex_choice.list_vertices(spec.constraint)
         bend, slope = (BEND, SLOPE) if self.steps == "auto" else (1.0, 1.0)
         far = slope * spec.n * spec.lipschitz_total * spec.constraint.diameter
         found = []
         for oracle in self._oracles(vertices, budget):
-            for steps in self._tried():
+            for steps in self._list_step_counts():
                 error = min(far, expected_error(spec, budget, oracle, steps, vertices))
                 found.append((2.0 * bend * curvature / (steps + 2.0) + error, steps, oracle))
         least = min(found)[0]
@@ -88,9 +88,9 @@ class FrankWolfe(Mechanism):
         settings = {
             "oracle": oracle,
             "vertices": vertices.count if vertices else None,
-            "reach": vertex_choice.reach(spec.constraint),
+            "reach": vertex_choice.centre_distance(spec.constraint),
         }
-        if _in_entries(spec) is not None:
+        if _bound_entries(spec) is not None:
             settings |= {"rows_bounded_in": "linf", "curvature": curvature}
         return Design((_event(spec, oracle, scale, steps),), scale, steps, settings)
 
@@ -103,7 +103,7 @@ class FrankWolfe(Mechanism):
                 f"steps={self.steps} is chosen for a budget: give epsilon, or the steps"
             )
         _curvature(spec)
-        listed = vertex_choice.listed(spec.constraint) is not None
+        listed = vertex_choice.list_vertices(spec.constraint) is not None
         choice = self.oracle == "choice" or (self.oracle == "auto" and listed)
         if choice and not listed:
             raise Unsupported(_NO_VERTICES)
@@ -112,7 +112,7 @@ class FrankWolfe(Mechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Run the steps, all trials at once."""
         spec, penalty = view.spec, view.spec.penalty
-        oracle = _choices if plan.settings["oracle"] == "choice" else _noisy
+        oracle = _make_choice_oracle if plan.settings["oracle"] == "choice" else _make_noise_oracle
         vertex = oracle(view, plan, gate)
         theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
         for step in range(plan.steps):
@@ -132,12 +132,12 @@ class FrankWolfe(Mechanism):
         share = 2.0 if budget.relation == "replace_one" else 1.0
         records = math.ceil(share * max(1.0, STEEPNESS / budget.epsilon))
         first, second = interval_pair(budget.relation, records, 0.5)
-        floor = 0.6 if budget.epsilon <= RARE else None
+        floor = 0.6 if budget.epsilon <= RARE_LOG_ODDS else None
         return Adversary(first, second, replace(self, oracle="choice", steps=1), floor=floor)
 
-    def _tried(self) -> tuple[int, ...]:
+    def _list_step_counts(self) -> tuple[int, ...]:
         if isinstance(self.steps, str):
-            return tuple(k for k in _TRIED if k >= FEWEST or self.steps == "theory")
+            return tuple(k for k in _STEP_COUNTS if k >= FEWEST or self.steps == "theory")
         return (int(self.steps),)
 
     def _oracles(self, vertices: Vertices | None, budget: Budget) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def expected_error(
     assert vertices is not None
     each = max(budget.epsilon / steps, 2.0 * mu / math.sqrt(steps))
     moves = sensitivity * spec.constraint.diameter
-    if _in_entries(spec) is not None:
+    if _bound_entries(spec) is not None:
         moves = _event(spec, "choice", 1.0, 1).sensitivity(budget.relation)
     return math.log(vertices.count) * moves / each
 
@@ -176,7 +176,7 @@ def expected_error(
 def noise_error(spec: ProblemSpec, scale: float, count: float) -> float:
     """scale R min(sqrt p, sqrt(2 ln count)) >= E sup over v of <v - centre, N(0, scale^2 I)>."""
     width = min(math.sqrt(spec.p), math.sqrt(2.0 * math.log(count)))
-    return scale * vertex_choice.reach(spec.constraint) * width
+    return scale * vertex_choice.centre_distance(spec.constraint) * width
 
 
 def _event(spec: ProblemSpec, oracle: str, scale: float, steps: int) -> Exponential | Gaussian:
@@ -184,13 +184,13 @@ def _event(spec: ProblemSpec, oracle: str, scale: float, steps: int) -> Exponent
         return Gaussian(scale, spec.lipschitz, steps, gap=spec.gradient_gap)
     across = spec.constraint.diameter
     one, two = spec.lipschitz * across, spec.gradient_gap * across
-    entries = _in_entries(spec)
+    entries = _bound_entries(spec)
     if entries is not None:
         one, two = min(one, entries.slope), min(two, 2.0 * entries.slope)
     return Exponential(1.0 / scale, one, steps, gap=two)
 
 
-class Entries(NamedTuple):
+class EntryBounds(NamedTuple):
     """What follows from |x|_inf <= b on a set of radius r in the L1 norm.
 
     ``slope`` bounds <v - v', gradient of one record>, ``bend`` the curvature along v - v'.
@@ -200,7 +200,7 @@ class Entries(NamedTuple):
     bend: float
 
 
-def _in_entries(spec: ProblemSpec) -> Entries | None:
+def _bound_entries(spec: ProblemSpec) -> EntryBounds | None:
     """2 r sup |l'| b and (2 r b)^2 sup l'', where a bound on entries is declared, else None.
 
     |v - v'|_1 <= 2 r for points of the L1 ball and of the simplex, and margins are at most r b.
@@ -212,7 +212,7 @@ def _in_entries(spec: ProblemSpec) -> Entries | None:
     bounds, form = replace(spec.bounds, row=spec.entry_bound, radius=body.size), spec.form
     assert form is not None
     across, curved = 2.0 * body.size, form.curvature_bound(bounds)
-    return Entries(across * form.lipschitz(bounds), across**2 * (curved or 0.0))
+    return EntryBounds(across * form.lipschitz(bounds), across**2 * (curved or 0.0))
 
 
 def _scale(spec: ProblemSpec, budget: Budget, oracle: str, steps: int) -> float:
@@ -228,12 +228,12 @@ def _scale(spec: ProblemSpec, budget: Budget, oracle: str, steps: int) -> float:
     return moves * steps / budget.epsilon * (1.0 + _ROUNDING)
 
 
-def _choices(view: CentralView, plan: Plan, gate: Gate):
+def _make_choice_oracle(view: CentralView, plan: Plan, gate: Gate):
     """Vertices by the exponential mechanism on their scores."""
     # from the problem's own facts, which the gate compares with the plan's
     event = _event(view.spec, "choice", plan.noise_scale, plan.steps)
     law = gate.stream(event, view.spec.p)
-    vertices = vertex_choice.listed(view.spec.constraint)
+    vertices = vertex_choice.list_vertices(view.spec.constraint)
     assert vertices is not None
 
     def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
@@ -244,7 +244,7 @@ def _choices(view: CentralView, plan: Plan, gate: Gate):
     return vertex
 
 
-def _noisy(view: CentralView, plan: Plan, gate: Gate):
+def _make_noise_oracle(view: CentralView, plan: Plan, gate: Gate):
     """Minimisers of <., noisy gradient> over the set."""
     spec = view.spec
     noise = gate.stream(_event(spec, "noise", plan.noise_scale, plan.steps), spec.p)
@@ -265,7 +265,7 @@ def _curvature(spec: ProblemSpec) -> float:
         raise Unsupported(without_curvature(spec, reason))
     if not spec.regulariser.smooth:
         raise Unsupported("frank_wolfe needs an objective without kinks: lasso must be 0")
-    entries, square = _in_entries(spec), spec.constraint.diameter**2
+    entries, square = _bound_entries(spec), spec.constraint.diameter**2
     if entries is None:
         return spec.n * (spec.smoothness + spec.ridge) * square
     return spec.n * (min(spec.smoothness * square, entries.bend) + spec.ridge * square)

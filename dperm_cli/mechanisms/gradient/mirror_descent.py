@@ -65,7 +65,7 @@ class MirrorDescent(Mechanism):
                 "mirror_descent adds Gaussian noise and needs delta > 0; for delta = 0 use "
                 "mechanism=frank_wolfe"
             )
-        mirror_maps.mirror(spec.constraint)
+        mirror_maps.choose_map(spec.constraint)
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
@@ -79,7 +79,7 @@ class MirrorDescent(Mechanism):
         self, spec: ProblemSpec, events: tuple[Gaussian], budget: Budget
     ) -> dict[str, Any]:
         """The step size and the map."""
-        mirror, steps = mirror_maps.mirror(spec.constraint), events[0].count
+        mirror, steps = mirror_maps.choose_map(spec.constraint), events[0].count
         facts = mirror.facts(spec, events[0].scale)
         _, size, smooth = facts.step(steps)
         theory, auto = self.step_size == "theory", self.step_size == "auto"
@@ -96,7 +96,7 @@ class MirrorDescent(Mechanism):
         spec, penalty = view.spec, view.spec.penalty
         # from the problem's own facts, which the gate compares with the plan's
         noise = gate.stream(_event(spec, plan.noise_scale, plan.steps), spec.p)
-        mirror, size = mirror_maps.mirror(spec.constraint), plan.settings["mirror_step"]
+        mirror, size = mirror_maps.choose_map(spec.constraint), plan.settings["mirror_step"]
         state = np.tile(mirror.start(), (gate.trials, 1))
         theta = mirror.point(state)
         total = np.zeros_like(theta)
@@ -126,7 +126,7 @@ class MirrorDescent(Mechanism):
             return STEPS
         mu = calibrate.mu(budget.epsilon, budget.delta)
         per_step = _event(spec, 1.0, 1).sensitivity(budget.relation) / mu
-        facts = mirror_maps.mirror(spec.constraint).facts(spec, per_step)
+        facts = mirror_maps.choose_map(spec.constraint).facts(spec, per_step)
         needed = (facts.second - facts.noise) / facts.noise
         if facts.curvature is not None:
             needed = 2.0 * facts.curvature * math.sqrt(facts.distance / facts.noise)

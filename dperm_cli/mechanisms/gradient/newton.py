@@ -64,13 +64,13 @@ class Newton(Mechanism):
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Smooth losses, few enough parameters, delta > 0."""
-        _supported(spec, budget.delta)
+        _check_support(spec, budget.delta)
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
     ) -> tuple[Gaussian, ...]:
         """T sums of gradients, and curvature."""
-        _supported(spec, None)
+        _check_support(spec, None)
         relation = budget.relation
         first = Gaussian(scale, spec.lipschitz, self._steps, spec.gradient_gap)
         bend = spec.smoothness or 0.0
@@ -173,11 +173,13 @@ class Spectral:
     def minimiser(self, constraint: Any, slope: np.ndarray, at: np.ndarray) -> np.ndarray:
         """argmin over the set of the model around ``at``, less ``at``."""
         if constraint.name == "l2_ball":
-            return trust_region.within_ball(self.values, self.basis, slope, at, constraint.radius)
-        return trust_region.within_set(self.values, self.basis, slope, at, constraint)
+            return trust_region.minimise_in_ball(
+                self.values, self.basis, slope, at, constraint.radius
+            )
+        return trust_region.minimise_in_set(self.values, self.basis, slope, at, constraint)
 
 
-class Released:
+class ReleasedCurvature:
     """Steps by a matrix that was released, or is public: they are post-processing."""
 
     def __init__(self, spec: ProblemSpec, model: Spectral) -> None:
@@ -187,7 +189,7 @@ class Released:
         return self._model.minimiser(self._constraint, slope, at)
 
 
-class Hidden:
+class HiddenCurvature:
     """Steps by H at the point itself, each released with noise in units of its longest length.
 
     On a ball the minimiser of the model, which is no longer than min(D, |slope| / strength);
@@ -205,33 +207,33 @@ class Hidden:
             longest = np.minimum(longest, constraint.diameter)
             found = model.minimiser(constraint, slope, at)
         else:
-            found = trust_region.freely(model.values, model.basis, slope)
+            found = trust_region.minimise_unconstrained(model.values, model.basis, slope)
         return longest * self._noise.add(found / longest, step)
 
 
 def _model(
     view: CentralView, facts: Any, second: Event | None, gate: Gate, start: np.ndarray
-) -> Released | Hidden:
+) -> ReleasedCurvature | HiddenCurvature:
     spec, strength = view.spec, facts["strength"]
     if second is None:
-        return Released(spec, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
+        return ReleasedCurvature(spec, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
     matrix = facts["curvature"] == "matrix"
     noise = gate.stream(second, spec.p * (spec.p + 1) // 2 if matrix else spec.p)
     if not matrix:
-        return Hidden(view, strength, noise)
-    triangle = packed(view.curvature_sum(start[:1]))
+        return HiddenCurvature(view, strength, noise)
+    triangle = pack_symmetric(view.curvature_sum(start[:1]))
     noisy = noise.add(np.repeat(triangle, gate.trials, axis=0), 0)
-    return Released(spec, Spectral(unpacked(noisy, spec.p), strength))
+    return ReleasedCurvature(spec, Spectral(unpack_symmetric(noisy, spec.p), strength))
 
 
-def packed(matrices: np.ndarray) -> np.ndarray:
+def pack_symmetric(matrices: np.ndarray) -> np.ndarray:
     """Upper triangles [trials, p (p + 1) / 2], off-diagonal entries times sqrt(2)."""
     rows, columns = np.triu_indices(matrices.shape[-1])
     return matrices[:, rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
 
 
-def unpacked(triangles: np.ndarray, p: int) -> np.ndarray:
-    """The symmetric matrices [trials, p, p] of ``packed``."""
+def unpack_symmetric(triangles: np.ndarray, p: int) -> np.ndarray:
+    """The symmetric matrices [trials, p, p] of ``pack_symmetric``."""
     rows, columns = np.triu_indices(p)
     found = np.zeros((len(triangles), p, p))
     found[:, rows, columns] = triangles / np.where(rows == columns, 1.0, math.sqrt(2.0))
@@ -239,7 +241,7 @@ def unpacked(triangles: np.ndarray, p: int) -> np.ndarray:
     return found
 
 
-def _supported(spec: ProblemSpec, delta: float | None) -> None:
+def _check_support(spec: ProblemSpec, delta: float | None) -> None:
     if delta is not None and not delta > 0.0:
         raise Unsupported("newton adds Gaussian noise and needs delta > 0")
     if spec.smoothness is None:

@@ -12,8 +12,8 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
-from dperm_cli.mechanisms.shared.row_span import Turned, few_rows
-from dperm_cli.mechanisms.shared.step_schedule import Facts, Pace
+from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
+from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.gate import Gate
@@ -117,8 +117,8 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     """
     spec = view.spec
     noise = gate.stream(plan.events[0], spec.p)
-    few = gate.compiled and few_rows(spec, plan, spec.n, extra=plan.steps)
-    turned = Turned(view, noise, plan.steps) if few else None
+    few = gate.compiled and can_reduce(spec, plan, spec.n, extra=plan.steps)
+    turned = RowSpanView(view, noise, plan.steps) if few else None
     records, noise, body = (
         (turned, turned, L2Ball(spec.constraint.radius, turned.dim))
         if turned
@@ -135,13 +135,13 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
         sums["uniform"] += query
         sums["suffix"] += query * (step >= plan.steps // 2)
         if pace:
-            eta = pace.next(noisy, query)
+            eta = pace.choose_step(noisy, query)
         else:
             eta = np.broadcast_to(plan.settings["step_size"], gate.trials)
         moved = project(query - (1.0 - momentum) * eta[:, None] * noisy)
         query, theta = project(moved + momentum * (moved - theta)), moved
         if pace:
-            pace.saw(theta)
+            pace.observe(theta)
         progress.report("noisy_gd", step + 1, plan.steps)
     half = plan.steps - plan.steps // 2
     found = {
@@ -167,7 +167,7 @@ def _second_moment(spec: ProblemSpec, scale: float) -> float:
     return (spec.n * spec.lipschitz_total) ** 2 + spec.p * scale**2
 
 
-def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> Pace | None:
+def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> StepSchedule | None:
     """The adaptive schedule, or None for a constant step."""
     if not isinstance(plan.settings["step_size"], str):
         return None
@@ -182,7 +182,7 @@ def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> Pace | None:
     curvature = spec.lipschitz * rate if smooth is None else smooth
     # the lasso's kinks are felt over what a coordinate of a spread-out point is
     kinks = spec.lasso * math.sqrt(spec.p) / spec.constraint.radius
-    facts = Facts(
+    facts = ScheduleFacts(
         steps=plan.steps,
         p=spec.p,
         noise=plan.noise_scale,
@@ -191,7 +191,7 @@ def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> Pace | None:
         largest_step=math.inf if smooth is None else 1.0 / (spec.n * (smooth + spec.ridge)),
         gradient_bound=spec.n * (gradient + spec.regulariser.lipschitz(reach, spec.p)),
     )
-    return Pace(facts, start, plan.settings["momentum"])
+    return StepSchedule(facts, start, plan.settings["momentum"])
 
 
 def _check_step_size(value: object) -> None:

@@ -14,7 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.loops import reduced_sgd, sgd
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
-from dperm_cli.mechanisms.shared.row_span import few_rows
+from dperm_cli.mechanisms.shared.row_span import can_reduce
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
@@ -105,14 +105,18 @@ class NoisySgd(Mechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Run the loop, all trials at once; compiled unless a tape listens at the gate.
 
-        Where public facts say that the rows span little of the space (``row_span.few_rows``), in
+        Where public facts say that the rows span little of the space (``row_span.can_reduce``), in
         coordinates of that span: the same law from fewer random numbers.
         """
         noise = gate.stream(plan.events[0], view.spec.p)
-        loop = _plain
+        loop = _run_plain
         if gate.compiled and view.spec.compiled:
             last = plan.settings["output"] == "last"
-            loop = _few_rows if last and few_rows(view.spec, plan, plan.steps) else _compiled
+            loop = (
+                _run_in_row_span
+                if last and can_reduce(view.spec, plan, plan.steps)
+                else _run_compiled
+            )
         return Release(loop(view, plan, noise))
 
     def adversary(self, budget: Budget) -> Adversary:
@@ -171,27 +175,27 @@ def gradient_bound(spec: ProblemSpec, scale: float, batch: int, sampling: str) -
     return math.sqrt(spread * (spec.n * spec.lipschitz_total) ** 2 + spec.p * scale**2)
 
 
-def _compiled(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
+def _run_compiled(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """All trials as interleaved chains of the compiled loop."""
     return sgd.run(
         view.x,
         view.y,
         _start(view.spec, noise.trials),
-        noise.sealed,
+        noise.sealed_draws,
         **_loop_facts(view.spec, plan),
         average=OUTPUTS.index(plan.settings["output"]),
         lasso=view.spec.lasso,
     )
 
 
-def _few_rows(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
+def _run_in_row_span(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """All trials in the coordinates of the rows: the law of the other loops, other numbers."""
     return reduced_sgd.run(
-        reduced_sgd.frame(view.x), view.y, noise.sealed, **_loop_facts(view.spec, plan)
+        reduced_sgd.frame(view.x), view.y, noise.sealed_draws, **_loop_facts(view.spec, plan)
     )
 
 
-def _plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
+def _run_plain(view: CentralView, plan: Plan, noise: SampledStream) -> np.ndarray:
     """The same loop one step at a time through the gate: same bits, a thousand times slower."""
     gradient, move = _parts(view)
     rate, spec = _rate(plan), view.spec

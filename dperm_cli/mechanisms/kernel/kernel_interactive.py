@@ -13,8 +13,8 @@ from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
 from dperm_cli.mechanisms.shared import kernel_queries, sparse_answers
-from dperm_cli.mechanisms.shared.kernel_queries import KernelLearner
-from dperm_cli.mechanisms.shared.sparse_answers import Construction, Run
+from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism
+from dperm_cli.mechanisms.shared.sparse_answers import QueryAnswerer, RunParameters
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import SparseAnswers
 from dperm_cli.privacy.gate import Gate
@@ -26,7 +26,7 @@ CALIBRATIONS = ("auto", "paper")
 
 
 @dataclass(frozen=True)
-class KernelInteractive(KernelLearner):
+class KernelInteractive(KernelMechanism):
     """Queries answered by a public function, corrected where it is far from the minimiser.
 
     Algorithm: [JT13, Alg. 1]; the one draw of noise on a query serves the test and the answer, and
@@ -59,11 +59,11 @@ class KernelInteractive(KernelLearner):
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel and queries."""
-        kernel_queries.admit(spec, budget, queries=self.queries == "auto")
+        kernel_queries.check_kernel_problem(spec, budget, queries=self.queries == "auto")
 
     def design(self, spec: KernelSpec, budget: Budget) -> Design:
         """B, the noise, the threshold and the step, from public facts alone."""
-        moves, queries = kernel_queries.moves(spec), self._queries(spec)
+        moves, queries = kernel_queries.bound_moves(spec), self._queries(spec)
         run = self.choose_run(spec, budget)
         settings = {
             "calibration": self.calibration,
@@ -72,55 +72,57 @@ class KernelInteractive(KernelLearner):
             "step": run.step,
             "queries": queries,
             "failure": self.failure,
-            "updates_enough": min(sparse_answers.needed(spec, run), float(queries)),
+            "updates_enough": min(sparse_answers.count_needed_updates(spec, run), float(queries)),
             "distance": moves.distance,
         }
         return Design((run.event(moves, queries),), run.scale, queries, settings)
 
-    def choose_run(self, spec: KernelSpec, budget: Budget) -> Run:
+    def choose_run(self, spec: KernelSpec, budget: Budget) -> RunParameters:
         """The run that these fields ask for."""
         queries = self._queries(spec)
-        moves = kernel_queries.moves(spec)
+        moves = kernel_queries.bound_moves(spec)
         if self.calibration == "paper":
-            sparse_answers.private(budget)
+            sparse_answers.require_delta(budget)
             updates = self.updates
             if updates == "auto":
                 updates = sparse_answers.printed_updates(spec, queries, budget, self.failure)
-            return sparse_answers.printed(spec, int(updates), queries, budget, self.failure)
+            return sparse_answers.make_paper_run(spec, int(updates), queries, budget, self.failure)
         wide = self.threshold
-        wide = sparse_answers.widths(queries, self.failure) if wide == "auto" else float(wide)
+        wide = (
+            sparse_answers.threshold_ratio(queries, self.failure) if wide == "auto" else float(wide)
+        )
         if self.updates == "auto":
-            return sparse_answers.enough(spec, moves, queries, budget, wide)
+            return sparse_answers.find_sufficient_run(spec, moves, queries, budget, wide)
         updates = int(self.updates)
-        return sparse_answers.calibrated(spec, moves, updates, queries, budget, wide)
+        return sparse_answers.calibrate_run(spec, moves, updates, queries, budget, wide)
 
     def events(
         self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
     ) -> tuple[SparseAnswers]:
         """The run at another noise scale, threshold and updates following it."""
-        queries, moves = self._queries(spec), kernel_queries.moves(spec)
-        wide = sparse_answers.widths(queries, self.failure)
-        design = Run(1, scale, wide * scale, 0.0)
+        queries, moves = self._queries(spec), kernel_queries.bound_moves(spec)
+        wide = sparse_answers.threshold_ratio(queries, self.failure)
+        design = RunParameters(1, scale, wide * scale, 0.0)
         updates = self.updates
         if updates == "auto":
-            updates = max(1, min(queries, round(sparse_answers.needed(spec, design))))
+            updates = max(1, min(queries, round(sparse_answers.count_needed_updates(spec, design))))
         return (replace(design, updates=int(updates)).event(moves, queries),)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """Answers to all public queries, in their order."""
         spec = view.spec
-        values = view.fitted(kernel_queries.moves(spec).distance).values(spec.queries)
+        values = view.find_minimiser(kernel_queries.bound_moves(spec).distance).values(spec.queries)
         stream, step = gate.stream(plan.events[0], 1), plan.settings["step"]
         values = values[: plan.settings["queries"]]
-        answers, updates, alpha = sparse_answers.run(stream, step, values, spec.gram)
+        answers, updates, alpha = sparse_answers.answer_queries(stream, step, values, spec.gram)
         theta = alpha @ spec.rows[: len(values)]
         return Release(theta, {"answers": answers, "updates": updates})
 
-    def session(self, view: KernelView, plan: Plan, gate: Gate) -> Session:
+    def session(self, view: KernelView, plan: Plan, gate: Gate) -> InteractiveSession:
         """Answers to queries that come one after another, of one trial."""
-        found = view.fitted(kernel_queries.moves(view.spec).distance)
+        found = view.find_minimiser(kernel_queries.bound_moves(view.spec).distance)
         stream = gate.stream(plan.events[0], 1)
-        return Session(found, stream, plan.settings["step"], self._queries(view.spec))
+        return InteractiveSession(found, stream, plan.settings["step"], self._queries(view.spec))
 
     def adversary(self, budget: Budget) -> Adversary:
         """One query on a line: a record's label decides which side an update can come from."""
@@ -131,24 +133,24 @@ class KernelInteractive(KernelLearner):
         return spec.count if self.queries == "auto" else int(self.queries)
 
 
-class Session:
+class InteractiveSession:
     """Queries answered in turn; rows of queries that made updates are remembered, and no others."""
 
     def __init__(self, found: Fit, stream: SparseStream, step: float, queries: int) -> None:
-        self._found, self._state = found, Construction(stream, step)
+        self._found, self._state = found, QueryAnswerer(stream, step)
         self._queries, self._points = queries, {}
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether all updates are spent: the public function answers alone."""
-        return bool(self._state.over.all())
+        return bool(self._state.has_ended.all())
 
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """Answers [k] to queries [k, columns], and whether each is an update, [k].
 
-        PrivacyError for a query that no record could be (``kernel_queries.checked_queries``).
+        PrivacyError for a query that no record could be (``kernel_queries.check_queries``).
         """
-        dense = kernel_queries.checked_queries(self._found.spec, rows)
+        dense = kernel_queries.check_queries(self._found.spec, rows)
         found = [self._one(row[None, :]) for row in dense]
         return np.array([a for a, _ in found]), np.array([far for _, far in found], dtype=bool)
 
@@ -161,7 +163,7 @@ class Session:
             points = np.concatenate([self._points[k] for k in numbers])
             return spec.kernel_of(points, row)[:, 0]
 
-        value = 0.0 if self.over else float(self._found.values(row)[0])
+        value = 0.0 if self.has_ended else float(self._found.values(row)[0])
         answers, far = self._state.answer(value, kernel)
         if far[0]:
             self._points[number] = row

@@ -15,14 +15,14 @@ from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
 from dperm_cli.mechanisms.shared import kernel_queries, sparse_answers, vertex_choice
-from dperm_cli.mechanisms.shared.kernel_queries import KernelLearner, Moves
+from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism, StabilityBounds
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential, Laplace
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.streams import LawStream, NoiseStream
 from dperm_cli.samplers.base import Source
-from dperm_cli.views.central import Numbers
+from dperm_cli.views.central import TrialNumbers
 from dperm_cli.views.kernel import KernelView
 
 CALIBRATIONS = ("auto", "corrected", "paper")
@@ -32,11 +32,11 @@ _POINTS, _MOST_POINTS, _MOST_CELLS = 4096, 20_000, 2_000_000
 # Exponent times noise scale: a choice costs as much as a measurement of ``share`` times the noise.
 _SHARES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _DOUBLINGS = 11  # B = 1, 2, 4, .., 1024 are tried: more cost time and hardly promise less
-_LITTLE = 0.01  # what the choices get of an adversary that attacks the measurements
+_CHOICE_SHARE = 0.01  # what the choices get of an adversary that attacks the measurements
 
 
 @dataclass(frozen=True)
-class Run:
+class SelectionParameters:
     """B steps, the exponent of each choice, the noise scale of each measurement, and how w moves.
 
     ``threshold`` is sigma and ``step`` eta of [JT13, Alg. 3]; None: every step moves w by the
@@ -51,7 +51,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class KernelNonInteractive(KernelLearner):
+class KernelNonInteractive(KernelMechanism):
     """w built of kernel functions at points where it is far from the minimiser, chosen privately.
 
     Algorithm: [JT13, Alg. 3]: B times, z is drawn with weights exp(c |<phi(z), w_t - w*>|), the
@@ -86,11 +86,11 @@ class KernelNonInteractive(KernelLearner):
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel, and public points unless its map is finite."""
-        kernel_queries.admit(spec, budget, queries=not getattr(spec, "finite", True))
+        kernel_queries.check_kernel_problem(spec, budget, queries=not getattr(spec, "finite", True))
 
     def design(self, spec: KernelSpec, budget: Budget) -> Design:
         """B, exponent and noise, from public facts alone."""
-        moves, whole = kernel_queries.moves(spec), self.whole_ball(spec)
+        moves, whole = kernel_queries.bound_moves(spec), self.draws_from_ball(spec)
         net, covered = (None, 0.0) if whole else self.net(spec)
         log_count = _log_tilts(spec) if net is None else math.log(len(net))
         run = self.choose_run(spec, moves, log_count, budget)
@@ -113,9 +113,11 @@ class KernelNonInteractive(KernelLearner):
     ) -> tuple[Exponential, Laplace]:
         """Choices and measurements at another scale: exponents 1 / (2 scale), steps as given."""
         steps = 1 if self.steps == "auto" else int(self.steps)
-        return _events(kernel_queries.moves(spec), Run(steps, 0.5 / scale, scale))
+        return _events(
+            kernel_queries.bound_moves(spec), SelectionParameters(steps, 0.5 / scale, scale)
+        )
 
-    def whole_ball(self, spec: KernelSpec) -> bool:
+    def draws_from_ball(self, spec: KernelSpec) -> bool:
         """Whether points are drawn from the ball itself."""
         linear = spec.kernel.name == "linear"
         if self.sampling == "log_concave" and not linear:
@@ -129,7 +131,9 @@ class KernelNonInteractive(KernelLearner):
             spec.columns, spec.row_bound, None if self.spacing == "auto" else float(self.spacing)
         )
 
-    def choose_run(self, spec: KernelSpec, moves: Moves, log_count: float, budget: Budget) -> Run:
+    def choose_run(
+        self, spec: KernelSpec, moves: StabilityBounds, log_count: float, budget: Budget
+    ) -> SelectionParameters:
         """The run that these fields ask for."""
         if self.calibration == "paper":
             raise Unsupported(
@@ -137,14 +141,14 @@ class KernelNonInteractive(KernelLearner):
                 "costs more than epsilon at large n; use mechanism.calibration=corrected"
             )
         if self.calibration == "corrected":
-            sparse_answers.private(budget)
-            return self._corrected(spec, budget)
-        return self._calibrated(spec, moves, log_count, budget)
+            sparse_answers.require_delta(budget)
+            return self._plan_corrected_run(spec, budget)
+        return self._calibrate_run(spec, moves, log_count, budget)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """B choices and measurements, and the function they make."""
         spec, settings = view.spec, plan.settings
-        found = view.fitted(settings["distance"])
+        found = view.find_minimiser(settings["distance"])
         law, noise = _streams(plan, gate)
         if settings["sampling"] == "net":
             points, alpha = _on_net(view, found, self.net(spec)[0], plan, law, noise)
@@ -161,11 +165,11 @@ class KernelNonInteractive(KernelLearner):
     def adversary(self, budget: Budget) -> Adversary:
         """One record on a line, whose prediction one step measures at an end of the line."""
         attacked = replace(
-            self, calibration="auto", steps=1, share=_LITTLE, sampling="net", spacing=1.0
+            self, calibration="auto", steps=1, share=_CHOICE_SHARE, sampling="net", spacing=1.0
         )
         return Adversary(*kernel_pair(), attacked, floor=0.8)
 
-    def _corrected(self, spec: KernelSpec, budget: Budget) -> Run:
+    def _plan_corrected_run(self, spec: KernelSpec, budget: Budget) -> SelectionParameters:
         logs = math.log(4.0 / budget.delta)
         steps = self.steps
         if steps == "auto":
@@ -176,9 +180,11 @@ class KernelNonInteractive(KernelLearner):
         rate /= 10.0 * spec.lipschitz * spec.bound**2 * math.sqrt(int(steps)) * logs
         threshold = 4.0 / rate * math.log(2.0 * int(steps) / self.failure)
         step = threshold / (4.0 * spec.bound**2)
-        return Run(int(steps), rate / 8.0, 0.5 / rate, threshold, step)
+        return SelectionParameters(int(steps), rate / 8.0, 0.5 / rate, threshold, step)
 
-    def _calibrated(self, spec: KernelSpec, moves: Moves, log_count: float, budget: Budget) -> Run:
+    def _calibrate_run(
+        self, spec: KernelSpec, moves: StabilityBounds, log_count: float, budget: Budget
+    ) -> SelectionParameters:
         """The steps and shares of the least ``error_bound``, by the central limit of the cost; then
         the least noise for them."""
         counts = [2**k for k in range(_DOUBLINGS)] if self.steps == "auto" else [int(self.steps)]
@@ -187,8 +193,8 @@ class KernelNonInteractive(KernelLearner):
         best = min(guesses, key=lambda design: error_bound(spec, design, log_count, 0.0))
         share = best.exponent * best.scale
 
-        def design(scale: float) -> Run:
-            return Run(best.steps, share / scale, scale)
+        def design(scale: float) -> SelectionParameters:
+            return SelectionParameters(best.steps, share / scale, scale)
 
         scale = calibrate.scale_for(
             lambda scale: _events(moves, design(scale)),
@@ -197,7 +203,9 @@ class KernelNonInteractive(KernelLearner):
         return design(scale)
 
 
-def error_bound(spec: KernelSpec, design: Run, log_count: float, covered: float) -> float:
+def error_bound(
+    spec: KernelSpec, design: SelectionParameters, log_count: float, covered: float
+) -> float:
     """E sup over the ball of |<phi(z), w - w*>| for the average of w_1 .. w_B (docs/proofs).
 
     sqrt((R^2 C^2 + 2 (B + 1) b^2) / B) + log_count / c on the net of exp(log_count) points, and
@@ -212,7 +220,7 @@ def error_bound(spec: KernelSpec, design: Run, log_count: float, covered: float)
     return math.sqrt(residual / design.steps) + log_count / design.exponent + between
 
 
-def _guess(moves: Moves, steps: int, share: float, budget: Budget) -> Run:
+def _guess(moves: StabilityBounds, steps: int, share: float, budget: Budget) -> SelectionParameters:
     """Exponent x scale = ``share``; a choice adds (c s)^2 to mu^2 and a measurement (s / b)^2."""
     if budget.delta == 0.0:
         unit = budget.epsilon / (steps * (1.0 + 2.0 * share))
@@ -220,7 +228,7 @@ def _guess(moves: Moves, steps: int, share: float, budget: Budget) -> Run:
         mu = calibrate.mu(budget.epsilon, budget.delta)
         unit = mu / math.sqrt(steps * (1.0 + share**2))
     scale = moves.value / unit
-    return Run(steps, share / scale, scale)
+    return SelectionParameters(steps, share / scale, scale)
 
 
 def _log_tilts(spec: KernelSpec) -> float:
@@ -229,12 +237,14 @@ def _log_tilts(spec: KernelSpec) -> float:
     return (spec.columns + 1.0) / 2.0
 
 
-def _events(moves: Moves, design: Run) -> tuple[Exponential, Laplace]:
+def _events(moves: StabilityBounds, design: SelectionParameters) -> tuple[Exponential, Laplace]:
     # scores move by s up or down: their differences lie in an interval of length 2 s
     choices = Exponential(
-        design.exponent, moves.value, design.steps, relation=kernel_queries.PROVED
+        design.exponent, moves.value, design.steps, relation=kernel_queries.PROVED_RELATION
     )
-    noise = Laplace(design.scale, moves.value / 2.0, design.steps, relation=kernel_queries.PROVED)
+    noise = Laplace(
+        design.scale, moves.value / 2.0, design.steps, relation=kernel_queries.PROVED_RELATION
+    )
     return choices, noise
 
 
@@ -263,7 +273,7 @@ def _on_net(
     every = np.arange(law.trials)
     rows = None if spec.features is None else spec.features.apply(net)
     for t in range(steps):
-        scores = view.scored(np.abs(wanted - known))
+        scores = view.observe_scores(np.abs(wanted - known))
         index = vertex_choice.choose(law.strength, -scores, vertex_choice.heights(law, t))
         points[:, t] = law.release(net[index], t)
         index = _nearest(net, points[:, t], index)
@@ -295,11 +305,11 @@ def _in_ball(
     points = np.empty((law.trials, steps, spec.columns))
     alpha = np.empty((law.trials, steps))
     for t in range(steps):
-        apart = view.scored(wanted - known, spec.row_bound)
+        apart = view.observe_scores(wanted - known, spec.row_bound)
         drawn = np.empty_like(known)
         for trial in range(law.trials):
             pull = law.strength * spec.row_bound * apart[trial]
-            drawn[trial] = spec.row_bound * _tilted_pair(pull, Numbers(law, trial, t))
+            drawn[trial] = spec.row_bound * _tilted_pair(pull, TrialNumbers(law, trial, t))
         points[:, t] = law.release(drawn, t)
         residual = np.sum(points[:, t] * (wanted - known), axis=1)
         measured = noise.add(residual[:, None], t)[:, 0]

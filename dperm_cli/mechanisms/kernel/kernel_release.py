@@ -53,7 +53,7 @@ class KernelRelease(Mechanism):
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel, a ridge and delta > 0."""
-        kernel_queries.admit(spec, budget, queries=False)
+        kernel_queries.check_kernel_problem(spec, budget, queries=False)
         if budget.delta == 0.0:
             raise Unsupported(
                 "Gaussian noise needs delta > 0; mechanism=kernel_semi_interactive with "
@@ -62,14 +62,16 @@ class KernelRelease(Mechanism):
 
     def scale(self, spec: KernelSpec, budget: Budget) -> float:
         """2 L R / (lambda n mu)."""
-        weight = kernel_queries.moves(spec).weight
+        weight = kernel_queries.bound_moves(spec).weight
         return calibrate.gaussian_scale(budget.epsilon, budget.delta, weight)
 
     def events(self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET) -> tuple[Gaussian]:
         """One release of the function."""
         return (
             Gaussian(
-                scale, kernel_queries.moves(spec).weight / 2.0, relation=kernel_queries.PROVED
+                scale,
+                kernel_queries.bound_moves(spec).weight / 2.0,
+                relation=kernel_queries.PROVED_RELATION,
             ),
         )
 
@@ -78,28 +80,28 @@ class KernelRelease(Mechanism):
         return {
             "queries": spec.count,
             "prediction_noise": events[0].scale * spec.bound,
-            "distance": kernel_queries.moves(spec).distance,
+            "distance": kernel_queries.bound_moves(spec).distance,
         }
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """The projection of the minimiser on the span of Z plus noise."""
         spec = view.spec
-        found = view.fitted(kernel_queries.moves(spec).distance).theta
+        found = view.find_minimiser(kernel_queries.bound_moves(spec).distance).theta
         noise = gate.stream(plan.events[0], spec.dim)
         return Release(noise.add(np.tile(found, (gate.trials, 1)), 0))
 
-    def session(self, view: KernelView, plan: Plan, gate: Gate) -> Session:
+    def session(self, view: KernelView, plan: Plan, gate: Gate) -> ReleaseSession:
         """Answers to queries that come one after another, of one trial."""
-        found = view.fitted(kernel_queries.moves(view.spec).distance)
+        found = view.find_minimiser(kernel_queries.bound_moves(view.spec).distance)
         stream = gate.stream(plan.events[0], self.queries, one_by_one=True)
-        return Session(found, stream)
+        return ReleaseSession(found, stream)
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record on a line, whose minimiser is 2 L R / lambda away from its neighbour's."""
         return Adversary(*kernel_pair(), self, kind="gaussian", floor=0.8)
 
 
-class Session:
+class ReleaseSession:
     """Queries answered by the values of one random function, drawn as far as they are asked for.
 
     The queries' Gram matrix plus jitter has a Cholesky factor, grown by a row for each new query.
@@ -119,16 +121,16 @@ class Session:
         self._known: dict[bytes, float] = {}
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether no new query can be answered."""
         return len(self._points) >= self._stream.dim
 
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """Answers [k] to queries [k, columns], and whether each looked at the data, [k].
 
-        PrivacyError for a query that no record could be (``kernel_queries.checked_queries``).
+        PrivacyError for a query that no record could be (``kernel_queries.check_queries``).
         """
-        dense = kernel_queries.checked_queries(self._found.spec, rows)
+        dense = kernel_queries.check_queries(self._found.spec, rows)
         known = [row.tobytes() in self._known for row in dense]
         answers = np.array([self._one(row) for row in dense])
         return answers, ~np.array(known, dtype=bool)
@@ -136,11 +138,11 @@ class Session:
     def _one(self, row: np.ndarray) -> float:
         name = row.tobytes()
         if name not in self._known:
-            self._known[name] = self._new(row)
+            self._known[name] = self._answer_new_query(row)
         return self._known[name]
 
-    def _new(self, row: np.ndarray) -> float:
-        if self.over:
+    def _answer_new_query(self, row: np.ndarray) -> float:
+        if self.has_ended:
             raise PrivacyError(f"all {self._stream.dim} queries of the session are spent")
         spec, number = self._found.spec, len(self._points)
         along = np.zeros(0)

@@ -12,11 +12,11 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
-from dperm_cli.mechanisms.adversary import ROOM, Adversary, kernel_pair
+from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary, kernel_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
 from dperm_cli.mechanisms.shared import kernel_queries, norm_bound, sparse_answers
-from dperm_cli.mechanisms.shared.kernel_queries import KernelLearner, Moves
-from dperm_cli.mechanisms.shared.sparse_answers import Run
+from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism, StabilityBounds
+from dperm_cli.mechanisms.shared.sparse_answers import RunParameters
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
@@ -31,7 +31,7 @@ _ROUNDS = 3  # of giving the answers what basic composition leaves over
 
 
 @dataclass(frozen=True)
-class KernelSemiInteractive(KernelLearner):
+class KernelSemiInteractive(KernelMechanism):
     """w nearest to noisy predictions on T public points, in the span of these and in a ball.
 
     Algorithm: [JT13, Alg. 2]. ``perturbation=laplace``: T coordinates with Laplace noise nu, each
@@ -69,12 +69,12 @@ class KernelSemiInteractive(KernelLearner):
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel, queries, and what the perturbation needs."""
-        kernel_queries.admit(spec, budget)
+        kernel_queries.check_kernel_problem(spec, budget)
         self._admit(budget)
 
     def design(self, spec: KernelSpec, budget: Budget) -> Design:
         """T, the sensitivity and the noise, from public facts alone."""
-        count, moves = self.points(spec, budget), kernel_queries.moves(spec)
+        count, moves = self.points(spec, budget), kernel_queries.bound_moves(spec)
         settings: dict[str, Any] = {
             "perturbation": self.perturbation,
             "calibration": self.calibration,
@@ -99,7 +99,7 @@ class KernelSemiInteractive(KernelLearner):
         self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
     ) -> tuple[Event, ...]:
         """The release at another noise scale, on as many points as there are."""
-        moves = kernel_queries.moves(spec)
+        moves = kernel_queries.bound_moves(spec)
         count = spec.count if self.queries == "auto" else min(int(self.queries), spec.count)
         norm: tuple[Laplace, ...] = ()
         if self.norm_share:  # that share of what T Laplace releases and the norm's cost together
@@ -107,23 +107,25 @@ class KernelSemiInteractive(KernelLearner):
             norm = (norm_bound.event(moves, odds * count * moves.value / scale),)
         if self.perturbation != "interactive":
             return (self._event(spec, moves, count, scale), *norm)
-        wide = sparse_answers.widths(count, self.failure)
-        updates = round(sparse_answers.needed(spec, Run(1, scale, wide * scale, 0.0)))
-        design = Run(max(1, min(count, updates)), scale, wide * scale, 0.0)
+        wide = sparse_answers.threshold_ratio(count, self.failure)
+        updates = round(
+            sparse_answers.count_needed_updates(spec, RunParameters(1, scale, wide * scale, 0.0))
+        )
+        design = RunParameters(max(1, min(count, updates)), scale, wide * scale, 0.0)
         return (design.event(moves, count), *norm)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """Noisy predictions on Z, and what is nearest to them in the ball."""
         spec, count, radius = view.spec, plan.settings["queries"], plan.settings["radius"]
-        moves, info = kernel_queries.moves(spec), {}
-        found = view.fitted(moves.distance)
+        moves, info = kernel_queries.bound_moves(spec), {}
+        found = view.find_minimiser(moves.distance)
         noisy = self._noisy(spec, found.values(spec.queries[:count]), plan, gate)
         if self.norm_share:
             norm = plan.events[1]
             assert isinstance(norm, Laplace)
             radius = norm_bound.estimate(found, moves, norm, radius, gate)
             info = {"settings": {"norm_estimate": radius}}
-        alpha = kernel_queries.in_ball(spec.gram[:count, :count], noisy, radius)
+        alpha = kernel_queries.fit_in_ball(spec.gram[:count, :count], noisy, radius)
         return Release(alpha @ spec.rows[:count], info)
 
     def adversary(self, budget: Budget) -> Adversary:
@@ -135,7 +137,7 @@ class KernelSemiInteractive(KernelLearner):
         attacked = replace(self, norm_share=min(self.norm_share, _LITTLE))
         if self.perturbation != "gaussian":
             return Adversary(*kernel_pair(), attacked)
-        attacked = replace(attacked, radius=ROOM)
+        attacked = replace(attacked, radius=FAR_RADIUS)
         return Adversary(*kernel_pair(), attacked, kind="gaussian", floor=0.75)
 
     def points(self, spec: KernelSpec, budget: Budget) -> int:
@@ -162,7 +164,7 @@ class KernelSemiInteractive(KernelLearner):
             raise Unsupported("Gaussian noise needs delta > 0; use mechanism.perturbation=laplace")
         if self.calibration != "paper":
             return
-        sparse_answers.private(budget)
+        sparse_answers.require_delta(budget)
         if self.perturbation == "gaussian":
             raise Unsupported("the paper has no Gaussian noise: use mechanism.calibration=auto")
         if self.perturbation == "laplace" and budget.epsilon > 1.0:
@@ -171,7 +173,7 @@ class KernelSemiInteractive(KernelLearner):
                 "mechanism.calibration=auto"
             )
 
-    def _norm(self, moves: Moves, budget: Budget) -> tuple[Laplace, ...]:
+    def _norm(self, moves: StabilityBounds, budget: Budget) -> tuple[Laplace, ...]:
         """The release of the norm, where there is one."""
         if not self.norm_share:
             return ()
@@ -182,18 +184,23 @@ class KernelSemiInteractive(KernelLearner):
         return replace(budget, epsilon=(1.0 - self.norm_share) * budget.epsilon)
 
     def _choose_run(
-        self, spec: KernelSpec, moves: Moves, count: int, budget: Budget, norm: tuple[Laplace, ...]
-    ) -> Run:
+        self,
+        spec: KernelSpec,
+        moves: StabilityBounds,
+        count: int,
+        budget: Budget,
+        norm: tuple[Laplace, ...],
+    ) -> RunParameters:
         left = self._left(budget)
         if self.calibration == "paper":
             updates = sparse_answers.printed_updates(spec, count, left, self.failure)
-            return sparse_answers.printed(spec, updates, count, left, self.failure)
-        wide = sparse_answers.widths(count, self.failure)
+            return sparse_answers.make_paper_run(spec, updates, count, left, self.failure)
+        wide = sparse_answers.threshold_ratio(count, self.failure)
         if not norm:
-            return sparse_answers.enough(spec, moves, count, budget, wide)
+            return sparse_answers.find_sufficient_run(spec, moves, count, budget, wide)
 
-        def at(epsilon: float) -> tuple[Run, float]:
-            design = sparse_answers.enough(
+        def at(epsilon: float) -> tuple[RunParameters, float]:
+            design = sparse_answers.find_sufficient_run(
                 spec, moves, count, replace(budget, epsilon=epsilon), wide
             )
             events = (design.event(moves, count), *norm)
@@ -203,7 +210,12 @@ class KernelSemiInteractive(KernelLearner):
         return _largest(at, left.epsilon, budget.epsilon)
 
     def _scale(
-        self, spec: KernelSpec, moves: Moves, count: int, budget: Budget, norm: tuple[Laplace, ...]
+        self,
+        spec: KernelSpec,
+        moves: StabilityBounds,
+        count: int,
+        budget: Budget,
+        norm: tuple[Laplace, ...],
     ) -> float:
         if self.calibration == "paper":
             return explicit_scale(moves.value, count, self._left(budget))
@@ -219,13 +231,13 @@ class KernelSemiInteractive(KernelLearner):
             epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
         )  # fmt: skip
 
-    def _event(self, spec: KernelSpec, moves: Moves, count: int, scale: float) -> Event:
+    def _event(self, spec: KernelSpec, moves: StabilityBounds, count: int, scale: float) -> Event:
         if self.perturbation == "gaussian":
             reach = self._reach(spec, moves, count)
-            return Gaussian(scale, reach / 2.0, relation=kernel_queries.PROVED)
-        return Laplace(scale, moves.value / 2.0, count, relation=kernel_queries.PROVED)
+            return Gaussian(scale, reach / 2.0, relation=kernel_queries.PROVED_RELATION)
+        return Laplace(scale, moves.value / 2.0, count, relation=kernel_queries.PROVED_RELATION)
 
-    def _reach(self, spec: KernelSpec, moves: Moves, count: int) -> float:
+    def _reach(self, spec: KernelSpec, moves: StabilityBounds, count: int) -> float:
         """How far the vector of predictions moves in L2: |K_ZZ|_2^(1/2) times the weight."""
         gram = spec.gram[:count, :count]
         top = float(np.linalg.eigvalsh(0.5 * (gram + gram.T))[-1])
@@ -236,7 +248,9 @@ class KernelSemiInteractive(KernelLearner):
         event = plan.events[0]
         if self.perturbation == "interactive":
             stream = gate.stream(event, 1)
-            return sparse_answers.run(stream, plan.settings["step"], values, spec.gram)[0]
+            return sparse_answers.answer_queries(stream, plan.settings["step"], values, spec.gram)[
+                0
+            ]
         if self.perturbation == "gaussian":
             noise = gate.stream(event, len(values))
             return noise.add(np.tile(values, (gate.trials, 1)), 0)
@@ -246,7 +260,9 @@ class KernelSemiInteractive(KernelLearner):
         return np.concatenate(parts, axis=1)
 
 
-def _largest(at: Callable[[float], tuple[Run, float]], start: float, most: float) -> Run:
+def _largest(
+    at: Callable[[float], tuple[RunParameters, float]], start: float, most: float
+) -> RunParameters:
     """The design of nearly the largest epsilon that with the norm's release spends ``most``."""
     best, spent = at(start)
     while spent > most:  # by a rounding of the accountant's, if at all

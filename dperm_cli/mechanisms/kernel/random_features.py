@@ -35,18 +35,18 @@ class RandomFeatures(Mechanism):
     features: ClassVar[str] = "fourier"  # the finite map that the rows it sees come from
 
     def __post_init__(self) -> None:
-        inner_mechanism.settle(self)
+        inner_mechanism.build_inner(self)
 
     @property
-    def unprotected(self) -> bool:
+    def is_unprotected(self) -> bool:
         """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return self.inner.unprotected
+        return self.inner.is_unprotected
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the mapped rows."""
         found = self.inner.plan(spec, budget)
-        settings = {"features": spec.p, "inner": inner_mechanism.settings(self.inner, found)}
-        return inner_mechanism.wrapped(found, settings)
+        settings = {"features": spec.p, "inner": inner_mechanism.describe_inner(self.inner, found)}
+        return inner_mechanism.wrap_plan(found, settings)
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
@@ -57,7 +57,7 @@ class RandomFeatures(Mechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release: the rows of the view are mapped already."""
         return self.inner.release(
-            view, inner_mechanism.part(plan, plan.events, plan.noise_scale), gate
+            view, inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale), gate
         )
 
     def adversary(self, budget: Budget) -> Adversary:

@@ -12,7 +12,7 @@ from dperm_cli.loops import local_learning
 from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.shared import user_answers
-from dperm_cli.mechanisms.shared.user_answers import Asked, LocalDescent, Way
+from dperm_cli.mechanisms.shared.user_answers import ChannelRequest, LocalDescent, UpdateRule
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.channels import Channel as Shape
 from dperm_cli.problem.problem import ProblemSpec
@@ -52,7 +52,7 @@ class LocalMirrorDescent(LocalDescent):
         """The set needs a map."""
         self._map(spec)
 
-    def step_of(self, spec: ProblemSpec, asked: Asked) -> tuple[float, dict[str, Any]]:
+    def choose_step(self, spec: ProblemSpec, asked: ChannelRequest) -> tuple[float, dict[str, Any]]:
         """What makes the bound of the map least."""
         name, power = self._map(spec)
         distance, length = facts_of(spec, asked.channel, asked.bound, power)
@@ -60,13 +60,13 @@ class LocalMirrorDescent(LocalDescent):
         step = step / math.sqrt(steps) if self.step_rule == "constant" else step
         return step, {"map": name, "power": power, "distance": distance, "gradient_norm": length}
 
-    def way(self, spec: ProblemSpec, facts: Any) -> Way:
+    def make_update(self, spec: ProblemSpec, facts: Any) -> UpdateRule:
         """The step of the plan's map."""
         entropy, name = facts["map"] == "entropy", spec.constraint.name
-        return user_answers.by_learner(
+        return user_answers.compile_update(
             Learner(
                 local_learning.ENTROPY if entropy else local_learning.POWER, 0,
-                float(spec.constraint.size), user_answers.pace(facts), facts["step"],
+                float(spec.constraint.size), user_answers.step_rule_code(facts), facts["step"],
                 float(spec.ridge), float(spec.lasso),
                 facts["power"] or 2.0, name == "l1_ball",
             )

@@ -11,7 +11,7 @@ import numpy as np
 from dperm_cli.loops import local_learning, sgd
 from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.shared import user_answers
-from dperm_cli.mechanisms.shared.user_answers import Asked, LocalDescent, Way
+from dperm_cli.mechanisms.shared.user_answers import ChannelRequest, LocalDescent, UpdateRule
 from dperm_cli.problem.problem import ProblemSpec
 
 
@@ -35,18 +35,18 @@ class LocalSgd(LocalDescent):
 
     channel: str = "l_1"
 
-    def step_of(self, spec: ProblemSpec, asked: Asked) -> tuple[float, dict[str, Any]]:
+    def choose_step(self, spec: ProblemSpec, asked: ChannelRequest) -> tuple[float, dict[str, Any]]:
         """R / (G sqrt T), or R / G where steps decrease."""
         length = gradient_norm(spec, asked.bound * math.sqrt(asked.channel.second_moment))
         reach, steps = user_answers.distance_from_centre(spec), spec.n * self.answers
         step = reach / (length * (math.sqrt(steps) if self.step_rule == "constant" else 1.0))
         return step, {"map": "euclid", "gradient_norm": length}
 
-    def way(self, spec: ProblemSpec, facts: Any) -> Way:
+    def make_update(self, spec: ProblemSpec, facts: Any) -> UpdateRule:
         """The step in the numbers of a compiled set, or the set's own projection."""
-        constraint, kind = spec.constraint, user_answers.pace(facts)
+        constraint, kind = spec.constraint, user_answers.step_rule_code(facts)
         if constraint.code is not None:
-            return user_answers.by_learner(
+            return user_answers.compile_update(
                 Learner(
                     local_learning.EUCLID, int(constraint.code), float(constraint.size), kind,
                     facts["step"], float(spec.ridge), float(spec.lasso), 2.0, False,
@@ -58,7 +58,7 @@ class LocalSgd(LocalDescent):
             moved = theta - eta * (z + spec.regulariser.subgradient(theta))
             return constraint.project(moved), state
 
-        return Way(None, move)
+        return UpdateRule(None, move)
 
 
 def gradient_norm(spec: ProblemSpec, answer: float) -> float:

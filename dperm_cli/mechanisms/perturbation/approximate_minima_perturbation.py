@@ -10,7 +10,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import NO_BUDGET, Design
 from dperm_cli.mechanisms.shared import perturbed_objective
-from dperm_cli.mechanisms.shared.perturbed_objective import Perturbed, Perturbing
+from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism, PerturbedPlan
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, PerturbedObjective
@@ -20,7 +20,7 @@ SHARE = 0.01  # of epsilon and of delta, for what is left of the minimisation
 
 
 @dataclass(frozen=True)
-class ApproximateMinimaPerturbation(Perturbing):
+class ApproximateMinimaPerturbation(PerturbedMechanism):
     """theta = Project(theta~ + b2), theta~ within ``distance`` of the perturbed minimiser.
 
     Algorithm: [INSTTW19, Alg. 1], which is ``objective_perturbation`` with (1 - share) of the
@@ -52,7 +52,7 @@ class ApproximateMinimaPerturbation(Perturbing):
         rest = 1.0 - self.share
         first = Budget(rest * budget.epsilon, rest * budget.delta, budget.relation)
         event = perturbed_objective.first_event(spec, first, gamma, self.given)
-        planned = self._paid(spec, event, budget)
+        planned = self._pay_solver_error(spec, event, budget)
         settings = {**planned.settings(), "share": self.share}
         return Design(planned.events, planned.event.scale, 1, settings)
 
@@ -63,12 +63,14 @@ class ApproximateMinimaPerturbation(Perturbing):
 
         The second noise is to the distance what the share asks for at the first one's epsilon.
         """
-        event = self.at_scale(spec, scale, budget, 1.0 - self.share)
+        event = self.event_at_scale(spec, scale, budget, 1.0 - self.share)
         delta = 0.0 if event.noise == "gamma_norm" else perturbed_objective.delta_of(spec, budget)
         whole = Budget(event.epsilon(budget.relation) / (1.0 - self.share), delta)
-        return self._paid(spec, event, whole).events
+        return self._pay_solver_error(spec, event, whole).events
 
-    def _paid(self, spec: ProblemSpec, event: PerturbedObjective, budget: Budget) -> Perturbed:
+    def _pay_solver_error(
+        self, spec: ProblemSpec, event: PerturbedObjective, budget: Budget
+    ) -> PerturbedPlan:
         """The event with a second one that has the share of the budget."""
         epsilon, delta = self.share * budget.epsilon, self.share * budget.delta
 
@@ -77,7 +79,7 @@ class ApproximateMinimaPerturbation(Perturbing):
                 return calibrate.pure_scale(epsilon, move)
             return calibrate.gaussian_scale(epsilon, delta, move)
 
-        least = perturbed_objective.pay(event, spec, scale)
+        least = perturbed_objective.add_second_event(event, spec, scale)
         if self.distance == "auto":
             return least
         if float(self.distance) < least.distance:
@@ -85,4 +87,4 @@ class ApproximateMinimaPerturbation(Perturbing):
                 f"distance {self.distance:g} is below the {least.distance:.3g} that can be "
                 "certified here"
             )
-        return perturbed_objective.pay(event, spec, scale, float(self.distance))
+        return perturbed_objective.add_second_event(event, spec, scale, float(self.distance))

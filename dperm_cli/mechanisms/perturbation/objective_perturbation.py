@@ -9,7 +9,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import NO_BUDGET, Design
 from dperm_cli.mechanisms.shared import perturbed_objective
-from dperm_cli.mechanisms.shared.perturbed_objective import Perturbing
+from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, Event, PerturbedObjective
 from dperm_cli.problem.problem import ProblemSpec
@@ -23,7 +23,7 @@ NOT_PRIVATE = (
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation(Perturbing):
+class ObjectivePerturbation(PerturbedMechanism):
     """theta = Project(theta~ + b2), theta~ near the argmin over C of the sum
     + (added / 2) |theta - centre|^2 + <b, theta>, b and b2 noise.
 
@@ -55,7 +55,7 @@ class ObjectivePerturbation(Perturbing):
         checks.boolean("mechanism.allow_not_private", self.allow_not_private)
 
     @property
-    def unprotected(self) -> bool:
+    def is_unprotected(self) -> bool:
         """Whether the user asked for a release without a guarantee."""
         return self.calibration == "paper" and self.allow_not_private
 
@@ -71,7 +71,7 @@ class ObjectivePerturbation(Perturbing):
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
     ) -> tuple[Event, ...]:
         """At the strength that suits this noise; at delta 1/n^2 without a budget."""
-        first = self.at_scale(spec, scale, budget)
+        first = self.event_at_scale(spec, scale, budget)
         return perturbed_objective.design_at(spec, first, budget.relation).events
 
     @property
@@ -83,14 +83,14 @@ class ObjectivePerturbation(Perturbing):
         """The noise and strength of [BST14, App. E and Thm E.1], which are not private."""
         if not self.allow_not_private:
             raise Unsupported(NOT_PRIVATE)
-        first = printed(spec, budget, gamma, self.given)
+        first = make_paper_event(spec, budget, gamma, self.given)
         planned = perturbed_objective.design_at(spec, first, budget.relation)
         events: tuple[Event, ...] = (*planned.events, Disclosure())
         reason = "constants that are not private (App. E)"
         return Design(events, planned.event.scale, 1, planned.settings(), reason=reason)
 
 
-def printed(
+def make_paper_event(
     spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None = None
 ) -> PerturbedObjective:
     """App. E as printed: exp(-epsilon |b| / (2 L)) or N(0, 8 L^2 ln(1/delta) / epsilon^2), and
@@ -108,5 +108,7 @@ def printed(
     elif strength < least:
         raise Unsupported(f"App. E asks for a strength of at least beta / (2 epsilon) = {least:g}")
     delta = budget.delta or 0.5
-    event = perturbed_objective.event(spec, scale, max(strength, spec.penalty.ridge), gamma, delta)
+    event = perturbed_objective.make_event(
+        spec, scale, max(strength, spec.penalty.ridge), gamma, delta
+    )
     return event

@@ -33,7 +33,7 @@ class OutputPerturbation(Mechanism):
 
     ``noise=auto`` is gamma at delta = 0 and gaussian above. The minimiser is found to a gap fixed
     beforehand, and S grows by what that leaves open: by ``inflation`` of itself, or by as much as
-    certificates in floating point need (``noisy_minimiser.provable``). A minimiser that is not
+    certificates in floating point need (``noisy_minimiser.provable_gap``). A minimiser that is not
     found so well is a failed run, without a release; that it failed is not a private outcome.
     """
 
@@ -82,7 +82,7 @@ class OutputPerturbation(Mechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """One minimisation, one draw a trial, and the projection."""
         certificate = plan.settings["minimiser_gap"]
-        return Release(noisy_minimiser.release(view, plan.events[0], certificate, gate))
+        return Release(noisy_minimiser.release_minimiser(view, plan.events[0], certificate, gate))
 
     def adversary(self, budget: Budget) -> Adversary:
         """One record with the linear loss and ridge 1: its gradient is minus the minimiser.

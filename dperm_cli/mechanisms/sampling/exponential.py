@@ -10,14 +10,14 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
-from dperm_cli.mechanisms.shared.sampled_release import draw, drawing, interval_pair
+from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.samplers.base import Target
-from dperm_cli.samplers.shared.choose_sampler import checked, choose
+from dperm_cli.samplers.shared.choose_sampler import check_sampler, choose_sampler
 from dperm_cli.views.central import CentralView
 
 # Room for the rounding of (epsilon - 2 t) + 2 t.
@@ -51,10 +51,10 @@ class Exponential(Mechanism):
 
     def __post_init__(self) -> None:
         checks.choice("calibration", self.calibration, ("tight", "paper"))
-        object.__setattr__(self, "sampler", checked(self.sampler))
+        object.__setattr__(self, "sampler", check_sampler(self.sampler))
 
     @property
-    def unprotected(self) -> bool:
+    def is_unprotected(self) -> bool:
         """Whether the user asked for draws that no guarantee covers."""
         return bool(getattr(self.sampler, "allow_heuristic", False))
 
@@ -68,9 +68,9 @@ class Exponential(Mechanism):
                 spec, calibrate.exponent(room, self._law(spec, 0.0).sensitivity(relation))
             )
 
-        chosen = choose(self.sampler, at, budget.epsilon, paper=self.calibration == "paper")
+        chosen = choose_sampler(self.sampler, at, budget.epsilon, paper=self.calibration == "paper")
         exponent = chosen.target.exponent
-        return drawing(self._law(spec, exponent), chosen, 1.0 / exponent)
+        return design_draw(self._law(spec, exponent), chosen, 1.0 / exponent)
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET

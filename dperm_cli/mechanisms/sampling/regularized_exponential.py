@@ -10,14 +10,14 @@ from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
-from dperm_cli.mechanisms.shared.sampled_release import draw, drawing, interval_pair
+from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.samplers.base import Target
-from dperm_cli.samplers.shared.choose_sampler import checked, choose, name_of
+from dperm_cli.samplers.shared.choose_sampler import check_sampler, choose_sampler, name_of
 from dperm_cli.views.central import CentralView
 
 # Room for the rounding of (epsilon - 2 t) + 2 t and of the two logarithms of delta.
@@ -53,10 +53,10 @@ class RegularizedExponential(Mechanism):
     def __post_init__(self) -> None:
         checks.choice("calibration", self.calibration, ("tight", "paper"))
         checks.auto_or(checks.nonnegative, "mechanism.kappa", self.kappa)
-        object.__setattr__(self, "sampler", checked(self.sampler))
+        object.__setattr__(self, "sampler", check_sampler(self.sampler))
 
     @property
-    def unprotected(self) -> bool:
+    def is_unprotected(self) -> bool:
         """Whether the user asked for draws that no guarantee covers."""
         return bool(getattr(self.sampler, "allow_heuristic", False))
 
@@ -78,11 +78,11 @@ class RegularizedExponential(Mechanism):
             )
             return self._target(spec, moves / mu)
 
-        chosen = choose(self.sampler, at, budget.epsilon)
+        chosen = choose_sampler(self.sampler, at, budget.epsilon)
         if name_of(chosen.sampler) == "net":
             raise Unsupported("a law on a finite net is not strongly log-concave; use sampler=auto")
         scale = noise_scale(chosen.target)
-        return drawing(_law(spec, scale), chosen, scale)
+        return design_draw(_law(spec, scale), chosen, scale)
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET

@@ -19,7 +19,7 @@ from dperm_cli.privacy.events import Event, Gaussian
 _KEY = "mechanism.inner"
 
 
-def build(inner: Any) -> Any:
+def build_mechanism(inner: Any) -> Any:
     """The mechanism of a name or of a mapping {name: ..., field: ...}; a mechanism stays.
 
     Errors name keys as the user types them, as in ``mechanism.inner.steps``.
@@ -33,10 +33,10 @@ def build(inner: Any) -> Any:
         return inner
     if not isinstance(inner.get("name"), str):
         raise InputError(_KEY, inner, "needs a name, as in {name: noisy_gd, steps: 50}")
-    return named(lambda: _of_mapping(inner))
+    return prefix_error_keys(lambda: _of_mapping(inner))
 
 
-def named(make: Callable[[], Any]) -> Any:
+def prefix_error_keys(make: Callable[[], Any]) -> Any:
     """``make()``, the keys of its errors moved below ``mechanism.inner``."""
     try:
         return make()
@@ -46,10 +46,10 @@ def named(make: Callable[[], Any]) -> Any:
         head, _, tail = error.key.partition(".")
         key = f"{_KEY}.{tail}" if tail and head == "mechanism" else error.key
         key = _KEY if key == "mechanism" else key
-        raise InputError(key, error.value, error.allowed, close(error)) from None
+        raise InputError(key, error.value, error.allowed, list_suggestions(error)) from None
 
 
-def close(error: InputError) -> tuple[str, ...]:
+def list_suggestions(error: InputError) -> tuple[str, ...]:
     """What an error suggests, for the one that is raised in its place."""
     return (error.nearest,) if error.nearest else ()
 
@@ -64,16 +64,16 @@ def _of_mapping(inner: Mapping[str, Any]) -> Any:
     return cls(**given)
 
 
-def settle(outer: Any) -> None:
+def build_inner(outer: Any) -> None:
     """Build the inner mechanism of a frozen combinator and narrow what it can promise to that.
 
     Called from ``__post_init__``. The instance then offers the kinds of guarantee and the
     relations that both have; ``sampler`` errors and the like stay the inner one's business.
     InputError for an inner mechanism that promises nothing.
     """
-    inner = build(outer.inner)
+    inner = build_mechanism(outer.inner)
     if tuple(inner.guarantees) == ("none",):
-        known = ", ".join(registry.protective())
+        known = ", ".join(registry.list_protective())
         raise InputError(_KEY, name_of(inner), f"must be a mechanism with a guarantee: {known}")
     object.__setattr__(outer, "inner", inner)
     for what in ("guarantees", "relations"):
@@ -81,7 +81,7 @@ def settle(outer: Any) -> None:
         object.__setattr__(outer, what, tuple(word for word in mine if word in theirs))
 
 
-def settings(inner: Any, plan: Plan) -> dict[str, Any]:
+def describe_inner(inner: Any, plan: Plan) -> dict[str, Any]:
     """What a combinator's settings say of the inner mechanism: its plan's settings and its name."""
     return {**plan.settings, "name": name_of(inner)}
 
@@ -91,13 +91,13 @@ def name_of(mechanism: Any) -> str:
     return type(mechanism).__module__.rpartition(".")[2]
 
 
-def part(whole: Plan, events: Sequence[Event], scale: float) -> Plan:
+def inner_plan(whole: Plan, events: Sequence[Event], scale: float) -> Plan:
     """The inner mechanism's plan, with the events that the combinator's plan holds for it."""
     assert whole.inner is not None
     return replace(whole.inner, events=tuple(events), noise_scale=scale)
 
 
-def wrapped(found: Plan, settings: Mapping[str, Any], space: Any = None) -> Design:
+def wrap_plan(found: Plan, settings: Mapping[str, Any], space: Any = None) -> Design:
     """The design of a combinator that does what its inner mechanism's plan does, and no more."""
     return Design(
         found.events, found.noise_scale, found.steps, settings,
@@ -120,7 +120,7 @@ def gdp_budget(mu: float, budget: Budget) -> Budget:
         delta *= 0.1
 
 
-def share(budget: Budget, parts: int) -> Budget:
+def split_mu(budget: Budget, parts: int) -> Budget:
     """The budget of one of ``parts`` equal parts: mu / sqrt(parts) of mu(epsilon, delta), or
     epsilon / parts at delta = 0."""
     if budget.delta == 0.0:
@@ -129,6 +129,6 @@ def share(budget: Budget, parts: int) -> Budget:
     return gdp_budget(mu / math.sqrt(parts), budget)
 
 
-def basic(budget: Budget, parts: int) -> Budget:
+def split_basic(budget: Budget, parts: int) -> Budget:
     """(epsilon / parts, delta / parts): what always adds up to the budget."""
     return replace(budget, epsilon=budget.epsilon / parts, delta=budget.delta / parts)

@@ -14,14 +14,16 @@ from dperm_cli.mechanisms.base import Mechanism
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Matrix
 
-PROVED = "replace_one"  # the one relation that the sensitivity of a minimiser is proved for
+PROVED_RELATION = (
+    "replace_one"  # the one relation that the sensitivity of a minimiser is proved for
+)
 _HALVINGS = 100
-_HAIR = 1e-9  # rounding of K(z, z), which ``KernelSpec.asked`` leaves room for
+_ROUNDING_ROOM = 1e-9  # rounding of K(z, z), which ``KernelSpec.asked`` leaves room for
 _NULL = 1e-10  # eigenvalues below this share of the largest count as zero
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelLearner(Mechanism):
+class KernelMechanism(Mechanism):
     """What the learners of [JT13] promise, and ``failure``, the chance that their errors exceed
     what they say."""
 
@@ -39,7 +41,7 @@ class KernelLearner(Mechanism):
 
 
 @dataclass(frozen=True)
-class Moves:
+class StabilityBounds:
     """How far the function that is found moves when a record is replaced, from public facts.
 
     Attributes
@@ -54,13 +56,13 @@ class Moves:
     value: float
 
 
-def moves(spec: KernelSpec) -> Moves:
-    """``Moves`` of a problem [JT13, Sec. 5, for eq. (2) as written]."""
+def bound_moves(spec: KernelSpec) -> StabilityBounds:
+    """``StabilityBounds`` of a problem [JT13, Sec. 5, for eq. (2) as written]."""
     weight = spec.stability + 2.0 * spec.close
-    return Moves(spec.asked, weight, weight * spec.bound)
+    return StabilityBounds(spec.asked, weight, weight * spec.bound)
 
 
-def admit(spec: KernelSpec, budget: Budget, *, queries: bool = True) -> None:
+def check_kernel_problem(spec: KernelSpec, budget: Budget, *, queries: bool = True) -> None:
     """``Unsupported`` unless what all kernel mechanisms need is there."""
     if getattr(spec, "space", "") != "kernel":
         raise Unsupported("works on functions of a kernel: set kernel=linear or another one")
@@ -76,14 +78,14 @@ def admit(spec: KernelSpec, budget: Budget, *, queries: bool = True) -> None:
             "there are no public points to answer at: set kernel.queries to a number of held-out "
             "inputs or to a file"
         )
-    if not within(spec, spec.queries):
+    if not has_bounded_features(spec, spec.queries):
         raise Unsupported(
             "a public point is longer in feature space than the bound R that the sensitivity "
             "follows from: shorten the rows of kernel.queries to dataset.row_bound"
         )
 
 
-def within(spec: KernelSpec, points: Matrix) -> bool:
+def has_bounded_features(spec: KernelSpec, points: Matrix) -> bool:
     """Whether |phi(z)| <= R for every public point: only there a prediction moves by s at most.
 
     Finite maps see to it themselves.
@@ -91,10 +93,10 @@ def within(spec: KernelSpec, points: Matrix) -> bool:
     if spec.features is not None or not points.shape[0]:
         return True
     longest = float(np.max(spec.kernel.diagonal(points)))
-    return longest <= spec.bound**2 * (1.0 + _HAIR)
+    return longest <= spec.bound**2 * (1.0 + _ROUNDING_ROOM)
 
 
-def checked_queries(spec: KernelSpec, rows: Matrix) -> np.ndarray:
+def check_queries(spec: KernelSpec, rows: Matrix) -> np.ndarray:
     """The queries of a session as an array [k, columns], all checked before one is answered.
 
     Noise is made for queries that a record could be: what is not finite, or longer than the row
@@ -118,12 +120,12 @@ def checked_queries(spec: KernelSpec, rows: Matrix) -> np.ndarray:
         raise PrivacyError("a query holds a number that is nan or infinite")
     with np.errstate(over="ignore"):
         longest = float(np.max(np.linalg.norm(dense, axis=1), initial=0.0))
-    if not longest <= spec.row_bound * (1.0 + _HAIR):
+    if not longest <= spec.row_bound * (1.0 + _ROUNDING_ROOM):
         raise PrivacyError(
             f"a query has norm {longest:.6g}: shorten it to {spec.row_bound:.6g}, the row bound of "
             "the data set"
         )
-    if not within(spec, dense):
+    if not has_bounded_features(spec, dense):
         raise PrivacyError(
             f"a query has |phi(z)| above {spec.bound:.6g}, what its noise is made for: shorten "
             "it to the row bound of the data set"
@@ -131,7 +133,7 @@ def checked_queries(spec: KernelSpec, rows: Matrix) -> np.ndarray:
     return dense
 
 
-def in_ball(gram: np.ndarray, values: np.ndarray, radius: float | np.ndarray) -> np.ndarray:
+def fit_in_ball(gram: np.ndarray, values: np.ndarray, radius: float | np.ndarray) -> np.ndarray:
     """alpha [..., T] of the w = sum alpha_t phi(z_t), |w| <= radius, nearest to values [..., T].
 
     Nearest in mean square over the z_t: with gram = U diag(m) U^T and c = U^T values, w has

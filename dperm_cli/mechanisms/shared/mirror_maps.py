@@ -1,8 +1,8 @@
 """Mirror maps: a distance from the start, a step and what its theorem says of noisy gradients.
 
 A step from theta against a gradient h is argmin over C of a <h, x> + B(x, theta), B the Bregman
-divergence of a function that is 1-strongly convex in the map's norm. ``Facts`` holds the four
-numbers of docs/proofs/mirror_descent.md, Theorem 2.
+divergence of a function that is 1-strongly convex in the map's norm. ``MapConstants`` holds the
+four numbers of docs/proofs/mirror_descent.md, Theorem 2.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BEND, SLOPE = 0.02, 0.1
 
 
 @dataclass(frozen=True)
-class Facts:
+class MapConstants:
     """``distance`` >= B(u, start) for u in C; ``second`` >= the second moment that a step of any
     convex loss pays for, ``noise`` the share of it that is the noise's own; ``curvature`` of the
     sum in the map's norm, or None."""
@@ -54,10 +54,10 @@ class Facts:
         return min(best, 0.5 / (BEND * self.curvature)) if self.curvature > 0.0 else best
 
 
-class Mirror(Protocol):
+class MirrorMap(Protocol):
     """States are the map's own coordinates, [trials, k]."""
 
-    def facts(self, spec: ProblemSpec, scale: float) -> Facts: ...
+    def facts(self, spec: ProblemSpec, scale: float) -> MapConstants: ...
 
     def public(self, spec: ProblemSpec) -> dict[str, Any]:
         """What a plan says of the map."""
@@ -76,21 +76,21 @@ class Mirror(Protocol):
         ...
 
 
-class Entropy:
+class EntropyMap:
     """Relative entropy of weights on the vertices; states are log weights up to a constant."""
 
     def __init__(self, vertices: Vertices) -> None:
         self._vertices = vertices
 
-    def facts(self, spec: ProblemSpec, scale: float) -> Facts:
-        across, far = spec.constraint.diameter, vertex_choice.reach(spec.constraint)
+    def facts(self, spec: ProblemSpec, scale: float) -> MapConstants:
+        across, far = spec.constraint.diameter, vertex_choice.centre_distance(spec.constraint)
         noise = (far * scale) ** 2
         steep = (spec.n * spec.lipschitz_total * across) ** 2 / 4.0
         bend = _curvature(spec, across**2 / 4.0)
-        return Facts(math.log(self._vertices.count), steep + noise, noise, bend)
+        return MapConstants(math.log(self._vertices.count), steep + noise, noise, bend)
 
     def public(self, spec: ProblemSpec) -> dict[str, Any]:
-        reach = vertex_choice.reach(spec.constraint)
+        reach = vertex_choice.centre_distance(spec.constraint)
         return {"map": "entropy", "vertices": self._vertices.count, "reach": reach}
 
     def start(self) -> np.ndarray:
@@ -104,19 +104,19 @@ class Entropy:
         return state - size * self._vertices.scores(gradient)
 
 
-class Power:
+class PowerMap:
     """|x|_q^2 / (2 (q - 1)) on the ball {|x|_q <= r}, 1 < q <= 2; states are the points."""
 
     def __init__(self, size: float, p: int, power: float) -> None:
         self._size, self._p, self._q = size, p, power
         self._dual = power / (power - 1.0)
 
-    def facts(self, spec: ProblemSpec, scale: float) -> Facts:
+    def facts(self, spec: ProblemSpec, scale: float) -> MapConstants:
         noise = scale**2 * self._moment()
         steep = spec.n * spec.lipschitz_total
         second = min((steep + math.sqrt(noise)) ** 2, steep**2 + (self._dual - 1.0) * noise)
         distance = self._size**2 / (2.0 * (self._q - 1.0))
-        return Facts(distance, second, noise, _curvature(spec, 1.0))
+        return MapConstants(distance, second, noise, _curvature(spec, 1.0))
 
     def public(self, spec: ProblemSpec) -> dict[str, Any]:
         return {"map": "power", "power": self._q, "size": self._size}
@@ -140,17 +140,17 @@ class Power:
         return math.exp(2.0 / s * (math.log(self._p) + log_each))
 
 
-def mirror(constraint: Any) -> Mirror:
+def choose_map(constraint: Any) -> MirrorMap:
     """The map that suits the set; Unsupported where there is none but the Euclidean one."""
-    vertices = vertex_choice.listed(constraint)
+    vertices = vertex_choice.list_vertices(constraint)
     if vertices is not None and constraint.p > 1:
-        return Entropy(vertices)
+        return EntropyMap(vertices)
     body: Any = getattr(constraint, "body", constraint)
     if isinstance(body, L2Ball):
-        return Power(body.radius, body.p, 2.0)
+        return PowerMap(body.radius, body.p, 2.0)
     power = getattr(constraint, "power", math.inf)
     if constraint.name == "lp_ball" and 1.0 < power < 2.0:
-        return Power(constraint.size, constraint.p, power)
+        return PowerMap(constraint.size, constraint.p, power)
     raise Unsupported(
         "mirror_descent has a map for sets with a short list of vertices and for lp balls up to "
         "the Euclidean one; elsewhere a step is a projected one: use mechanism=noisy_gd"

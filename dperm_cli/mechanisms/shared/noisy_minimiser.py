@@ -61,12 +61,12 @@ def stability(spec: ProblemSpec, inflation: float = INFLATION) -> Stability:
     record, gap = spec.lipschitz / modulus, spec.gradient_gap / modulus
     wanted = modulus * (inflation * min(record, gap)) ** 2 / 8.0
     lost = perturbed_minimiser.gap_error(spec, modulus)
-    whole = max(wanted, provable(spec) + lost)
+    whole = max(wanted, provable_gap(spec) + lost)
     error = math.sqrt(2.0 * whole / modulus)
     return Stability(record + 2.0 * error, gap + 2.0 * error, whole - lost, error)
 
 
-def provable(spec: ProblemSpec) -> float:
+def provable_gap(spec: ProblemSpec) -> float:
     """A gap that a certificate can show on every data set within the declared bounds.
 
     It follows ``solvers.optimum.negligible``, with the largest values that its terms can have.
@@ -89,7 +89,7 @@ def scale_for(stable: Stability, budget: Budget, gamma: bool) -> float:
     return calibrate.gaussian_scale(budget.epsilon, budget.delta, sensitivity)
 
 
-def radius(event: Event, p: int, failure: float) -> float:
+def noise_radius(event: Event, p: int, failure: float) -> float:
     """The r that the norm of the event's noise exceeds with probability ``failure``, exactly.
 
     The norm is Gamma(p, scale), or scale times the root of a chi-squared variable.
@@ -102,7 +102,9 @@ def radius(event: Event, p: int, failure: float) -> float:
     return event.scale * math.sqrt(float(chdtri(p, failure)))
 
 
-def release(view: CentralView, event: Event, certificate: float, gate: Gate) -> np.ndarray:
+def release_minimiser(
+    view: CentralView, event: Event, certificate: float, gate: Gate
+) -> np.ndarray:
     """The minimiser plus the event's noise, projected to the set, [trials, p]."""
     noise = gate.stream(event, view.spec.p)
     found = view.minimiser(certificate)

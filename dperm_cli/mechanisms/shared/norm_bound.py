@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from dperm_cli.kernels.shared.kernel_problem import Fit
-from dperm_cli.mechanisms.shared.kernel_queries import PROVED, Moves
+from dperm_cli.mechanisms.shared.kernel_queries import PROVED_RELATION, StabilityBounds
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.events import Laplace
 from dperm_cli.privacy.gate import Gate
@@ -20,13 +20,15 @@ from dperm_cli.privacy.gate import Gate
 FAILURE = 1e-3
 
 
-def event(moves: Moves, epsilon: float) -> Laplace:
+def event(moves: StabilityBounds, epsilon: float) -> Laplace:
     """One release of the norm, epsilon-DP by itself."""
     scale = calibrate.pure_scale(epsilon, moves.weight)
-    return Laplace(scale, moves.weight / 2.0, relation=PROVED)
+    return Laplace(scale, moves.weight / 2.0, relation=PROVED_RELATION)
 
 
-def estimate(found: Fit, moves: Moves, release: Laplace, most: float, gate: Gate) -> np.ndarray:
+def estimate(
+    found: Fit, moves: StabilityBounds, release: Laplace, most: float, gate: Gate
+) -> np.ndarray:
     """C for each trial, [trials]: at least |w*| with probability 1 - FAILURE, if that is <= most.
 
     A function of the noisy norm and of public facts.
@@ -34,10 +36,12 @@ def estimate(found: Fit, moves: Moves, release: Laplace, most: float, gate: Gate
     noise = gate.stream(release, 1)
     value = math.hypot(found.norm, moves.weight)
     noisy = noise.add(np.full((gate.trials, 1), value), 0)[:, 0]
-    return upper(noisy, moves, release.scale, most)
+    return raise_to_bound(noisy, moves, release.scale, most)
 
 
-def upper(noisy: np.ndarray, moves: Moves, scale: float, most: float) -> np.ndarray:
+def raise_to_bound(
+    noisy: np.ndarray, moves: StabilityBounds, scale: float, most: float
+) -> np.ndarray:
     """The noisy norm and what noise and the distance to w* may have taken from it, up to ``most``.
 
     P(Laplace(b) < -b ln(1 / (2 beta))) = beta. At least the norm's own sensitivity, which noise of

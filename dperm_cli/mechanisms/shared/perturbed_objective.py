@@ -29,13 +29,13 @@ NOISES = ("auto", "gamma", "gaussian")
 SECOND_MU = 0.005  # of the noise that pays for the solver, Gaussian: .03 % more of the first
 SECOND_SHARE = 0.001  # of epsilon, for the same of a Gamma norm
 _SECOND_SIZE = 0.01  # of scale / Lam, which b moves the minimiser by: as good as no second noise
-_WITHIN = 1.0 - 1e-12  # of delta: the accountant rounds what it adds up
-_FAR = 25.0  # in logs, the largest strength that is looked at, over the least
+_DELTA_ROUNDING = 1.0 - 1e-12  # of delta: the accountant rounds what it adds up
+_LOG_STRENGTH_RANGE = 25.0  # in logs, the largest strength that is looked at, over the least
 _SMALLEST = 1e-6  # the least strength over the one that balances noise, where no bound is known
 
 
 @dataclass(frozen=True)
-class Perturbed:
+class PerturbedPlan:
     """A perturbed objective: the sum + (added / 2) |theta - centre|^2 + <b, theta>, and the noise
     that its minimiser gets.
 
@@ -70,7 +70,7 @@ class Perturbed:
 
 
 @dataclass(frozen=True)
-class Perturbing(Mechanism):
+class PerturbedMechanism(Mechanism):
     """A minimiser of a perturbed objective: the keys of its noise, its events and its attack."""
 
     noise: str = "auto"
@@ -90,22 +90,22 @@ class Perturbing(Mechanism):
         """The strength asked for, None for auto."""
         return None if self.strength == "auto" else float(self.strength)
 
-    def at_scale(
+    def event_at_scale(
         self, spec: ProblemSpec, scale: float, budget: Budget, share: float = 1.0
     ) -> PerturbedObjective:
         """The first event at the strength that suits this noise, with a ``share`` of delta."""
         delta = delta_of(spec, budget)
         gamma = is_gamma(self.noise, delta, spec)
-        strength = max(self.given or balanced(spec, scale, gamma), spec.penalty.ridge)
+        strength = max(self.given or balance_strength(spec, scale, gamma), spec.penalty.ridge)
         strength = max(strength, perturbed_minimiser.least_modulus(spec))
-        return event(spec, scale, strength, gamma, share * delta)
+        return make_event(spec, scale, strength, gamma, share * delta)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Minimise, add the second noise whatever was found, project."""
         first, second = plan.events[:2]
         assert isinstance(first, PerturbedObjective)
         assert isinstance(second, GammaNorm | Gaussian)
-        planned = Perturbed(first, second, plan.settings["added"], plan.settings["distance"])
+        planned = PerturbedPlan(first, second, plan.settings["added"], plan.settings["distance"])
         return Release(_noisy_minimiser(view, planned, gate, self.centred))
 
     @property
@@ -161,7 +161,7 @@ def curvature(spec: ProblemSpec) -> float:
 
 def design(
     spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None = None
-) -> Perturbed:
+) -> PerturbedPlan:
     """Both events of a budget, at the strength given or at the one that minimises ``theory_risk``.
 
     Gamma norms: the second event has a share of epsilon, ``SECOND_SHARE``. Gaussian: it is mu2-GDP
@@ -170,49 +170,53 @@ def design(
     noise would outweigh the first.
     """
     usual = SECOND_SHARE if gamma else SECOND_MU
-    planned = _shared(spec, budget, gamma, strength, usual)
+    planned = _design_with_share(spec, budget, gamma, strength, usual)
     wanted = _balanced_share(spec, planned, budget.epsilon)
-    return planned if wanted <= usual else _shared(spec, budget, gamma, strength, wanted)
+    return planned if wanted <= usual else _design_with_share(spec, budget, gamma, strength, wanted)
 
 
-def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> Perturbed:
+def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> PerturbedPlan:
     """Both events at the first one's noise, as ``design`` has them."""
     gamma = first.noise == "gamma_norm"
     epsilon = first.epsilon(relation)
 
-    def paid(share: float) -> Perturbed:
+    def pay_share(share: float) -> PerturbedPlan:
         if not gamma:
             return _pay_gaussian(spec, first, share)
-        return pay(first, spec, lambda m: calibrate.pure_scale(share / (1.0 - share) * epsilon, m))
+        return add_second_event(
+            first, spec, lambda m: calibrate.pure_scale(share / (1.0 - share) * epsilon, m)
+        )
 
     usual = SECOND_SHARE if gamma else SECOND_MU
-    planned = paid(usual)
-    return paid(max(usual, _balanced_share(spec, planned, epsilon)))
+    planned = pay_share(usual)
+    return pay_share(max(usual, _balanced_share(spec, planned, epsilon)))
 
 
-def _shared(
+def _design_with_share(
     spec: ProblemSpec, budget: Budget, gamma: bool, strength: float | None, share: float
-) -> Perturbed:
+) -> PerturbedPlan:
     """``design`` with a share of epsilon for the second event, or a mu2 for a Gaussian."""
     if not gamma:
-        first = first_event(spec, budget, gamma, strength, _capped(share))
+        first = first_event(spec, budget, gamma, strength, _cap_second_mu(share))
         return _pay_gaussian(spec, first, share)
     left = Budget((1.0 - share) * budget.epsilon, budget.delta, budget.relation)
     first = first_event(spec, left, gamma, strength)
-    return pay(first, spec, lambda move: calibrate.pure_scale(share * budget.epsilon, move))
+    return add_second_event(
+        first, spec, lambda move: calibrate.pure_scale(share * budget.epsilon, move)
+    )
 
 
-def _pay_gaussian(spec: ProblemSpec, first: PerturbedObjective, mu: float) -> Perturbed:
-    mu = _capped(mu)(spec.lipschitz / first.scale)
-    return pay(first, spec, lambda move: move / mu)
+def _pay_gaussian(spec: ProblemSpec, first: PerturbedObjective, mu: float) -> PerturbedPlan:
+    mu = _cap_second_mu(mu)(spec.lipschitz / first.scale)
+    return add_second_event(first, spec, lambda move: move / mu)
 
 
-def _capped(mu: float) -> Callable[[float], float]:
+def _cap_second_mu(mu: float) -> Callable[[float], float]:
     """mu2 beside a first event of a ratio of one record's norm to its scale: a tenth at most."""
     return lambda ratio: min(mu, 0.1 * ratio)
 
 
-def _balanced_share(spec: ProblemSpec, planned: Perturbed, epsilon: float) -> float:
+def _balanced_share(spec: ProblemSpec, planned: PerturbedPlan, epsilon: float) -> float:
     """The share of epsilon, or the mu2, at which both noises together are about the least.
 
     The second noise is c / share, and the first one, of size a, grows by a share or, as a root of
@@ -236,15 +240,15 @@ def first_event(
     ``second`` gives mu2 of one record's norm over the scale."""
     curvature(spec)
     planner = _Planner(spec, budget, gamma, second)
-    return planner.event(planner.best() if strength is None else planner.checked(strength))
+    return planner.event(planner.best() if strength is None else planner.check_strength(strength))
 
 
-def pay(
+def add_second_event(
     first: PerturbedObjective,
     spec: ProblemSpec,
     scale: Callable[[float], float],
     distance: float | None = None,
-) -> Perturbed:
+) -> PerturbedPlan:
     """The first event with a second one of the same kind that pays for the solver's ``distance``,
     by default one that costs next to nothing, if that can be proved. ``scale`` is that of the
     noise on a sensitivity.
@@ -257,12 +261,12 @@ def pay(
     if distance is None:
         wanted = _SECOND_SIZE * first.scale / first.strength / (2.0 * scale(1.0))
         # elsewhere a solver may fail in any case, and the largest draw is thousands of usual ones
-        certain = perturbed_minimiser.cannot_fail(spec)
+        certain = perturbed_minimiser.always_converges(spec)
         tilt = first.largest_noise(spec.p) if certain else first.likely_noise(spec.p)
-        distance = perturbed_minimiser.reachable(spec, first.strength, tilt, wanted)
+        distance = perturbed_minimiser.provable_distance(spec, first.strength, tilt, wanted)
     move = 2.0 * distance
     second = kind(scale(move) * (1.0 + 1e-12), move, gap=move)
-    return Perturbed(first, second, max(0.0, first.strength - spec.penalty.ridge), distance)
+    return PerturbedPlan(first, second, max(0.0, first.strength - spec.penalty.ridge), distance)
 
 
 def theory_risk(spec: ProblemSpec, strength: float, noise: float) -> float:
@@ -276,13 +280,13 @@ def noise_norm(p: int, scale: float, gamma: bool) -> float:
     return scale * math.sqrt(p * (p + 1.0) if gamma else p)
 
 
-def balanced(spec: ProblemSpec, scale: float, gamma: bool) -> float:
+def balance_strength(spec: ProblemSpec, scale: float, gamma: bool) -> float:
     """The strength that minimises ``theory_risk`` for noise of this scale."""
     wanted = noise_norm(spec.p, scale, gamma) / spec.constraint.diameter
     return max(wanted, spec.penalty.ridge)
 
 
-def event(
+def make_event(
     spec: ProblemSpec, scale: float, strength: float, gamma: bool, delta: float
 ) -> PerturbedObjective:
     """The event of noise of this scale."""
@@ -298,7 +302,7 @@ def event(
         record_norm=spec.lipschitz,
         curvature=curvature(spec),
         strength=strength,
-        delta=0.0 if gamma else _WITHIN * delta,
+        delta=0.0 if gamma else _DELTA_ROUNDING * delta,
         rank=rank,
         gap=spec.gradient_gap if gamma else None,
     )
@@ -315,7 +319,7 @@ class _Planner:
         second: Callable[[float], float] = lambda ratio: 0.0,
     ) -> None:
         self._spec, self._budget, self._gamma, self._second = spec, budget, gamma, second
-        self._unit = event(spec, 1.0, 1.0, gamma, budget.delta)
+        self._unit = make_event(spec, 1.0, 1.0, gamma, budget.delta)
 
     def scale(self, strength: float) -> float:
         """The least noise at this strength, inf where the Jacobian leaves no room for any."""
@@ -343,10 +347,10 @@ class _Planner:
         least = max(ridge, surely, self._least() * (1.0 + 1e-9))
         # noise as if the Jacobian were free: the strength is above what balances that
         free = self._unit.sensitivity(self._budget.relation) / self._budget.epsilon
-        low = math.log(max(least, _SMALLEST * balanced(self._spec, free, self._gamma)))
+        low = math.log(max(least, _SMALLEST * balance_strength(self._spec, free, self._gamma)))
         found: Any = minimize_scalar(
             lambda t: math.log(self.risk(math.exp(t))),
-            bounds=(low, low + _FAR),
+            bounds=(low, low + _LOG_STRENGTH_RANGE),
             method="bounded",
             options={"xatol": 1e-6},
         )
@@ -354,7 +358,7 @@ class _Planner:
         enough = ridge > self._least() and ridge >= surely
         return ridge if enough and self.risk(ridge) <= self.risk(best) else best
 
-    def checked(self, strength: float) -> float:
+    def check_strength(self, strength: float) -> float:
         """The strength asked for, the ridge's own if that is more; Unsupported if too weak."""
         whole, least = max(strength, self._spec.penalty.ridge), self._least()
         if not whole > least:
@@ -368,7 +372,7 @@ class _Planner:
         """Rounded so that the epsilon of both events fits the budget."""
         scale, budget, step = self.scale(strength), self._budget, 1e-14
         while True:
-            found = event(self._spec, scale, strength, self._gamma, budget.delta)
+            found = make_event(self._spec, scale, strength, self._gamma, budget.delta)
             # the second event's scale is rounded up, and its mu down
             second = self._second(self._spec.lipschitz / scale)
             if found.epsilon(budget.relation, second) <= budget.epsilon:
@@ -385,7 +389,7 @@ class _Planner:
 
 
 def _noisy_minimiser(
-    view: CentralView, planned: Perturbed, gate: Gate, centred: bool
+    view: CentralView, planned: PerturbedPlan, gate: Gate, centred: bool
 ) -> np.ndarray:
     """A minimiser of the perturbed objective a trial plus the second noise, projected: [trials, p].
 
@@ -397,6 +401,8 @@ def _noisy_minimiser(
     middle = view.spec.constraint.centre() if centred else np.zeros(view.spec.p)
 
     def point(b: np.ndarray) -> np.ndarray:
-        return view.perturbed(b - planned.added * middle, planned.added, planned.distance)
+        return view.find_perturbed_minimisers(
+            b - planned.added * middle, planned.added, planned.distance
+        )
 
     return view.spec.constraint.project(noise.find(point, view.gradient_sum, 0, paid))

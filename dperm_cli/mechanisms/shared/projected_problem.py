@@ -29,7 +29,7 @@ _WORDS = ("balanced", "paper")
 
 
 @dataclass(frozen=True)
-class Space:
+class ProjectedSpace:
     """Phi, the set Phi C and the bound that projected rows are shortened to: public facts."""
 
     phi: Projection
@@ -38,7 +38,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Projecting(Mechanism):
+class ProjectedMechanism(Mechanism):
     """An inner mechanism on projected records: its keys, plan and events in R^m.
 
     A subclass says which Phi a plan is made with (``choose_space``), and releases.
@@ -56,7 +56,7 @@ class Projecting(Mechanism):
     secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        inner_mechanism.settle(self)
+        inner_mechanism.build_inner(self)
         if isinstance(self.m, str):
             checks.choice("mechanism.m", self.m, _WORDS)
         else:
@@ -66,12 +66,12 @@ class Projecting(Mechanism):
         checks.positive("mechanism.clip", self.clip)
 
     @property
-    def unprotected(self) -> bool:
+    def is_unprotected(self) -> bool:
         """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return self.inner.unprotected
+        return self.inner.is_unprotected
 
     @abstractmethod
-    def choose_space(self, spec: ProblemSpec, m: int) -> Space:
+    def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
         """Phi, Phi C and the bound on rows that the inner mechanism is planned for."""
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
@@ -80,10 +80,12 @@ class Projecting(Mechanism):
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """m, Phi and the inner mechanism's plan in R^m, from public facts alone."""
-        made = self.choose_space(spec, chosen_m(self.m, spec, budget))
-        found = self.inner.plan(facts(spec, made), budget)
-        named = settings(self, spec, made, inner_mechanism.settings(self.inner, found))
-        return inner_mechanism.wrapped(found, named, made)
+        made = self.choose_space(spec, choose_m(self.m, spec, budget))
+        found = self.inner.plan(project_facts(spec, made), budget)
+        named = describe_settings(
+            self, spec, made, inner_mechanism.describe_inner(self.inner, found)
+        )
+        return inner_mechanism.wrap_plan(found, named, made)
 
     def events(
         self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
@@ -92,8 +94,8 @@ class Projecting(Mechanism):
         if isinstance(self.m, str):
             raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
         check_problem(spec)
-        made = self.choose_space(spec, chosen_m(self.m, spec, budget))
-        return self.inner.events(facts(spec, made), scale, budget)
+        made = self.choose_space(spec, choose_m(self.m, spec, budget))
+        return self.inner.events(project_facts(spec, made), scale, budget)
 
 
 def check_problem(spec: ProblemSpec) -> None:
@@ -121,16 +123,16 @@ def relative_width(spec: ProblemSpec) -> float:
     return float(body.width()[0]) / radius
 
 
-def chosen_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
+def choose_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
     """m as asked for, within 1 .. d; Unsupported for the paper's where it exceeds d."""
     d, facts = spec.p, (spec.n, budget.epsilon, budget.delta)
     if spec.phi is not None:
         return _given_m(m, len(spec.phi))
     if m == "balanced":
-        wanted = projection_dimension.balanced(*facts, relative_width(spec))
+        wanted = projection_dimension.balanced_dimension(*facts, relative_width(spec))
         return max(round(min(wanted, d)), 1)  # an unlimited budget wants an infinite m
     if m == "paper":
-        wanted = projection_dimension.of_the_paper(*facts, relative_width(spec))
+        wanted = projection_dimension.paper_dimension(*facts, relative_width(spec))
         if wanted > d:
             raise Unsupported(
                 f"the m of Theorem 3.11 is {wanted:.0f} even with all its constants taken as 1, "
@@ -149,19 +151,19 @@ def _given_m(m: Any, rows: int) -> int:
     return rows
 
 
-def space(mechanism: Any, spec: ProblemSpec, m: int, *path: object) -> Space:
+def build_space(mechanism: Any, spec: ProblemSpec, m: int, *path: object) -> ProjectedSpace:
     """Phi and what follows from it; ``path`` tells matrices of the same sizes apart."""
     if spec.phi is not None:
-        return _given(spec, *path)
+        return _build_given_space(spec, *path)
     reason = image_set.reason_against(spec.constraint, mechanism.phi, m)
     if reason is not None:
         raise Unsupported(reason)
     phi = random_projection.draw(mechanism.phi, m, spec.p, mechanism.phi_seed, *path)
     longest = spec.row_bound * _longest(phi, mechanism.clip)
-    return Space(phi, image_set.image(spec.constraint, phi), longest)
+    return ProjectedSpace(phi, image_set.image(spec.constraint, phi), longest)
 
 
-def _given(spec: ProblemSpec, *path: object) -> Space:
+def _build_given_space(spec: ProblemSpec, *path: object) -> ProjectedSpace:
     """The compressed setting: the matrix of the records, whose bound was declared for x~ itself."""
     if path:
         raise Unsupported("the records came projected by one Phi: use mechanism=projected")
@@ -172,7 +174,7 @@ def _given(spec: ProblemSpec, *path: object) -> Space:
         raise Unsupported(reason)
     phi = Given(np.asarray(spec.phi))
     assert spec.phi_row_bound is not None
-    return Space(phi, image_set.image(spec.constraint, phi), spec.phi_row_bound)
+    return ProjectedSpace(phi, image_set.image(spec.constraint, phi), spec.phi_row_bound)
 
 
 def _longest(phi: Projection, clip: float) -> float:
@@ -184,7 +186,7 @@ def _longest(phi: Projection, clip: float) -> float:
     return min(clip, random_projection.norm(phi))
 
 
-def facts(spec: ProblemSpec, made: Space) -> ProblemSpec:
+def project_facts(spec: ProblemSpec, made: ProjectedSpace) -> ProblemSpec:
     """The public facts of the problem in R^m."""
     assert spec.form is not None
     constraint, row_bound = made.constraint, made.row_bound
@@ -192,8 +194,8 @@ def facts(spec: ProblemSpec, made: Space) -> ProblemSpec:
     return make_spec(spec.n, spec.form, constraint, spec.regulariser, spec.task, bounds)
 
 
-def settings(
-    mechanism: Any, spec: ProblemSpec, made: Space, inner: dict[str, Any]
+def describe_settings(
+    mechanism: Any, spec: ProblemSpec, made: ProjectedSpace, inner: dict[str, Any]
 ) -> dict[str, Any]:
     """What a reader may want to know, JSON-able; all of it public."""
     m, d = made.phi.m, made.phi.d
@@ -220,22 +222,22 @@ def _phi_in_words(mechanism: Any, phi: Projection) -> str:
     return "identity" if isinstance(phi, Identity) else mechanism.phi
 
 
-def seen(view: CentralView, made: Space) -> CentralView:
+def project_view(view: CentralView, made: ProjectedSpace) -> CentralView:
     """The records with their rows projected and clipped, over Phi C."""
-    return view.mapped(made.phi.apply, made.row_bound, made.constraint)
+    return view.map_rows(made.phi.apply, made.row_bound, made.constraint)
 
 
-def lifted(spec: ProblemSpec, made: Space, v: np.ndarray) -> lift.Lifted:
+def lift_points(spec: ProblemSpec, made: ProjectedSpace, v: np.ndarray) -> lift.Lifted:
     """Points of C whose images are v [trials, m]: post-processing."""
     return lift.lift(spec.constraint, made.phi, made.constraint, v)
 
 
-def by_products(found: lift.Lifted) -> dict[str, Any]:
+def describe_lift(found: lift.Lifted) -> dict[str, Any]:
     """What is known of the lifted points."""
     return {"residual": float(np.max(found.residual)), "gauge": float(np.max(found.gauge))}
 
 
-def adversary(mechanism: Any, budget: Budget, row: np.ndarray) -> Adversary:
+def make_adversary(mechanism: Any, budget: Budget, row: np.ndarray) -> Adversary:
     """The inner mechanism's pair on a line, put into R^d along ``row`` [d].
 
     With m = 1 and signs for entries |Phi| = sqrt(d), whatever the draw. ``row`` stands for the
@@ -248,7 +250,7 @@ def adversary(mechanism: Any, budget: Budget, row: np.ndarray) -> Adversary:
     if not all(_on_a_line(problem) for problem in pair):
         return replace(found, mechanism=replace(mechanism, inner=found.mechanism, m=pair[0].p))
     chosen = replace(mechanism, inner=found.mechanism, m=1, phi="rademacher", clip=CLIP)
-    first, second = (_raised(problem, row) for problem in pair)
+    first, second = (_embed_problem(problem, row) for problem in pair)
     up = random_projection.draw("rademacher", 1, len(row), mechanism.phi_seed)
     return replace(
         found,
@@ -266,7 +268,7 @@ def _on_a_line(problem: Problem) -> bool:
     return data.p == 1 and plain and isinstance(problem.loss, Glm) and problem.lasso == 0
 
 
-def _raised(problem: Problem, row: np.ndarray) -> Problem:
+def _embed_problem(problem: Problem, row: np.ndarray) -> Problem:
     """The same problem with rows x row [n, d], over the ball whose image has the same radius."""
     data, d = problem.data, len(row)
     x = np.asarray(data.x) * row

@@ -26,7 +26,7 @@ _SHARE = 1e-3  # of delta that the bounded range of the generator may be worth
 _ATOM = 2.0**-64
 
 
-def few_rows(spec: ProblemSpec, plan: Plan, least_steps: int, extra: int = 1) -> bool:
+def can_reduce(spec: ProblemSpec, plan: Plan, least_steps: int, extra: int = 1) -> bool:
     """Whether n + extra coordinates serve in place of p, from public facts.
 
     ``least_steps`` below n are done sooner than a basis. The bounded range of the generator moves
@@ -44,7 +44,7 @@ def few_rows(spec: ProblemSpec, plan: Plan, least_steps: int, extra: int = 1) ->
     return small and lost <= _SHARE * budget.delta
 
 
-class Turned:
+class RowSpanView:
     """Noise on gradients in a frame that turns with it: n coordinates of the rows, T outside.
 
     Normal vectors Z_0, .., Z_{T-1} of the complement's k = p - n dimensions are Q R with R upper

@@ -14,24 +14,24 @@ from dperm_cli.privacy.streams import LawStream
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.samplers.base import Target
-from dperm_cli.samplers.shared.choose_sampler import Chosen, heuristic, name_of
-from dperm_cli.views.central import CentralView, Numbers
+from dperm_cli.samplers.shared.choose_sampler import SamplerPlan, is_heuristic, name_of
+from dperm_cli.views.central import CentralView, TrialNumbers
 
 _TOLERANCE = 1e-6  # of the set's radius
 
 
-def drawing(law: Event, chosen: Chosen, scale: float) -> Design:
+def design_draw(law: Event, chosen: SamplerPlan, scale: float) -> Design:
     """The design of one draw from the law of an event, with the sampler's error beside it."""
     return Design(
-        (law, *sampler_events(chosen)), scale, 1, {"sampler": facts(chosen)},
-        certificate=words(chosen), reason="heuristic sampler", sampler=chosen,
+        (law, *sampler_events(chosen)), scale, 1, {"sampler": describe_sampler(chosen)},
+        certificate=format_certificate(chosen), reason="heuristic sampler", sampler=chosen,
     )  # fmt: skip
 
 
-def sampler_events(chosen: Chosen) -> tuple[Event, ...]:
+def sampler_events(chosen: SamplerPlan) -> tuple[Event, ...]:
     """None for an exact sampler, its distance, or a disclosure where that is not known."""
     distance = chosen.certificate.dist_inf
-    if heuristic(chosen.certificate):
+    if is_heuristic(chosen.certificate):
         return (Disclosure(),)
     return (SamplerError("inf", distance),) if distance > 0.0 else ()
 
@@ -45,7 +45,7 @@ def draw(view: CentralView, plan: Plan, target: Target, stream: LawStream) -> Re
     potential, theta = view.potential(target), np.empty((stream.trials, target.spec.p))
     for trial in range(stream.trials):
         try:
-            theta[trial] = sampler.draw(potential, target, certificate, Numbers(stream, trial))
+            theta[trial] = sampler.draw(potential, target, certificate, TrialNumbers(stream, trial))
         except (ArithmeticError, np.linalg.LinAlgError, Unsupported) as error:
             raise _no_outcome(certificate.sampler, str(error)) from error
         if not bool(target.constraint.contains(theta[trial], _TOLERANCE)):
@@ -80,13 +80,13 @@ def _on_interval(x: np.ndarray, y: np.ndarray, half_width: float) -> Problem:
     return Problem(data, registry.load("loss", "linear")(), ball)
 
 
-def facts(chosen: Chosen) -> dict[str, Any]:
+def describe_sampler(chosen: SamplerPlan) -> dict[str, Any]:
     """The certificate and the law as plain values, for the record and the ledger."""
     found, target = chosen.certificate, chosen.target
     return {
         "name": name_of(chosen.sampler),
         "theorem": found.theorem,
-        "dist_inf": None if heuristic(found) else found.dist_inf,
+        "dist_inf": None if is_heuristic(found) else found.dist_inf,
         "exact": found.exact,
         "constant_time": found.constant_time,
         "steps": found.steps,
@@ -97,10 +97,10 @@ def facts(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def words(chosen: Chosen) -> str:
+def format_certificate(chosen: SamplerPlan) -> str:
     """The certificate in one line."""
     found = chosen.certificate
-    if heuristic(found):
+    if is_heuristic(found):
         return f"none: {name_of(chosen.sampler)} is a heuristic, nothing is proved of its law"
     law = "exact in real arithmetic" if found.exact else f"sup |log ratio| <= {found.dist_inf:.6g}"
     numbers = {"T": found.steps, "F": chosen.target.oscillation} if not found.exact else {}

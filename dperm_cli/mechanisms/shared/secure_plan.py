@@ -8,11 +8,13 @@ from dataclasses import replace
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.privacy.events import Channel
-from dperm_cli.privacy.secure_grid import Grid, grid_for, noisy, on_grid
+from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
 
 
-def secured(mechanism: Mechanism, plan: Plan, spec: ProblemSpec, loss: Loss) -> tuple[Plan, Grid]:
+def secure_plan(
+    mechanism: Mechanism, plan: Plan, spec: ProblemSpec, loss: Loss
+) -> tuple[Plan, Grid]:
     """The plan of a release whose values and noise lie on a grid, and that grid.
 
     Scales grow by what rounding adds to the sensitivities, so that the guarantee of the plan holds
@@ -25,14 +27,14 @@ def secured(mechanism: Mechanism, plan: Plan, spec: ProblemSpec, loss: Loss) -> 
         raise Unsupported(f"{words} has no secure form; use noise=research")
     if loss.code is None:
         raise Unsupported(f"{spec.loss} has no exact sum of gradients; use noise=research")
-    before, relation = noisy(plan.events), plan.guarantee.relation
+    before, relation = list_noise_events(plan.events), plan.guarantee.relation
     grid = grid_for(before, 1.001 * spec.n * max(event.record_norm for event in before))
-    events = tuple(on_grid(event, spec.p, grid, relation) for event in before)
+    events = tuple(put_on_grid(event, spec.p, grid, relation) for event in before)
     scales = {old.scale: new.scale for old, new in zip(before, events, strict=True)}
     return replace(plan, events=events, noise_scale=scales[plan.noise_scale]), grid
 
 
-def secured_channels(plan: Plan) -> Plan:
+def secure_channel_plan(plan: Plan) -> Plan:
     """The plan of a release by local channels, as it is: their answers are discrete already.
 
     ``Unsupported`` where some are a continuum.

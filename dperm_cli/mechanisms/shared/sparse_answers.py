@@ -15,7 +15,7 @@ import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
-from dperm_cli.mechanisms.shared.kernel_queries import PROVED, Moves
+from dperm_cli.mechanisms.shared.kernel_queries import PROVED_RELATION, StabilityBounds
 from dperm_cli.privacy.accounting.calibrate import sparse_reach
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import SparseAnswers
@@ -27,7 +27,7 @@ _SEARCHES, _SPARE = 12, 0.01
 
 
 @dataclass(frozen=True)
-class Run:
+class RunParameters:
     """A run: its updates B, the noise scale 1 / eps_0, the threshold and the step size."""
 
     updates: int
@@ -35,10 +35,10 @@ class Run:
     threshold: float
     step: float
 
-    def event(self, moves: Moves, queries: int) -> SparseAnswers:
+    def event(self, moves: StabilityBounds, queries: int) -> SparseAnswers:
         return SparseAnswers(
             self.scale, moves.value / 2.0, self.threshold, self.updates, queries,
-            relation=PROVED,
+            relation=PROVED_RELATION,
         )  # fmt: skip
 
 
@@ -50,32 +50,39 @@ def printed_updates(spec: KernelSpec, queries: int, budget: Budget, failure: flo
     return max(1, math.floor(min(found, MOST_UPDATES)))
 
 
-def printed(spec: KernelSpec, updates: int, queries: int, budget: Budget, failure: float) -> Run:
+def make_paper_run(
+    spec: KernelSpec, updates: int, queries: int, budget: Budget, failure: float
+) -> RunParameters:
     """eps_0, sigma and eta as [JT13, Alg. 1] states them."""
     rate = spec.n * budget.epsilon * spec.ridge
     rate /= 200.0 * spec.lipschitz * spec.bound**2 * math.sqrt(updates) * math.log(4 / budget.delta)
-    threshold = widths(queries, failure) / rate
-    return Run(updates, 1.0 / rate, threshold, threshold / (4.0 * spec.bound**2))
+    threshold = threshold_ratio(queries, failure) / rate
+    return RunParameters(updates, 1.0 / rate, threshold, threshold / (4.0 * spec.bound**2))
 
 
-def widths(queries: int, failure: float) -> float:
+def threshold_ratio(queries: int, failure: float) -> float:
     """4 ln(2 T / beta): the threshold in scales."""
     return 4.0 * math.log(2.0 * queries / failure)
 
 
-def calibrated(
-    spec: KernelSpec, moves: Moves, updates: int, queries: int, budget: Budget, wide: float
-) -> Run:
+def calibrate_run(
+    spec: KernelSpec,
+    moves: StabilityBounds,
+    updates: int,
+    queries: int,
+    budget: Budget,
+    wide: float,
+) -> RunParameters:
     """The least noise for so many updates, the threshold being ``wide`` scales.
 
     Step 3 sigma / (4 R^2): what takes |w - w*|^2 down most where the noise is below sigma / 4.
     """
-    reach = least_reach(updates, queries, budget, wide)
+    reach = largest_reach(updates, queries, budget, wide)
     scale = moves.value / reach
-    return Run(updates, scale, wide * scale, 0.75 * wide * scale / spec.bound**2)
+    return RunParameters(updates, scale, wide * scale, 0.75 * wide * scale / spec.bound**2)
 
 
-def needed(spec: KernelSpec, design: Run) -> float:
+def count_needed_updates(spec: KernelSpec, design: RunParameters) -> float:
     """16 C^2 R^2 / (9 sigma^2): updates after which w cannot be far off at any query.
 
     Each takes 9 sigma^2 / (16 R^2) off |w - w*|^2 <= C^2, while no noise is above sigma / 4.
@@ -83,38 +90,42 @@ def needed(spec: KernelSpec, design: Run) -> float:
     return (4.0 * spec.radius * spec.bound / (3.0 * design.threshold)) ** 2
 
 
-def enough(spec: KernelSpec, moves: Moves, queries: int, budget: Budget, wide: float) -> Run:
-    """The design with the fewest updates that suffice (``needed``), and with them the least noise.
+def find_sufficient_run(
+    spec: KernelSpec, moves: StabilityBounds, queries: int, budget: Budget, wide: float
+) -> RunParameters:
+    """The fewest updates that suffice (``count_needed_updates``), at the least noise.
 
     Noise rises with the updates, so that they do once and for all; T of them always suffice.
     """
     most = min(queries, MOST_UPDATES)
 
-    def at(updates: int) -> tuple[Run, bool]:
-        found = calibrated(spec, moves, updates, queries, budget, wide)
-        return found, updates >= min(most, needed(spec, found))
+    def calibrate_at(updates: int) -> tuple[RunParameters, bool]:
+        found = calibrate_run(spec, moves, updates, queries, budget, wide)
+        return found, updates >= min(most, count_needed_updates(spec, found))
 
     # the noise rises about as the root of B, and what is needed falls as 1 / B
     best, updates = None, 1
     for _ in range(_SEARCHES):
-        found, suffices = at(updates)
+        found, suffices = calibrate_at(updates)
         if suffices and (best is None or found.updates <= best.updates):
             best = found
-        following = math.ceil(math.sqrt(updates * needed(spec, found)) * (1.0 + _SPARE))
+        following = math.ceil(
+            math.sqrt(updates * count_needed_updates(spec, found)) * (1.0 + _SPARE)
+        )
         following = min(most, following)
         if suffices and following >= updates * (1.0 - 2.0 * _SPARE):
             break
         updates = following if following != updates else min(most, updates + 1)
-    return at(most)[0] if best is None else best
+    return calibrate_at(most)[0] if best is None else best
 
 
 @lru_cache(maxsize=256)
-def least_reach(updates: int, queries: int, budget: Budget, wide: float) -> float:
+def largest_reach(updates: int, queries: int, budget: Budget, wide: float) -> float:
     """The largest sensitivity / scale within the budget, rounded down."""
     return sparse_reach(updates, queries, budget.epsilon, budget.delta, wide)
 
 
-class Construction:
+class QueryAnswerer:
     """The answering of queries, of all trials at once; private values come in one by one."""
 
     def __init__(self, stream: SparseStream, step: float) -> None:
@@ -123,9 +134,9 @@ class Construction:
         self.made: list[int] = []  # the number of that query
 
     @property
-    def over(self) -> np.ndarray:
+    def has_ended(self) -> np.ndarray:
         """Which trials have ended, [trials]."""
-        return self._stream.over
+        return self._stream.has_ended
 
     def answer(
         self, value: float, kernel: Callable[[list[int]], np.ndarray]
@@ -154,11 +165,11 @@ class Construction:
         return found
 
 
-def run(
+def answer_queries(
     stream: SparseStream, step: float, values: np.ndarray, gram: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Answers, updates and alpha, each [trials, T], to T queries in their order."""
-    state = Construction(stream, step)
+    state = QueryAnswerer(stream, step)
     found = [
         state.answer(value, lambda numbers, t=t: gram[numbers, t]) for t, value in enumerate(values)
     ]
@@ -167,7 +178,7 @@ def run(
     return answers, updates, state.weights(len(values))
 
 
-def private(budget: Budget) -> None:
+def require_delta(budget: Budget) -> None:
     """``Unsupported`` at delta = 0 of the paper's formulas, which hold ln(4 / delta)."""
     if budget.delta == 0.0:
         raise Unsupported("calibration=paper needs delta > 0; use calibration=auto")

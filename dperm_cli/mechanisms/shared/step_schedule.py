@@ -13,7 +13,7 @@ The time is the least of three, all of them revised at every step:
    (curvature nu^2), or STAY times the moment this was reached, if that is more;
  - once the boundary was reached after time b, max(AFTER, s^AFTER_DECAY) b.
 A step is at most the largest stable one, which is a public fact where the loss is smooth and is
-measured by ``Secants`` where it has kinks.
+measured by ``CurvatureEstimate`` where it has kinks.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ import numpy as np
 
 # Chosen once, on public data sets with losses, radii and budgets of all sizes; they have no unit
 # and are the same for every problem.
-LARGEST = 0.4
-DECAY = 0.4
-GAIN = 1.0
-STAY = 2.5
-AFTER = 1.8
-AFTER_DECAY = 0.25
-EXPECTED = 0.12  # mean gradient expected before looking, as a share of its bound
-DOUBT = 0.3  # root of the standard deviation of that square, as a share of the bound
+LARGEST_TIME_SHARE = 0.4
+SIGNAL_POWER = 0.4
+NOISE_COST_FACTOR = 1.0
+STAY_FACTOR = 2.5
+BOUNDARY_FACTOR = 1.8
+BOUNDARY_POWER = 0.25
+PRIOR_MEAN = 0.12  # mean gradient expected before looking, as a share of its bound
+PRIOR_DEVIATION = 0.3  # root of the standard deviation of that square, as a share of the bound
 RECENCY = 2.0  # gradient k has weight ~ k^(RECENCY - 1) in the mean gradient
-NEAR = 0.95  # share of the half-diameter that counts as reaching the boundary
-WARM = 0.1  # share of the steps over which the step size grows
+BOUNDARY_SHARE = 0.95  # share of the half-diameter that counts as reaching the boundary
+WARMUP_SHARE = 0.1  # share of the steps over which the step size grows
 SHAPE = 0.5  # afterwards it falls as (1 - t/T)^SHAPE
-LEAST = 1.0  # share of the time that is spread over the steps even when it is used up
-LEAST_AFTER = 0.5  # the same once the boundary was reached
-FORGET = 0.7  # weight of a difference of gradients, from one step to the next
-CERTAIN = 3.0  # standard deviations of noise that are taken off a measured curvature
-SHARE = 0.3  # of the inverse of that curvature
+LEAST_TIME_SHARE = 1.0  # share of the time that is spread over the steps even when it is used up
+LEAST_SHARE_AT_BOUNDARY = 0.5  # the same once the boundary was reached
+CURVATURE_DECAY = 0.7  # weight of a difference of gradients, from one step to the next
+NOISE_DEVIATIONS = 3.0  # standard deviations of noise that are taken off a measured curvature
+STABLE_STEP_SHARE = 0.3  # of the inverse of that curvature
 REGROW = 1.02  # a step
-TAIL = 4.0  # weight ~ k^(TAIL - 1) of iterate k since descending stopped to gain
+TAIL_POWER = 4.0  # weight ~ k^(TAIL - 1) of iterate k since descending stopped to gain
 
 
 @dataclass(frozen=True)
-class Facts:
+class ScheduleFacts:
     """Public facts the schedule works from; gradients are sums over records.
 
     Attributes
@@ -80,10 +80,10 @@ class Facts:
         return self.diameter / (self.nu * math.sqrt(self.p))
 
 
-class Pace:
+class StepSchedule:
     """Chooses each trial's next step and which iterates count; arrays are [trials]."""
 
-    def __init__(self, facts: Facts, start: np.ndarray, momentum: float) -> None:
+    def __init__(self, facts: ScheduleFacts, start: np.ndarray, momentum: float) -> None:
         trials = len(start)
         self.facts, self.start, self.momentum = facts, start, momentum
         self.output = start
@@ -97,17 +97,19 @@ class Pace:
         u = (np.arange(facts.steps) + 0.5) / facts.steps
         self._shape = (1.0 - u) ** SHAPE
         self._left = np.cumsum(self._shape[::-1])[::-1]
-        self._warm = np.minimum(1.0, u / WARM)
-        self._secants = None if math.isfinite(facts.largest_step) else Secants(trials)
+        self._warm = np.minimum(1.0, u / WARMUP_SHARE)
+        self._secants = None if math.isfinite(facts.largest_step) else CurvatureEstimate(trials)
         self._eta = np.zeros(trials)
 
-    def next(self, noisy: np.ndarray, query: np.ndarray | None = None) -> np.ndarray:
+    def choose_step(self, noisy: np.ndarray, query: np.ndarray | None = None) -> np.ndarray:
         """The time to follow this noisy gradient, taken at ``query``, for; both [trials, p]."""
         step, self._done = self._done, self._done + 1
         target = self._target(*self._measure(noisy))
         # a time that falls below what was spent must not end the descent: the steps that are
         # left, made small, average out the noise of the large ones
-        least = np.where(np.isinf(self._reached), LEAST, LEAST_AFTER) * target
+        least = (
+            np.where(np.isinf(self._reached), LEAST_TIME_SHARE, LEAST_SHARE_AT_BOUNDARY) * target
+        )
         left = np.maximum(target - self.elapsed, least * self._left[step] / self._left[0])
         eta = left * (self._shape[step] / self._left[step]) * self._warm[step]
         eta = np.minimum(eta, self.facts.largest_step / (1.0 - self.momentum))
@@ -119,29 +121,31 @@ class Pace:
         self.elapsed = self.elapsed + eta
         return eta
 
-    def saw(self, theta: np.ndarray) -> None:
+    def observe(self, theta: np.ndarray) -> None:
         """Take note of the iterate [trials, p] that the step led to.
 
         The output is the iterate itself; from the moment descending stops to gain inside the
         set, it is a mean of the iterates since, recent ones weighing most.
         """
         distance = np.linalg.norm(theta - self.start, axis=1)
-        arrived = (distance > NEAR * self.facts.diameter / 2.0) & np.isinf(self._reached)
+        arrived = (distance > BOUNDARY_SHARE * self.facts.diameter / 2.0) & np.isinf(self._reached)
         self._reached = np.where(arrived, self.elapsed, self._reached)
         self._tail = self._tail + np.isfinite(self._spent)
-        new = np.minimum(1.0, TAIL / np.maximum(self._tail, 1.0))
+        new = np.minimum(1.0, TAIL_POWER / np.maximum(self._tail, 1.0))
         new = np.where(np.isinf(self._reached), new, 1.0)[:, None]
         self.output = (1.0 - new) * self.output + new * theta
 
     def _target(self, ratio: np.ndarray, gradient2: np.ndarray) -> np.ndarray:
         """The total time, from s and the squared mean gradient."""
         f = self.facts
-        share = np.minimum(LARGEST, np.maximum(ratio, 1e-12) ** -DECAY)
-        gain = GAIN * gradient2 / (f.curvature * f.nu**2)
+        share = np.minimum(LARGEST_TIME_SHARE, np.maximum(ratio, 1e-12) ** -SIGNAL_POWER)
+        gain = NOISE_COST_FACTOR * gradient2 / (f.curvature * f.nu**2)
         spent = (self.elapsed >= gain) & np.isinf(self._spent)
         self._spent = np.where(spent, self.elapsed, self._spent)
-        gain = np.where(np.isinf(self._spent), gain, np.maximum(gain, STAY * self._spent))
-        after = self._reached * np.maximum(np.maximum(ratio, 1.0) ** AFTER_DECAY, AFTER)
+        gain = np.where(np.isinf(self._spent), gain, np.maximum(gain, STAY_FACTOR * self._spent))
+        after = self._reached * np.maximum(
+            np.maximum(ratio, 1.0) ** BOUNDARY_POWER, BOUNDARY_FACTOR
+        )
         return np.minimum(np.minimum(share * f.worst_case_time, gain), after)
 
     def _measure(self, noisy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -160,13 +164,16 @@ class Pace:
         spread = math.sqrt(2.0 * f.p) * variance
         seen = np.sum(self._mean**2, axis=1) - f.p * variance
         self._signal = np.maximum(self._signal, seen - spread)
-        expected, doubt = (EXPECTED * f.gradient_bound) ** 2, (DOUBT * f.gradient_bound) ** 2
+        expected, doubt = (
+            (PRIOR_MEAN * f.gradient_bound) ** 2,
+            (PRIOR_DEVIATION * f.gradient_bound) ** 2,
+        )
         trust = doubt**2 / (spread**2 + doubt**2)
         present = (1.0 - trust) * expected + trust * np.maximum(seen, 0.0)
         return 2.0 * np.sqrt(self._signal) / (f.nu * math.sqrt(f.p)), present
 
 
-class Secants:
+class CurvatureEstimate:
     """The step that is stable along the path, from released gradients where a loss has kinks.
 
     Differences of successive gradients over those of their queries, averaged with weights that
@@ -191,12 +198,12 @@ class Secants:
             return self._stable
         moved = query - last[1]
         length2 = np.sum(moved**2, axis=1)
-        self._rise = FORGET * self._rise + np.sum(moved * (noisy - last[0]), axis=1) - own
-        self._run = FORGET * self._run + length2
-        self._noise = FORGET**2 * self._noise + 2.0 * noise**2 * length2
-        certain = self._rise - CERTAIN * np.sqrt(self._noise)
+        self._rise = CURVATURE_DECAY * self._rise + np.sum(moved * (noisy - last[0]), axis=1) - own
+        self._run = CURVATURE_DECAY * self._run + length2
+        self._noise = CURVATURE_DECAY**2 * self._noise + 2.0 * noise**2 * length2
+        certain = self._rise - NOISE_DEVIATIONS * np.sqrt(self._noise)
         found = np.where(
-            certain > 0, SHARE * self._run / np.where(certain > 0, certain, 1.0), np.inf
+            certain > 0, STABLE_STEP_SHARE * self._run / np.where(certain > 0, certain, 1.0), np.inf
         )
         self._stable = np.minimum(REGROW * self._stable, found)
         return self._stable

@@ -39,7 +39,7 @@ SIGN_FLOOR, MOST_FLOORED = 0.95, 4.0  # of the attack on a sign, up to this epsi
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChannelRequest:
     """What the users of a plan send: the event, its channel, the bound L on what goes in."""
 
     event: Channel
@@ -51,7 +51,7 @@ class Asked:
 class LocalDescent(Mechanism):
     """A learner who steps against users' answers: its keys, channel, release and attack.
 
-    A subclass says how long its steps are (``step_of``) and how it moves (``way``).
+    A subclass says how long its steps are (``choose_step``) and how it moves (``make_update``).
     """
 
     channel: str
@@ -77,22 +77,24 @@ class LocalDescent(Mechanism):
         checks.choice("mechanism.output", self.output, OUTPUTS)
 
     @abstractmethod
-    def step_of(self, spec: ProblemSpec, asked: Asked) -> tuple[float, dict[str, Any]]:
+    def choose_step(self, spec: ProblemSpec, asked: ChannelRequest) -> tuple[float, dict[str, Any]]:
         """The step that is used where the user gives none, and what else to say of it."""
 
     @abstractmethod
-    def way(self, spec: ProblemSpec, facts: Any) -> Way:
+    def make_update(self, spec: ProblemSpec, facts: Any) -> UpdateRule:
         """How a plan's settings move the learner."""
 
-    def asked(self, spec: ProblemSpec, budget: Budget) -> Asked:
+    def asked(self, spec: ProblemSpec, budget: Budget) -> ChannelRequest:
         """The loudest channel within the budget."""
         event = event_for(self.channel, spec, self.answers, budget)
-        return Asked(event, channel_of(event), bound_of(self.channel, spec, self.row_norm))
+        return ChannelRequest(
+            event, channel_of(event), bound_gradient(self.channel, spec, self.row_norm)
+        )
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Channel and step size, from public facts alone."""
         asked = self.asked(spec, budget)
-        step, own = self.step_of(spec, asked)
+        step, own = self.choose_step(spec, asked)
         settings = {
             **settings_of(asked.channel, asked.event, asked.bound, spec),
             "size": spec.constraint.size,
@@ -106,13 +108,13 @@ class LocalDescent(Mechanism):
 
     def events(self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET) -> tuple[Channel]:
         """The channel whose answers have this norm."""
-        bound = bound_of(self.channel, spec, self.row_norm)
+        bound = bound_gradient(self.channel, spec, self.row_norm)
         found = channels.by_multiplier(self.channel, spec.p, scale / bound)
         return (Channel(found.epsilon, self.answers, self.channel, spec.p),)
 
     def release(self, view: LocalView, plan: Plan, gate: Gate) -> Release:
         """Ask every user."""
-        way = self.way(view.spec, plan.settings)
+        way = self.make_update(view.spec, plan.settings)
         return Release(descend(inner_mechanism.name_of(self), view, gate, plan, way, self.row_norm))
 
     def adversary(self, budget: Budget) -> Adversary:
@@ -156,7 +158,7 @@ def channel_of(event: Channel) -> Shape:
     return event.channel()
 
 
-def bound_of(shape: str, spec: ProblemSpec, row_norm: Any) -> float:
+def bound_gradient(shape: str, spec: ProblemSpec, row_norm: Any) -> float:
     """L: the bound on a record's subgradient in the channel's norm, [DJW12, Def. 2].
 
     From the loss's (L, p) class; ``row_norm`` (a number) is the norm that rows are shortened to.
@@ -203,7 +205,7 @@ def settings_of(channel: Shape, event: Channel, bound: float, spec: ProblemSpec)
 
 
 @dataclass(frozen=True)
-class Way:
+class UpdateRule:
     """How a learner moves: the numbers of a compiled step, or a function that has none.
 
     ``move(step, theta, state, z)`` returns the next (theta, state), all [trials, p].
@@ -213,12 +215,12 @@ class Way:
     move: Callable[..., tuple[np.ndarray, np.ndarray]]
 
 
-def pace(facts: Any) -> int:
+def step_rule_code(facts: Any) -> int:
     """The code of ``step_rule`` in compiled loops."""
     return sgd.CONSTANT if facts["step_rule"] == "constant" else sgd.INV_SQRT
 
 
-def by_learner(learner: Learner) -> Way:
+def compile_update(learner: Learner) -> UpdateRule:
     """The compiled step."""
 
     def move(step: int, theta: np.ndarray, state: np.ndarray, z: np.ndarray):
@@ -227,11 +229,11 @@ def by_learner(learner: Learner) -> Way:
             local_learning.learn(learner, step, at, memory, answer)
         return theta, state
 
-    return Way(learner, move)
+    return UpdateRule(learner, move)
 
 
 def descend(
-    name: str, view: LocalView, gate: Gate, plan: Plan, way: Way, row_norm: Any
+    name: str, view: LocalView, gate: Gate, plan: Plan, way: UpdateRule, row_norm: Any
 ) -> np.ndarray:
     """One pass over the users for every answer of theirs, all trials at once: theta [trials, p]."""
     event, facts, spec = plan.events[0], plan.settings, view.spec

@@ -15,7 +15,7 @@ from dperm_cli.sets.l1_ball import L1Ball
 from dperm_cli.sets.simplex import Simplex
 
 MOST = 20_000  # points of a list
-_BOX = 12  # dimensions of a box whose corners are listed
+_MOST_BOX_DIMENSIONS = 12  # dimensions of a box whose corners are listed
 _LEAST = 2.0**-52  # the least uniform stands for everything below this
 _CELL = -math.log(_LEAST)
 _DEPTHS = 20
@@ -40,7 +40,7 @@ class Vertices(Protocol):
         ...
 
 
-class Listed:
+class VertexTable:
     """The rows of an array [count, p]."""
 
     def __init__(self, points: np.ndarray) -> None:
@@ -60,7 +60,7 @@ class Listed:
         return self._points[index]
 
 
-class Axes:
+class AxisVertices:
     """radius e_j for all j, and -radius e_j after them where ``signed``; never written out."""
 
     def __init__(self, radius: float, p: int, signed: bool) -> None:
@@ -86,25 +86,25 @@ class Axes:
         return points
 
 
-def listed(constraint: Constraint) -> Vertices | None:
+def list_vertices(constraint: Constraint) -> Vertices | None:
     """The set as a hull of at most ``MOST`` points (2 p of them for the L1 ball), else None."""
     body: Any = getattr(constraint, "body", constraint)
     if isinstance(body, L1Ball):
-        return Axes(body.radius, body.p, signed=True)
+        return AxisVertices(body.radius, body.p, signed=True)
     if isinstance(body, Simplex):
-        return Axes(body.radius, body.p, signed=False)
+        return AxisVertices(body.radius, body.p, signed=False)
     if isinstance(body, Box):
-        if body.p > _BOX:
+        if body.p > _MOST_BOX_DIMENSIONS:
             return None
         signs = itertools.product((1.0, -1.0), repeat=body.p)
-        return Listed(body.half_width * np.array(list(signs)))
+        return VertexTable(body.half_width * np.array(list(signs)))
     points = body.vertices() if hasattr(body, "vertices") else None
     if points is None and body.p == 1:
         points = body.lmo(np.array([[1.0], [-1.0]]))
-    return Listed(points) if points is not None and len(points) <= MOST else None
+    return VertexTable(points) if points is not None and len(points) <= MOST else None
 
 
-def reach(constraint: Any) -> float:
+def centre_distance(constraint: Any) -> float:
     """sup of |theta - centre| over the set; an upper bound where the set knows no better."""
     found = getattr(constraint, "outer_radius", None)
     apart = constraint.radius + float(np.linalg.norm(constraint.centre()))

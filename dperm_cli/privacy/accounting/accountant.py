@@ -29,8 +29,8 @@ from dperm_cli.privacy.accounting import (
     perturbed_minimisers,
     saddle_point,
 )
-from dperm_cli.privacy.accounting.bounded_laws import Bounded
-from dperm_cli.privacy.accounting.dominating_pairs import Release, release
+from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
+from dperm_cli.privacy.accounting.dominating_pairs import DominatingLaws, find_dominating_laws
 from dperm_cli.privacy.accounting.saddle_point import Composition
 from dperm_cli.privacy.events import Event, kind
 
@@ -42,7 +42,7 @@ _ROUNDS = 4
 _LOG_TINY = -715.0
 # Fixed-point steps for a delta that itself depends on epsilon.
 _MOST_STEPS = 60
-_NUDGE = 1e-9
+_FIXED_POINT_MARGIN = 1e-9
 # Relative rounding of closed forms, moved to the safe side.
 _ROUNDING = 1e-12
 
@@ -68,7 +68,7 @@ def account(events: Sequence[Event], *, delta: float, relation: str) -> Accounte
     found = [
         _account(way, delta, relation) for way in perturbed_minimisers.groupings(events, relation)
     ]
-    together = perturbed_minimisers.joint(events, relation)
+    together = perturbed_minimisers.find_joint_bound(events, relation)
     if together is not None:
         level = Accounted(together.epsilon(delta), delta, relation, perturbed_minimisers.NAME)
         found.insert(0, level)
@@ -77,11 +77,13 @@ def account(events: Sequence[Event], *, delta: float, relation: str) -> Accounte
 
 def _account(events: Sequence[Event], delta: float, relation: str) -> Accounted:
     """The level of events that are composed one by one."""
-    whole = release(events, relation)
+    whole = find_dominating_laws(events, relation)
     if _local(events):
         return Accounted(whole.pure + whole.added, delta, relation, whole.name)
     left = delta * math.exp(-whole.ratio)
-    core = _with_distance(whole, left) if whole.distance > 0.0 else _joint(whole, left)
+    core = (
+        _epsilon_with_distance(whole, left) if whole.distance > 0.0 else _joint_epsilon(whole, left)
+    )
     return Accounted(core + 2.0 * whole.ratio + whole.added, delta, relation, whole.name)
 
 
@@ -92,13 +94,13 @@ def delta_of(events: Sequence[Event], *, epsilon: float, relation: str) -> float
         _delta_of(way, epsilon, relation)
         for way in perturbed_minimisers.groupings(events, relation)
     ]
-    together = perturbed_minimisers.joint(events, relation)
+    together = perturbed_minimisers.find_joint_bound(events, relation)
     return min(found if together is None else [together.delta(epsilon), *found])
 
 
 def _delta_of(events: Sequence[Event], epsilon: float, relation: str) -> float:
     """The delta of events that are composed one by one."""
-    whole = release(events, relation)
+    whole = find_dominating_laws(events, relation)
     if _local(events):
         return 0.0 if epsilon >= whole.pure + whole.added else 1.0
     core = epsilon - 2.0 * whole.ratio - whole.added
@@ -119,29 +121,29 @@ def _local(events: Sequence[Event]) -> bool:
     return kind(events) == "local"
 
 
-def _with_distance(whole: Release, delta: float) -> float:
+def _epsilon_with_distance(whole: DominatingLaws, delta: float) -> float:
     """The smallest epsilon with delta_core(epsilon) + (1 + e^epsilon) tv <= delta, or inf.
 
     That is the least fixed point of a rising map, approached from below; what is returned is a
     point a hair above the last one at which the inequality was checked.
     """
 
-    def following(epsilon: float) -> float:
+    def next_epsilon(epsilon: float) -> float:
         left = delta - (1.0 + math.exp(min(epsilon, 700.0))) * whole.distance
-        return _joint(whole, left) if left >= 0.0 else math.inf
+        return _joint_epsilon(whole, left) if left >= 0.0 else math.inf
 
     epsilon = 0.0
     for _ in range(_MOST_STEPS):
-        epsilon = following(epsilon)
+        epsilon = next_epsilon(epsilon)
         if epsilon == math.inf:
             return epsilon
-        candidate = epsilon * (1.0 + _NUDGE)
-        if following(candidate) <= candidate:
+        candidate = epsilon * (1.0 + _FIXED_POINT_MARGIN)
+        if next_epsilon(candidate) <= candidate:
             return candidate
     return math.inf
 
 
-def _joint(whole: Release, delta: float) -> float:
+def _joint_epsilon(whole: DominatingLaws, delta: float) -> float:
     """The epsilon of exact samplers, black-box failures taken off delta."""
     left = (delta - whole.failure) / (1.0 - whole.failure) if whole.failure < 1.0 else -1.0
     if left < 0.0:
@@ -152,7 +154,7 @@ def _joint(whole: Release, delta: float) -> float:
         return gaussian_profile.epsilon(left, math.sqrt(whole.directions[0].mu2))
     epsilon = 0.0
     for direction, composition in enumerate(whole.directions):
-        if _covered(composition, epsilon, left):
+        if _is_covered(composition, epsilon, left):
             continue
         level = min(_epsilon(composition, left), whole.pure)
         if whole.concentrated:
@@ -162,24 +164,27 @@ def _joint(whole: Release, delta: float) -> float:
     return epsilon
 
 
-def _joint_delta(whole: Release, epsilon: float) -> float:
+def _joint_delta(whole: DominatingLaws, epsilon: float) -> float:
     if epsilon >= whole.pure:
         return whole.failure
     rest = 0.0
     for direction, composition in enumerate(whole.directions):
         delta = _delta(composition, epsilon)
         if whole.concentrated:
-            log_other = saddle_point.renyi(whole.concentrated[direction], epsilon)
+            log_other = saddle_point.renyi_log_delta(whole.concentrated[direction], epsilon)
             delta = min(delta, math.exp(min(log_other, 0.0)) * (1.0 + _ROUNDING))
         rest = max(rest, delta)
     return whole.failure + (1.0 - whole.failure) * rest
 
 
-def _covered(composition: Composition, epsilon: float, delta: float) -> bool:
+def _is_covered(composition: Composition, epsilon: float, delta: float) -> bool:
     """Whether a cheap bound already shows (epsilon, delta)."""
     if epsilon >= composition.most:
         return True
-    return epsilon > 0.0 and saddle_point.renyi(composition, epsilon) < math.log(delta) - 1e-6
+    return (
+        epsilon > 0.0
+        and saddle_point.renyi_log_delta(composition, epsilon) < math.log(delta) - 1e-6
+    )
 
 
 def _epsilon(composition: Composition, delta: float) -> float:
@@ -192,23 +197,23 @@ def _epsilon(composition: Composition, delta: float) -> float:
         level = gaussian_profile.root(lambda e: single.delta(e) - delta, 0.0, single.reach)
         return min(level * (1.0 + _ROUNDING), single.reach)
     log_delta = math.log(delta)
-    saddle = saddle_point.for_delta(composition, log_delta)
+    saddle = saddle_point.find_saddle_at_delta(composition, log_delta)
     best = math.inf
     for _ in range(_ROUNDS):
         best = min(best, _solve(_profile(composition, saddle), log_delta, saddle))
         aim = saddle.epsilon
         if best == 0.0 or (abs(best - aim) * saddle.tilt < 4.0 and best > 0.3 * aim):
             break
-        saddle = saddle_point.for_epsilon(composition, best, log_delta)
+        saddle = saddle_point.find_saddle_at_epsilon(composition, best, log_delta)
     return best
 
 
-def _single(composition: Composition) -> Bounded | None:
+def _single(composition: Composition) -> BoundedStep | None:
     """The one bounded step that this is, if so: its profile is known in closed form."""
     if len(composition.steps) != 1 or composition.mu2 > 0.0:
         return None
     step = composition.steps[0]
-    return step if isinstance(step, Bounded) and step.count == 1 else None
+    return step if isinstance(step, BoundedStep) and step.count == 1 else None
 
 
 def _solve(
@@ -238,13 +243,13 @@ def _delta(composition: Composition, epsilon: float) -> float:
     single = _single(composition)
     if single is not None:
         return single.delta(epsilon * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
-    saddle = saddle_point.for_epsilon(composition, epsilon)
+    saddle = saddle_point.find_saddle_at_epsilon(composition, epsilon)
     chernoff = saddle.log_m - saddle.tilt * epsilon
     if chernoff < _LOG_TINY:
         return math.exp(chernoff)
     log_delta = min(0.0, _profile(composition, saddle)(epsilon))
     if saddle.log_delta - log_delta > 4.0:
-        saddle = saddle_point.for_epsilon(composition, epsilon, log_delta)
+        saddle = saddle_point.find_saddle_at_epsilon(composition, epsilon, log_delta)
         log_delta = min(log_delta, _profile(composition, saddle)(epsilon))
     return math.exp(log_delta)
 

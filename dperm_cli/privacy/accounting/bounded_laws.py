@@ -20,7 +20,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Bounded:
+class BoundedStep:
     """The loss law of one step; ``count`` independent copies are composed."""
 
     reach: float
@@ -28,7 +28,7 @@ class Bounded:
     count: int = 1
 
     form = "bounded"
-    mirrored = True
+    is_symmetric = True
     start = 0.0
     rate = 1.0
 
@@ -95,20 +95,20 @@ class Bounded:
         return low, max(turns, 8.0)
 
 
-def pure(epsilon: float, count: int = 1) -> Bounded:
-    return Bounded(epsilon, 1.0, count)
+def pure(epsilon: float, count: int = 1) -> BoundedStep:
+    return BoundedStep(epsilon, 1.0, count)
 
 
-def laplace(distance: float, count: int = 1) -> Bounded:
+def laplace(distance: float, count: int = 1) -> BoundedStep:
     """Sensitivity / scale = ``distance``: Laplace noise, or any noise of Lipschitz log density."""
-    return Bounded(distance, (1.0 + math.exp(-distance)) / 2.0, count)
+    return BoundedStep(distance, (1.0 + math.exp(-distance)) / 2.0, count)
 
 
-def bounded_range(epsilon: float, count: int = 1) -> Bounded:
-    return Bounded(epsilon, 0.0, count)
+def bounded_range(epsilon: float, count: int = 1) -> BoundedStep:
+    return BoundedStep(epsilon, 0.0, count)
 
 
-def smoothed(step: Bounded) -> Bounded:
+def smooth_atoms(step: BoundedStep) -> BoundedStep:
     """A Laplace law that dominates randomised response: at most a share e/4 worse.
 
     Its distance 2 ln((1 + e^e) / 2) makes the two profiles touch. Unlike atoms it has a smooth

@@ -13,7 +13,7 @@ from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting import accountant, gaussian_profile, saddle_point
 from dperm_cli.privacy.accounting.saddle_point import Composition
-from dperm_cli.privacy.accounting.sparse_vector import MOST_REACH, Updates
+from dperm_cli.privacy.accounting.sparse_vector import MOST_REACH, UpdatesLoss
 from dperm_cli.privacy.events import Event, Laplace, kind
 
 # Relative distance of a calibrated scale from the root, at most.
@@ -117,7 +117,7 @@ def _updates_reach(updates: int, epsilon: float, delta: float, wide: float) -> f
     """The largest reach that the Renyi bound allows, at most ``MOST_REACH``; 0 where none is."""
 
     def excess(log_reach: float) -> float:
-        step = Updates(math.exp(log_reach), wide, updates)
+        step = UpdatesLoss(math.exp(log_reach), wide, updates)
         spent = saddle_point.renyi_epsilon(Composition((), 0.0, (step,)), math.log(delta))
         return math.log(max(spent, 1e-300) / epsilon)
 

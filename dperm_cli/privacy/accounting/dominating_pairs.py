@@ -1,8 +1,8 @@
 """From events to what dominates them: products of loss laws, and what lies beside these.
 
-A sequence of events becomes one ``Release``: compositions of known loss laws (one per direction
-that counts), the chance that a black-box step fails altogether, and how far its samplers are off.
-Proofs: docs/proofs, accounting page.
+A sequence of events becomes one ``DominatingLaws``: compositions of known loss laws (one per
+direction that counts), the chance that a black-box step fails altogether, and how far its samplers
+are off. Proofs: docs/proofs, accounting page.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from dperm_cli.core import checks
 from dperm_cli.privacy.accounting import bounded_laws
-from dperm_cli.privacy.accounting.bounded_laws import Bounded
+from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.saddle_point import Composition
-from dperm_cli.privacy.accounting.sparse_vector import Updates
-from dperm_cli.privacy.accounting.subsampled_laws import Law, Step
+from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
+from dperm_cli.privacy.accounting.subsampled_laws import Law, SampledStep
 from dperm_cli.privacy.events import RELATIONS, Event, PrivacyLoss, kind
 from dperm_cli.privacy.events.base import SampledLaw
 
@@ -29,7 +29,7 @@ _ERRORS = ("ratio", "distance")  # how far a sampler is off
 
 
 @dataclass(frozen=True)
-class Release:
+class DominatingLaws:
     """What dominates a sequence of events.
 
     ``directions``    compositions whose worst delta counts: one, or remove and add.
@@ -53,7 +53,7 @@ class Release:
     name: str
 
 
-def release(events: Sequence[Event], relation: str) -> Release:
+def find_dominating_laws(events: Sequence[Event], relation: str) -> DominatingLaws:
     """Raises ``Unsupported`` for events without a known dominating pair under the relation."""
     checks.choice("privacy.relation", relation, RELATIONS)
     local = kind(events) == "local"
@@ -63,18 +63,22 @@ def release(events: Sequence[Event], relation: str) -> Release:
     mu2 = sum((loss.mu2 for loss in losses), 0.0)
     sampled = [loss.sampled for loss in losses if loss.sampled is not None]
     forms = [None] if relation == "replace_one" or not sampled else ["remove", "add"]
-    all_merged = _merged(steps)
-    others = all_merged if not sparse else _merged(_bounded_steps(losses, without_updates=True))
+    all_merged = _merge_equal_steps(steps)
+    others = (
+        all_merged
+        if not sparse
+        else _merge_equal_steps(_bounded_steps(losses, without_updates=True))
+    )
     merged = tuple(step for step in all_merged if not _out_of_range(step))
-    joint = _smoothed(merged)
-    other = _smoothed(tuple(step for step in others if not _out_of_range(step)))
+    joint = _smooth_steps(merged)
+    other = _smooth_steps(tuple(step for step in others if not _out_of_range(step)))
     kept = tuple(step for step in other if step.share > 0.0)
     extra = math.fsum(step.count * step.reach**2 / 4.0 for step in other if step.share == 0.0)
-    laws = [_steps(sampled, form) for form in forms]
+    laws = [_count_step_laws(sampled, form) for form in forms]
     ratio, distance = (math.fsum(getattr(x, name) for x in losses) for name in _ERRORS)
     exposed = any(loss.exposed for loss in losses)
     unbounded = exposed or mu2 > 0.0 or bool(sampled)
-    return Release(
+    return DominatingLaws(
         tuple(Composition((*law, *joint), mu2) for law in laws),
         tuple(
             Composition((*law, *kept), mu2 + extra, sparse) for law in laws if extra > 0.0 or sparse
@@ -88,53 +92,55 @@ def release(events: Sequence[Event], relation: str) -> Release:
     )
 
 
-def _sparse(losses: Sequence[PrivacyLoss]) -> tuple[Updates, ...]:
+def _sparse(losses: Sequence[PrivacyLoss]) -> tuple[UpdatesLoss, ...]:
     """The Renyi bounds of sparse answers; none where one of them is not known."""
     found = [loss.updates for loss in losses if loss.updates is not None]
     found = [step for step in found if step.reach > 0.0]
     return tuple(found) if all(step.largest_tilt > 0.0 for step in found) else ()
 
 
-def _bounded_steps(losses: Sequence[PrivacyLoss], without_updates: bool = False) -> list[Bounded]:
+def _bounded_steps(
+    losses: Sequence[PrivacyLoss], without_updates: bool = False
+) -> list[BoundedStep]:
     """The laws of bounded loss that lose anything."""
     chosen = [x for x in losses if not (without_updates and x.updates is not None)]
     return [x.bounded for x in chosen if x.bounded is not None and x.bounded.reach > 0.0]
 
 
-def _merged(steps: Sequence[Bounded]) -> tuple[Bounded, ...]:
+def _merge_equal_steps(steps: Sequence[BoundedStep]) -> tuple[BoundedStep, ...]:
     """Equal laws counted together."""
-    counts: dict[Bounded, int] = {}
+    counts: dict[BoundedStep, int] = {}
     for step in steps:
         key = replace(step, count=1)
         counts[key] = counts.get(key, 0) + step.count
     return tuple(replace(step, count=count) for step, count in counts.items())
 
 
-def _out_of_range(step: Bounded) -> bool:
+def _out_of_range(step: BoundedStep) -> bool:
     whole = step.count * step.reach
     if step.reach < _TINY and whole < _TINY_SUM:
         return True
     return step.reach > 500.0 or (step.reach > _LARGE and whole > _LARGE_SUM)
 
 
-def _total(steps: Sequence[Bounded]) -> float:
+def _total(steps: Sequence[BoundedStep]) -> float:
     return math.fsum(step.count * step.reach for step in steps)
 
 
-def _smoothed(steps: Sequence[Bounded]) -> tuple[Bounded, ...]:
+def _smooth_steps(steps: Sequence[BoundedStep]) -> tuple[BoundedStep, ...]:
     """Atoms smoothed where there are very many."""
     many = [s.share == 1.0 and s.reach < 1.0 and s.count > _MOST_ATOMS for s in steps]
     return tuple(
-        bounded_laws.smoothed(step) if smooth else step
+        bounded_laws.smooth_atoms(step) if smooth else step
         for step, smooth in zip(steps, many, strict=True)
     )
 
 
-def _steps(sampled: Sequence[SampledLaw], form: str | None) -> tuple[Law, ...]:
+def _count_step_laws(sampled: Sequence[SampledLaw], form: str | None) -> tuple[Law, ...]:
     """One step law per distinct event, its repetitions counted together."""
-    counts: dict[Step, int] = {}
+    counts: dict[SampledStep, int] = {}
     for law in sampled:
-        step = Step(law.rate, law.ratio, form or law.sampling)
+        step = SampledStep(law.rate, law.ratio, form or law.sampling)
         counts[step] = counts.get(step, 0) + law.count
     return tuple(replace(step, count=count) for step, count in counts.items())
 
@@ -148,7 +154,7 @@ def _failure(losses: Sequence[PrivacyLoss]) -> float:
 def _name(
     losses: Sequence[PrivacyLoss],
     sampled: Sequence[SampledLaw],
-    joint: Sequence[Bounded],
+    joint: Sequence[BoundedStep],
 ) -> str:
     if any(loss.exposed for loss in losses):
         return "nothing is protected"
@@ -167,7 +173,7 @@ def _name(
     return base
 
 
-def _word(step: Bounded) -> str:
+def _word(step: BoundedStep) -> str:
     if step.share == 1.0:
-        return "pure steps" + (" (smoothed)" if _smoothed([step]) != (step,) else "")
+        return "pure steps" + (" (smoothed)" if _smooth_steps([step]) != (step,) else "")
     return "bounded-range steps" if step.share == 0.0 else "Laplace steps"

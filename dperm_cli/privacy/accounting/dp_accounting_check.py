@@ -44,7 +44,7 @@ def epsilon_pld(
     Exponential mechanisms enter as pure steps; fixed-size batches by their profile. ``Unsupported``
     for events that the library cannot express.
     """
-    delta, total = _checked(delta, relation), None
+    delta, total = _check_level(delta, relation), None
     for event in events:
         step = _loss_distribution(event, relation, interval)
         if _count(event) > 1:
@@ -59,7 +59,7 @@ def epsilon_rdp(events: Sequence[Event], *, delta: float, relation: str) -> floa
     Fixed-size batches use [Wang-Balle-Kasiviswanathan 2019]; pure steps epsilon^2 / 2 and
     exponential mechanisms epsilon^2 / 8 of zero-concentrated privacy.
     """
-    delta = _checked(delta, relation)
+    delta = _check_level(delta, relation)
     accounting, rdp = _library("dp_accounting"), _library("dp_accounting.rdp")
     accountant = rdp.RdpAccountant(neighboring_relation=_relation(relation))
     for event in events:
@@ -71,7 +71,7 @@ def _count(event: Event) -> int:
     return int(getattr(event, "count", 1))
 
 
-def _checked(delta: float, relation: str) -> float:
+def _check_level(delta: float, relation: str) -> float:
     checks.choice("privacy.relation", relation, RELATIONS)
     return checks.number("delta", delta, low=0.0, high=1.0, low_open=True, high_open=True)
 

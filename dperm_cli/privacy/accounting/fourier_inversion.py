@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dperm_cli.privacy.accounting.saddle_point import Composition, Saddle
-from dperm_cli.privacy.accounting.subsampled_laws import Tilted, tilted
+from dperm_cli.privacy.accounting.subsampled_laws import TiltedLaw, tilt_step
 
 Complex = npt.NDArray[np.complex128]
 
@@ -58,7 +58,7 @@ def contour(composition: Composition, saddle: Saddle, most_work: float) -> Conto
     """The contour through a saddle; None where it would cost more than ``most_work`` terms."""
     if not saddle.period < math.inf:
         return None
-    laws = [tilted(step, saddle.tilt, digits=_DIGITS) for step in composition.steps]
+    laws = [tilt_step(step, saddle.tilt, digits=_DIGITS) for step in composition.steps]
     counts = [step.count for step in composition.steps]
     end = _tail_end(laws, counts, composition.mu2)
     spacing = 2.0 * math.pi / saddle.period
@@ -72,7 +72,7 @@ def contour(composition: Composition, saddle: Saddle, most_work: float) -> Conto
     t = spacing * np.arange(points)
     log_ratio = composition.mu2 / 2.0 * (-t * t + 1j * t * (2.0 * saddle.tilt + 1.0))
     for step in composition.steps:
-        law = tilted(step, saddle.tilt, frequency=float(t[-1]), digits=_DIGITS)
+        law = tilt_step(step, saddle.tilt, frequency=float(t[-1]), digits=_DIGITS)
         log_ratio = log_ratio + step.count * _log_ratio(law, step.count, spacing, points)
     log_tail = -_TAIL_EXPONENT - math.log(math.pi * end)
     uses = sum(counts)
@@ -81,13 +81,13 @@ def contour(composition: Composition, saddle: Saddle, most_work: float) -> Conto
     return Contour(saddle, z, log_ratio, spacing, log_tail, slack)
 
 
-def _log_ratio(law: Tilted, count: int, spacing: float, points: int) -> Complex:
+def _log_ratio(law: TiltedLaw, count: int, spacing: float, points: int) -> Complex:
     """log M(tilt + i t) / M(tilt) of one step at t = 0, spacing, ..., shape [points]."""
-    excess = _blocked if count <= _MOST_BLOCKED else _direct
+    excess = _sum_in_blocks if count <= _MOST_BLOCKED else _sum_directly
     return _log1p(excess(law, spacing, points))
 
 
-def _direct(law: Tilted, spacing: float, points: int) -> Complex:
+def _sum_directly(law: TiltedLaw, spacing: float, points: int) -> Complex:
     """E e^{i t L} - 1 without cancellation: what a power of 1e10 needs."""
     out = np.empty(points, dtype=complex)
     rows = max(1, _CHUNK // len(law.loss))
@@ -101,7 +101,7 @@ def _direct(law: Tilted, spacing: float, points: int) -> Complex:
     return out
 
 
-def _blocked(law: Tilted, spacing: float, points: int) -> Complex:
+def _sum_in_blocks(law: TiltedLaw, spacing: float, points: int) -> Complex:
     """The same to 5e-15 absolute, as matrix products by the addition theorems."""
     size = math.ceil(math.sqrt(points))
     real, imaginary = np.zeros((size, size)), np.zeros((size, size))
@@ -136,7 +136,7 @@ def _log1p(w: Complex) -> Complex:
     return modulus + 1j * np.arctan2(w.imag, 1.0 + w.real)
 
 
-def _tail_end(laws: list[Tilted], counts: list[int], mu2: float) -> float:
+def _tail_end(laws: list[TiltedLaw], counts: list[int], mu2: float) -> float:
     """A frequency beyond which |M(lambda + it)| / M(lambda) <= exp(-_TAIL_EXPONENT).
 
     The Gaussian part decays as exp(-mu2 t^2 / 2). A step whose tilted law has a component of mass
@@ -149,7 +149,7 @@ def _tail_end(laws: list[Tilted], counts: list[int], mu2: float) -> float:
     return min(ends)
 
 
-def _uniform_end(law: Tilted, density: np.ndarray, count: int) -> float:
+def _uniform_end(law: TiltedLaw, density: np.ndarray, count: int) -> float:
     """The least frequency that the uniform component of some interval of losses proves.
 
     Intervals run between picked nodes. Their density is taken as 0.9 of the least at their nodes,

@@ -11,12 +11,12 @@ import math
 from scipy.special import ndtr, ndtri
 
 # Of delta: what the range may add to it without an event of its own.
-LET_PASS = 1e-3
+NEGLIGIBLE_DELTA_SHARE = 1e-3
 # The chance of what one uniform leaves out, at most, with room for the tries of a rejection.
-_UNSEEN = 2.0**-50
+_UNDRAWN_CHANCE = 2.0**-50
 
 
-def normals(shift: float, dim: int) -> float:
+def normal_range_delta(shift: float, dim: int) -> float:
     """Of one draw of ``dim`` normals, for values ``shift`` standard deviations apart.
 
     Normals come in m = ceil(dim / 2) pairs of radius at most R = ``gaussian_noise.LARGEST``, and a
@@ -35,7 +35,7 @@ def normals(shift: float, dim: int) -> float:
     return min(1.0, 2.0 * pairs * atom + math.sqrt(pairs) * alone) if shift > 0 else 0.0
 
 
-def exponentials(shift: float) -> float:
+def exponential_range_delta(shift: float) -> float:
     """Of one draw of Laplace or Gamma-norm noise, for values ``shift`` scales apart.
 
     Exponentials, of which both are made, end at R = 9227 scales: the chance that one passes R - s
@@ -49,14 +49,14 @@ def exponentials(shift: float) -> float:
     return min(1.0, 2.0 * exponential_noise.MOST * math.exp(-max(room, 0.0)))
 
 
-def uniforms(shift: float, dim: int) -> float:
+def uniform_range_delta(shift: float, dim: int) -> float:
     """Of one draw from a strongly convex law, ``shift`` = its sensitivity / scale.
 
-    A sampler turns uniforms of 52 bits into points: what it cannot draw has chance ``_UNSEEN`` (dim
-    + 2) at most, and a neighbour that is s standard deviations off, as a Gaussian trade-off says,
-    draws it with chance Phi(s + Phi^-1 of that) at most.
+    A sampler turns uniforms of 52 bits into points: what it cannot draw has chance
+    ``_UNDRAWN_CHANCE`` (dim + 2) at most, and a neighbour that is s standard deviations off, as a
+    Gaussian trade-off says, draws it with chance Phi(s + Phi^-1 of that) at most.
     """
-    unseen = float(ndtr(shift + ndtri(min(0.5, _UNSEEN * (dim + 2.0)))))
+    unseen = float(ndtr(shift + ndtri(min(0.5, _UNDRAWN_CHANCE * (dim + 2.0)))))
     return unseen if shift > 0.0 else 0.0
 
 

@@ -25,7 +25,7 @@ BASIC = "basic composition"
 
 
 @dataclass(frozen=True)
-class Spent:
+class SpentRelease:
     """One release as it enters a composition: its guarantee and what it was made of."""
 
     guarantee: Guarantee
@@ -52,7 +52,7 @@ def recompute(
     )
 
 
-def require(budget: Budget, *claims: Guarantee) -> None:
+def require_within_budget(budget: Budget, *claims: Guarantee) -> None:
     """PrivacyError unless every claim fits the budget."""
     for claim in claims:
         if not claim.within(budget):
@@ -63,7 +63,7 @@ def require(budget: Budget, *claims: Guarantee) -> None:
             )
 
 
-def plain(event: Event) -> dict[str, Any]:
+def to_dict(event: Event) -> dict[str, Any]:
     """An event as JSON-able values, its class under ``event``."""
     fields = dataclasses.asdict(event)  # type: ignore[call-overload]
     if fields.get("relation") == "":  # proved under both: nothing to say
@@ -71,8 +71,8 @@ def plain(event: Event) -> dict[str, Any]:
     return {"event": type(event).__name__, **fields}
 
 
-def rebuilt(entry: Mapping[str, Any]) -> Event:
-    """The event that ``plain`` wrote; ValueError for anything that is not one."""
+def rebuild_event(entry: Mapping[str, Any]) -> Event:
+    """The event that ``to_dict`` wrote; ValueError for anything that is not one."""
     values = {key: value for key, value in entry.items() if key != "event"}
     kind = classes().get(str(entry.get("event")))
     if kind is None:
@@ -83,7 +83,7 @@ def rebuilt(entry: Mapping[str, Any]) -> Event:
         raise ValueError(f"{kind.__name__}: {error}") from None
 
 
-def compose(spent: Sequence[Spent], delta: float) -> Guarantee:
+def compose(spent: Sequence[SpentRelease], delta: float) -> Guarantee:
     """What all of these cost together, under their one relation; the kind is the weakest one.
 
     The accountant adds all events up: at delta 0 when every guarantee is pure, at ``delta``
@@ -99,7 +99,7 @@ def compose(spent: Sequence[Spent], delta: float) -> Guarantee:
     if kind == "none":
         return Guarantee("none", math.inf, 1.0, relation, "no guarantee")
     level = delta if kind == "approx" else 0.0
-    events = [event for item in spent for event in repeated(item.events, item.times)]
+    events = [event for item in spent for event in repeat_events(item.events, item.times)]
     added = _basic(spent, kind, relation)
     try:
         found = recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
@@ -121,9 +121,9 @@ def weakest(kinds: Iterable[str]) -> str:
     return max(found - {"local"}, key=_STRENGTH.index)
 
 
-def repeated(events: Sequence[Event], times: int) -> tuple[Event, ...]:
+def repeat_events(events: Sequence[Event], times: int) -> tuple[Event, ...]:
     """The events of so many independent runs."""
-    return tuple(event.repeated(times) for event in events)
+    return tuple(event.repeat(times) for event in events)
 
 
 def describe(event: Event, relation: str) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def describe(event: Event, relation: str) -> dict[str, Any]:
     }
 
 
-def _basic(spent: Sequence[Spent], kind: str, relation: str) -> Guarantee:
+def _basic(spent: Sequence[SpentRelease], kind: str, relation: str) -> Guarantee:
     return Guarantee(
         kind=kind,
         epsilon=math.fsum(item.times * item.guarantee.epsilon for item in spent),

@@ -27,10 +27,10 @@ from numpy import fft
 from dperm_cli.privacy.accounting.saddle_point import Composition, Saddle
 from dperm_cli.privacy.accounting.subsampled_laws import (
     Law,
-    Step,
+    SampledStep,
     panels,
-    spread,
-    tilted,
+    quadrature_nodes,
+    tilt_step,
     with_atom,
 )
 
@@ -78,8 +78,8 @@ def layout(composition: Composition, saddle: Saddle) -> Layout:
     """The coarsest grid that is fine, or the finest that is affordable."""
     steps = composition.steps
     if composition.mu2 > 0.0:
-        steps = (*steps, Step(1.0, math.sqrt(composition.mu2), "fixed"))
-    laws = [tilted(step, saddle.tilt, digits=_LEFT_OUT) for step in steps]
+        steps = (*steps, SampledStep(1.0, math.sqrt(composition.mu2), "fixed"))
+    laws = [tilt_step(step, saddle.tilt, digits=_LEFT_OUT) for step in steps]
     widest = max(float(np.abs(law.loss).max()) for law in laws)
     allowed = _GRID_SHARE * max(saddle.epsilon, 1e-2 / saddle.tilt)
     count, fine = _LEAST_POINTS, False
@@ -103,8 +103,8 @@ def grid(layout: Layout) -> Grid:
     saddle, count, h = layout.saddle, layout.count, layout.h
     log_m, transform = 0.0, np.ones(count // 2 + 1, dtype=complex)
     for step in layout.steps:
-        step_log_m = tilted(step, saddle.tilt).log_m
-        law = _discretised(step, saddle.tilt, h, count, step_log_m)
+        step_log_m = tilt_step(step, saddle.tilt).log_m
+        law = _discretise_step(step, saddle.tilt, h, count, step_log_m)
         total = float(law.sum())
         log_m += step.count * (step_log_m + math.log(total))
         transform = transform * fft.rfft(law / total) ** step.count
@@ -120,7 +120,7 @@ def _allowance(uses: int, count: int, step_tilt: float) -> float:
     return rounding + 2e-13 * uses + 1e-11 + math.exp(5.0 - _LEFT_OUT)
 
 
-def _discretised(step: Law, tilt: float, h: float, count: int, log_m: float) -> np.ndarray:
+def _discretise_step(step: Law, tilt: float, h: float, count: int, log_m: float) -> np.ndarray:
     """Tilted masses e^{tilt k h} p_k / M of one step on the grid, folded modulo ``count``."""
     x, width, reference = with_atom(step, *_nodes(step, tilt, h))
     loss = step.loss(x)
@@ -137,7 +137,7 @@ def _discretised(step: Law, tilt: float, h: float, count: int, log_m: float) -> 
     lower = base * (1.0 - right) * np.exp(tilt * (k * h - loss))
     k = k.astype(np.int64)
     out = np.bincount((k + 1) % count, upper, count) + np.bincount(k % count, lower, count)
-    if step.mirrored:
+    if step.is_symmetric:
         # mass m e^{tilt k h} at k h has its image m e^{-(1 + tilt) k h} at -k h
         power = 1.0 + 2.0 * tilt
         upper, lower = upper * np.exp(-power * (k + 1) * h), lower * np.exp(-power * k * h)
@@ -167,8 +167,8 @@ def _nodes(step: Law, tilt: float, h: float) -> tuple[np.ndarray, np.ndarray]:
     size = pairs[:, 1] - pairs[:, 0]
     scale = (1.0 + (1.0 + tilt) * step.shift / 20.0) * size
     parts = [
-        spread(pairs[scale <= 7e-4], 2),
-        spread(pairs[(scale > 7e-4) & (scale <= 5e-3)], 3),
-        spread(pairs[scale > 5e-3], 12),
+        quadrature_nodes(pairs[scale <= 7e-4], 2),
+        quadrature_nodes(pairs[(scale > 7e-4) & (scale <= 5e-3)], 3),
+        quadrature_nodes(pairs[scale > 5e-3], 12),
     ]
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])

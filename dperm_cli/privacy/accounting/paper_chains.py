@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from dperm_cli.core import checks
 
 
-def sampled_as_printed(epsilon: float, rate: float) -> float:
+def amplify_as_printed(epsilon: float, rate: float) -> float:
     """[BST14, Lemma 2.2]: a random share ``rate`` of the data costs 2 rate epsilon.
 
     Stated for epsilon-DP steps with epsilon <= 1, and for pure privacy only.
@@ -23,7 +23,7 @@ def sampled_as_printed(epsilon: float, rate: float) -> float:
     return 2.0 * _share(rate) * checks.nonnegative("epsilon", epsilon)
 
 
-def sampled(epsilon: float, rate: float) -> float:
+def amplify_by_sampling(epsilon: float, rate: float) -> float:
     """ln(1 + rate (e^epsilon - 1)): fixed-size batches, replace-one [Balle-Barthe-Gaboardi 2018].
 
     Holds for (epsilon, delta)-DP steps, with delta becoming rate * delta.
@@ -34,7 +34,7 @@ def sampled(epsilon: float, rate: float) -> float:
     return math.log1p(rate * math.expm1(epsilon))
 
 
-def composed(epsilon: float, steps: int, delta: float) -> float:
+def compose_strongly(epsilon: float, steps: int, delta: float) -> float:
     """[BST14, Lemma 2.3]: strong composition of ``steps`` epsilon-DP steps, spending ``delta``."""
     epsilon = checks.nonnegative("epsilon", epsilon)
     steps = checks.integer("steps", steps, low=1)
@@ -65,7 +65,7 @@ def bst14_step(n: int, steps: int, scale: float, lipschitz: float, delta: float)
 def bst14_chain(n: int, steps: int, scale: float, lipschitz: float, delta: float) -> float:
     """The epsilon of Lemma 2.2, then Lemma 2.3 at delta / 2, as printed. Not a valid proof."""
     step = bst14_step_as_printed(n, scale, lipschitz, delta)
-    return composed(sampled_as_printed(step, 1.0 / n), steps, delta / 2.0)
+    return compose_strongly(amplify_as_printed(step, 1.0 / n), steps, delta / 2.0)
 
 
 def bst14_repaired_chain(n: int, steps: int, scale: float, lipschitz: float, delta: float) -> float:
@@ -75,7 +75,7 @@ def bst14_repaired_chain(n: int, steps: int, scale: float, lipschitz: float, del
     of the composition stay below delta.
     """
     step = bst14_step(n, steps, scale, lipschitz, delta)
-    return composed(sampled(step, 1.0 / n), steps, delta / 2.0)
+    return compose_strongly(amplify_by_sampling(step, 1.0 / n), steps, delta / 2.0)
 
 
 def _step(n: int, scale: float, lipschitz: float, delta: float) -> tuple[int, float, float]:

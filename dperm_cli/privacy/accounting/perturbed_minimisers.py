@@ -24,7 +24,7 @@ NAME = "perturbed objective and Gaussian, jointly"
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointBound:
     """One perturbed objective with Gaussian noise and releases that are ``mu``-GDP in all.
 
     ``failure`` is the chance of what black boxes without epsilon let through.
@@ -50,7 +50,7 @@ class Joint:
         return self.first.jacobian + joint_epsilon(left, ratio, self.mu, self.relation)
 
 
-def joint(events: Sequence[Event], relation: str) -> Joint | None:
+def find_joint_bound(events: Sequence[Event], relation: str) -> JointBound | None:
     """The joint bound of events that are one perturbed objective and Gaussian releases at most."""
     checks.choice("privacy.relation", relation, RELATIONS)
     first: PerturbedObjective | None = None
@@ -68,19 +68,19 @@ def joint(events: Sequence[Event], relation: str) -> Joint | None:
             return None
     if first is None:
         return None
-    return Joint(first, math.sqrt(mu2), -math.expm1(failing) * (1.0 + 1e-15), relation)
+    return JointBound(first, math.sqrt(mu2), -math.expm1(failing) * (1.0 + 1e-15), relation)
 
 
 def groupings(events: Sequence[Event], relation: str) -> list[Sequence[Event]]:
-    """The ways in which the events may be composed: each alone, and with ``folded`` pairs.
+    """The ways in which the events may be composed: each alone, and with ``fold_pairs`` pairs.
 
     Either bound holds; which one is smaller depends on the budget.
     """
-    pairs = folded(events, relation)
+    pairs = fold_pairs(events, relation)
     return [pairs] if list(pairs) == list(events) else [pairs, events]
 
 
-def folded(events: Sequence[Event], relation: str) -> list[Event]:
+def fold_pairs(events: Sequence[Event], relation: str) -> list[Event]:
     """The events with each pair of a perturbed objective and the release that pays for its solver
     made one black box.
 

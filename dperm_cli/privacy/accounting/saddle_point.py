@@ -16,9 +16,9 @@ from typing import Any
 from scipy.optimize import minimize_scalar
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy.accounting.bounded_laws import Bounded
-from dperm_cli.privacy.accounting.sparse_vector import Updates
-from dperm_cli.privacy.accounting.subsampled_laws import Law, tilted
+from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
+from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
+from dperm_cli.privacy.accounting.subsampled_laws import Law, tilt_step
 
 # Aliases are positive, so they can only raise delta; they are held below this share of it.
 _LOG_ALIAS = math.log(1e-11)
@@ -30,7 +30,7 @@ _MOST_WASTED = 13.0
 _LEAST_TILT = 1e-9
 _MOST_TURNS = 3e4
 # Below the least positive float: no need to look further.
-_NOTHING = -800.0
+_LOG_UNDERFLOW = -800.0
 # An epsilon that stands for any above it.
 _FAR = 1e9
 
@@ -39,12 +39,13 @@ _FAR = 1e9
 class Composition:
     """Independent steps and one Gaussian of squared GDP parameter ``mu2``.
 
-    ``bounded`` holds steps of which only a Renyi bound is known: only ``renyi`` may be used then.
+    ``bounded`` holds steps of which only a Renyi bound is known: only ``renyi_log_delta`` may be
+    used then.
     """
 
     steps: tuple[Law, ...]
     mu2: float = 0.0
-    bounded: tuple[Updates, ...] = ()
+    bounded: tuple[UpdatesLoss, ...] = ()
 
     def log_m(self, tilt: float) -> float:
         """log E e^{tilt S}; inf where the tilt is beyond what can be integrated."""
@@ -53,7 +54,7 @@ class Composition:
         if gaussian == math.inf:
             return gaussian
         try:
-            return gaussian + sum(s.count * tilted(s, tilt).log_m for s in self.steps)
+            return gaussian + sum(s.count * tilt_step(s, tilt).log_m for s in self.steps)
         except Unsupported:
             return math.inf
 
@@ -73,13 +74,13 @@ class Composition:
     @property
     def largest_tilt(self) -> float:
         """Beyond it bounded losses would need too many nodes; any tilt below is as certain."""
-        reach = max((s.reach for s in self.steps if isinstance(s, Bounded)), default=0.0)
+        reach = max((s.reach for s in self.steps if isinstance(s, BoundedStep)), default=0.0)
         most = _MOST_TURNS / reach if reach > 0.0 else math.inf
         return min(most, *(step.largest_tilt for step in self.bounded), math.inf)
 
 
 def _most(step: Law) -> float:
-    if isinstance(step, Bounded):
+    if isinstance(step, BoundedStep):
         return step.reach
     return -math.log1p(-step.rate) if step.form == "add" and step.rate < 1.0 else math.inf
 
@@ -103,14 +104,14 @@ class Saddle:
         return self.log_m + _conversion(self.tilt) - self.tilt * epsilon
 
 
-def for_delta(composition: Composition, log_delta: float) -> Saddle:
+def find_saddle_at_delta(composition: Composition, log_delta: float) -> Saddle:
     """Aim at the epsilon that goes with delta, starting from the Renyi bound on it."""
 
     def bound(tilt: float) -> float:
         return (composition.log_m(tilt) + _conversion(tilt) - log_delta) / tilt
 
     tilt = _least(bound, composition.largest_tilt)
-    return _aimed(composition, tilt, max(bound(tilt), 0.0), log_delta)
+    return _choose_tilt(composition, tilt, max(bound(tilt), 0.0), log_delta)
 
 
 def renyi_epsilon(composition: Composition, log_delta: float) -> float:
@@ -128,13 +129,17 @@ def renyi_epsilon(composition: Composition, log_delta: float) -> float:
     return best if best < _FAR else math.inf
 
 
-def for_epsilon(composition: Composition, epsilon: float, log_delta: float | None = None) -> Saddle:
+def find_saddle_at_epsilon(
+    composition: Composition, epsilon: float, log_delta: float | None = None
+) -> Saddle:
     """Aim at a given epsilon, and at what is known of its delta (the Renyi bound if nothing)."""
     tilt, bound = _renyi(composition, epsilon)
-    return _aimed(composition, tilt, epsilon, min(bound if log_delta is None else log_delta, 0.0))
+    return _choose_tilt(
+        composition, tilt, epsilon, min(bound if log_delta is None else log_delta, 0.0)
+    )
 
 
-def renyi(composition: Composition, epsilon: float) -> float:
+def renyi_log_delta(composition: Composition, epsilon: float) -> float:
     """Renyi's upper bound on log delta(epsilon) [Canonne-Kamath-Steinke 2020, Prop. 12]."""
     return _renyi(composition, epsilon)[1]
 
@@ -152,7 +157,7 @@ def _conversion(tilt: float) -> float:
     return -math.log1p(tilt) - tilt * math.log1p(1.0 / tilt)
 
 
-def _aimed(composition: Composition, tilt: float, epsilon: float, log_delta: float) -> Saddle:
+def _choose_tilt(composition: Composition, tilt: float, epsilon: float, log_delta: float) -> Saddle:
     """The tilt at or below the given one with the shortest period that keeps enough digits.
 
     Where a few improbable steps carry the far tail, M explodes just above the optimal tilt and no
@@ -182,7 +187,7 @@ def _least(bound: Callable[[float], float], largest: float = math.inf) -> float:
     middle = min(1.0, largest / 2.0)
     value = bound(middle)
     factor = 2.0 if bound(2.0 * middle) < value else 0.5
-    while _LEAST_TILT < middle <= largest / 2.0 and value > _NOTHING:
+    while _LEAST_TILT < middle <= largest / 2.0 and value > _LOG_UNDERFLOW:
         following = bound(middle * factor)
         if not following < value:
             break

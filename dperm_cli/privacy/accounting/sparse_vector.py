@@ -30,7 +30,7 @@ MOST_REACH = 1.0
 
 
 @dataclass(frozen=True)
-class Updates:
+class UpdatesLoss:
     """The loss of ``updates`` updates among any number of queries; ``count`` runs.
 
     ``reach`` is sensitivity / scale, ``threshold`` the threshold over the scale.

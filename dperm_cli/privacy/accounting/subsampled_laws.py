@@ -24,14 +24,14 @@ from functools import cache
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy.accounting.bounded_laws import Bounded
+from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 
 _MOST_PANELS = 2_000_000
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Step:
+class SampledStep:
     """The loss law of one release; ``count`` independent copies are composed."""
 
     rate: float
@@ -40,7 +40,7 @@ class Step:
     count: int = 1
 
     @property
-    def mirrored(self) -> bool:
+    def is_symmetric(self) -> bool:
         """Whether the law is symmetric under exchange of P and Q."""
         return self.form in ("fixed", "poisson")
 
@@ -57,8 +57,8 @@ class Step:
         chi-square divergence q^2 (e^{a^2} - 1) of the mixture from its reference, because the sum
         that makes the mean loses all digits when q and a are tiny.
         """
-        if self.mirrored:
-            return tilted(self, 0.0).mean
+        if self.is_symmetric:
+            return tilt_step(self, 0.0).mean
         return self.rate**2 * math.expm1(min(self.shift**2, 700.0))
 
     @property
@@ -122,7 +122,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Tilted:
+class TiltedLaw:
     """One step's law under the tilt exp(tilt * L), as nodes normalised by M = E exp(tilt * L).
 
     ``log_m`` is log M. For every real t,
@@ -148,29 +148,29 @@ class Tilted:
         return max(float(self.even @ (self.loss * self.loss)) - self.mean**2, 0.0)
 
 
-Law = Step | Bounded
+Law = SampledStep | BoundedStep
 
 
-def tilted(step: Law, tilt: float, frequency: float = 0.0, digits: float = 60.0) -> Tilted:
+def tilt_step(step: Law, tilt: float, frequency: float = 0.0, digits: float = 60.0) -> TiltedLaw:
     """Gauss-Legendre nodes resolving oscillations up to ``frequency``.
 
     Parts of the line whose tilted mass is below exp(-digits) / count of the whole are left out.
     """
     edges = panels(step, tilt, frequency, digits)
-    x, width = spread(edges)
-    if isinstance(step, Bounded):
-        return _bounded(step, tilt, x, width)
+    x, width = quadrature_nodes(edges)
+    if isinstance(step, BoundedStep):
+        return _tilt_bounded_step(step, tilt, x, width)
     loss, reference = step.loss(x), step.log_reference(x)
-    if step.mirrored:
-        return _mirrored(step, tilt, x, width, loss, reference)
-    return _one_sided(step, tilt, x, width, loss, reference)
+    if step.is_symmetric:
+        return _tilt_symmetric_step(step, tilt, x, width, loss, reference)
+    return _tilt_one_sided_step(step, tilt, x, width, loss, reference)
 
 
 def panels(step: Law, tilt: float, frequency: float, digits: float) -> np.ndarray:
     """Panels [k, 2] of the x-line outside which the tilted mass is negligible."""
-    if isinstance(step, Bounded):
+    if isinstance(step, BoundedStep):
         low, parts = step.panel(tilt, frequency, digits)
-        return _refined(np.array([[low, step.reach]]), np.array([parts]))
+        return _split_panels(np.array([[low, step.reach]]), np.array([parts]))
     floor = -digits - math.log(step.count)
     low, high = _reach(step, tilt, floor)
     # Within a panel the log weights bend by less than 4 from the chord.
@@ -188,10 +188,10 @@ def panels(step: Law, tilt: float, frequency: float, digits: float) -> np.ndarra
     rise = np.diff(loss)[keep] * np.where(heavy[keep], max(frequency / 14, (1 + tilt) / 10), 0.0)
     # log(1 - q + q e^y) is singular at distance pi / shift from the real line
     turns = np.maximum(rise, (high - low) / number * step.shift / 3.0)
-    return _refined(np.stack([edges[:-1], edges[1:]], axis=1)[keep], turns)
+    return _split_panels(np.stack([edges[:-1], edges[1:]], axis=1)[keep], turns)
 
 
-def _refined(pairs: np.ndarray, turns: np.ndarray) -> np.ndarray:
+def _split_panels(pairs: np.ndarray, turns: np.ndarray) -> np.ndarray:
     """Split each panel into enough equal parts that none sees more than about two turns."""
     if float(turns.sum()) > _MOST_PANELS:
         raise Unsupported("the noise is out of the accountant's numerical range")
@@ -204,17 +204,17 @@ def _refined(pairs: np.ndarray, turns: np.ndarray) -> np.ndarray:
     return np.stack([first + index * size, first + (index + 1) * size], axis=1)
 
 
-def _reach(step: Step, tilt: float, floor: float) -> tuple[float, float]:
+def _reach(step: SampledStep, tilt: float, floor: float) -> tuple[float, float]:
     """An interval beyond which the log weights fall below ``floor`` and keep falling."""
     radius = math.sqrt(-2.0 * floor) + 1.0
-    if step.mirrored:
+    if step.is_symmetric:
         return step.start, max((1.0 + tilt) * step.shift, step.start) + radius
     if step.form == "remove":
         return -radius, (1.0 + tilt) * step.shift + radius
     return -_peak(step, tilt) - radius, step.shift + radius
 
 
-def _peak(step: Step, tilt: float) -> float:
+def _peak(step: SampledStep, tilt: float) -> float:
     """An X at or just beyond the peak -X of the log-concave weight exp(-tilt l(x) - x^2/2)."""
     low, high = 0.0, tilt * step.shift
     for _ in range(60):
@@ -226,7 +226,7 @@ def _peak(step: Step, tilt: float) -> float:
     return high
 
 
-def _mirrored(step, tilt, x, width, loss, reference) -> Tilted:
+def _tilt_symmetric_step(step, tilt, x, width, loss, reference) -> TiltedLaw:
     up = reference + (1.0 + tilt) * loss
     down = reference - tilt * loss
     with np.errstate(over="ignore"):
@@ -241,7 +241,7 @@ def _mirrored(step, tilt, x, width, loss, reference) -> Tilted:
     odd = plus * -np.expm1(-(1.0 + 2.0 * tilt) * loss)
     per_loss = 1.0 / (width * step.slope(x))
     densities = (plus * per_loss, 2.0 * minus * per_loss)
-    return Tilted(log_m, x, loss, plus + minus, odd, densities)
+    return TiltedLaw(log_m, x, loss, plus + minus, odd, densities)
 
 
 def with_atom(
@@ -249,7 +249,7 @@ def with_atom(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes, weights and log Q-densities; a bounded law's atom is a node of weight 1 at the end."""
     reference = step.log_reference(x)
-    if not isinstance(step, Bounded):
+    if not isinstance(step, BoundedStep):
         return x, width, reference
     return (
         np.append(x, step.reach),
@@ -258,14 +258,16 @@ def with_atom(
     )
 
 
-def _bounded(step: Bounded, tilt: float, x: np.ndarray, width: np.ndarray) -> Tilted:
+def _tilt_bounded_step(
+    step: BoundedStep, tilt: float, x: np.ndarray, width: np.ndarray
+) -> TiltedLaw:
     nodes, weights, reference = with_atom(step, x, width)
-    law = _mirrored(step, tilt, nodes, weights, nodes, reference)
+    law = _tilt_symmetric_step(step, tilt, nodes, weights, nodes, reference)
     densities = tuple(density[:-1] for density in law.densities) if step.share < 1.0 else ()
     return replace(law, x=x, densities=densities)
 
 
-def _one_sided(step, tilt, x, width, loss, reference) -> Tilted:
+def _tilt_one_sided_step(step, tilt, x, width, loss, reference) -> TiltedLaw:
     power = 1.0 + tilt if step.form == "remove" else -tilt
     up = reference + power * loss
     top = max(0.0, float(up.max()))
@@ -278,7 +280,7 @@ def _one_sided(step, tilt, x, width, loss, reference) -> Tilted:
     weight = np.exp(up - log_m) * width
     signed = loss if step.form == "remove" else -loss
     density = weight / (width * step.slope(x))
-    return Tilted(log_m, x, signed, weight, weight, (density,))
+    return TiltedLaw(log_m, x, signed, weight, weight, (density,))
 
 
 def _log_sum(top: float, excess: float) -> float:
@@ -298,7 +300,7 @@ def _remainder(log_weight: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.where(small, near, far)
 
 
-def spread(edges: np.ndarray, order: int = 16) -> tuple[np.ndarray, np.ndarray]:
+def quadrature_nodes(edges: np.ndarray, order: int = 16) -> tuple[np.ndarray, np.ndarray]:
     """Gauss-Legendre nodes and weights on every panel, flattened."""
     nodes, weights = _rule(order)
     half = (edges[:, 1] - edges[:, 0]) / 2.0

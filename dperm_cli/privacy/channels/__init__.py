@@ -35,7 +35,9 @@ def by_epsilon(shape: str, dim: int, epsilon: float) -> Channel:
     """The channel of this local epsilon: never more, as computed."""
     cls = _class(shape, dim)
     epsilon = checks.positive("epsilon", epsilon)
-    return _private(cls, dim, cls.gain_of_epsilon(dim, epsilon), lambda c: c.epsilon <= epsilon)
+    return _make_channel(
+        cls, dim, cls.gain_of_epsilon(dim, epsilon), lambda c: c.epsilon <= epsilon
+    )
 
 
 def by_multiplier(shape: str, dim: int, multiplier: float) -> Channel:
@@ -47,7 +49,9 @@ def by_multiplier(shape: str, dim: int, multiplier: float) -> Channel:
     cls = _class(shape, dim)
     least = cls.least_multiplier(dim)
     multiplier = checks.number("multiplier", multiplier, low=least, low_open=True)
-    found = sign_bit.solve(lambda gain: -cls(dim, gain).multiplier, -multiplier, cls.most_gain(dim))
+    found = sign_bit.find_gain(
+        lambda gain: -cls(dim, gain).multiplier, -multiplier, cls.most_gain(dim)
+    )
     return cls(dim, found)
 
 
@@ -66,7 +70,7 @@ def by_information(shape: str, dim: int, information: float) -> Channel:
             f"dimensions never tells {most:.6g} nats or more; ask for less, or for an epsilon"
         )
     limit = cls.most_gain(dim)
-    return cls(dim, sign_bit.solve(lambda g: cls(dim, g).information, information, limit))
+    return cls(dim, sign_bit.find_gain(lambda g: cls(dim, g).information, information, limit))
 
 
 def most_information(shape: str, dim: int) -> float:
@@ -74,7 +78,7 @@ def most_information(shape: str, dim: int) -> float:
     return _class(shape, dim).most_information(dim)
 
 
-def _private(cls: type[Channel], dim: int, gain: float, kept) -> Channel:
+def _make_channel(cls: type[Channel], dim: int, gain: float, kept) -> Channel:
     if not gain >= sign_bit.LEAST:
         raise sign_bit.too_little()
     found = cls(dim, gain)

@@ -110,7 +110,7 @@ def pair_distance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.abs(np.log(first) - np.log(second))
 
 
-def shortened(x: np.ndarray, norm: float) -> np.ndarray:
+def shorten_rows(x: np.ndarray, norm: float) -> np.ndarray:
     """Rows [k, dim] outside the unit ball of a norm brought to its surface."""
     x = np.atleast_2d(np.asarray(x, dtype=float))
     length = np.linalg.norm(x, ord=norm, axis=1, keepdims=True)

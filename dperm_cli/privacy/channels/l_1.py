@@ -11,7 +11,7 @@ import numpy as np
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
-from dperm_cli.privacy.channels.base import Channel, pair_distance, shortened
+from dperm_cli.privacy.channels.base import Channel, pair_distance, shorten_rows
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class L1(Channel):
         return np.vstack([corners, -corners])
 
     def law(self, x: np.ndarray) -> np.ndarray:
-        x = shortened(x, self.norm)
+        x = shorten_rows(x, self.norm)
         rest = np.maximum(1.0 - np.sum(np.abs(x), axis=1, keepdims=True), 0.0)
         near = np.concatenate([np.maximum(x, 0.0), np.maximum(-x, 0.0)], axis=1)
         near += rest / (2.0 * self.dim)

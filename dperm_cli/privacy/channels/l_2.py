@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
-from dperm_cli.privacy.channels.base import Channel, shortened
+from dperm_cli.privacy.channels.base import Channel, shorten_rows
 
 _STRAIGHT = 1e-14  # of a cosine: rounding
 
@@ -69,8 +69,8 @@ class L2(Channel):
     def law(self, x: np.ndarray) -> np.ndarray:
         if self.dim > 1:
             raise ValueError("the answers of the l_2 channel are a sphere")
-        x = shortened(x, self.norm)
-        far = sign_bit.far(np.abs(x), self.gain)
+        x = shorten_rows(x, self.norm)
+        far = sign_bit.far_chance(np.abs(x), self.gain)
         minus = np.where(x < 0.0, 1.0 - far, far)
         return np.concatenate([minus, 1.0 - minus], axis=1)
 
@@ -78,7 +78,7 @@ class L2(Channel):
         """Some answer is on the near side of one input and on the far side of the other, unless
         both lie on one ray."""
         ends = np.stack([self._sides(x), self._sides(other)])
-        x, other = shortened(x, 2), shortened(other, 2)
+        x, other = shorten_rows(x, 2), shorten_rows(other, 2)
         lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(other, axis=1)
         product = np.sum(x * other, axis=1)
         (near, far), (near_other, far_other) = ends
@@ -93,11 +93,11 @@ class L2(Channel):
     def _sides(self, x: np.ndarray) -> np.ndarray:
         """ln of the chances of the near and of the far side, [2, k]."""
         length = np.minimum(np.linalg.norm(np.atleast_2d(x), axis=1), 1.0)
-        far = sign_bit.far(length, self.gain)
+        far = sign_bit.far_chance(length, self.gain)
         return np.stack([np.log1p(-far), np.log(far)])
 
     def coding(self, bound: float = 1.0) -> Coding:
-        flip = sign_bit.turned(self.gain)
+        flip = sign_bit.flip_chance(self.gain)
         gain = ((1 << 63) - flip) / (1 << 63)
         size = bound * self.least_multiplier(self.dim) / gain
         return Coding(self.code, bound, size, gain, np.uint64(flip), np.uint64(0), np.uint64(0))

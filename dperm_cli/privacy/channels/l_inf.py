@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
-from dperm_cli.privacy.channels.base import Channel, shortened
+from dperm_cli.privacy.channels.base import Channel, shorten_rows
 
 _MOST = 16  # dimensions up to which the 2^d answers are listed
 
@@ -71,7 +71,7 @@ class LInf(Channel):
         return np.maximum(most, -least)
 
     def coding(self, bound: float = 1.0) -> Coding:
-        flip = sign_bit.turned(self.gain)
+        flip = sign_bit.flip_chance(self.gain)
         gain = ((1 << 63) - flip) / (1 << 63)
         return Coding(
             self.code, bound, bound / gain, gain, np.uint64(flip), np.uint64(0), np.uint64(0)
@@ -79,6 +79,6 @@ class LInf(Channel):
 
     def _signs(self, x: np.ndarray) -> np.ndarray:
         """The chances of +M and of -M in each coordinate, [2, k, dim]."""
-        x = shortened(x, self.norm)
-        far = sign_bit.far(np.abs(x), self.gain)
+        x = shorten_rows(x, self.norm)
+        far = sign_bit.far_chance(np.abs(x), self.gain)
         return np.stack([np.where(x < 0.0, far, 1.0 - far), np.where(x < 0.0, 1.0 - far, far)])

@@ -315,7 +315,7 @@ def _isometry(
             raise Unsupported("the search for the polytope's symmetries was given up")
         images.append(image)
         if len(images) == len(anchors):
-            carry = _carried(vertices, solve @ vertices[images])
+            carry = _map_vertices(vertices, solve @ vertices[images])
             if carry is not None:
                 return carry
             images.pop()
@@ -329,7 +329,7 @@ def _isometry(
     return None
 
 
-def _carried(vertices: np.ndarray, linear: np.ndarray) -> np.ndarray | None:
+def _map_vertices(vertices: np.ndarray, linear: np.ndarray) -> np.ndarray | None:
     """Where the map x -> x linear sends each vertex, or None unless it permutes them."""
     length = float(np.linalg.norm(vertices[0]))
     near = (vertices @ linear) @ vertices.T / length**2

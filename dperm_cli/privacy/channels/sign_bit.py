@@ -39,13 +39,13 @@ def information(gain: float, corners: float = 1.0) -> float:
     return math.log(2.0 * corners) - gain * short - rest
 
 
-def far(length: np.ndarray, gain: float) -> np.ndarray:
+def far_chance(length: np.ndarray, gain: float) -> np.ndarray:
     """The chance of the sign that a number of modulus ``length`` <= 1 does not have."""
     turns = math.exp(-2.0 * gain) / (1.0 + math.exp(-2.0 * gain))
     return 0.5 * (1.0 - length) + length * turns
 
 
-def turned(gain: float) -> int:
+def flip_chance(gain: float) -> int:
     """The chance e^-g / (e^g + e^-g) times 2^64, rounded up: from 1 to 2^63."""
     if gain < _SMALL:
         kept = int(2.0**63 * math.tanh(gain) * (1.0 - _ROUNDING))
@@ -60,7 +60,7 @@ def corner(gain: float, dim: int) -> tuple[int, int, int]:
     They add up to 2^64; no ratio of one corner's chances exceeds e^(2 g).
     """
     if dim == 1:
-        back = turned(gain)
+        back = flip_chance(gain)
         return _WORD - back, back, 0
     fall = math.exp(-gain)
     same = 1.0 / (1.0 + fall * fall + 2.0 * (dim - 1.0) * fall)
@@ -71,7 +71,7 @@ def corner(gain: float, dim: int) -> tuple[int, int, int]:
     return kept, back, _WORD - kept - back
 
 
-def solve(rising: Callable[[float], float], target: float, most: float) -> float:
+def find_gain(rising: Callable[[float], float], target: float, most: float) -> float:
     """The largest gain found at which a rising function is at most ``target``, by halving.
 
     ``Unsupported`` where that would be below ``LEAST``.

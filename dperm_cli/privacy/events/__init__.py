@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.privacy.events.base import RELATIONS, Event, Noisy, PrivacyLoss
+from dperm_cli.privacy.events.base import RELATIONS, Event, NoiseEvent, PrivacyLoss
 from dperm_cli.privacy.events.black_boxes import (
     Approx,
     Channel,
@@ -50,7 +50,7 @@ __all__ = [
     "Gaussian",
     "GaussianMatrix",
     "Laplace",
-    "Noisy",
+    "NoiseEvent",
     "PerturbedObjective",
     "PrivacyLoss",
     "Pure",
@@ -88,6 +88,6 @@ def classes() -> dict[str, type[Event]]:
     while waiting:
         for cls in waiting.pop().__subclasses__():
             waiting.append(cls)
-            if cls.__name__ in __all__ and cls is not Noisy:
+            if cls.__name__ in __all__ and cls is not NoiseEvent:
                 found[cls.__name__] = cls
     return found

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError, Unsupported
-from dperm_cli.privacy.accounting.bounded_laws import Bounded
-from dperm_cli.privacy.accounting.sparse_vector import Updates
+from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
+from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
 from dperm_cli.privacy.meters import Meter
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class PrivacyLoss:
 
     mu2: float = 0.0
     sampled: SampledLaw | None = None
-    bounded: Bounded | None = None
-    updates: Updates | None = None
+    bounded: BoundedStep | None = None
+    updates: UpdatesLoss | None = None
     log_failure: float = 0.0
     ratio: float = 0.0
     distance: float = 0.0
@@ -118,13 +118,13 @@ class Event(ABC):
         """What adds up how far neighbouring runs move one stream of this event."""
         raise PrivacyError(f"there is nothing to measure for {type(self).__name__}")
 
-    def changed(self, **fields: Any) -> Any:
+    def change_fields(self, **fields: Any) -> Any:
         """The same event with other values of some fields."""
         return replace(self, **fields)  # type: ignore[type-var]
 
-    def repeated(self, times: int) -> Event:
+    def repeat(self, times: int) -> Event:
         """The event of so many independent runs."""
-        return self.changed(count=self.count * times)
+        return self.change_fields(count=self.count * times)
 
     def as_one_sum(self, relation: str) -> Event:
         """A release of one sum over all records that spends as much, where there is one."""
@@ -158,7 +158,7 @@ class Event(ABC):
 MOVES = "; a neighbouring data set moves it by at most {sensitivity}"
 
 
-class Noisy(Event):
+class NoiseEvent(Event):
     """Noise of a ``scale`` on what one record moves by ``record_norm`` and, where more is known,
     two records differ in by ``gap``.
 
@@ -181,20 +181,22 @@ class Noisy(Event):
 
     def sensitivity(self, relation: str) -> float:
         """How far a neighbour moves what is noised, at most."""
-        proved_for(self, relation)
+        require_proof(self, relation)
         return largest_move(self.record_norm, self.gap, relation)
 
     def ratio(self, relation: str) -> float:
         return self.sensitivity(relation) / self.scale
 
     def fits(self, planned: Event, relation: str) -> bool:
-        if not isinstance(planned, Noisy) or type(self) is not type(planned):
+        if not isinstance(planned, NoiseEvent) or type(self) is not type(planned):
             return False
-        own = self.changed(record_norm=planned.record_norm, gap=planned.gap)
-        return own == planned and close(self.sensitivity(relation), planned.sensitivity(relation))
+        own = self.change_fields(record_norm=planned.record_norm, gap=planned.gap)
+        return own == planned and is_close(
+            self.sensitivity(relation), planned.sensitivity(relation)
+        )
 
 
-def proved_for(event: Any, relation: str) -> None:
+def require_proof(event: Any, relation: str) -> None:
     """``Unsupported`` where the event is proved under another relation alone."""
     if event.relation and event.relation != relation:
         raise Unsupported(
@@ -209,6 +211,6 @@ def largest_move(record: float, gap: float | None, relation: str) -> float:
     return 2.0 * record if gap is None else min(gap, 2.0 * record)
 
 
-def close(asked: float, planned: float) -> bool:
+def is_close(asked: float, planned: float) -> bool:
     """Equal up to the rounding of one formula computed in two places."""
     return abs(asked - planned) <= 1e-12 * max(abs(asked), abs(planned))

@@ -25,7 +25,7 @@ def replaced_level(epsilon: float, delta: float) -> tuple[float, float]:
     return 2.0 * epsilon, min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * delta)
 
 
-def _converted(event: Any, relation: str, delta: float) -> tuple[float, float]:
+def _convert_level(event: Any, relation: str, delta: float) -> tuple[float, float]:
     """(epsilon, delta) of one step under ``relation``, from the one it is stated for."""
     if relation == event.relation:
         return event.epsilon, delta
@@ -58,7 +58,7 @@ class Pure(Event):
 
     def level(self, relation: str) -> tuple[float, float]:
         """(epsilon, delta) of one step under a relation; ``Unsupported`` where it has none."""
-        return _converted(self, relation, 0.0)
+        return _convert_level(self, relation, 0.0)
 
     def loss(self, relation: str) -> PrivacyLoss:
         epsilon, _ = self.level(relation)
@@ -94,7 +94,7 @@ class Approx(Event):
 
     def level(self, relation: str) -> tuple[float, float]:
         """(epsilon, delta) of one step under a relation; ``Unsupported`` where it has none."""
-        return _converted(self, relation, self.delta)
+        return _convert_level(self, relation, self.delta)
 
     def loss(self, relation: str) -> PrivacyLoss:
         epsilon, delta = self.level(relation)
@@ -174,7 +174,7 @@ class Channel(Event):
     def meter(self, relation: str) -> Meter:
         return ChannelRatio(self.channel(), self.messages * self.epsilon)
 
-    def repeated(self, times: int) -> Channel:
+    def repeat(self, times: int) -> Channel:
         return Channel(self.epsilon, self.messages * times, self.shape, self.dim)
 
     def phrase(self) -> str:
@@ -237,7 +237,7 @@ class Disclosure(Event):
     def loss(self, relation: str) -> PrivacyLoss:
         return PrivacyLoss(exposed=True)
 
-    def repeated(self, times: int) -> Disclosure:
+    def repeat(self, times: int) -> Disclosure:
         return self
 
     def phrase(self) -> str:

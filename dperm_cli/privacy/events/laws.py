@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from dperm_cli.core import checks
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
-from dperm_cli.privacy.accounting.sparse_vector import Updates
+from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
 from dperm_cli.privacy.events.base import (
     MOVES,
     RELATIONS,
     Event,
-    Noisy,
+    NoiseEvent,
     PrivacyLoss,
-    close,
+    is_close,
     largest_move,
-    proved_for,
+    require_proof,
 )
 from dperm_cli.privacy.events.sums import Gaussian, Laplace
-from dperm_cli.privacy.meters import Each, LawRange, LawSlope, Meter
+from dperm_cli.privacy.meters import LawRange, LawSlope, Meter, PerCall
 
 if TYPE_CHECKING:
     from dperm_cli.privacy.gate import Gate
@@ -55,7 +55,7 @@ class Exponential(Event):
 
     def sensitivity(self, relation: str) -> float:
         """The oscillation over C of the difference of two neighbouring objectives."""
-        proved_for(self, relation)
+        require_proof(self, relation)
         return largest_move(self.record_oscillation, self.gap, relation)
 
     def ratio(self, relation: str) -> float:
@@ -76,7 +76,9 @@ class Exponential(Event):
         if not isinstance(planned, Exponential):
             return False
         own = replace(self, record_oscillation=planned.record_oscillation, gap=planned.gap)
-        return own == planned and close(self.sensitivity(relation), planned.sensitivity(relation))
+        return own == planned and is_close(
+            self.sensitivity(relation), planned.sensitivity(relation)
+        )
 
     def phrase(self) -> str:
         return (
@@ -87,7 +89,7 @@ class Exponential(Event):
 
 
 @dataclass(frozen=True)
-class RegularizedExponential(Noisy):
+class RegularizedExponential(NoiseEvent):
     """``count`` adaptive draws from the density exp(-c L(theta; D) - (kappa / 2) |theta|^2) on C.
 
     ``scale`` is sqrt(m) / c where that density's negative logarithm is m-strongly convex.
@@ -113,7 +115,7 @@ class RegularizedExponential(Noisy):
         return Gaussian(self.scale, self.record_norm, self.count, self.gap, self.relation)
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * generator_range.uniforms(self.ratio(relation), dim)
+        return self.count * generator_range.uniform_range_delta(self.ratio(relation), dim)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
@@ -133,7 +135,7 @@ class RegularizedExponential(Noisy):
 
 
 @dataclass(frozen=True)
-class SparseAnswers(Noisy):
+class SparseAnswers(NoiseEvent):
     """``count`` runs that answer up to ``queries`` queries and look at the data for few of them.
 
     Query t has a value a_t computed from the data and an answer c_t made of what was released
@@ -170,21 +172,21 @@ class SparseAnswers(Noisy):
     def draws(self) -> int:
         return self.queries * self.count
 
-    def all_shown(self) -> Laplace:
+    def full_release(self) -> Laplace:
         """The release of every noisy value, of which this one is a function."""
         count = self.count * self.queries
         return Laplace(self.scale, self.record_norm, count, self.gap, self.relation)
 
     def loss(self, relation: str) -> PrivacyLoss:
         ratio = self.ratio(relation)
-        updates = Updates(ratio, self.threshold / self.scale, self.updates, self.count)
-        return replace(self.all_shown().loss(relation), updates=updates)
+        updates = UpdatesLoss(ratio, self.threshold / self.scale, self.updates, self.count)
+        return replace(self.full_release().loss(relation), updates=updates)
 
     def central_limit(self, ratio: float) -> float:
         return self.count * min(self.queries, 2 * self.updates) * ratio**2
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.all_shown().range_delta(relation, dim)
+        return self.full_release().range_delta(relation, dim)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
@@ -192,7 +194,7 @@ class SparseAnswers(Noisy):
         return streams.SparseStream(gate, self, dim, **public)
 
     def meter(self, relation: str) -> Meter:
-        return Each(1, self.sensitivity(relation))
+        return PerCall(1, self.sensitivity(relation))
 
     def phrase(self) -> str:
         return (

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dperm_cli.core import checks
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.objective_perturbation import joint_epsilon
-from dperm_cli.privacy.events.base import MOVES, Noisy, PrivacyLoss, proved_for
-from dperm_cli.privacy.meters import Each, Meter
+from dperm_cli.privacy.events.base import MOVES, NoiseEvent, PrivacyLoss, require_proof
+from dperm_cli.privacy.meters import Meter, PerCall
 
 if TYPE_CHECKING:
     from dperm_cli.privacy.gate import Gate
@@ -23,7 +23,7 @@ UNLIKELY = 2.0**-50
 
 
 @dataclass(frozen=True)
-class PerturbedObjective(Noisy):
+class PerturbedObjective(NoiseEvent):
     """``count`` adaptive minimisations of a perturbed objective.
 
     ``noise`` and its ``scale`` are those of the linear term, in the unit of the summed gradient;
@@ -58,7 +58,7 @@ class PerturbedObjective(Noisy):
 
     def sensitivity(self, relation: str) -> float:
         """Of the summed gradient at the released point."""
-        proved_for(self, relation)
+        require_proof(self, relation)
         if relation == "add_remove":
             return self.record_norm
         whole = 2.0 * self.record_norm
@@ -100,8 +100,8 @@ class PerturbedObjective(Noisy):
     def range_delta(self, relation: str, dim: int) -> float:
         ratio = self.ratio(relation)
         if self.noise == "gaussian":
-            return self.count * generator_range.normals(ratio, dim)
-        return self.count * generator_range.exponentials(ratio)
+            return self.count * generator_range.normal_range_delta(ratio, dim)
+        return self.count * generator_range.exponential_range_delta(ratio)
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
@@ -109,7 +109,7 @@ class PerturbedObjective(Noisy):
         return streams.NoiseStream(gate, self, self.noise, dim, **public)
 
     def meter(self, relation: str) -> Meter:
-        return Each(2, self.sensitivity(relation))
+        return PerCall(2, self.sensitivity(relation))
 
     def phrase(self) -> str:
         return (

@@ -12,14 +12,14 @@ from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.events.base import (
     MOVES,
     Event,
-    Noisy,
+    NoiseEvent,
     PrivacyLoss,
     SampledLaw,
-    close,
+    is_close,
     largest_move,
-    proved_for,
+    require_proof,
 )
-from dperm_cli.privacy.meters import Each, Meter, RootOfSquares, Total
+from dperm_cli.privacy.meters import Meter, PerCall, RootOfSquares, Total
 
 if TYPE_CHECKING:
     from dperm_cli.privacy.gate import Gate
@@ -30,7 +30,7 @@ PARTITIONS = ("place", "content")
 
 
 @dataclass(frozen=True)
-class Gaussian(Noisy):
+class Gaussian(NoiseEvent):
     """``count`` adaptive releases of a sum over all records plus N(0, scale^2 I).
 
     ``record_norm`` bounds the L2 norm of one record's contribution to the sum; the sensitivity
@@ -51,7 +51,7 @@ class Gaussian(Noisy):
         return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * generator_range.normals(self.ratio(relation), dim)
+        return self.count * generator_range.normal_range_delta(self.ratio(relation), dim)
 
     def grid_diagonal(self, dim: int) -> float:
         return math.sqrt(dim)
@@ -71,7 +71,7 @@ class Gaussian(Noisy):
         return streams.NoiseStream(gate, self, streams.GAUSSIAN, dim, **public)
 
     def meter(self, relation: str) -> Meter:
-        return Each(2, self.sensitivity(relation))
+        return PerCall(2, self.sensitivity(relation))
 
     def phrase(self) -> str:
         return (
@@ -103,7 +103,7 @@ class GaussianMatrix(Gaussian):
 
 
 @dataclass(frozen=True)
-class Laplace(Noisy):
+class Laplace(NoiseEvent):
     """``count`` adaptive releases of a sum over all records plus Laplace noise.
 
     Every coordinate gets independent noise of density proportional to exp(-|b| / scale).
@@ -124,7 +124,7 @@ class Laplace(Noisy):
         return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * generator_range.exponentials(self.ratio(relation))
+        return self.count * generator_range.exponential_range_delta(self.ratio(relation))
 
     def grid_diagonal(self, dim: int) -> float:
         return float(dim)
@@ -135,7 +135,7 @@ class Laplace(Noisy):
         return streams.NoiseStream(gate, self, streams.LAPLACE, dim, **public)
 
     def meter(self, relation: str) -> Meter:
-        return Each(1, self.sensitivity(relation))
+        return PerCall(1, self.sensitivity(relation))
 
     def phrase(self) -> str:
         return (
@@ -145,7 +145,7 @@ class Laplace(Noisy):
 
 
 @dataclass(frozen=True)
-class GammaNorm(Noisy):
+class GammaNorm(NoiseEvent):
     """``count`` adaptive releases of a sum over all records plus noise of a Gamma norm.
 
     The noise has density proportional to exp(-|b|_2 / scale): a uniform direction and a norm
@@ -167,7 +167,7 @@ class GammaNorm(Noisy):
         return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * generator_range.exponentials(self.ratio(relation))
+        return self.count * generator_range.exponential_range_delta(self.ratio(relation))
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
@@ -175,7 +175,7 @@ class GammaNorm(Noisy):
         return streams.NoiseStream(gate, self, streams.GAMMA_NORM, dim, **public)
 
     def meter(self, relation: str) -> Meter:
-        return Each(2, self.sensitivity(relation))
+        return PerCall(2, self.sensitivity(relation))
 
     def phrase(self) -> str:
         return (
@@ -185,7 +185,7 @@ class GammaNorm(Noisy):
 
 
 @dataclass(frozen=True)
-class SampledGaussian(Noisy):
+class SampledGaussian(NoiseEvent):
     """``count`` adaptive releases of a sum over a random batch plus N(0, scale^2 I).
 
     ``fixed``: ``batch`` of the ``population`` records, uniformly without replacement, anew at each
@@ -235,7 +235,9 @@ class SampledGaussian(Noisy):
         return self.count * self.rate**2 * math.expm1(min(ratio**2, 600.0))
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * self.rate * generator_range.normals(self.ratio(relation), dim)
+        return (
+            self.count * self.rate * generator_range.normal_range_delta(self.ratio(relation), dim)
+        )
 
     def open(self, gate: Gate, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
@@ -243,13 +245,13 @@ class SampledGaussian(Noisy):
         return streams.SampledStream(gate, self, dim, **public)
 
     def meter(self, relation: str) -> Meter:
-        return Each(2, self.sensitivity(relation))
+        return PerCall(2, self.sensitivity(relation))
 
     def fits(self, planned: Event, relation: str) -> bool:
         if not isinstance(planned, SampledGaussian):
             return False
-        own = self.changed(record_norm=planned.record_norm)
-        return own == planned and close(self.record_norm, planned.record_norm)
+        own = self.change_fields(record_norm=planned.record_norm)
+        return own == planned and is_close(self.record_norm, planned.record_norm)
 
     def phrase(self) -> str:
         return (
@@ -260,7 +262,7 @@ class SampledGaussian(Noisy):
 
 
 @dataclass(frozen=True)
-class DisjointBatches(Noisy):
+class DisjointBatches(NoiseEvent):
     """``count`` passes over the data, each the sums over ``batches`` disjoint batches plus noise.
 
     ``noise`` is N(0, scale^2 I), or of a Gamma norm. Within a pass each sum may depend on what was
@@ -292,7 +294,7 @@ class DisjointBatches(Noisy):
 
     def sensitivity(self, relation: str) -> float:
         """The total move of the sums of one pass."""
-        proved_for(self, relation)
+        require_proof(self, relation)
         if self.partition == "place":
             if relation == "add_remove":
                 raise Unsupported(
@@ -330,7 +332,9 @@ class DisjointBatches(Noisy):
         # two of its sums move at most, neither by more than all of the sensitivity
         ratio, gaussian = self.ratio(relation), self.noise == "gaussian"
         one = (
-            generator_range.normals(ratio, dim) if gaussian else generator_range.exponentials(ratio)
+            generator_range.normal_range_delta(ratio, dim)
+            if gaussian
+            else generator_range.exponential_range_delta(ratio)
         )
         return 2.0 * self.count * one
 

@@ -7,9 +7,9 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from dperm_cli.results.charts.panel_drawing import GREY, HUES, MARKS, plain_majors
-from dperm_cli.results.charts.study_figure import FORMATS, image_bytes, styled
-from dperm_cli.results.records.row_facts import Row, distinct, grouped, number
+from dperm_cli.results.charts.panel_drawing import GREY, HUES, MARKS, format_major_ticks
+from dperm_cli.results.charts.study_figure import FORMATS, figure_style, image_bytes
+from dperm_cli.results.records.row_facts import Row, distinct, group_by, number
 
 COLUMNS = (
     "panel", "mechanism", "calibration", "relation", "n", "delta", "noise_scale", "epsilon",
@@ -18,11 +18,11 @@ COLUMNS = (
 _CALIBRATIONS = {"tight": "-", "paper": "--"}
 
 
-def files(rows: Sequence[Row], points: Sequence[Row]) -> dict[str, bytes]:
+def draw_files(rows: Sequence[Row], points: Sequence[Row]) -> dict[str, bytes]:
     """Names and bytes: the points as CSV and, where there are any, the figure in all formats."""
     found = {"account.csv": _csv(points)}
     if points:
-        with styled():
+        with figure_style():
             drawn = _draw(rows, points)
             found |= {f"account.{ending}": image_bytes(drawn, ending) for ending in FORMATS}
     return found
@@ -47,7 +47,7 @@ def _draw(rows: Sequence[Row], points: Sequence[Row]) -> Any:
     drawn.subplots_adjust(left=0.09, right=0.985, bottom=0.145, top=0.90, wspace=0.26)
     names = distinct([*rows, *points], "mechanism")
     _noise(left, [p for p in points if p["panel"] == "noise"], rows, names)
-    _certified(right, [p for p in points if p["panel"] == "certified"], names)
+    _draw_certified(right, [p for p in points if p["panel"] == "certified"], names)
     first = points[0]
     drawn.suptitle(
         f"n = {number(first['n'])}, delta = {number(first['delta'], 3)}, {first['relation']}",
@@ -58,7 +58,7 @@ def _draw(rows: Sequence[Row], points: Sequence[Row]) -> Any:
 
 def _noise(place: Any, points: Sequence[Row], rows: Sequence[Row], names: list[str]) -> None:
     """One curve per mechanism; the rows of the table as markers on it."""
-    for name, group in grouped(points, lambda point: point["mechanism"]).items():
+    for name, group in group_by(points, lambda point: point["mechanism"]).items():
         color, mark = _look(names, name)
         xs = [point["noise_scale"] for point in group]
         place.plot(xs, [point["epsilon_accounted"] for point in group], color=color, label=name)
@@ -72,9 +72,11 @@ def _noise(place: Any, points: Sequence[Row], rows: Sequence[Row], names: list[s
     _dress(place, "noise scale (mechanism's unit)", "certified epsilon")
 
 
-def _certified(place: Any, points: Sequence[Row], names: list[str]) -> None:
+def _draw_certified(place: Any, points: Sequence[Row], names: list[str]) -> None:
     """One line per mechanism and calibration; the diagonal is where nothing is lost."""
-    for (name, how), group in grouped(points, lambda p: (p["mechanism"], p["calibration"])).items():
+    for (name, how), group in group_by(
+        points, lambda p: (p["mechanism"], p["calibration"])
+    ).items():
         color, mark = _look(names, name)
         xs, ys = ([p[k] for p in group] for k in ("epsilon", "epsilon_accounted"))
         # calibrations that lose nothing lie on one another: the lower ones show as a rim
@@ -97,7 +99,7 @@ def _dress(place: Any, x: str, y: str) -> None:
     place.set_xscale("log")
     place.set_yscale("log")
     for side in (place.xaxis, place.yaxis):
-        plain_majors(side)
+        format_major_ticks(side)
     place.set_xlabel(x)
     place.set_ylabel(y)
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dperm_cli.results.records.row_facts import Row, as_json, grouped, number
+from dperm_cli.results.records.row_facts import Row, as_json, group_by, number
 from dperm_cli.results.records.summary import is_saturated, quantile
 
 DRAWN = ("ok", "planned")
@@ -19,7 +19,7 @@ class NotComparable(ValueError):
 
 
 @dataclass(frozen=True)
-class Select:
+class PointSelection:
     """Which rows make points, and how; the fields are those of a claim."""
 
     quantity: str = "excess_risk"
@@ -61,12 +61,12 @@ class Point:
         return bool(is_saturated(self.value, self.floor))
 
     @property
-    def least(self) -> float:
+    def resolution(self) -> float:
         """Of the risks that count as more than 0: rounding leaves so much where there is none."""
         return _ROUNDING * (self.floor or 0.0)
 
 
-def extended(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
+def extend_row(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
     """The row with its configuration (``dataset.signal``), its plan's settings (``settings.step``)
     and its parts beside it.
 
@@ -85,11 +85,11 @@ def extended(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
     }
     if all(row.get(name) for name in ("noise_scale", "n", "lipschitz")):
         more["noise_over_nl"] = row["noise_scale"] / (row["n"] * row["lipschitz"])
-    more["records_told"] = _told(row)
+    more["records_told"] = _compute_records_told(row)
     return more
 
 
-def _told(row: Row) -> float | None:
+def _compute_records_told(row: Row) -> float | None:
     told, multiplier = row.get("information_accounted"), row.get("channel_multiplier")
     if not row.get("n"):
         return None
@@ -100,29 +100,29 @@ def _told(row: Row) -> float | None:
     return None
 
 
-def points(rows: Sequence[Row], select: Select) -> dict[str, list[Point]]:
+def points(rows: Sequence[Row], select: PointSelection) -> dict[str, list[Point]]:
     """The curves of extended rows by label, points by ascending x.
 
     Raises NotComparable where cells at one place differ in nothing that was named.
     """
     curves: dict[str, list[Point]] = {}
     names = (*select.group, *((select.axis,) if select.axis else ()))
-    for key, place in grouped(chosen(rows, select), lambda row: _key(row, names)).items():
+    for key, place in group_by(select_rows(rows, select), lambda row: _key(row, names)).items():
         point = _place(place, select)
         if point is not None:
-            label = ", ".join(_said(word, row_value) for word, row_value in
+            label = ", ".join(_label_value(word, row_value) for word, row_value in
                               zip(select.group, key[: len(select.group)], strict=True))  # fmt: skip
             x = float(place[0][select.axis]) if select.axis else None
             curves.setdefault(label, []).append(replace(point, x=x))
     return {label: sorted(curve, key=lambda p: p.x or 0.0) for label, curve in curves.items()}
 
 
-def chosen(rows: Sequence[Row], select: Select) -> list[Row]:
+def select_rows(rows: Sequence[Row], select: PointSelection) -> list[Row]:
     """The rows that points are made of."""
-    return [row for row in rows if _chosen(row, select)]
+    return [row for row in rows if _is_selected(row, select)]
 
 
-def _chosen(row: Row, select: Select) -> bool:
+def _is_selected(row: Row, select: PointSelection) -> bool:
     if row["status"] not in DRAWN or row.get(select.quantity) is None:
         return False
     if select.part and not set(select.part) & set(row["_parts"]):
@@ -140,12 +140,12 @@ def _same(found: Any, asked: Any) -> bool:
     return found == asked
 
 
-def _place(rows: Sequence[Row], select: Select) -> Point | None:
+def _place(rows: Sequence[Row], select: PointSelection) -> Point | None:
     """The worst of each family, and the best of those."""
-    families = grouped(rows, lambda row: _key(row, select.best)).values()
+    families = group_by(rows, lambda row: _key(row, select.best)).values()
     worst = []
     for family in families:
-        members = grouped(family, lambda row: _key(row, select.worst)).values()
+        members = group_by(family, lambda row: _key(row, select.worst)).values()
         worst.append(_largest([_member(rows, select) for rows in members]))
     return min(worst, key=lambda point: point.value, default=None)
 
@@ -160,12 +160,12 @@ def _largest(found: Sequence[Point]) -> Point:
     )
 
 
-def _member(rows: Sequence[Row], select: Select) -> Point:
+def _member(rows: Sequence[Row], select: PointSelection) -> Point:
     """One cell, or the cells that differ in a pooled key alone."""
-    cells = grouped(rows, lambda row: row["cell"])
-    apart = grouped(cells.values(), lambda cell: _key(cell[0], select.pool))
+    cells = group_by(rows, lambda row: row["cell"])
+    apart = group_by(cells.values(), lambda cell: _key(cell[0], select.pool))
     if any(len(group) > 1 for group in apart.values()):
-        names = _differing([group[0] for group in cells.values()], select.pool)
+        names = _find_differing([group[0] for group in cells.values()], select.pool)
         raise NotComparable(
             f"{len(cells)} cells lie at one place; they differ in {', '.join(names) or 'nothing'}: "
             "name it in where, group, worst, best or pool"
@@ -173,7 +173,7 @@ def _member(rows: Sequence[Row], select: Select) -> Point:
     return _point(rows, select)
 
 
-def _point(rows: Sequence[Row], select: Select) -> Point:
+def _point(rows: Sequence[Row], select: PointSelection) -> Point:
     values = [_finite(row[select.quantity]) for row in rows]
     first, count = rows[0], len(values)
     mean = math.fsum(values) / count
@@ -187,12 +187,12 @@ def _point(rows: Sequence[Row], select: Select) -> Point:
         error=error,
         trials=count,
         floor=_floor(first, select.quantity),
-        bound=None if select.bound is None else _scaled(first, select),
+        bound=None if select.bound is None else _read_bound(first, select),
         cells=tuple(dict.fromkeys(row["cell"] for row in rows)),
     )
 
 
-def _scaled(row: Row, select: Select) -> float | None:
+def _read_bound(row: Row, select: PointSelection) -> float | None:
     """A bound speaks of sums; it is divided by n beside a quantity per record."""
     value = row.get(str(select.bound))
     return value / row["n"] if value is not None and "per_record" in select.quantity else value
@@ -225,7 +225,7 @@ def _hashable(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (list, dict)) else value
 
 
-def _differing(rows: Sequence[Row], known: Sequence[str]) -> list[str]:
+def _find_differing(rows: Sequence[Row], known: Sequence[str]) -> list[str]:
     names = [name for name in rows[0] if "." in name or name in ("n", "p", "epsilon", "trials")]
     return [
         name
@@ -234,7 +234,7 @@ def _differing(rows: Sequence[Row], known: Sequence[str]) -> list[str]:
     ][:6]
 
 
-def _said(name: str, value: Any) -> str:
+def _label_value(name: str, value: Any) -> str:
     """``noisy_gd``, ``epsilon 0.1``."""
     return value if isinstance(value, str) else f"{name.rpartition('.')[2]} {number(value)}"
 

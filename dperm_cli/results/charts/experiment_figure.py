@@ -9,21 +9,27 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from dperm_cli.results.charts.curve_points import Point, chosen
-from dperm_cli.results.charts.panel_drawing import GREY, HUES, MARKS, plain_majors, plain_numbers
-from dperm_cli.results.charts.study_figure import FORMATS, image_bytes, styled
+from dperm_cli.results.charts.curve_points import Point, select_rows
+from dperm_cli.results.charts.panel_drawing import (
+    GREY,
+    HUES,
+    MARKS,
+    format_axis_numbers,
+    format_major_ticks,
+)
+from dperm_cli.results.charts.study_figure import FORMATS, figure_style, image_bytes
 from dperm_cli.results.charts.study_panels import AXIS_WORDS
-from dperm_cli.results.claims.experiment_tables import Curve, curves, rows_of, select, title
+from dperm_cli.results.claims.experiment_tables import Curve, curves, make_selection, rows_of, title
 from dperm_cli.results.records.row_facts import Row, number
 
 _WIDTH, _HEIGHT = 7.0, 2.45  # inches, of the page and of a row of panels without its legends
-_MANY = 8  # panels; more of them stand in three columns, at these places (inches)
+_MAX_FREE_PANELS = 8  # panels; more of them stand in three columns, at these places (inches)
 _GRID: dict[str, Any] = {"left": 0.5, "pitch": 2.55, "panel": (1.95, 1.3), "above": 0.36}
 _LEGEND_LINE = 0.13  # inches
-_BELOW_ALL = 1e-300  # what a logarithmic axis has in the place of 0
+_LOG_ZERO = 1e-300  # what a logarithmic axis has in the place of 0
 _BELOW = 0.42  # inches from the axis to the legend, for ticks and the axis' name
 _TITLE = 15.0  # characters of a title's line, by inch
-_ASIDE = 24  # characters of labels that two columns of a legend have room for
+_MAX_TWO_COLUMN_LABEL = 24  # characters of labels that two columns of a legend have room for
 _LABELS = 6  # on an axis of a panel, without leaving any out, where there are three columns
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.])")
 _FLOOR = {"color": GREY, "linestyle": "-", "linewidth": 1.8, "alpha": 0.6}
@@ -66,15 +72,15 @@ _STATISTICS = {
 }
 
 
-def figure(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, bytes]:
+def draw_figure(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, bytes]:
     """The figure's bytes by format; empty where no panel has anything to draw."""
     rows = rows_of(records, about)
     found = [(panel, curves(rows, panel)) for panel in about["plot"]]
-    found = [({**panel, "named": _quantity(rows, panel)}, _ordered(drawn))
-             for panel, drawn in found if any(_kept(panel, c) for c in drawn)]  # fmt: skip
+    found = [({**panel, "named": _quantity(rows, panel)}, _sort_curves(drawn))
+             for panel, drawn in found if any(_select_points(panel, c) for c in drawn)]  # fmt: skip
     if not found:
         return {}
-    with styled():
+    with figure_style():
         drawn = _draw(found, about)
         return {name: image_bytes(drawn, name) for name in FORMATS}
 
@@ -82,13 +88,15 @@ def figure(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, bytes]
 def _quantity(rows: Sequence[Row], panel: Mapping[str, Any]) -> str:
     """What stands at the left axis; a metric by the name it has in the rows that are drawn."""
     if panel["y"] not in _METRICS:
-        return _named(panel["y"])
-    metrics = sorted({str(r["metric"]) for r in chosen(rows, select(panel)) if r["metric"]})
+        return _label_column(panel["y"])
+    metrics = sorted(
+        {str(r["metric"]) for r in select_rows(rows, make_selection(panel)) if r["metric"]}
+    )
     words = " or ".join(_METRIC_WORDS.get(name, name) for name in metrics)
     return _METRICS[panel["y"]] + (words or "metric")
 
 
-def _ordered(drawn: Sequence[Curve]) -> list[Curve]:
+def _sort_curves(drawn: Sequence[Curve]) -> list[Curve]:
     """Curves whose labels differ in numbers alone stand by these, where the first of them is."""
     forms = [_NUMBER.sub("#", curve.label) for curve in drawn]
     keys = [(forms.index(form), [float(word) for word in _NUMBER.findall(curve.label)])
@@ -100,24 +108,26 @@ def _linear(panel: Mapping[str, Any]) -> bool:
     return panel.get("scale") == "linear"
 
 
-def _kept(panel: Mapping[str, Any], curve: Curve) -> list[Point]:
+def _select_points(panel: Mapping[str, Any], curve: Curve) -> list[Point]:
     """The points that the panel's scale can show."""
     linear = _linear(panel)
-    return [p for p in curve.points if p.x and (linear or p.value > p.least) and p.value < math.inf]
+    return [
+        p for p in curve.points if p.x and (linear or p.value > p.resolution) and p.value < math.inf
+    ]
 
 
 def _draw(found: Sequence[tuple[Mapping[str, Any], list[Curve]]], about: Mapping[str, Any]) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    columns = 3 if len(found) > _MANY else min(2, len(found))
+    columns = 3 if len(found) > _MAX_FREE_PANELS else min(2, len(found))
     longest = max(len(curves) + len(panel["lines"]) for panel, curves in found)
-    drawn, places = (_many if columns == 3 else _few)(len(found), columns, longest)
+    drawn, places = (_place_many if columns == 3 else _place_few)(len(found), columns, longest)
     FigureCanvasAgg(drawn)
     labels = list(dict.fromkeys(curve.label for _, curves in found for curve in curves))
     for place, (panel, mine) in zip(places, found, strict=False):
         _panel(place, panel, mine, labels)
         if columns == 3:
-            _thinned(place)
+            _thin_labels(place)
         words = textwrap.fill(title(about, panel), round(_TITLE * drawn.get_figwidth() / columns))
         place.set_title(words, loc="left", fontsize=7.4)
     for place in places[len(found) :]:
@@ -133,7 +143,7 @@ def _draw(found: Sequence[tuple[Mapping[str, Any], list[Curve]]], about: Mapping
     return drawn
 
 
-def _few(count: int, columns: int, longest: int) -> tuple[Any, list[Any]]:
+def _place_few(count: int, columns: int, longest: int) -> tuple[Any, list[Any]]:
     """A page of one or two columns, laid out by what its panels hold."""
     from matplotlib.figure import Figure
 
@@ -144,7 +154,7 @@ def _few(count: int, columns: int, longest: int) -> tuple[Any, list[Any]]:
     return drawn, drawn.subplots(lines, columns, squeeze=False).ravel().tolist()
 
 
-def _many(count: int, columns: int, longest: int) -> tuple[Any, list[Any]]:
+def _place_many(count: int, columns: int, longest: int) -> tuple[Any, list[Any]]:
     """A page of panels at fixed places, so that a long legend makes no panel narrower."""
     from matplotlib.figure import Figure
 
@@ -161,7 +171,7 @@ def _many(count: int, columns: int, longest: int) -> tuple[Any, list[Any]]:
 
 def _caption(found: Sequence[tuple[Mapping[str, Any], list[Curve]]]) -> str:
     """What the marks mean, of those that are there."""
-    shown = [p for panel, curves in found for curve in curves for p in _kept(panel, curve)]
+    shown = [p for panel, curves in found for curve in curves for p in _select_points(panel, curve)]
     words = []
     if any(p.saturated for p in shown):
         words.append("Hollow: within a factor 2 of the data-free floor (saturated, not fitted).")
@@ -179,30 +189,32 @@ def _panel(
     place.set_yscale("linear" if _linear(panel) else "log")
     for curve in found:
         at = labels.index(curve.label)
-        _curve(place, curve, _kept(panel, curve), HUES[at % len(HUES)], MARKS[at % len(MARKS)])
+        _curve(
+            place, curve, _select_points(panel, curve), HUES[at % len(HUES)], MARKS[at % len(MARKS)]
+        )
     _hold_limits(place, panel, found)
     if place.get_yscale() == "log":
-        plain_majors(place.yaxis)
-    place.set_xlabel(_named(panel["x"]))
+        format_major_ticks(place.yaxis)
+    place.set_xlabel(_label_column(panel["x"]))
     place.set_ylabel(_STATISTICS.get(panel.get("statistic", ""), "") + panel["named"],
                      fontsize=7.4)  # fmt: skip
     place.spines["right"].set_visible(False)
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
     place.set_axisbelow(True)
-    _ticks(place, sorted({p.x for c in found for p in _kept(panel, c) if p.x}))
+    _ticks(place, sorted({p.x for c in found for p in _select_points(panel, c) if p.x}))
     _legend(place, found)
 
 
 def _hold_limits(place: Any, panel: Mapping[str, Any], found: Sequence[Curve]) -> None:
     """A band that reaches 0 runs off a logarithmic axis, which ends below what can be shown."""
-    kept = [p for curve in found for p in _kept(panel, curve)]
+    kept = [p for curve in found for p in _select_points(panel, curve)]
     lines = [y for curve in found for line in curve.lines.values() for _, y in line or ()]
-    values = [v for p in kept for v in (p.low, p.value, p.high) if v > p.least] + lines
+    values = [v for p in kept for v in (p.low, p.value, p.high) if v > p.resolution] + lines
     shown = [value for value in values if value > 0.0]
     if (
         place.get_yscale() == "log"
         and shown
-        and any(p.trials > 1 and p.low <= p.least for p in kept)
+        and any(p.trials > 1 and p.low <= p.resolution for p in kept)
     ):
         place.set_ylim(0.6 * min(shown), max(shown) / 0.6)
 
@@ -216,7 +228,7 @@ def _legend(place: Any, found: Sequence[Curve]) -> None:
         style = _FLOOR if kind == "floor" else {"color": GREY, **_LINES[kind]}
         handles += place.plot([], [], label=_LINE_WORDS[kind], **style)
     if len(handles) > 1 or (found[0].label or found[0].fit):
-        short = max(len(str(handle.get_label())) for handle in handles) <= _ASIDE
+        short = max(len(str(handle.get_label())) for handle in handles) <= _MAX_TWO_COLUMN_LABEL
         columns = 2 if len(handles) > 3 and short else 1
         below = ScaledTranslation(0.0, -_BELOW, place.figure.dpi_scale_trans)
         place.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0),
@@ -231,9 +243,9 @@ def _curve(place: Any, curve: Curve, kept: Sequence[Point], color: str, mark: st
     xs = [p.x for p in kept]
     if any(p.trials > 1 for p in kept):
         log = place.get_yscale() == "log"
-        lows = [_BELOW_ALL if log and p.low <= p.least else p.low for p in kept]
+        lows = [_LOG_ZERO if log and p.low <= p.resolution else p.low for p in kept]
         place.fill_between(xs, lows, [p.high for p in kept], color=color, alpha=0.15, linewidth=0)
-    label = _shown(curve.label)
+    label = _shorten_label(curve.label)
     if curve.fit:
         slope = round(curve.fit.slope, 2) + 0.0  # never -0.00
         label += f"{': ' if label else ''}slope {slope:.2f} ± {curve.fit.half:.2f}"
@@ -249,23 +261,23 @@ def _curve(place: Any, curve: Curve, kept: Sequence[Point], color: str, mark: st
             place.plot([x for x, _ in line], [y for _, y in line], zorder=1.5, **style)
 
 
-def _shown(label: str) -> str:
+def _shorten_label(label: str) -> str:
     """A curve's name without the keys that its mechanism has no value of."""
     return ", ".join(part for part in label.split(", ") if not part.endswith(" -"))
 
 
 def _ticks(place: Any, xs: Sequence[float]) -> None:
-    plain_majors(place.xaxis)
+    format_major_ticks(place.xaxis)
     apart = min((math.log(b / a) for a, b in pairwise(xs)), default=0.0)
     if 1 < len(xs) <= 8 and apart > math.log(xs[-1] / xs[0]) / 14:
         place.set_xticks(xs, labels=[number(x) for x in xs], minor=False)
     elif xs and xs[-1] < 200.0 * xs[0]:
-        plain_numbers(place.xaxis, (1.0, 2.0))
+        format_axis_numbers(place.xaxis, (1.0, 2.0))
         place.tick_params(axis="x", which="minor", length=0)
         place.tick_params(axis="x", labelsize=6.6 if len(xs) > 6 else 7.5)
 
 
-def _thinned(place: Any) -> None:
+def _thin_labels(place: Any) -> None:
     """Every other label of a crowded axis, the last one among them; and smaller words."""
     labels = place.get_xticklabels()
     if len(labels) > _LABELS and any(label.get_text() for label in labels):
@@ -276,8 +288,8 @@ def _thinned(place: Any) -> None:
     place.yaxis.label.set_fontsize(6.4)
     low, high = place.get_ylim()
     if place.get_yscale() == "log" and high < 60.0 * low:
-        plain_numbers(place.yaxis, (low, high))  # 2, 5, 10: powers of ten take too much room
+        format_axis_numbers(place.yaxis, (low, high))  # 2, 5, 10: powers of ten take too much room
 
 
-def _named(name: str) -> str:
+def _label_column(name: str) -> str:
     return _WORDS.get(name, name.rpartition(".")[2].replace("_", " "))

@@ -13,9 +13,9 @@ from dperm_cli.results.charts.study_panels import (
     AXIS_WORDS,
     NO_GUARANTEE,
     Curve,
-    Line,
     Panel,
     Point,
+    ReferenceLine,
 )
 from dperm_cli.results.records.row_facts import number
 
@@ -23,7 +23,7 @@ INK, GREY = "#222222", "#6E6E6E"
 # Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
-VISIBLE = 0.01  # share of the plotted excess from which the optimum's gap is an error bar
+MIN_VISIBLE_GAP = 0.01  # share of the plotted excess from which the optimum's gap is an error bar
 _LINES: dict[str, dict[str, Any]] = {
     "floor": {"color": GREY, "linestyle": "-", "linewidth": 2.0, "alpha": 0.75},
     "upper": {"color": INK, "linestyle": (0, (6, 1.5, 1, 1.5)), "linewidth": 1.0},
@@ -32,7 +32,7 @@ _LINES: dict[str, dict[str, Any]] = {
     "order_lower": {"color": GREY, "linestyle": (0, (1, 2.4)), "linewidth": 1.2},
 }
 
-MANY_MARKS = 50
+BATCHED_MARKS = 50
 
 
 def draw_panel(
@@ -47,13 +47,13 @@ def draw_panel(
     low, high = _limits(panel)
     place.set_ylim(low, high)
     inches = 5.7 if alone else 2.4
-    numbered = single and place_labels(panel, inches) is None
+    numbered = single and fit_labels(panel, inches) is None
     for i, curve in enumerate(panel.curves):
         color, mark = _look(hues, curve)
         if numbered:
             label = f"{i + 1}: {', '.join(_place_words(curve))}".replace(", (", " (")
             place.plot([], [], color=color, linestyle="none", marker=mark, label=label)
-        if _under(curve, low):
+        if _is_below_axis(curve, low):
             xs_here = [float(i)] if single else [point.x for point in curve.points]
             label = "" if single else f"{curve.label} (below the axis)"
             style = {"color": color, "marker": 11, "linestyle": "none", "clip_on": False}
@@ -78,26 +78,26 @@ def _look(hues: list[tuple[str, str]], curve: Curve) -> tuple[str, str]:
     return HUES[at % len(HUES)], MARKS[(at + at // len(HUES)) % len(MARKS)]
 
 
-def level(point: Point) -> float:
+def height_of(point: Point) -> float:
     """The height a point is drawn at: never under the gap, below which nothing is resolved."""
     return max(point.median, point.gap)
 
 
-def _unresolved(curve: Curve) -> bool:
+def _is_unresolved(curve: Curve) -> bool:
     """Whether a curve without a guarantee is the optimum itself, and no use to scale an axis."""
     return curve.note == NO_GUARANTEE and all(point.median <= point.gap for point in curve.points)
 
 
-def _under(curve: Curve, low: float) -> bool:
-    return _unresolved(curve) and max(map(level, curve.points)) < low
+def _is_below_axis(curve: Curve, low: float) -> bool:
+    return _is_unresolved(curve) and max(map(height_of, curve.points)) < low
 
 
 def _limits(panel: Panel) -> tuple[float, float]:
     """Room for the curves and the floor; bounds widen it by a decade and a half at most."""
-    seen = [curve for curve in panel.curves if not _unresolved(curve)] or panel.curves
-    points = [point for curve in seen for point in curve.points if level(point) > 0]
+    seen = [curve for curve in panel.curves if not _is_unresolved(curve)] or panel.curves
+    points = [point for curve in seen for point in curve.points if height_of(point) > 0]
     floors = [y for line in panel.lines if line.kind == "floor" for y in line.ys]
-    heights = [y for p in points for y in (level(p), p.high) if y > 0] + floors
+    heights = [y for p in points for y in (height_of(p), p.high) if y > 0] + floors
     heights += [max(point.low, point.gap) for point in points if max(point.low, point.gap) > 0]
     low, high = min(heights), max(heights)
     others = [y for line in panel.lines for y in line.ys if low / 30 <= y <= high * 30]
@@ -105,12 +105,12 @@ def _limits(panel: Panel) -> tuple[float, float]:
 
 
 def _draw_curve(place: Any, curve: Curve, color: str, mark: str) -> None:
-    points = [point for point in curve.points if level(point) > 0]
-    xs, ys = [point.x for point in points], [level(point) for point in points]
+    points = [point for point in curve.points if height_of(point) > 0]
+    xs, ys = [point.x for point in points], [height_of(point) for point in points]
     tight = curve.calibration != "paper"
     style = "-" if tight else (0, (4, 1.6))
     if any(point.trials > 1 for point in points):
-        lows = [max(point.low, point.gap) or level(point) for point in points]
+        lows = [max(point.low, point.gap) or height_of(point) for point in points]
         highs = [max(point.high, point.gap) for point in points]
         place.fill_between(
             xs, lows, highs, color=color, alpha=0.20 if tight else 0.10, linewidth=0, zorder=2
@@ -119,13 +119,13 @@ def _draw_curve(place: Any, curve: Curve, color: str, mark: str) -> None:
     place.plot([], [], color=color, linestyle=style, marker=mark, label=curve.label)
     marked = [(point.x, point) for point in points]
     # one by one they cost more than everything else in the figure of a large study
-    for batch in [marked] if len(marked) > MANY_MARKS else [[each] for each in marked]:
+    for batch in [marked] if len(marked) > BATCHED_MARKS else [[each] for each in marked]:
         _marks(place, batch, color, mark)
 
 
 def _draw_bars(place: Any, curve: Curve, x: float, color: str, mark: str) -> None:
     for point in curve.points:
-        if level(point) <= 0:
+        if height_of(point) <= 0:
             continue
         low, high = max(point.low, point.gap), max(point.high, point.gap)
         if point.trials > 1 and low > 0:
@@ -150,7 +150,7 @@ def _marks(place: Any, points: Sequence[tuple[float, Point]], color: str, mark: 
     looks: dict[tuple[bool, bool], list[tuple[float, float]]] = {}
     for x, point in points:
         look = point.median <= point.gap, point.saturated
-        looks.setdefault(look, []).append((x, level(point)))
+        looks.setdefault(look, []).append((x, height_of(point)))
     for (hidden, saturated), places in looks.items():
         place.plot(
             *zip(*places, strict=True),
@@ -166,8 +166,8 @@ def _marks(place: Any, points: Sequence[tuple[float, Point]], color: str, mark: 
 
 
 def _gap_bar(place: Any, x: float, point: Point, color: str) -> None:
-    y = level(point)
-    if point.gap > VISIBLE * y:
+    y = height_of(point)
+    if point.gap > MIN_VISIBLE_GAP * y:
         # the optimum may be lower by the gap, and the true excess risk higher by as much
         place.plot(
             [x, x],
@@ -183,7 +183,7 @@ def _gap_bar(place: Any, x: float, point: Point, color: str) -> None:
 
 def _draw_line(
     place: Any,
-    line: Line,
+    line: ReferenceLine,
     limits: tuple[float, float],
     hues: list[tuple[str, str]],
     alone: bool,
@@ -238,27 +238,27 @@ def _dress(place: Any, panel: Panel, alone: bool) -> None:
         twin = place.secondary_yaxis("right", functions=(lambda y: y / n, lambda y: y * n))
         twin.set_ylabel("per record")
         twin.spines["right"].set_color(GREY)
-        plain_numbers(twin.yaxis, place.get_ylim())
+        format_axis_numbers(twin.yaxis, place.get_ylim())
     else:
         place.spines["right"].set_visible(False)
-    plain_numbers(place.yaxis, place.get_ylim())
+    format_axis_numbers(place.yaxis, place.get_ylim())
 
 
 def _lines(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width)
 
 
-def plain_numbers(side: Any, limits: tuple[float, float]) -> None:
+def format_axis_numbers(side: Any, limits: tuple[float, float]) -> None:
     """Numbers on a logarithmic axis written as in the tables; 2 and 5 too where room is left."""
     from matplotlib.ticker import LogLocator
 
-    plain_majors(side)
+    format_major_ticks(side)
     if limits[1] < 60 * limits[0]:
         side.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
         side.set_minor_formatter(side.get_major_formatter())
 
 
-def plain_majors(side: Any) -> None:
+def format_major_ticks(side: Any) -> None:
     """Numbers as in the tables at the powers of ten, and none between them.
 
     Matplotlib's own formatter writes formulas, which the style of the figures does not parse.
@@ -284,7 +284,7 @@ def _ticks(place: Any, xs: list[float]) -> None:
     """Ticks at the values that were run, where they are few and apart."""
     span = math.log(xs[-1] / xs[0])
     apart = min(math.log(b / a) for a, b in pairwise(xs))
-    plain_majors(place.xaxis)
+    format_major_ticks(place.xaxis)
     if len(xs) <= 9 and apart > span / 14:
         place.set_xticks(xs, labels=[number(x, 3) for x in xs], minor=False)
         place.tick_params(axis="x", which="minor", length=0)
@@ -296,7 +296,7 @@ def _name_places(place: Any, panel: Panel, axis: str, x: float, inches: float) -
 
     Each has its label where there is room, and else the number it has in the legend.
     """
-    found = place_labels(panel, inches)
+    found = fit_labels(panel, inches)
     labels = [str(i + 1) for i in range(len(panel.curves))] if found is None else found[0]
     size = 7.5 if found is None else found[1]
     place.set_xticks(range(len(labels)), labels=labels, fontsize=size)
@@ -304,18 +304,18 @@ def _name_places(place: Any, panel: Panel, axis: str, x: float, inches: float) -
     place.set_xlabel(f"{AXIS_WORDS[axis]} = {number(x)}")
 
 
-def place_labels(panel: Panel, inches: float) -> tuple[list[str], float] | None:
+def fit_labels(panel: Panel, inches: float) -> tuple[list[str], float] | None:
     """The labels of a panel's bars, broken to the room each has, and their size in points."""
     room = 72 * inches / (len(panel.curves) + 0.2)
     for size in (7.5, 7.0, 6.5):
         width = int(room / (0.62 * size))
-        labels = [_broken(_place_words(curve), width) for curve in panel.curves]
+        labels = [_break_label(_place_words(curve), width) for curve in panel.curves]
         if width and all(len(line) <= width for text in labels for line in text.split("\n")):
             return labels, size
     return None
 
 
-def _broken(words: list[str], width: int) -> str:
+def _break_label(words: list[str], width: int) -> str:
     """Words one below the other, each broken where a name has a joint."""
     lines = []
     for word in words:
@@ -338,7 +338,7 @@ def _place_words(curve: Curve) -> list[str]:
     return [word for word in words if word]
 
 
-def paper_curves(panel: Panel) -> list[Curve]:
+def select_paper_curves(panel: Panel) -> list[Curve]:
     """The curves whose accounted epsilon is worth a line of its own under the axis."""
     xs = {point.x for curve in panel.curves for point in curve.points}
     if len(xs) < 2:
@@ -353,13 +353,13 @@ def paper_curves(panel: Panel) -> list[Curve]:
 
 def _paper_strip(place: Any, panel: Panel, hues: list[tuple[str, str]], named: bool) -> None:
     """Accounted epsilon of each paper-calibrated curve, under the axis in the curve's colour."""
-    curves = paper_curves(panel)
+    curves = select_paper_curves(panel)
     for i, curve in enumerate(curves):
         style = {"fontsize": 6.6, "color": _look(hues, curve)[0], "annotation_clip": False}
         style |= {"va": "top", "textcoords": "offset points", "xycoords": "axes fraction"}
         down, last = -18 - 10 * i, -math.inf
         for point in curve.points:
-            across = _across(place, point.x)
+            across = _locate_on_axis(place, point.x)
             if point.epsilon_accounted is not None and across - last > (0.085 if named else 0.15):
                 text = number(point.epsilon_accounted, 3)
                 place.annotate(text, (across, 0), (0, down), ha="center", **style)
@@ -369,7 +369,7 @@ def _paper_strip(place: Any, panel: Panel, hues: list[tuple[str, str]], named: b
     place.xaxis.labelpad = 2 + 10 * len(curves)
 
 
-def _across(place: Any, x: float) -> float:
+def _locate_on_axis(place: Any, x: float) -> float:
     """Where x lies on the axis, as a fraction of its length."""
     low, high = (math.log(limit) for limit in place.get_xlim())
     return (math.log(x) - low) / (high - low)

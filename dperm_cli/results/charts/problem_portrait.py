@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dperm_cli.results.charts.panel_drawing import plain_numbers
-from dperm_cli.results.charts.study_figure import image_bytes, styled
+from dperm_cli.results.charts.panel_drawing import format_axis_numbers
+from dperm_cli.results.charts.study_figure import figure_style, image_bytes
 from dperm_cli.results.records.row_facts import number
 
 Facts = Mapping[str, Any]
 _LEGEND_LINE = 0.16  # inches
 
 
-def text(found: Facts) -> str:
+def format_problem(found: Facts) -> str:
     """The facts for a terminal."""
     width = number(found["width"])
     if found["width_error"]:
@@ -41,9 +41,9 @@ def text(found: Facts) -> str:
     return "\n".join(lines)
 
 
-def figure(found: Facts) -> dict[str, bytes]:
+def draw_figure(found: Facts) -> dict[str, bytes]:
     """Two panels: losses of the records, and what bounds and floor leave to each epsilon."""
-    with styled():
+    with figure_style():
         from matplotlib.figure import Figure
 
         drawn = Figure(figsize=(7.0, 3.0), layout="constrained")
@@ -114,7 +114,7 @@ def _draw_outlook(place: Any, found: Facts) -> None:
     place.axhline(max(found["optimum_gap"], 1e-300), color="#CCCCCC", lw=1, label="optimum gap")
     place.set_xscale("log")
     place.set_yscale("log")
-    plain_numbers(place.xaxis, place.get_xlim())
-    plain_numbers(place.yaxis, place.get_ylim())
+    format_axis_numbers(place.xaxis, place.get_xlim())
+    format_axis_numbers(place.yaxis, place.get_ylim())
     place.set_xlabel("epsilon")
     place.set_ylabel("excess risk (sum)")

@@ -17,10 +17,10 @@ from typing import Any
 from dperm_cli.results.charts.panel_drawing import (
     GREY,
     INK,
-    VISIBLE,
+    MIN_VISIBLE_GAP,
     draw_panel,
-    level,
-    paper_curves,
+    height_of,
+    select_paper_curves,
 )
 from dperm_cli.results.charts.study_panels import (
     NO_GUARANTEE,
@@ -69,7 +69,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
+def draw_figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
     """The study's figure as bytes by format, and a note where something could not be drawn.
 
     ``rows`` are summary rows. With nothing to draw the dict is empty and the note says why.
@@ -85,14 +85,14 @@ def figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
     if most > MAX_CURVES:
         words = f"the first {MAX_CURVES} of {most} curves a problem; the table has them all"
         note = f"{note.partition(';')[0]}, {words}" if note else f"figure: {words}"
-    with styled():
+    with figure_style():
         spent = any(row["noise"] == "secure" for row in rows)
         drawn = _draw(shown, axis_of(drawn_rows(rows)), note, spent)
         return {name: image_bytes(drawn, name) for name in FORMATS}, note
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
     """The style of all figures, whatever the user's own is."""
     import matplotlib
 
@@ -110,7 +110,7 @@ def image_bytes(drawn: Any, name: str) -> bytes:
 
 
 def _drawable(panel: Panel) -> bool:
-    return any(level(point) > 0 for curve in panel.curves for point in curve.points)
+    return any(height_of(point) > 0 for curve in panel.curves for point in curve.points)
 
 
 def _draw(found: Sequence[Panel], axis: str, note: str | None, spent: bool = False) -> Any:
@@ -119,7 +119,7 @@ def _draw(found: Sequence[Panel], axis: str, note: str | None, spent: bool = Fal
 
     columns = 1 if len(found) == 1 else 2
     lines = math.ceil(len(found) / columns)
-    strips = max(len(paper_curves(panel)) for panel in found)
+    strips = max(len(select_paper_curves(panel)) for panel in found)
     height = lines * ((3.4 if columns == 1 else 2.9) + 0.14 * strips)
     drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
     FigureCanvasAgg(drawn)
@@ -193,7 +193,8 @@ def _points(found: Sequence[Panel]) -> list[Point]:
 def _bars(points: Sequence[Point]) -> str:
     """What the caption says where the gap is drawn."""
     seen = any(
-        point.median + point.gap > level(point) > 0 and point.gap > VISIBLE * level(point)
+        point.median + point.gap > height_of(point) > 0
+        and point.gap > MIN_VISIBLE_GAP * height_of(point)
         for point in points
     )
     return ": the bar above a marker" if seen else ""
@@ -217,7 +218,7 @@ def _caption(found: Sequence[Panel], note: str | None, spent: bool = False) -> s
         "Hollow: within a factor 2 of the data-free floor, or above it (saturated). "
         f"Optimum gap at most {number(gap, 2)}{_bars(points)}.",
     ]
-    if any(paper_curves(panel) for panel in found):
+    if any(select_paper_curves(panel) for panel in found):
         lines.append("Coloured numbers under the axis: accounted epsilon, calibration=paper.")
     if any(curve.note == NO_GUARANTEE for panel in found for curve in panel.curves):
         lines.append("Curves without a guarantee are NOT private.")

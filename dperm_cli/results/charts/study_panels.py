@@ -9,13 +9,13 @@ from typing import Any
 from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
-    grouped,
+    find_partial_keys,
+    find_variants,
+    group_by,
+    is_curve_key,
     name_of,
     number,
-    of_curve,
-    partial,
     title_of,
-    variants,
 )
 
 AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
@@ -64,7 +64,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Line:
+class ReferenceLine:
     """A reference line: ``kind`` is floor, upper, lower, order_upper or order_lower.
 
     ``mechanism`` is set when the line speaks of that mechanism only, ``constant`` where one was
@@ -87,7 +87,7 @@ class Panel:
     detail: str
     n: int | None
     curves: tuple[Curve, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ReferenceLine, ...]
 
 
 def axis_of(rows: Sequence[Row]) -> str:
@@ -102,9 +102,9 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
     """One panel per problem and relation, in the order of the rows; cells that ran only."""
     ran = drawn_rows(rows)
     axis = axis_of(ran)
-    some = partial(ran)
-    tagged = [_tagged(row, tags, some) for row, tags in zip(ran, variants(ran), strict=True)]
-    groups = grouped(tagged, lambda row: _problem(row, axis)).values()
+    some = find_partial_keys(ran)
+    tagged = [_tag_row(row, tags, some) for row, tags in zip(ran, find_variants(ran), strict=True)]
+    groups = group_by(tagged, lambda row: _problem(row, axis)).values()
     return [_panel(part, axis) for group in groups for part in _by_delta(group, axis)]
 
 
@@ -113,9 +113,9 @@ def drawn_rows(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["status"] == "ok" and row["excess_risk_median"] is not None]
 
 
-def _tagged(row: Row, tags: dict[str, str], some: frozenset[str]) -> Row:
+def _tag_row(row: Row, tags: dict[str, str], some: frozenset[str]) -> Row:
     """A row with its name, and its settings parted into the curve's and the problem's."""
-    mine = {key: value for key, value in tags.items() if of_curve(key) or key in some}
+    mine = {key: value for key, value in tags.items() if is_curve_key(key) or key in some}
     rest = {key: value for key, value in tags.items() if key not in mine}
     return {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
 
@@ -128,10 +128,10 @@ def _by_delta(rows: list[Row], axis: str) -> list[list[Row]]:
     """
     if axis == "n":
         return [rows]
-    curves = grouped(rows, _curve_key).values()
+    curves = group_by(rows, _curve_key).values()
     several = any(len(distinct(group, "delta")) > 1 for group in curves)
     if several or len({row["delta"] for row in rows if row["delta"]}) > 1:
-        return list(grouped(rows, lambda row: row["delta"]).values())
+        return list(group_by(rows, lambda row: row["delta"]).values())
     return [rows]
 
 
@@ -165,7 +165,7 @@ def _curve_key(row: Row) -> tuple[str, str, str, bool]:
 
 def _panel(rows: Sequence[Row], axis: str) -> Panel:
     first = rows[0]
-    groups = grouped(rows, _curve_key)
+    groups = group_by(rows, _curve_key)
     deltas = [delta for delta in distinct(rows, "delta") if delta] or distinct(rows, "delta")
     facts = [f"{name} = {number(first[name])}" for name in ("n", "p") if _same(rows, name)]
     facts += [str(first["relation"])]
@@ -183,7 +183,7 @@ def _panel(rows: Sequence[Row], axis: str) -> Panel:
 
 def _local_words(rows: Sequence[Row]) -> list[str]:
     """What a panel of local guarantees says; mixed with others, its curves say it."""
-    if not _all_local(rows):
+    if not _are_all_local(rows):
         return []
     asked = distinct(rows, "information")
     value = f" = {number(asked[0])}" if len(asked) == 1 else ""
@@ -192,19 +192,19 @@ def _local_words(rows: Sequence[Row]) -> list[str]:
 
 def _note(mine: Sequence[Row], rows: Sequence[Row]) -> str:
     """How the guarantee of one curve's rows differs from that of others in the panel."""
-    if _all_local(mine):
-        return "" if _all_local(rows) else "local"
+    if _are_all_local(mine):
+        return "" if _are_all_local(rows) else "local"
     several = len(distinct(rows, "delta")) > 1
     return "delta 0" if several and not any(row["delta"] for row in mine) else ""
 
 
-def _all_local(rows: Sequence[Row]) -> bool:
+def _are_all_local(rows: Sequence[Row]) -> bool:
     return all(row["guarantee"] == "local" for row in rows)
 
 
 def _variant(row: Row) -> str:
     """Values of the mechanism's own settings that set this curve apart."""
-    short = ((key.partition(".")[2] if of_curve(key) else key, key) for key in row["_mine"])
+    short = ((key.partition(".")[2] if is_curve_key(key) else key, key) for key in row["_mine"])
     return ", ".join(f"{name or key} {row['_mine'][key]}" for name, key in short)
 
 
@@ -244,19 +244,19 @@ def _reference(
     return list(found.items())
 
 
-def _line(kind: str, label: str, series: dict[float, float]) -> Line:
+def _line(kind: str, label: str, series: dict[float, float]) -> ReferenceLine:
     xs = tuple(sorted(series))
-    return Line(kind, label, xs, tuple(series[x] for x in xs))
+    return ReferenceLine(kind, label, xs, tuple(series[x] for x in xs))
 
 
-def _floor(rows: Sequence[Row], axis: str) -> list[Line]:
+def _floor(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
     series = _reference(rows, axis, "floor_excess_risk", lambda _: "data-free floor")
     return [_line("floor", label, values) for label, values in series]
 
 
-def _named(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
+def _make_bound_namer(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
     """Names a bound by its theorem, and by its curve too where curves disagree on its value."""
-    values = grouped(
+    values = group_by(
         [row for row in rows if row[column] is not None],
         lambda row: (row[f"{column}_id"], row[axis]),
     )
@@ -270,11 +270,11 @@ def _named(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
     return name
 
 
-def _explicit(rows: Sequence[Row], axis: str) -> list[Line]:
+def _explicit(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
     lines = []
     several = len(distinct(rows, "_name")) > 1
     for side in ("upper", "lower"):
-        name = _named(rows, axis, f"bound_{side}")
+        name = _make_bound_namer(rows, axis, f"bound_{side}")
         for label, series in _reference(rows, axis, f"bound_{side}", name):
             whose = ", worst data set" if side == "lower" else ""
             line = _line(side, f"{side} bound {label}{whose}", series)
@@ -284,19 +284,21 @@ def _explicit(rows: Sequence[Row], axis: str) -> list[Line]:
     return lines
 
 
-def _order(rows: Sequence[Row], axis: str) -> list[Line]:
+def _order(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
     """Order bounds with fitted constants: upper ones per mechanism, lower ones for all curves."""
-    lines = _fitted(rows, axis, "lower", None)
+    lines = _fit_order_lines(rows, axis, "lower", None)
     for mechanism in distinct(rows, "_name"):
         mine = [row for row in rows if row["_name"] == mechanism]
-        lines += _fitted(mine, axis, "upper", mechanism)
+        lines += _fit_order_lines(mine, axis, "upper", mechanism)
     return lines
 
 
-def _fitted(rows: Sequence[Row], axis: str, side: str, mechanism: str | None) -> list[Line]:
+def _fit_order_lines(
+    rows: Sequence[Row], axis: str, side: str, mechanism: str | None
+) -> list[ReferenceLine]:
     lines = []
     column = f"order_{side}"
-    name = _named(rows, axis, column)
+    name = _make_bound_namer(rows, axis, column)
     for label, series in _reference(rows, axis, column, name):
         mine = [row for row in rows if row[column] is not None and name(row) == label]
         constant = fit_order(_fit_points(mine, axis, column), upper=side == "upper")

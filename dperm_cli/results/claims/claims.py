@@ -12,7 +12,7 @@ from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, UnknownKey
-from dperm_cli.results.charts.curve_points import NotComparable, Point, Select, points
+from dperm_cli.results.charts.curve_points import NotComparable, Point, PointSelection, points
 from dperm_cli.results.records.row_facts import Row, number
 
 KINDS = (
@@ -23,9 +23,9 @@ STATISTICS = ("median", "mean", "q05", "q95", "min", "max")
 SIZES = ("small", "full")
 TOLERANCE = {"slope": 0.15, "value": 1e-3, "collapse": 0.2}
 CONFIDENCE = 0.95
-FEWEST = 4  # places on the axis that a slope is fitted on
-WIDEST = 0.35  # half-width of an interval from which a slope decides nothing
-ERRORS = 3.0  # standard errors that a mean may lie on the wrong side of an explicit bound
+MIN_FIT_PLACES = 4  # places on the axis that a slope is fitted on
+MAX_SLOPE_HALF_WIDTH = 0.35  # half-width of an interval from which a slope decides nothing
+BOUND_ERRORS = 3.0  # standard errors that a mean may lie on the wrong side of an explicit bound
 PASS, FAIL, NOT_JUDGED, NO_DATA = "pass", "fail", "not judged", "skipped (data)"
 
 
@@ -76,9 +76,9 @@ class Claim:
             return f"tolerance {amount}{' of what is expected' if asked else ''}"
         return f"tolerance {amount}" if self.kind == "slope" else f"up to a factor 1 + {amount}"
 
-    def select(self, rows: Mapping[str, Any] | None = None) -> Select:
+    def select(self, rows: Mapping[str, Any] | None = None) -> PointSelection:
         """Which points of the records this claim is about."""
-        return Select(
+        return PointSelection(
             quantity=self.quantity, statistic=self.statistic, part=self.part,
             where={**self.where, **(rows or {})}, axis=self.axis, group=self.group,
             worst=self.worst, best=self.best, pool=self.pool, bound=self.bound,
@@ -131,11 +131,11 @@ class Fit:
         return f"{self.slope:.3f} +- {self.half:.3f}"
 
 
-def typed(entries: Any, key: str = "claims") -> tuple[Claim, ...]:
+def parse(entries: Any, key: str = "claims") -> tuple[Claim, ...]:
     """The claims of a file, every field checked; InputError names the claim and the field."""
     if not isinstance(entries, list):
         raise InputError(key, entries, "must be a list of claims")
-    found = tuple(_typed(entry, f"{key}.{place}") for place, entry in enumerate(entries))
+    found = tuple(_parse_claim(entry, f"{key}.{place}") for place, entry in enumerate(entries))
     names = [claim.id for claim in found]
     for name in names:
         if names.count(name) > 1:
@@ -196,7 +196,9 @@ def log_log(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
 def fit(found: Sequence[Point]) -> Fit | None:
     """The slope of a curve without its saturated points."""
     kept = [
-        p for p in found if not p.saturated and p.value > p.least and p.x is not None and p.x > 0
+        p
+        for p in found
+        if not p.saturated and p.value > p.resolution and p.x is not None and p.x > 0
     ]
     return log_log([float(p.x or 0) for p in kept], [p.value for p in kept])
 
@@ -206,7 +208,7 @@ def _slope(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     found = []
     for label, curve in points(rows, claim.select()).items():
         line = fit(curve)
-        if line is None or line.count < FEWEST:
+        if line is None or line.count < MIN_FIT_PLACES:
             places = 0 if line is None else line.count
             found.append(Finding(label, None, f"{places} of {len(curve)} points not saturated"))
             continue
@@ -219,7 +221,7 @@ def _slope(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
         # all of a wide interval on the side that is claimed decides, a part of it does not
         sure = {"equal": False, "at_most": line.slope + line.half <= high,
                 "at_least": line.slope - line.half >= low}[claim.sense]  # fmt: skip
-        if holds and line.half > WIDEST and not sure:
+        if holds and line.half > MAX_SLOPE_HALF_WIDTH and not sure:
             holds = None
         found.append(Finding(label, holds, f"slope {line.text} on {line.count} points"))
     return found
@@ -241,7 +243,7 @@ def _ratio(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     found = []
     for label, mine, other in _pairs(claim, rows):
         ratio = mine.value / other.value if other.value else math.inf
-        found.append(_compared(claim, _named(label, claim, mine), ratio, claim.expect))
+        found.append(_compare_value(claim, _label_point(label, claim, mine), ratio, claim.expect))
     return found
 
 
@@ -250,11 +252,11 @@ def _order(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     for label, mine, other in _pairs(claim, rows):
         holds = mine.value <= other.value * (1.0 + claim.tolerance)
         measured = f"{number(mine.value)} against {number(other.value)}"
-        found.append(Finding(_named(label, claim, mine), holds, measured))
+        found.append(Finding(_label_point(label, claim, mine), holds, measured))
     return found
 
 
-def _below_floor(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
+def _judge_below_floor(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     """No worse than the point that is chosen without any data."""
     found = []
     for label, curve in points(rows, claim.select()).items():
@@ -264,7 +266,7 @@ def _below_floor(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
                 holds = point.value <= point.floor * (1.0 + claim.tolerance)
                 floor = number(point.floor)
             measured = f"{number(point.value)}, floor {floor}"
-            found.append(Finding(_named(label, claim, point), holds, measured))
+            found.append(Finding(_label_point(label, claim, point), holds, measured))
     return found
 
 
@@ -276,7 +278,7 @@ def _value(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
             words = ", ".join(f"{k.rpartition('.')[2]} {v}" for k, v in entry["at"].items())
             for point in curve:
                 where = ", ".join(filter(None, (label, words)))
-                found.append(_compared(claim, _named(where, claim, point), point.value,
+                found.append(_compare_value(claim, _label_point(where, claim, point), point.value,
                                        entry["expect"]))  # fmt: skip
     return found
 
@@ -297,21 +299,21 @@ def _bound(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
 
 def _explicit(claim: Claim, label: str, point: Point) -> Finding:
     assert point.bound is not None
-    slack = ERRORS * point.error
+    slack = BOUND_ERRORS * point.error
     above = claim.kind == "above_bound"
     holds = point.value + slack >= point.bound if above else point.value - slack <= point.bound
     measured = f"{number(point.value)} +- {number(point.error, 2)}, bound {number(point.bound)}"
-    return Finding(_named(label, claim, point), holds, measured)
+    return Finding(_label_point(label, claim, point), holds, measured)
 
 
 def _order_bound(claim: Claim, label: str, curve: Sequence[Point]) -> Finding:
-    curve = [p for p in curve if not p.saturated and p.value > p.least]
+    curve = [p for p in curve if not p.saturated and p.value > p.resolution]
     places = sorted({p.x for p in curve if p.x is not None})
     if len(places) < 3:
         return Finding(label, None, f"{len(places)} places on the axis are too few to hold any out")
     last = places[math.ceil(len(places) / 3) - 1]
     above = claim.kind == "above_bound"
-    slack = ERRORS if above else -ERRORS
+    slack = BOUND_ERRORS if above else -BOUND_ERRORS
     places_of = [(p.x, p.value, p.bound, slack * p.error) for p in curve if p.x and p.bound]
     fitted = [value / bound for x, value, bound, _ in places_of if x <= last]
     held = [(value + room) / bound for x, value, bound, room in places_of if x > last]
@@ -319,7 +321,7 @@ def _order_bound(claim: Claim, label: str, curve: Sequence[Point]) -> Finding:
     room = 1.0 + claim.tolerance
     holds = worst >= constant / room if above else worst <= constant * room
     words = f"constant {number(constant, 3)} fitted up to {number(last)}, beyond it {worst:.3g}"
-    words += f" ({ERRORS:g} standard errors allowed)"
+    words += f" ({BOUND_ERRORS:g} standard errors allowed)"
     return Finding(label, holds, words)
 
 
@@ -352,7 +354,7 @@ def _collapse(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     return found
 
 
-def _compared(claim: Claim, label: str, value: float, expect: float | None) -> Finding:
+def _compare_value(claim: Claim, label: str, value: float, expect: float | None) -> Finding:
     assert expect is not None
     room = claim.tolerance * (abs(expect) or 1.0)
     holds = {
@@ -364,11 +366,11 @@ def _compared(claim: Claim, label: str, value: float, expect: float | None) -> F
     return Finding(label, holds, f"{number(value, 6)}, {sense}{number(expect, 6)} expected")
 
 
-def _named(label: str, claim: Claim, point: Point) -> str:
-    return " ".join(filter(None, (label, _at(claim, point))))
+def _label_point(label: str, claim: Claim, point: Point) -> str:
+    return " ".join(filter(None, (label, _format_place(claim, point))))
 
 
-def _at(claim: Claim, point: Point) -> str:
+def _format_place(claim: Claim, point: Point) -> str:
     if claim.axis is None or point.x is None:
         return ""
     return f"at {claim.axis.rpartition('.')[2]} {number(point.x)}"
@@ -381,12 +383,12 @@ _JUDGES = {
     "value": _value,
     "below_bound": _bound,
     "above_bound": _bound,
-    "below_floor": _below_floor,
+    "below_floor": _judge_below_floor,
     "collapse": _collapse,
 }
 
 
-def _typed(entry: Any, place: str) -> Claim:
+def _parse_claim(entry: Any, place: str) -> Claim:
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
         raise InputError(f"{place}.id", None, "every claim needs an id")
     key = f"claims.{entry['id']}"

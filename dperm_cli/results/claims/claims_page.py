@@ -45,7 +45,7 @@ class Entry:
     kept: Mapping[str, Any]
 
 
-def kept(verdicts: Sequence[Verdict], version: str) -> dict[str, Any]:
+def verdict_record(verdicts: Sequence[Verdict], version: str) -> dict[str, Any]:
     """What is kept of a run, JSON-able; every claim by its id, with a digest of its wording."""
     found = {
         v.claim.id: {"claim": digest(v.claim), "verdict": v.verdict, "note": v.note,
@@ -66,7 +66,7 @@ def page(entries: Sequence[Entry]) -> str:
     return "\n".join([HEAD, _overview(entries), *map(_section, entries)])
 
 
-def expectation(claim: Claim) -> str:
+def describe_expectation(claim: Claim) -> str:
     """What a claim says, in a few words of Markdown."""
     words = {"equal": "", "at_most": "at most ", "at_least": "at least "}[claim.sense]
     expect = "" if claim.expect is None else number(claim.expect)
@@ -90,13 +90,13 @@ def expectation(claim: Claim) -> str:
 def _overview(entries: Sequence[Entry]) -> str:
     lines = ["| experiment | claims | small | full |", "| :-- | --: | :-- | :-- |"]
     for entry in entries:
-        cells = [_counted(entry, size) for size in SIZES]
+        cells = [_count_states(entry, size) for size in SIZES]
         lines.append(f"| [{entry.name}](#{entry.name}) | {len(entry.claims)} | {cells[0]} "
                      f"| {cells[1]} |")  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def _counted(entry: Entry, size: str) -> str:
+def _count_states(entry: Entry, size: str) -> str:
     if size not in entry.kept:
         return NOT_RUN
     states = Counter(_state(entry, claim, size) for claim in entry.claims if size in claim.sizes)
@@ -121,17 +121,17 @@ def _section(entry: Entry) -> str:
     lines += ["| claim | expected | size | verdict | measured |", "| :-- | :-- | :-- | :-- | :-- |"]
     for claim in entry.claims:
         head = f"`{claim.id}`: {_cell(claim.text)} [{_cell(claim.theorem)}]"
-        said = expectation(claim)
+        said = describe_expectation(claim)
         for size in (size for size in SIZES if size in claim.sizes):
             lines.append(f"| {head} | {said} | {size} | {_state(entry, claim, size)} "
-                         f"| {_measured(entry, claim, size)} |")  # fmt: skip
+                         f"| {_format_measured(entry, claim, size)} |")  # fmt: skip
             head = said = ""
     fails = [claim for claim in entry.claims if claim.expected == "fails"]
     lines += ["", *(f"- `{c.id}` is expected to fail: {_cell(c.reason)}" for c in fails)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _measured(entry: Entry, claim: Claim, size: str) -> str:
+def _format_measured(entry: Entry, claim: Claim, size: str) -> str:
     if _state(entry, claim, size) in (NOT_RUN, CHANGED):
         return ""
     found = entry.kept[size]["claims"][claim.id]
@@ -151,4 +151,4 @@ def _cell(text: str) -> str:
     return text
 
 
-__all__ = ["Entry", "digest", "expectation", "kept", "page"]
+__all__ = ["Entry", "describe_expectation", "digest", "page", "verdict_record"]

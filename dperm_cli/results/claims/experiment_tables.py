@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dperm_cli.results.charts.curve_points import Point, Select, extended, points
+from dperm_cli.results.charts.curve_points import Point, PointSelection, extend_row, points
 from dperm_cli.results.claims import claims
-from dperm_cli.results.records.row_facts import Row, grouped, number
+from dperm_cli.results.records.row_facts import Row, group_by, number
 from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
 from dperm_cli.results.tables.summary_table import (
     Field,
     Section,
     Table,
-    exact,
-    grid,
+    format_exact,
+    format_grid,
     latex_table,
     markdown_table,
 )
@@ -32,7 +32,7 @@ POINTS = (
     "part", "curve", "axis", "x", "quantity", "value", "q05", "q95", "trials", "floor", "saturated",
     "slope", "slope_error", "bound_upper", "bound_lower",
 )  # fmt: skip
-_PANEL = {item.name for item in fields(Select)}
+_PANEL = {item.name for item in fields(PointSelection)}
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Curve:
     lines: Mapping[str, tuple[tuple[float, float], ...]]
 
 
-def known(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+def read_about(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a manifest says of an experiment, or None where it is a plain study's or not whole."""
     about = manifest.get("experiment")
     try:
@@ -54,7 +54,7 @@ def known(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
             " ".join((part["name"], part["text"], part["absent"] or "", *part["cells"]))
         for panel in about["plot"]:  # type: ignore[index]
             title(about, panel)  # type: ignore[arg-type]
-            points([], select(panel))
+            points([], make_selection(panel))
             sorted([*panel["lines"], panel["x"], panel["y"]])
         " ".join(about[name] for name in ("id", "paper", "text", "size"))  # type: ignore[index]
         return about if all(isinstance(name, str) for name in about["table"]) else None  # type: ignore[index]
@@ -68,23 +68,23 @@ def rows_of(records: Sequence[Row], about: Mapping[str, Any]) -> list[dict[str, 
     for part in about["parts"]:
         for cell in part["cells"]:
             parts.setdefault(cell, []).append(part["name"])
-    return [extended(row, parts.get(row["cell"], ())) for row in records]
+    return [extend_row(row, parts.get(row["cell"], ())) for row in records]
 
 
-def select(panel: Mapping[str, Any], bound: str | None = None) -> Select:
+def make_selection(panel: Mapping[str, Any], bound: str | None = None) -> PointSelection:
     """The selection that a panel draws."""
     chosen: dict[str, Any] = {key: panel[key] for key in panel if key in _PANEL}
     chosen = {key: tuple(v) if isinstance(v, list) else v for key, v in chosen.items()}
     chosen |= {"quantity": panel["y"], "axis": panel["x"], "group": tuple(panel["curve"])}
-    return Select(**chosen, bound=bound)
+    return PointSelection(**chosen, bound=bound)
 
 
 def curves(rows: Sequence[Row], panel: Mapping[str, Any]) -> list[Curve]:
     """The curves of a panel, in the order of the rows."""
     found = []
-    by_line = {kind: points(rows, select(panel, kind)) for kind in panel["lines"]
+    by_line = {kind: points(rows, make_selection(panel, kind)) for kind in panel["lines"]
                if kind != "floor"}  # fmt: skip
-    for label, curve in points(rows, select(panel)).items():
+    for label, curve in points(rows, make_selection(panel)).items():
         lines = {kind: _line(by_line[kind].get(label, [])) for kind in by_line}
         if "floor" in panel["lines"]:
             lines["floor"] = tuple((p.x or 0.0, p.floor) for p in curve if p.floor)
@@ -97,12 +97,12 @@ def _line(curve: Sequence[Point]) -> tuple[tuple[float, float], ...]:
     return tuple((p.x or 0.0, p.bound) for p in curve if p.bound)
 
 
-def texts(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, str]:
+def format_tables(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, str]:
     """The table as ``csv``, ``md``, ``tex`` and for the ``terminal``."""
     rows = rows_of(records, about)
     names, body, sections = _by_cell(rows, about) if about["table"] else _by_point(rows, about)
     table = Table(sections, tuple(_notes(rows, about)))
-    blocks = [text for part in sections for text in ("\n".join(part.facts), grid(part))]
+    blocks = [text for part in sections for text in ("\n".join(part.facts), format_grid(part))]
     terminal = "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
     return {
         "csv": _csv(names, body),
@@ -119,7 +119,7 @@ def _by_cell(
     names, body, sections = list(about["table"]), [], []
     for part in about["parts"]:
         mine = [row for row in rows if part["name"] in row["_parts"]]
-        cells = grouped(mine, lambda row: row["cell"])
+        cells = group_by(mine, lambda row: row["cell"])
         lines = [[_cell(group, name) for name in names] for group in cells.values()]
         body += [[part["name"], *line] for line in lines]
         if lines:
@@ -141,7 +141,7 @@ def _by_point(
         lines = [line for curve in curves(rows, panel) for line in _lines(panel, curve)]
         body += lines
         if lines:
-            statistic = select(panel).statistic
+            statistic = make_selection(panel).statistic
             kept = [i for i in range(1, len(POINTS)) if any(line[i] is not None for line in lines)
                     and POINTS[i] != statistic]  # fmt: skip
             heads = [_head(POINTS[i], statistic) for i in kept]
@@ -203,7 +203,7 @@ def _notes(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
         if part["absent"]:
             notes.append(f"{part['name']}: not run: {part['absent']}")
     left = [row for row in rows if row["status"] in ("unsupported", "failed")]
-    by_reason = grouped(left, lambda row: (row["status"], row["mechanism"], row["reason"]))
+    by_reason = group_by(left, lambda row: (row["status"], row["mechanism"], row["reason"]))
     for (status, mechanism, reason), group in by_reason.items():
         cells = "1 cell" if len(group) == 1 else f"{len(group)} cells"
         notes.append(f"{status}: {mechanism}, {cells}: {' '.join(str(reason).split())}")
@@ -218,7 +218,7 @@ def _csv(names: Sequence[str], body: Sequence[Sequence[Any]]) -> str:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([[exact(value) for value in line] for line in body])
+    writer.writerows([[format_exact(value) for value in line] for line in body])
     return sink.getvalue()
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.results.ledger import ledger, release_log
-from dperm_cli.results.ledger.ledger import FORM, LEDGER, Accountant, Released
+from dperm_cli.results.ledger.ledger import FORM, LEDGER, Accountant, LedgerRelease
 from dperm_cli.results.ledger.release_log_lines import MOST_TRIALS, Gap, check_release, check_value
-from dperm_cli.results.ledger.statement import session
+from dperm_cli.results.ledger.statement import is_session
 from dperm_cli.results.records.row_facts import as_json
 from dperm_cli.results.records.schema import canonical_json, normalise
 from dperm_cli.results.records.store import Store, atomic_write, read_bytes
@@ -24,13 +24,13 @@ from dperm_cli.results.records.store import Store, atomic_write, read_bytes
 # Relative difference of two numbers that are the same up to the last bits of a computation.
 _CLOSE = 1e-9
 _MARKS = ("cell", "record", "logged")  # how a release is known now: that may change
-_KEPT = "kept"  # ends the name of a kept release that has no name of its own
+_KEPT_SUFFIX = "kept"  # ends the name of a kept release that has no name of its own
 
 Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Stated:
+class LedgerState:
     """A ledger made of what a folder holds.
 
     ``faults`` say where records, log or the ledger before contradict their events: with any,
@@ -50,7 +50,7 @@ def state(
     accountant: Accountant,
     trust: bool = False,
     others: Sequence[Store] = (),
-) -> Stated:
+) -> LedgerState:
     """The ledger of the cells' records and of the log; nothing is written.
 
     Args:
@@ -61,45 +61,47 @@ def state(
             something else is replaced. Fresh releases that only it knows are kept all the same.
         others: folders that were merged into this one: what only their ledgers know is kept too.
     """
-    rows, earlier = store.read_all(cells), release_log.earlier(store)
+    rows, earlier = store.read_all(cells), release_log.list_unrecorded(store)
     wrong = ledger.record_faults([*rows, *(item.row for item in earlier)], accountant)
     if wrong:
-        return Stated(None, tuple(wrong))
-    gaps = [*release_log.damaged(store.out), *release_log.unlogged(store)]
-    found = ledger.statement(rows, accountant, earlier, gaps=gaps)
-    kept: list[Released] = []
+        return LedgerState(None, tuple(wrong))
+    gaps = [*release_log.list_damage(store.out), *release_log.find_unlogged(store)]
+    found = ledger.build_ledger(rows, accountant, earlier, gaps=gaps)
+    kept: list[LedgerRelease] = []
     unread = [cell for cell in cells if store.state(cell) == "broken"]
     faults, notes = [], []
     for source in (store, *others):
         before = read_bytes(source.out / LEDGER)
         entries = entries_of(before)
-        lost = [] if entries is None else _lost(entries, [*found["releases"], *map(_entry, kept)])
+        lost = (
+            [] if entries is None else _find_lost(entries, [*found["releases"], *map(_entry, kept)])
+        )
         try:
-            kept += [_released(entry, accountant) for entry in lost]
+            kept += [_restore_release(entry, accountant) for entry in lost]
         except (ValueError, TypeError, KeyError, ArithmeticError) as error:
             words = f"{LEDGER}: a release that no log has cannot be read: {_printable(error)}"
             faults += [] if trust else [words]
             gaps += [words] if trust else []
         if lost:
-            gaps.append(f"{release_log.LOG}: has no line of {_counted(lost)} in {LEDGER}")
+            gaps.append(f"{release_log.LOG}: has no line of {_format_count(lost)} in {LEDGER}")
         if source is store and entries is None and before is not None and trust:
             notes.append(f"{LEDGER} could not be read, and is replaced")
         if source is store and trust:
-            notes += _gone(entries or [], found, unread)
+            notes += _note_removed(entries or [], found, unread)
     if kept or gaps:
-        found = ledger.statement(rows, accountant, earlier, kept, gaps)
+        found = ledger.build_ledger(rows, accountant, earlier, kept, gaps)
     if not trust:
         faults += ledger_faults(read_bytes(store.out / LEDGER), found, unread)
-    return Stated(found, tuple(faults), tuple(gaps), tuple(notes))
+    return LedgerState(found, tuple(faults), tuple(gaps), tuple(notes))
 
 
-def write(store: Store, stated: Stated) -> None:
+def write(store: Store, stated: LedgerState) -> None:
     """Write the ledger, if it has no faults. What it cannot keep is told by a line of the log."""
     if stated.faults or stated.found is None:
         return
     unread = [gap for gap in stated.gaps if gap.startswith(f"{LEDGER}:")]
     release_log.append(store.out, [Gap(words) for words in unread])
-    atomic_write(store.out / LEDGER, ledger.text(stated.found))
+    atomic_write(store.out / LEDGER, ledger.encode_ledger(stated.found))
 
 
 def entries_of(data: bytes | None) -> list[dict[str, Any]] | None:
@@ -133,7 +135,7 @@ def ledger_faults(
     if written is None or before is None:
         return [f"{LEDGER}: cannot be read"]
     written, new = _without_gaps(written), _without_gaps(new)
-    pairs = _paired(before, new["releases"])
+    pairs = _pair_entries(before, new["releases"])
     found = []
     for entry, now in pairs:
         if now is None:
@@ -144,7 +146,7 @@ def ledger_faults(
         odd = [mark for mark in _MARKS[1:] if entry.get(mark) not in (None, False)]
         found += [f"{LEDGER}: {place} {mark} can only be false" for mark in odd]
         if any(entry.get(mark) != now.get(mark) for mark in _MARKS[1:]):
-            entry, now = _unmarked(entry), _unmarked(now)
+            entry, now = _drop_marks(entry), _drop_marks(now)
         different = _difference(entry, now, place)
         found += [f"{LEDGER}: {different}"] if different else []
     if not found and _marks(before) == _marks(new["releases"]) and not unread:
@@ -163,7 +165,7 @@ def _tree(data: bytes | None) -> dict[str, Any] | None:
 
 
 def _fresh(entry: Entry) -> bool:
-    return entry.get("noise") == "secure" or session({"settings": entry.get("settings")})
+    return entry.get("noise") == "secure" or is_session({"settings": entry.get("settings")})
 
 
 def _key(entry: Entry) -> tuple[str, str]:
@@ -172,14 +174,14 @@ def _key(entry: Entry) -> tuple[str, str]:
         return ("seeded", entry["cell"])
     if isinstance(entry.get("release"), str):
         return ("release", entry["release"])
-    return ("cell", entry["cell"].rpartition("-")[0] if _gone_record(entry) else entry["cell"])
+    return ("cell", entry["cell"].rpartition("-")[0] if _lacks_record(entry) else entry["cell"])
 
 
-def _gone_record(entry: Entry) -> bool:
+def _lacks_record(entry: Entry) -> bool:
     return entry.get("record") is False
 
 
-def _paired(
+def _pair_entries(
     before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
 ) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
     """Each entry of the ledger before with its own entry of now, which answers for no other."""
@@ -197,25 +199,29 @@ def _paired(
     return list(zip(before, found, strict=True))
 
 
-def _lost(before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _find_lost(
+    before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Entries of fresh releases that nothing else than the ledger before knows."""
-    return [entry for entry, same in _paired(before, now) if same is None and _fresh(entry)]
+    return [entry for entry, same in _pair_entries(before, now) if same is None and _fresh(entry)]
 
 
-def _gone(
+def _note_removed(
     before: Sequence[dict[str, Any]], found: Mapping[str, Any], unread: Sequence[str]
 ) -> list[str]:
     """That releases with seeded noise leave the ledger with their records."""
-    pairs = _paired(before, found["releases"])
+    pairs = _pair_entries(before, found["releases"])
     gone = [e for e, now in pairs if now is None and not _fresh(e) and e["cell"] not in unread]
-    return [f"{_counted(gone)} with seeded noise left {LEDGER} with the record"] if gone else []
+    return (
+        [f"{_format_count(gone)} with seeded noise left {LEDGER} with the record"] if gone else []
+    )
 
 
-def _entry(item: Released) -> dict[str, Any]:
+def _entry(item: LedgerRelease) -> dict[str, Any]:
     return dict(item.entry or {})
 
 
-def _released(entry: Mapping[str, Any], accountant: Accountant) -> Released:
+def _restore_release(entry: Mapping[str, Any], accountant: Accountant) -> LedgerRelease:
     """A kept entry as the ledger counts it; ValueError where it is none that dperm wrote."""
     data, asked, accounted = entry["data"], entry["asked"], entry["accounted"]
     events = accountant.recorded(_mappings(entry["events"]))
@@ -259,10 +265,10 @@ def _released(entry: Mapping[str, Any], accountant: Accountant) -> Released:
     if fault:
         raise ValueError(fault)
     _checked_words(entry)
-    if not _gone_record(entry):
-        name = f"{name}-{facts['release'] or _KEPT}"
+    if not _lacks_record(entry):
+        name = f"{name}-{facts['release'] or _KEPT_SUFFIX}"
     row["cell"] = name
-    return Released(row, trials, recorded=False, entry={**entry, "cell": name})
+    return LedgerRelease(row, trials, recorded=False, entry={**entry, "cell": name})
 
 
 def _checked_words(entry: Mapping[str, Any]) -> None:
@@ -320,7 +326,7 @@ def _marks(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
     return sorted((entry["cell"], *(str(entry.get(m)) for m in _MARKS[1:])) for entry in entries)
 
 
-def _unmarked(entry: Entry) -> dict[str, Any]:
+def _drop_marks(entry: Entry) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in _MARKS}
 
 
@@ -360,5 +366,5 @@ def _printable(words: object) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(str(words).split()))[:160]
 
 
-def _counted(entries: Sequence[Entry]) -> str:
+def _format_count(entries: Sequence[Entry]) -> str:
     return "1 release" if len(entries) == 1 else f"{len(entries)} releases"

@@ -14,9 +14,16 @@ from typing import Any, Protocol
 
 from dperm_cli.results.ledger import statement as statement_of
 from dperm_cli.results.ledger.release_log_lines import Logged
-from dperm_cli.results.ledger.remarks import remarks, told
-from dperm_cli.results.ledger.statement import session
-from dperm_cli.results.records.row_facts import Row, as_json, constraint, distinct, grouped, number
+from dperm_cli.results.ledger.remarks import list_remarks, summarise_remarks
+from dperm_cli.results.ledger.statement import is_session
+from dperm_cli.results.records.row_facts import (
+    Row,
+    as_json,
+    distinct,
+    format_constraint,
+    group_by,
+    number,
+)
 
 LEDGER = "ledger.json"
 FORM = 1
@@ -91,7 +98,7 @@ class Accountant(Protocol):
 
 
 @dataclass(frozen=True)
-class Released:
+class LedgerRelease:
     """A release as it enters the ledger, ``trials`` times.
 
     ``row`` says what its accountant needs, ``points`` are the released points of a seeded one.
@@ -105,11 +112,11 @@ class Released:
     entry: Mapping[str, Any] | None = None
 
 
-def statement(
+def build_ledger(
     rows: Sequence[Row],
     accountant: Accountant,
     earlier: Sequence[Logged] = (),
-    kept: Sequence[Released] = (),
+    kept: Sequence[LedgerRelease] = (),
     gaps: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The ledger of these records, JSON-able; equal arguments give an equal statement.
@@ -122,13 +129,13 @@ def statement(
         kept: releases that only the ledger before this one knows (``results.ledger.kept_ledger``).
         gaps: what is known to be missing, in words: with any, all totals are lower bounds.
     """
-    cells = grouped(rows, lambda row: row["cell"])
+    cells = group_by(rows, lambda row: row["cell"])
     recorded = [
-        Released(group[0], len(group), points=[row["theta"] for row in group])
+        LedgerRelease(group[0], len(group), points=[row["theta"] for row in group])
         for group in cells.values()
         if group[0]["status"] == "ok"
     ]
-    unrecorded = [Released(item.row, item.trials, recorded=False) for item in earlier]
+    unrecorded = [LedgerRelease(item.row, item.trials, recorded=False) for item in earlier]
     released = [*recorded, *unrecorded, *kept]
     others = [group[0] for group in cells.values() if group[0]["status"] != "ok"]
     found = {
@@ -144,7 +151,7 @@ def statement(
             for row in others
         ],
     }
-    return _speakable(found)
+    return _replace_nonfinite(found)
 
 
 def _incomplete(gaps: Sequence[str]) -> list[str]:
@@ -176,7 +183,7 @@ def fresh_totals(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def text(found: Mapping[str, Any]) -> bytes:
+def encode_ledger(found: Mapping[str, Any]) -> bytes:
     """The bytes of ``ledger.json``."""
     return json.dumps(found, indent=2, allow_nan=False).encode() + b"\n"
 
@@ -184,13 +191,13 @@ def text(found: Mapping[str, Any]) -> bytes:
 def record_faults(rows: Sequence[Row], accountant: Accountant) -> list[str]:
     """The records whose claims do not follow from their own events, one line each."""
     found = []
-    for cell, group in grouped(rows, lambda row: row["cell"]).items():
+    for cell, group in group_by(rows, lambda row: row["cell"]).items():
         wrong = [accountant.fault(row) for row in _distinct_claims(group)]
         found += [f"record {cell}: {fault}" for fault in wrong if fault]
     return found
 
 
-def _release(item: Released, accountant: Accountant) -> dict[str, Any]:
+def _release(item: LedgerRelease, accountant: Accountant) -> dict[str, Any]:
     """One cell: its data, mechanism, level asked and accounted, events, and all in words."""
     if item.entry is not None:
         return {**item.entry, "record": False, "logged": False}
@@ -198,7 +205,7 @@ def _release(item: Released, accountant: Accountant) -> dict[str, Any]:
     named = {} if row.get("release") is None else {"release": row["release"]}
     return {
         "cell": row["cell"],
-        "statement": statement_of.words(statement_of.public(row), trials),
+        "statement": statement_of.format_statement(statement_of.select_public(row), trials),
         "data": {
             "name": row["dataset"],
             "fingerprint": row["data_fingerprint"],
@@ -212,7 +219,7 @@ def _release(item: Released, accountant: Accountant) -> dict[str, Any]:
         },
         "problem": {
             "loss": row["loss"],
-            "constraint": constraint(row),
+            "constraint": format_constraint(row),
             "ridge": row["ridge"],
             "lasso": row["lasso"],
             "lipschitz": row["lipschitz"],
@@ -223,51 +230,51 @@ def _release(item: Released, accountant: Accountant) -> dict[str, Any]:
         "settings": as_json(row["settings"]),
         "trials": trials,
         "relation": row["relation"],
-        "relation_means": _means(row),
-        "asked": _asked(row),
+        "relation_means": _explain_relation(row),
+        "asked": _describe_request(row),
         "accounted": {
             "epsilon": row["epsilon_accounted"],
             "delta": row["delta_accounted"],
             "kind": row["guarantee"],
             "accountant": row["accountant"],
             "certificate": row["certificate"],
-            **_told(row),
-            **({"remarks": remarks(row)} if remarks(row) else {}),
+            **_describe_local(row),
+            **({"remarks": list_remarks(row)} if list_remarks(row) else {}),
         },
         "events": accountant.events(row),
         "noise": row["noise"],
         "arithmetic": row["arithmetic"],
         "seed": row["seed"],
         "version": row["version"],
-        "not_covered": _not_covered(row),
+        "not_covered": _list_uncovered(row),
         **named,
         **({} if item.recorded else {"record": False}),
     }
 
 
-def _means(row: Row) -> Any:
-    return LOCAL if _local(row) else RELATIONS.get(row["relation"], row["relation"])
+def _explain_relation(row: Row) -> Any:
+    return LOCAL if _is_local(row) else RELATIONS.get(row["relation"], row["relation"])
 
 
-def _local(row: Row) -> bool:
+def _is_local(row: Row) -> bool:
     return row["guarantee"] == "local"
 
 
-def _asked(row: Row) -> dict[str, Any]:
+def _describe_request(row: Row) -> dict[str, Any]:
     """The level asked for: of local privacy by information, that instead of epsilon."""
     information = row.get("information")
     level = {"epsilon": row["epsilon"]} if information is None else {"information": information}
     return {**level, "delta": row["delta"], "kind": row["privacy"]}
 
 
-def _told(row: Row) -> dict[str, Any]:
+def _describe_local(row: Row) -> dict[str, Any]:
     """What only local guarantees say."""
     names = ("information", "channel", "channel_multiplier")
     found = {n: row.get("information_accounted" if n == "information" else n) for n in names}
-    return found if _local(row) else {}
+    return found if _is_local(row) else {}
 
 
-def _not_covered(row: Row) -> list[str]:
+def _list_uncovered(row: Row) -> list[str]:
     found = []
     if row["guarantee"] == "none":
         found.append("Nothing is covered: the mechanism gives no guarantee.")
@@ -281,7 +288,7 @@ def _not_covered(row: Row) -> list[str]:
     return found
 
 
-def _warnings(cells: Sequence[Released]) -> list[str]:
+def _warnings(cells: Sequence[LedgerRelease]) -> list[str]:
     rows = [cell.row for cell in cells]
     found = [RESEARCH] if any(row["noise"] != "secure" for row in rows) else []
     if any(row["unsafe_scaling"] for row in rows):
@@ -290,20 +297,20 @@ def _warnings(cells: Sequence[Released]) -> list[str]:
         found.append("Some releases disclose the number of records.")
     if any(row["guarantee"] == "none" for row in rows):
         found.append("Some releases are NOT private.")
-    found += [f"A weak guarantee: {words}." for words in told(rows)]
+    found += [f"A weak guarantee: {words}." for words in summarise_remarks(rows)]
     return found + [SAME_NOISE.format(cells=", ".join(names)) for names in _same_noise(cells)]
 
 
-def _same_noise(cells: Sequence[Released]) -> list[list[str]]:
+def _same_noise(cells: Sequence[LedgerRelease]) -> list[list[str]]:
     """Groups of cells whose seeded noise is the same although their releases differ.
 
     Noise is keyed by the configuration without the number of trials and by the data; trial 3 of
     10 and trial 3 of 100 are one release, unless the code changed in between.
     """
     # a session's noise is fresh
-    seeded = [cell for cell in cells if cell.row["noise"] != "secure" and not session(cell.row)]
+    seeded = [cell for cell in cells if cell.row["noise"] != "secure" and not is_session(cell.row)]
     found = []
-    for group in grouped(seeded, _noise_key).values():
+    for group in group_by(seeded, _noise_key).values():
         shared = min(cell.trials for cell in group)
         released = {tuple(tuple(p or ()) for p in cell.points[:shared]) for cell in group}
         if len(released) > 1:
@@ -311,25 +318,25 @@ def _same_noise(cells: Sequence[Released]) -> list[list[str]]:
     return found
 
 
-def _noise_key(cell: Released) -> tuple[str, str]:
+def _noise_key(cell: LedgerRelease) -> tuple[str, str]:
     configuration = as_json(cell.row["overrides"])
     if isinstance(configuration, dict):
         configuration = {key: value for key, value in configuration.items() if key != "trials"}
     return json.dumps(configuration, sort_keys=True), str(cell.row["data_fingerprint"])
 
 
-def _totals(cells: Sequence[Released], accountant: Accountant) -> list[dict[str, Any]]:
+def _totals(cells: Sequence[LedgerRelease], accountant: Accountant) -> list[dict[str, Any]]:
     """What everything costs together, by data set and relation.
 
     A name with several fingerprints may stand for several versions of the same people's records:
     for those there is one more total, over all of them.
     """
     found = []
-    for name, versions in grouped(cells, lambda cell: str(cell.row["dataset"])).items():
-        prints = grouped(versions, lambda cell: cell.row["data_fingerprint"])
+    for name, versions in group_by(cells, lambda cell: str(cell.row["dataset"])).items():
+        prints = group_by(versions, lambda cell: cell.row["data_fingerprint"])
         wholes = [versions] if len(prints) > 1 else []
         for group in [*prints.values(), *wholes]:
-            for relation, same in grouped(group, lambda cell: cell.row["relation"]).items():
+            for relation, same in group_by(group, lambda cell: cell.row["relation"]).items():
                 # to replace a record is to remove one and add one; n is public only there
                 counted = group if relation == "replace_one" else same
                 found.append(_total(name, relation, counted, accountant, len(group)))
@@ -339,7 +346,7 @@ def _totals(cells: Sequence[Released], accountant: Accountant) -> list[dict[str,
 def _total(
     name: str,
     relation: str,
-    cells: Sequence[Released],
+    cells: Sequence[LedgerRelease],
     accountant: Accountant,
     among: int,
 ) -> dict[str, Any]:
@@ -349,7 +356,7 @@ def _total(
     prints = distinct([cell.row for cell in cells], "data_fingerprint")
     return {
         "statement": f"{'All' if len(cells) == among else 'These'} {trials} releases about {name} "
-        f"({_counted(len(cells), 'cell')}) together"
+        f"({_format_count(len(cells), 'cell')}) together"
         f" are {_level(every)} under {relation}; one trial of each cell is {_level(once)}."
         + (NOT_COUNTED.format(among - len(cells)) if len(cells) < among else "")
         + (f" {len(prints)} versions of {name}, if of the same people." if len(prints) > 1 else ""),
@@ -363,12 +370,12 @@ def _total(
     }
 
 
-def _choices(cells: Sequence[Released], accountant: Accountant) -> list[dict[str, Any]]:
+def _choices(cells: Sequence[LedgerRelease], accountant: Accountant) -> list[dict[str, Any]]:
     """Sweeps: several rows of one problem, among which a reader may want to choose."""
     names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
     names = (*names, "ridge", "lasso", "relation")
-    points = [cell for cell in cells if not session(cell.row)]
-    groups = grouped(points, lambda cell: tuple(cell.row[name] for name in names))
+    points = [cell for cell in cells if not is_session(cell.row)]
+    groups = group_by(points, lambda cell: tuple(cell.row[name] for name in names))
     return [
         {
             "data": group[0].row["dataset"],
@@ -389,7 +396,7 @@ def _level(total: Mapping[str, Any]) -> str:
     return f"({number(total['epsilon'], 5)}, {number(total['delta'], 3)})-private"
 
 
-def _counted(count: int, word: str) -> str:
+def _format_count(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
@@ -401,12 +408,12 @@ def _distinct_claims(rows: Sequence[Row]) -> list[Row]:
     return [row for row in claims.values() if row["status"] == "ok"]
 
 
-def _speakable(value: Any) -> Any:
+def _replace_nonfinite(value: Any) -> Any:
     """Infinities and nan as words, since JSON has no such numbers."""
     if isinstance(value, dict):
-        return {key: _speakable(item) for key, item in value.items()}
+        return {key: _replace_nonfinite(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_speakable(item) for item in value]
+        return [_replace_nonfinite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value

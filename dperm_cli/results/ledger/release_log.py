@@ -31,22 +31,22 @@ from dperm_cli.results.ledger.release_log_lines import (
     new_name,
     read_lines,
 )
-from dperm_cli.results.ledger.statement import session
-from dperm_cli.results.records.cell_claims import locked
+from dperm_cli.results.ledger.statement import is_session
+from dperm_cli.results.records.cell_claims import hold_lock
 from dperm_cli.results.records.schema import COLUMNS
-from dperm_cli.results.records.store import Store, content_digest, read_bytes, storage_errors
+from dperm_cli.results.records.store import Store, content_digest, read_bytes, report_storage_errors
 
 LOG = "releases.log"
-_KEPT = tuple(c.name for c in COLUMNS if c.role in ("identity", "public"))
-_KEPT = (*_KEPT, "data_fingerprint")  # which data set it was
+_LOGGED_COLUMNS = tuple(c.name for c in COLUMNS if c.role in ("identity", "public"))
+_LOGGED_COLUMNS = (*_LOGGED_COLUMNS, "data_fingerprint")  # which data set it was
 
 Row = Mapping[str, Any]
 
 
-def fresh(rows: Sequence[Row]) -> bool:
+def has_fresh_noise(rows: Sequence[Row]) -> bool:
     """Whether these rows are a release whose noise nobody can draw again."""
     first = rows[0]
-    return first["status"] == "ok" and (first["noise"] == "secure" or session(first))
+    return first["status"] == "ok" and (first["noise"] == "secure" or is_session(first))
 
 
 def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
@@ -55,9 +55,9 @@ def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
     if not entries:
         return
     path = out / LOG
-    with storage_errors(path):
+    with report_storage_errors(path):
         out.mkdir(parents=True, exist_ok=True)
-    with locked(out / f".{LOG}.lock", wait=True):
+    with hold_lock(out / f".{LOG}.lock", wait=True):
         before = read_bytes(path) or b""
         found = read_lines(before)
         known = {entry.identity for entry in (*found.entries, *found.gaps)}
@@ -70,42 +70,42 @@ def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
         lines = []
         for entry in new:
             lines.append(line_of(entry, lines[-1] if lines else before))
-        with storage_errors(path):
+        with report_storage_errors(path):
             _write(path, start + b"".join(lines))
 
 
-def written(cell: str, rows: Sequence[Row]) -> Entry:
+def make_entry(cell: str, rows: Sequence[Row]) -> Entry:
     """The entry of full rows that are, or will be, a cell's record."""
-    facts = {name: rows[0][name] for name in _KEPT}
+    facts = {name: rows[0][name] for name in _LOGGED_COLUMNS}
     return Entry(cell, content_digest(rows), len(rows), facts)
 
 
-def entries(out: Path) -> list[Entry]:
+def read_entries(out: Path) -> list[Entry]:
     """The releases of all whole lines of the folder's log, in order."""
     return list(_read(out).entries)
 
 
-def damaged(out: Path) -> list[str]:
+def list_damage(out: Path) -> list[str]:
     """What is not as it was written, one message each: ``releases.log: line 3 ..``."""
     return [f"{LOG}: {fault}" for fault in _read(out).faults]
 
 
-def recorded(store: Store, cell: str) -> Entry | None:
+def read_entry(store: Store, cell: str) -> Entry | None:
     """The entry of the release whose record there is; None without one, or with seeded noise."""
     rows = store.read(cell)
-    if not rows or not fresh(rows):
+    if not rows or not has_fresh_noise(rows):
         return None
     # a record of an earlier dperm, which had other columns, keeps the digest that it carries
-    return replace(written(cell, rows), content=store.digest(cell) or "")
+    return replace(make_entry(cell, rows), content=store.digest(cell) or "")
 
 
-def unlogged(store: Store) -> list[str]:
+def find_unlogged(store: Store) -> list[str]:
     """The records of named releases that the log has no line of, one message each.
 
     A line is on the disk before its record: such a log was lost, or cut short.
     """
-    known = {entry.identity for entry in entries(store.out)}
-    found = [recorded(store, cell) for cell in store.cells()]
+    known = {entry.identity for entry in read_entries(store.out)}
+    found = [read_entry(store, cell) for cell in store.cells()]
     return [
         f"{LOG}: has no line of the release of record {entry.cell}"
         for entry in found
@@ -113,14 +113,14 @@ def unlogged(store: Store) -> list[str]:
     ]
 
 
-def earlier(store: Store) -> list[Logged]:
+def list_unrecorded(store: Store) -> list[Logged]:
     """The releases whose record was written over, deleted or damaged since."""
     now: dict[str, Any] = {}
     names: dict[str, int] = {}
     found = []
-    for entry in entries(store.out):
+    for entry in read_entries(store.out):
         if entry.cell not in now:
-            record = recorded(store, entry.cell)
+            record = read_entry(store, entry.cell)
             now[entry.cell] = None if record is None else record.identity
         if now[entry.cell] != entry.identity:
             names[entry.name] = names.get(entry.name, 0) + 1
@@ -149,5 +149,19 @@ def _write(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-__all__ = ["LOG", "Entry", "Gap", "Logged", "append", "damaged", "earlier", "entries", "fresh",
-           "is_name", "new_name", "recorded", "unlogged", "written"]  # fmt: skip
+__all__ = [
+    "LOG",
+    "Entry",
+    "Gap",
+    "Logged",
+    "append",
+    "find_unlogged",
+    "has_fresh_noise",
+    "is_name",
+    "list_damage",
+    "list_unrecorded",
+    "make_entry",
+    "new_name",
+    "read_entries",
+    "read_entry",
+]  # fmt: skip

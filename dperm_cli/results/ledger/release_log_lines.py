@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.results.ledger.statement import session
+from dperm_cli.results.ledger.statement import is_session
 from dperm_cli.results.records.schema import BY_NAME, coerce, normalise
 
 MOST_TRIALS = 1_000_000  # as of a cell's configuration
@@ -28,7 +28,15 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MOST_WORDS = 1000  # characters of a gap
 _ENTRY = {"cell", "content", "row", "trials"}
 # What no release can lack, and numbers of its claim.
-_NEEDED = ("dataset", "mechanism", "relation", "guarantee", "noise", "events", "data_fingerprint")
+_REQUIRED_COLUMNS = (
+    "dataset",
+    "mechanism",
+    "relation",
+    "guarantee",
+    "noise",
+    "events",
+    "data_fingerprint",
+)
 _CLAIM = ("epsilon", "delta", "epsilon_accounted", "delta_accounted", "information_accounted")
 _MOST_WHOLE = 2**63
 
@@ -132,7 +140,7 @@ def read_lines(data: bytes) -> Lines:
     for at, line in enumerate(lines, start=1):
         found = None
         try:
-            chained, found = _parsed(line)
+            chained, found = _parse_line(line)
             if whole and chained is not None and chained != _last_digest(before):
                 faults.append(f"line {at}: what stood before it was changed or taken away")
         except RecursionError:
@@ -154,12 +162,12 @@ def _last_digest(data: bytes) -> str:
     return hashlib.sha256(last).hexdigest() if last else ""
 
 
-def _parsed(line: bytes) -> tuple[str | None, Entry | Gap]:
+def _parse_line(line: bytes) -> tuple[str | None, Entry | Gap]:
     """The digest of the line before (None: an earlier dperm wrote none), and what the line says."""
     digest, _, text = line.partition(b" ")
     if hashlib.sha256(text).hexdigest().encode() != digest:
         raise ValueError("its checksum is another")
-    facts = json.loads(text, object_pairs_hook=_once)
+    facts = json.loads(text, object_pairs_hook=_refuse_repeated)
     if not isinstance(facts, dict):
         raise ValueError("it is no mapping")
     chained = facts.pop("before", None)
@@ -183,7 +191,7 @@ def _entry(cell: Any, content: Any, trials: Any, row: Any) -> Entry:
         raise ValueError("row is no mapping")
     for name, value in row.items():
         check_value(name, value)
-    missing = [name for name in _NEEDED if row.get(name) is None]
+    missing = [name for name in _REQUIRED_COLUMNS if row.get(name) is None]
     if missing:
         raise ValueError(f"row has no {missing[0]}")
     if row.get("cell") != cell:
@@ -197,7 +205,9 @@ def check_release(row: Mapping[str, Any]) -> None:
     release = row.get("release")
     if release is not None and not is_name(release):
         raise ValueError("release is no name of one")
-    if row.get("status") != "ok" or not (row["noise"] == "secure" or session(_settled(row))):
+    if row.get("status") != "ok" or not (
+        row["noise"] == "secure" or is_session(_select_settings(row))
+    ):
         raise ValueError("it is no release with fresh noise")
     for name in _CLAIM:
         value = row.get(name)
@@ -224,7 +234,7 @@ def check_value(name: str, value: Any) -> None:
         raise ValueError(f"{name} is no level")
 
 
-def _settled(row: Mapping[str, Any]) -> dict[str, Any]:
+def _select_settings(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"settings": row.get("settings")}
 
 
@@ -242,7 +252,7 @@ def _words(value: Any) -> str:
     return value
 
 
-def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

@@ -18,7 +18,7 @@ EPSILON = (
 )
 
 
-def remarks(row: Mapping[str, Any]) -> list[str]:
+def list_remarks(row: Mapping[str, Any]) -> list[str]:
     """Remarks on the guarantee of a record, or of a summary's row; empty where there is none.
 
     n is ``population``, the public number of the mechanism's formulas: nothing here depends on a
@@ -36,11 +36,11 @@ def remarks(row: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def told(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def summarise_remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The remarks on several rows: the first of each kind, and how many rows have one."""
     lines = []
     for kind in ("delta", "epsilon"):
-        mine = [text for row in rows for text in remarks(row) if text.startswith(kind)]
+        mine = [text for row in rows for text in list_remarks(row) if text.startswith(kind)]
         if mine:
             count = len(mine)
             lines.append(mine[0] if count == 1 else f"{mine[0]} ({count} rows have such a remark)")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dperm_cli.results.records.row_facts import Row, as_json, constraint, number
+from dperm_cli.results.records.row_facts import Row, as_json, format_constraint, number
 
 SESSION = "session"  # among a record's settings: queries were answered, and no point released
 INFORMATION = (
@@ -18,7 +18,8 @@ INFORMATION = (
     "mutual information between a record and its user's answers: an average over answers, under "
     "which a single one may tell far more. It is not differential privacy; it is kept as well."
 )
-# Columns of a record that a statement may speak of; ``public`` adds what follows from others.
+# Columns of a record that a statement may speak of; ``select_public`` adds what follows from
+# others.
 PUBLIC = (
     "p", "loss", "constraint", "constraint_radius", "dataset", "mechanism", "relation", "guarantee",
     "epsilon", "delta", "epsilon_accounted", "delta_accounted", "information",
@@ -27,7 +28,7 @@ PUBLIC = (
 _POINTS = re.compile(r"(?:^|; )kernel [a-z0-9_]+: (landmarks|exact)\b")
 
 
-def public(row: Row) -> dict[str, Any]:
+def select_public(row: Row) -> dict[str, Any]:
     """What of a record a statement may speak of.
 
     ``population`` is the n to be told: the declared number, or that of the records where it is
@@ -35,19 +36,19 @@ def public(row: Row) -> dict[str, Any]:
     """
     declared = row["population_source"] == "declared"
     return {name: row.get(name) for name in PUBLIC} | {
-        "session": session(row),
+        "session": is_session(row),
         "population": row["population"] if declared else row["n"],
         "published_inputs": _published_inputs(row),
     }
 
 
-def session(row: Row) -> bool:
+def is_session(row: Row) -> bool:
     """Whether a record is of a session (``dperm ask``) and not of a study's cell."""
     settings = as_json(row["settings"])
     return isinstance(settings, dict) and settings.get(SESSION) is True
 
 
-def held_out(count: int | None = None) -> str:
+def describe_public_inputs(count: int | None = None) -> str:
     """That held-out inputs stand in a release as they are."""
     what = "inputs of held-out records" if count is None else f"{count} inputs of held-out records"
     return (
@@ -56,11 +57,11 @@ def held_out(count: int | None = None) -> str:
     )
 
 
-def words(facts: Mapping[str, Any], trials: int) -> str:
+def format_statement(facts: Mapping[str, Any], trials: int) -> str:
     """The release in sentences.
 
     Args:
-        facts: as ``public`` makes them; ``epsilon`` and ``delta`` asked may be left out.
+        facts: as ``select_public`` makes them; ``epsilon`` and ``delta`` asked may be left out.
         trials: how often it was made.
     """
     whole = "The session" if facts["session"] else "Each release"
@@ -97,8 +98,9 @@ def _fit(facts: Mapping[str, Any], times: str) -> str:
             f"{facts['dataset']} were answered in one session of {facts['mechanism']}."
         )
     return (
-        f"A point of {facts['p']} numbers, the fit of {facts['loss']} over {constraint(facts)} to "
-        f"the {_count_of(facts)} of {facts['dataset']}, was released {times} by "
+        f"A point of {facts['p']} numbers, the fit of {facts['loss']} over "
+        f"{format_constraint(facts)} to the {_count_of(facts)} of {facts['dataset']}, was released "
+        f"{times} by "
         f"{facts['mechanism']}."
     )
 
@@ -125,11 +127,11 @@ def _published_inputs(row: Row) -> str | None:
     A kernel's landmarks and queries are those of the configuration, or else held-out inputs.
     """
     kind = _POINTS.search(row.get("preprocessing") or "")
-    if kind is None or (session(row) and kind.group(1) == "exact"):
+    if kind is None or (is_session(row) and kind.group(1) == "exact"):
         return None  # a session of the kernel itself answers at the rows that it is asked
     overrides = as_json(row.get("overrides"))
     kernel = overrides.get("kernel") if isinstance(overrides, dict) else None
     name = "landmarks" if kind.group(1) == "landmarks" else "queries"
     given = kernel.get(name, "auto") if isinstance(kernel, dict) else "auto"
     from_file = isinstance(given, str) and given != "auto"
-    return None if from_file else held_out()
+    return None if from_file else describe_public_inputs()

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.results.page.page_data import embedded
+from dperm_cli.results.page.page_data import encode_payload
 
 PAGE = "report.html"
 SCRIPTS = ("core.js", "grid.js", "chart.js", "curves.js", "sections.js", "main.js")
@@ -33,7 +33,7 @@ def page(made: dict[str, Any]) -> bytes:
         "policy": policy,
         "style": style,
         "script": script,
-        "data": embedded(made),
+        "data": encode_payload(made),
     }
     head, *rest = _asset("page.html").split("{{")
     pieces = [head]

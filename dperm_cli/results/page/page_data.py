@@ -41,7 +41,7 @@ _EVENT = ("event", "words")
 Made = dict[str, Any]
 
 
-def payload(
+def build_payload(
     rows: Sequence[Row],
     records: Sequence[Row],
     manifest: Mapping[str, Any],
@@ -56,19 +56,19 @@ def payload(
 
     Diagnostics (times) stay out, so that equal runs give equal pages.
     """
-    found, full = page_views.study(rows), _with_variants(rows)
+    found, full = page_views.select_drawn(rows), _with_variants(rows)
     made = {
         "form": FORM,
         "title": _title(rows, manifest, about),
         "about": None if about is None else _about(about),
         "columns": _columns(),
-        "rows": _packed(full),
-        "shown": _shown(full),
+        "rows": _pack_rows(full),
+        "shown": _select_columns(full),
         "notes": _notes(rows, about),
         "gaps": list(gaps),
         "problems": [problem["title"] for problem in page_views.problems(found)],
         "axes": _axes(found),
-        "ranking": page_views.ranking(found),
+        "ranking": page_views.rank_mechanisms(found),
         "figures": [],
         "table": None,
         "claims": [],
@@ -79,30 +79,30 @@ def payload(
     if about is not None:
         places = {row["cell"]: i for i, row in enumerate(rows)}
         made["figures"] = page_figures.figures(records, about, places)
-        made["table"] = page_figures.table(csv_text)
+        made["table"] = page_figures.parse_table(csv_text)
         made["claims"] = page_figures.verdicts(claims, about)
     return made
 
 
-def embedded(made: Mapping[str, Any]) -> str:
+def encode_payload(made: Mapping[str, Any]) -> str:
     """JSON that may stand inside a script element: ASCII, no ``<``, ``>`` or ``&``."""
     text = json.dumps(_finite(made), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def unpacked(columns: Mapping[str, Any], count: int) -> list[Made]:
+def unpack_rows(columns: Mapping[str, Any], count: int) -> list[Made]:
     """The rows behind packed columns, as the page reads them."""
-    full = {name: _unpacked(column, count) for name, column in columns.items()}
+    full = {name: _unpack_column(column, count) for name, column in columns.items()}
     return [{name: values[i] for name, values in full.items()} for i in range(count)]
 
 
-def _unpacked(column: Mapping[str, Any], count: int) -> list[Any]:
+def _unpack_column(column: Mapping[str, Any], count: int) -> list[Any]:
     if "one" in column:
         return [column["one"]] * count
     return [column["of"][i] for i in column["at"]] if "of" in column else column["all"]
 
 
-def _packed(rows: Sequence[Mapping[str, Any]]) -> Made:
+def _pack_rows(rows: Sequence[Mapping[str, Any]]) -> Made:
     """Rows by column: ``one`` value for all, places ``at`` in a list ``of`` values, or ``all``."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
@@ -142,23 +142,23 @@ def _with_variants(rows: Sequence[Row]) -> list[Made]:
     ]
 
 
-def _shown(full: Sequence[Row]) -> list[str]:
+def _select_columns(full: Sequence[Row]) -> list[str]:
     ran = [row for row in full if row["status"] in DRAWN] or full
 
-    def varies(name: str) -> bool:
+    def is_varying(name: str) -> bool:
         return len(distinct(ran if name in _OF_A_RUN else full, name)) > 1
 
-    def known(name: str) -> bool:
+    def is_known(name: str) -> bool:
         return any(row[name] is not None for row in full)
 
     return [
         name
         for name in _SHOWN
-        if name in _ALWAYS or (known(name) if name in _WHEN_KNOWN else varies(name))
+        if name in _ALWAYS or (is_known(name) if name in _WHEN_KNOWN else is_varying(name))
     ]
 
 
-def _axes(found: page_views.Study) -> list[Made]:
+def _axes(found: page_views.DrawnRows) -> list[Made]:
     named = []
     for name in page_views.axes(found):
         curves = page_views.curves(found, name)
@@ -211,7 +211,7 @@ def _ledger(found: Mapping[str, Any]) -> Made:
     return {
         **{name: found[name] for name in kept},
         "relations": {entry["relation"]: entry["relation_means"] for entry in found["releases"]},
-        "releases": _packed(releases),
+        "releases": _pack_rows(releases),
     }
 
 
@@ -225,11 +225,11 @@ def _provenance(manifest: Mapping[str, Any], rows: Sequence[Row]) -> Made:
         else {},
         "git": str(manifest.get("git") or ""),
         "written_by": [str(v) for v in distinct(rows, "version") if v is not None],
-        "merged": _merged(manifest.get("merged")),
+        "merged": _format_origins(manifest.get("merged")),
     }
 
 
-def _merged(origins: Any) -> list[str]:
+def _format_origins(origins: Any) -> list[str]:
     """Of a merged study, where its records come from."""
     if not isinstance(origins, list):
         return []

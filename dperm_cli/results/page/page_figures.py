@@ -11,7 +11,7 @@ from typing import Any
 
 from dperm_cli.results.charts.curve_points import Point, points
 from dperm_cli.results.claims import experiment_tables
-from dperm_cli.results.page.page_views import fitted
+from dperm_cli.results.page.page_views import fit_to_dict
 from dperm_cli.results.records.row_facts import Row
 
 SUMS = {"excess_risk": "excess_risk_per_record"}
@@ -38,14 +38,14 @@ def figures(records: Sequence[Row], about: Mapping[str, Any], places: Mapping[st
                 "title": experiment_tables.title(about, panel),
                 "axis": panel["x"],
                 "quantity": panel["y"],
-                "statistic": experiment_tables.select(panel).statistic,
+                "statistic": experiment_tables.make_selection(panel).statistic,
                 "curves": curves,
                 "each": _curves(rows, each, places) if each else None,
             })  # fmt: skip
     return found
 
 
-def table(text: str) -> dict[str, Any]:
+def parse_table(text: str) -> dict[str, Any]:
     """The experiment's ``table.csv`` as names and lines of text."""
     names, *lines = csv.reader(io.StringIO(text))
     return {"names": names, "lines": lines}
@@ -74,7 +74,7 @@ def _verdict(entry: Mapping[str, Any]) -> Found:
 def _curves(
     rows: Sequence[Row], panel: Mapping[str, Any], places: Mapping[str, int]
 ) -> list[Found]:
-    chosen = experiment_tables.select(panel)
+    chosen = experiment_tables.make_selection(panel)
     bounds = {
         kind: points(rows, replace(chosen, bound=f"bound_{kind}")) for kind in ("upper", "lower")
     }
@@ -85,7 +85,7 @@ def _curves(
         found.append({
             "label": label,
             "points": [_point(p, sides, places) for p in kept],
-            "fit": fitted(curve) if len({p.x for p in curve if p.x}) > 2 else None,
+            "fit": fit_to_dict(curve) if len({p.x for p in curve if p.x}) > 2 else None,
         })  # fmt: skip
     return [curve for curve in found if curve["points"]]
 

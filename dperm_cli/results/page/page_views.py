@@ -13,7 +13,7 @@ from typing import Any
 
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.claims import claims
-from dperm_cli.results.records.row_facts import Row, grouped, number, title_of, variants
+from dperm_cli.results.records.row_facts import Row, find_variants, group_by, number, title_of
 
 # What makes a problem, besides the numbers of a sweep.
 _NAMES = ("dataset", "loss", "constraint", "relation", "preprocessing")
@@ -30,7 +30,7 @@ Keys = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Study:
+class DrawnRows:
     """The rows of a study that can be drawn, with all that tells them apart.
 
     ``keys`` has, by row, numbers, names and tags; ``swept`` are the numeric keys that take several
@@ -49,13 +49,13 @@ class Study:
         return tuple(key for key in self.swept if not key.startswith(_OWN))
 
 
-def study(rows: Sequence[Row]) -> Study:
+def select_drawn(rows: Sequence[Row]) -> DrawnRows:
     """The drawable rows among summary rows; ``places`` are their indices there."""
     places = [i for i, row in enumerate(rows) if _drawable(row)]
     kept = [rows[i] for i in places]
     keys = [_keys(row, tags) for row, tags in zip(kept, _tags(kept), strict=True)]
-    swept = tuple(_swept(keys))
-    drawn = Study(tuple(kept), tuple(places), tuple(keys), swept, ())
+    swept = tuple(_list_swept_keys(keys))
+    drawn = DrawnRows(tuple(kept), tuple(places), tuple(keys), swept, ())
     return replace(drawn, axes=tuple(_axes(drawn)))
 
 
@@ -66,23 +66,23 @@ def tags_of(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def axes(found: Study) -> list[str]:
+def axes(found: DrawnRows) -> list[str]:
     """The keys that can be drawn along: swept ones, or epsilon alone."""
     return list(found.axes) or ["epsilon"]
 
 
-def problems(found: Study) -> list[dict[str, Any]]:
+def problems(found: DrawnRows) -> list[dict[str, Any]]:
     """Each problem once: title and indices into ``found.rows``."""
-    groups = grouped(range(len(found.rows)), lambda i: _problem(found.keys[i]))
+    groups = group_by(range(len(found.rows)), lambda i: _problem(found.keys[i]))
     titles = [title_of([found.rows[i] for i in members]) for members in groups.values()]
-    titles = _told_apart(titles, groups)
+    titles = _distinguish_titles(titles, groups)
     return [
         {"title": title, "members": members}
         for title, members in zip(titles, groups.values(), strict=True)
     ]
 
 
-def curves(found: Study, axis: str) -> list[dict[str, Any]]:
+def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
     """The curves along an axis, JSON-able; ``rows`` are indices into the summary, by ascending x.
 
     ``held`` names what stays fixed on the curve and differs elsewhere, ``moves`` what follows the
@@ -90,7 +90,7 @@ def curves(found: Study, axis: str) -> list[dict[str, Any]]:
     """
     moves = _followers(found, axis)
     usable = [i for i, keys in enumerate(found.keys) if _positive(keys.get(axis))]
-    groups = grouped(usable, lambda i: _curve_key(found.keys[i], {axis, *moves}))
+    groups = group_by(usable, lambda i: _curve_key(found.keys[i], {axis, *moves}))
     order = _order(found)
     made = []
     for members in groups.values():
@@ -113,7 +113,7 @@ def curves(found: Study, axis: str) -> list[dict[str, Any]]:
     return made
 
 
-def ranking(found: Study) -> list[dict[str, Any]]:
+def rank_mechanisms(found: DrawnRows) -> list[dict[str, Any]]:
     """Who comes first by median excess risk, per problem, setting and epsilon. JSON-able.
 
     Without a rank: rows that are not private, and rows whose certified epsilon exceeds the
@@ -121,16 +121,18 @@ def ranking(found: Study) -> list[dict[str, Any]]:
     """
     held = [key for key in found.held if key != "epsilon"]
     order = _order(found)
-    groups = grouped(
+    groups = group_by(
         range(len(found.rows)),
         lambda i: (_problem(found.keys[i]), tuple(found.keys[i].get(key) for key in held)),
     )
     made = []
     for (problem, values), members in groups.items():
-        contenders = grouped(members, lambda i: _contender(found.keys[i]))
+        contenders = group_by(members, lambda i: _contender(found.keys[i]))
         levels = sorted({found.keys[i]["epsilon"] for i in members
                          if found.keys[i]["epsilon"] is not None})  # fmt: skip
-        cells = [[_at(found, mine, level) for level in levels] for mine in contenders.values()]
+        cells = [
+            [_find_row(found, mine, level) for level in levels] for mine in contenders.values()
+        ]
         columns = [_ranks(found, column) for column in zip(*cells, strict=True)]
         made.append({
             "problem": order[problem],
@@ -144,26 +146,26 @@ def ranking(found: Study) -> list[dict[str, Any]]:
     return made
 
 
-def _order(found: Study) -> dict[tuple[Any, ...], int]:
+def _order(found: DrawnRows) -> dict[tuple[Any, ...], int]:
     """The place of each problem in ``problems``."""
     return {key: i for i, key in enumerate(dict.fromkeys(map(_problem, found.keys)))}
 
 
-def contends(row: Row) -> bool:
+def has_rank(row: Row) -> bool:
     """True when the row is private at its nominal epsilon: only then it has a rank there."""
     if row["guarantee"] in (None, "none") or row["epsilon_accounted"] is None:
         return False
     return row["epsilon_accounted"] <= row["epsilon"] * (1.0 + 1e-6)
 
 
-def _ranks(found: Study, column: Sequence[int | None]) -> list[int | None]:
-    risks = [None if i is None or not contends(found.rows[i])
+def _ranks(found: DrawnRows, column: Sequence[int | None]) -> list[int | None]:
+    risks = [None if i is None or not has_rank(found.rows[i])
              else found.rows[i]["excess_risk_median"] for i in column]  # fmt: skip
     ranked = sorted(risk for risk in risks if risk is not None)
     return [None if risk is None else ranked.index(risk) + 1 for risk in risks]
 
 
-def _at(found: Study, members: Sequence[int], level: float) -> int | None:
+def _find_row(found: DrawnRows, members: Sequence[int], level: float) -> int | None:
     """The row at an epsilon; of several the one with most trials."""
     there = [i for i in members if found.keys[i]["epsilon"] == level]
     return max(there, key=lambda i: found.rows[i]["trials"] or 0, default=None)
@@ -174,7 +176,7 @@ def _drawable(row: Row) -> bool:
 
 
 def _fit(
-    found: Study, members: Sequence[int], axis: str, value: str, floor: str
+    found: DrawnRows, members: Sequence[int], axis: str, value: str, floor: str
 ) -> dict[str, Any] | None:
     """Slope of the medians, as claims fit it; None below three places on the axis."""
     if len({found.keys[i][axis] for i in members}) < 3:
@@ -186,10 +188,10 @@ def _fit(
         )
         for i in members
     ]  # fmt: skip
-    return fitted(points)
+    return fit_to_dict(points)
 
 
-def fitted(points: Sequence[Point]) -> dict[str, Any]:
+def fit_to_dict(points: Sequence[Point]) -> dict[str, Any]:
     """A fit, JSON-able; ``slope`` is None where too few points are off the floor."""
     line = claims.fit(points)
     kept = sum(not p.saturated and p.value > 0 for p in points)
@@ -199,12 +201,12 @@ def fitted(points: Sequence[Point]) -> dict[str, Any]:
 
 
 def _tags(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """``row_facts.variants`` without tags that say nothing new.
+    """``row_facts.find_variants`` without tags that say nothing new.
 
     Those are the tags that a column repeats in every row, and fields of a group (``sampler.steps``)
     that follow from the group's name (``sampler.name``).
     """
-    found = variants(rows)
+    found = find_variants(rows)
     names = list(dict.fromkeys(key for tags in found for key in tags))
     idle = {
         key
@@ -230,7 +232,7 @@ def _keys(row: Row, tags: Mapping[str, str]) -> Keys:
     return {**{name: row.get(name) for name in columns}, **more}
 
 
-def _swept(keys: Sequence[Keys]) -> list[str]:
+def _list_swept_keys(keys: Sequence[Keys]) -> list[str]:
     """Keys with several values, numbers among them."""
     names = [*_FIRST, *_NUMBERS, *(name for row in keys for name in row)]
     found = []
@@ -241,7 +243,7 @@ def _swept(keys: Sequence[Keys]) -> list[str]:
     return found
 
 
-def _axes(found: Study) -> list[str]:
+def _axes(found: DrawnRows) -> list[str]:
     """Of keys that move together, such as n and delta = 1/n^2, the first is the axis."""
     axes: list[str] = []
     follows = {name: _followers(found, name) for name in found.swept}
@@ -252,19 +254,19 @@ def _axes(found: Study) -> list[str]:
     return axes
 
 
-def _is_axis(found: Study, name: str) -> bool:
+def _is_axis(found: DrawnRows, name: str) -> bool:
     """True when some curve along the key has two places at least."""
     if name.rpartition(".")[2] in _NO_AXES:
         return False
     without = {name, *_followers(found, name)}
     usable = [keys for keys in found.keys if _positive(keys.get(name))]
-    groups = grouped(usable, lambda keys: _curve_key(keys, without)).values()
+    groups = group_by(usable, lambda keys: _curve_key(keys, without)).values()
     return any(len({keys[name] for keys in group}) > 1 for group in groups)
 
 
-def _followers(found: Study, axis: str) -> list[str]:
+def _followers(found: DrawnRows, axis: str) -> list[str]:
     """Keys that, within each family, are a function of the axis, and vary."""
-    families = grouped(found.keys, lambda keys: tuple(keys.get(name) for name in _FAMILY))
+    families = group_by(found.keys, lambda keys: tuple(keys.get(name) for name in _FAMILY))
     names = dict.fromkeys(name for keys in found.keys for name in keys)
     return [
         name
@@ -308,7 +310,7 @@ def _short(key: str) -> str:
     return key.removesuffix(".name").removeprefix("mechanism.")
 
 
-def _told_apart(titles: Sequence[str], groups: Mapping[Any, Any]) -> list[str]:
+def _distinguish_titles(titles: Sequence[str], groups: Mapping[Any, Any]) -> list[str]:
     """Titles; those that coincide get what differs: the relation and the tags."""
     found = []
     for title, key in zip(titles, groups, strict=True):

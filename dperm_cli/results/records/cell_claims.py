@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dperm_cli.results.records.store import storage_errors
+from dperm_cli.results.records.store import report_storage_errors
 
 try:
     import fcntl
@@ -37,14 +37,14 @@ class Claims:
 
         With ``wait`` it is had in the end. StorageError where the folder cannot be written.
         """
-        with locked(self.folder / cell, wait) as mine:
+        with hold_lock(self.folder / cell, wait) as mine:
             yield mine
 
     def left(self) -> list[str]:
         """The cells whose claim nobody holds any more: what killed processes were at."""
         found = []
         for cell in self._names():
-            with locked(self.folder / cell) as mine:
+            with hold_lock(self.folder / cell) as mine:
                 found += [cell] if mine else []
         return found
 
@@ -72,16 +72,16 @@ class Claims:
 
 
 @contextlib.contextmanager
-def at_ledger(out: Path) -> Iterator[None]:
+def hold_ledger_lock(out: Path) -> Iterator[None]:
     """Held from reading the records to writing the ledger of them: no later one is written over."""
-    with locked(out / ".ledger.lock", wait=True):
+    with hold_lock(out / ".ledger.lock", wait=True):
         yield
 
 
 @contextlib.contextmanager
-def locked(path: Path, wait: bool = False) -> Iterator[bool]:
+def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
     """A lock by file name: True inside the block when it is held. The file goes with the lock."""
-    descriptor = _acquired(path, wait)
+    descriptor = _acquire(path, wait)
     try:
         yield descriptor is not None
     finally:
@@ -91,10 +91,10 @@ def locked(path: Path, wait: bool = False) -> Iterator[bool]:
             os.close(descriptor)
 
 
-def _acquired(path: Path, wait: bool) -> int | None:
+def _acquire(path: Path, wait: bool) -> int | None:
     while True:
-        with storage_errors(path):
-            descriptor = _opened(path)
+        with report_storage_errors(path):
+            descriptor = _open_lock(path)
         if fcntl is None:
             return descriptor
         try:
@@ -108,7 +108,7 @@ def _acquired(path: Path, wait: bool) -> int | None:
             if error.errno in _NO_LOCKS:
                 return descriptor
             os.close(descriptor)
-            with storage_errors(path):
+            with report_storage_errors(path):
                 raise
         except BaseException:
             os.close(descriptor)
@@ -117,7 +117,7 @@ def _acquired(path: Path, wait: bool) -> int | None:
         os.close(descriptor)
 
 
-def _opened(path: Path) -> int:
+def _open_lock(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     for _ in range(10):
         with contextlib.suppress(FileNotFoundError):

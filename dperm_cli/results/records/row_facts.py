@@ -20,7 +20,7 @@ _SHOWN = frozenset(
         *("calibration", "trials", "format", "out", "force", "debug", "unsafe_scaling"),
     )
 )
-_DEEPEST = 64  # levels of a configuration in a record
+_MAX_DEPTH = 64  # levels of a configuration in a record
 _OWNERS = ("dataset", "loss", "constraint")
 _OF_CURVE = ("mechanism", "sampler")
 
@@ -43,7 +43,7 @@ def distinct(rows: Iterable[Row], name: str) -> list[Any]:
     return list(dict.fromkeys(row.get(name) for row in rows))
 
 
-def grouped(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+def group_by(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Rows by key, keys in the order they first appear."""
     groups: dict[Key, list[Item]] = {}
     for row in rows:
@@ -51,7 +51,7 @@ def grouped(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[
     return groups
 
 
-def constraint(row: Row) -> str:
+def format_constraint(row: Row) -> str:
     """The set with its radius: ``l2_ball radius 10``."""
     name, radius = row.get("constraint"), row.get("constraint_radius")
     return f"{name}" if radius is None else f"{name} radius {number(radius)}"
@@ -83,16 +83,16 @@ def title_of(rows: Sequence[Row]) -> str:
     first, kernels = rows[0], {kernel_of(row) for row in rows}
     kernel = f"kernel {kernel_of(first)}, " if len(kernels) == 1 and None not in kernels else ""
     same = len(distinct(rows, "constraint_radius")) == 1
-    where = constraint(first) if same else first["constraint"]
+    where = format_constraint(first) if same else first["constraint"]
     return f"{first['dataset']}, {first['loss']}, {kernel}{where}"
 
 
-def of_curve(key: str) -> bool:
+def is_curve_key(key: str) -> bool:
     """Whether a key belongs to a mechanism (or what it runs), and never to the problem."""
     return key.partition(".")[0] in _OF_CURVE
 
 
-def variants(rows: Sequence[Row]) -> list[dict[str, str]]:
+def find_variants(rows: Sequence[Row]) -> list[dict[str, str]]:
     """For each row, the configuration values that set it apart and have no column.
 
     A key such as ``mechanism.average`` is compared among the rows of one name (``name_of``)
@@ -116,7 +116,7 @@ def variants(rows: Sequence[Row]) -> list[dict[str, str]]:
     return found
 
 
-def partial(rows: Sequence[Row]) -> frozenset[str]:
+def find_partial_keys(rows: Sequence[Row]) -> frozenset[str]:
     """The keys that some mechanisms of a data set have and others lack."""
     mechanisms: dict[Any, set[str]] = {}
     having: dict[tuple[str, Any], set[str]] = {}
@@ -160,7 +160,7 @@ def as_json(value: Any) -> Any:
         found = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    return found if _depth(found) <= _DEEPEST else value
+    return found if _depth(found) <= _MAX_DEPTH else value
 
 
 def _depth(tree: Any) -> int:

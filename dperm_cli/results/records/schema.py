@@ -271,7 +271,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
 )
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
-STABLE: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role != "diagnostic")
+STABLE_COLUMNS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role != "diagnostic")
 # Columns that are neither in a file nor in its digest where they are null, so that the records of
 # seeded runs keep their bytes.
 OPTIONAL: tuple[str, ...] = ("release",)
@@ -318,7 +318,9 @@ def arrow_schema(without: Iterable[str] = ()):
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys; infinities and nan become words, since JSON has no such numbers."""
-    return json.dumps(_speakable(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(
+        _replace_nonfinite(value), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
 
 
 def markdown(columns: Iterable[Column]) -> str:
@@ -364,11 +366,11 @@ def _json_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def _speakable(value: Any) -> Any:
+def _replace_nonfinite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _speakable(item) for key, item in value.items()}
+        return {str(key): _replace_nonfinite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [_speakable(item) for item in value]
+        return [_replace_nonfinite(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -24,7 +24,7 @@ from dperm_cli.results.records.schema import (
     COLUMNS,
     OPTIONAL,
     SCHEMA_VERSION,
-    STABLE,
+    STABLE_COLUMNS,
     STATUSES,
     arrow_schema,
     normalise,
@@ -94,8 +94,8 @@ class Store:
     def _log(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         from dperm_cli.results.ledger import release_log  # which is made of this module
 
-        new = release_log.written(cell, rows) if release_log.fresh(rows) else None
-        versions = [release_log.recorded(self, cell), new]
+        new = release_log.make_entry(cell, rows) if release_log.has_fresh_noise(rows) else None
+        versions = [release_log.read_entry(self, cell), new]
         release_log.append(self.out, [entry for entry in versions if entry is not None])
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
@@ -111,7 +111,7 @@ class Store:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with _stranger(self.path(cell)):
+        with _refuse_foreign(self.path(cell)):
             found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
             return found[b"dperm.content"].decode()
 
@@ -119,13 +119,13 @@ class Store:
         """Bring records written without ``sync`` to the disk."""
         for cell in cells:
             path = self.path(cell)
-            with storage_errors(path), contextlib.suppress(FileNotFoundError):
+            with report_storage_errors(path), contextlib.suppress(FileNotFoundError):
                 _sync_file(path)
         _sync_folder(self.records)
 
     def cells(self) -> list[str]:
         """Names of all record files, sorted."""
-        with storage_errors(self.records):
+        with report_storage_errors(self.records):
             if not self.records.exists():
                 return []
             names = sorted(name[:-8] for name in os.listdir(self.records) if _is_record(name))
@@ -238,7 +238,7 @@ def decode(data: bytes) -> list[dict[str, Any]]:
 
 def _rows(path: Path, data: bytes) -> list[dict[str, Any]]:
     """The rows of a file with a true checksum, which anybody can make: StorageError for others."""
-    with _stranger(path):
+    with _refuse_foreign(path):
         found = decode(data)
         if not found:
             raise ValueError("it has no rows")
@@ -246,7 +246,7 @@ def _rows(path: Path, data: bytes) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def _stranger(path: Path) -> Iterator[None]:
+def _refuse_foreign(path: Path) -> Iterator[None]:
     """Turn whatever a file that dperm did not write does to its reader into a StorageError."""
     import pyarrow as pa
 
@@ -273,7 +273,7 @@ def content_digest(rows: Iterable[Mapping[str, Any]]) -> str:
     """
     digest = hashlib.sha256()
     for row in rows:
-        values = [(name, row.get(name)) for name in STABLE]
+        values = [(name, row.get(name)) for name in STABLE_COLUMNS]
         kept = [pair for pair in values if pair[0] not in OPTIONAL or pair[1] is not None]
         digest.update(repr(kept).encode())
     return digest.hexdigest()
@@ -286,7 +286,7 @@ def _schema(without: tuple[str, ...]):
 
 def atomic_write(path: Path, data: bytes, sync: bool = True) -> None:
     """Put the bytes at ``path``: all of them or, on any error, what was there before."""
-    with storage_errors(path):
+    with report_storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         try:
@@ -301,7 +301,7 @@ def atomic_write(path: Path, data: bytes, sync: bool = True) -> None:
 
 
 @contextlib.contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
+def report_storage_errors(path: Path) -> Iterator[None]:
     """Turn an OSError into a StorageError that names the path."""
     try:
         yield
@@ -334,7 +334,7 @@ def _sync_folder(folder: Path) -> None:
 
 def read_bytes(path: Path) -> bytes | None:
     """The file's bytes, None when there is none; StorageError names the path."""
-    with storage_errors(path):
+    with report_storage_errors(path):
         try:
             return path.read_bytes()
         except FileNotFoundError:
@@ -367,7 +367,7 @@ def _check_release(cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
     from dperm_cli.results.ledger import release_log
 
     names = [row["release"] for row in rows]
-    if release_log.fresh(rows):
+    if release_log.has_fresh_noise(rows):
         right = release_log.is_name(names[0]) and len(set(names)) == 1
     else:
         right = not any(names)

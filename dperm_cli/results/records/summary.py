@@ -6,27 +6,29 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dperm_cli.results.ledger.remarks import remarks
+from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.records.schema import BY_NAME, Column
 
 BAND = (0.05, 0.95)
 
 
-def _kept(*names: str) -> tuple[Column, ...]:
+def _pick_columns(*names: str) -> tuple[Column, ...]:
     return tuple(BY_NAME[name] for name in names)
 
 
-def _made(*entries: tuple[str, str, str, str]) -> tuple[Column, ...]:
+def _make_columns(*entries: tuple[str, str, str, str]) -> tuple[Column, ...]:
     return tuple(Column(n, kind, unit, doc, "result") for n, kind, unit, doc in entries)
 
 
 SUMMARY: tuple[Column, ...] = (
-    *_kept("dataset", "task", "n", "p", "loss", "constraint", "constraint_radius"),
-    *_kept("ridge", "lasso"),
-    *_kept("preprocessing", "unsafe_scaling", "mechanism", "calibration", "privacy", "relation"),
-    *_kept("population", "population_source"),
-    *_kept("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),
-    *_kept("information", "information_accounted", "channel", "channel_multiplier"),
+    *_pick_columns("dataset", "task", "n", "p", "loss", "constraint", "constraint_radius"),
+    *_pick_columns("ridge", "lasso"),
+    *_pick_columns(
+        "preprocessing", "unsafe_scaling", "mechanism", "calibration", "privacy", "relation"
+    ),
+    *_pick_columns("population", "population_source"),
+    *_pick_columns("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),
+    *_pick_columns("information", "information_accounted", "channel", "channel_multiplier"),
     Column(
         "remarks",
         "text",
@@ -35,30 +37,34 @@ SUMMARY: tuple[Column, ...] = (
         "nothing is.",
         "public",
     ),
-    *_kept("accountant", "certificate", "arithmetic", "noise", "noise_scale", "steps", "settings"),
-    *_kept("seed"),
+    *_pick_columns(
+        "accountant", "certificate", "arithmetic", "noise", "noise_scale", "steps", "settings"
+    ),
+    *_pick_columns("seed"),
     Column("trials", "int", "", "Number of trials that ran: what the medians rest on.", "public"),
-    *_made(
+    *_make_columns(
         ("excess_risk_median", "float", "loss sum", "Median over trials of `excess_risk`."),
         ("excess_risk_q05", "float", "loss sum", "5 % quantile over trials of `excess_risk`."),
         ("excess_risk_q95", "float", "loss sum", "95 % quantile over trials of `excess_risk`."),
         ("excess_risk_per_record_median", "float", "loss", "Median of `excess_risk_per_record`."),
     ),
-    *_kept("floor_excess_risk"),
-    *_made(
+    *_pick_columns("floor_excess_risk"),
+    *_make_columns(
         ("floor_excess_risk_per_record", "float", "loss", "`floor_excess_risk` divided by `n`."),
         ("saturated", "bool", "", "True when the median is at least half the data-free floor."),
     ),
-    *_kept("optimum", "optimum_gap", "bound_upper", "bound_upper_id", "bound_lower"),
-    *_kept("bound_lower_id", "bound_constant", "bound_factor"),
-    *_kept("order_upper", "order_upper_id", "order_lower", "order_lower_id"),
-    *_made(
+    *_pick_columns("optimum", "optimum_gap", "bound_upper", "bound_upper_id", "bound_lower"),
+    *_pick_columns("bound_lower_id", "bound_constant", "bound_factor"),
+    *_pick_columns("order_upper", "order_upper_id", "order_lower", "order_lower_id"),
+    *_make_columns(
         ("train_metric", "float", "", "Median over trials of `train_metric`."),
         ("test_metric", "float", "", "Median over trials of `test_metric`."),
     ),
-    *_kept("metric", "status", "reason", "cell", "overrides", "data_fingerprint", "version"),
+    *_pick_columns(
+        "metric", "status", "reason", "cell", "overrides", "data_fingerprint", "version"
+    ),
     Column("seconds", "float", "s", "Mean wall time of one trial.", "diagnostic"),
-    *_kept("seconds_optimum"),
+    *_pick_columns("seconds_optimum"),
 )
 SUMMARY_NAMES: tuple[str, ...] = tuple(column.name for column in SUMMARY)
 DIAGNOSTIC: frozenset[str] = frozenset(c.name for c in SUMMARY if c.role == "diagnostic")
@@ -82,7 +88,7 @@ def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     ran = [row for row in rows if row["status"] == "ok"]
     found: dict[str, Any] = {name: first.get(name) for name in SUMMARY_NAMES}
     found["trials"] = len(ran)
-    found["remarks"] = "; ".join(remarks(first)) or None
+    found["remarks"] = "; ".join(list_remarks(first)) or None
     found.update(_risk(ran, first.get("n")))
     found["saturated"] = is_saturated(found["excess_risk_median"], found["floor_excess_risk"])
     for name in ("train_metric", "test_metric"):

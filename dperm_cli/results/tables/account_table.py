@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dperm_cli.results.records.row_facts import Row, distinct, grouped, number
-from dperm_cli.results.tables.summary_table import Field, Section, grid
+from dperm_cli.results.records.row_facts import Row, distinct, group_by, number
+from dperm_cli.results.tables.summary_table import Field, Section, format_grid
 
 LEMMAS = (
     "lemmas: epsilon by [BST14, Lemmas 2.2 and 2.3], as printed (no valid proof) and repaired "
@@ -15,18 +15,18 @@ LEMMAS = (
 _PUBLIC = ("n", "p", "lipschitz", "relation", "delta")
 
 
-def text(rows: Sequence[Row]) -> str:
+def format_table(rows: Sequence[Row]) -> str:
     """Aligned plain text: what the rows share, the table, what is unsupported and why."""
     ran = [row for row in rows if row["status"] == "ok"]
-    blocks = [_shared(rows)]
+    blocks = [_format_shared(rows)]
     if ran:
         body = tuple(tuple(f.text(row) for f in _fields(ran)) for row in ran)
-        blocks.append(grid(Section((), tuple(_fields(ran)), body)))
-    blocks.append("\n".join([*_refused(rows), *_notes(ran)]))
+        blocks.append(format_grid(Section((), tuple(_fields(ran)), body)))
+    blocks.append("\n".join([*_format_refusals(rows), *_notes(ran)]))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _shared(rows: Sequence[Row]) -> str:
+def _format_shared(rows: Sequence[Row]) -> str:
     words = []
     for name in _PUBLIC:
         values = distinct(rows, name)
@@ -65,12 +65,12 @@ def _value(value: Any, digits: int = 4) -> str:
     return value if isinstance(value, str) else number(value, digits)
 
 
-def _refused(rows: Sequence[Row]) -> list[str]:
+def _format_refusals(rows: Sequence[Row]) -> list[str]:
     """One line per reason that there is no answer, with the epsilons or scales it concerns."""
     left = [row for row in rows if row["status"] != "ok"]
     lines = []
     keys = ("mechanism", "calibration", "reason", "status")
-    by_reason = grouped(left, lambda row: tuple(row[name] for name in keys))
+    by_reason = group_by(left, lambda row: tuple(row[name] for name in keys))
     for key, group in by_reason.items():
         at = [number(e) for e in distinct(group, "epsilon") if e is not None]
         where = f"{key[0]} ({key[1]})" if key[1] else key[0]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.results.records.row_facts import Row, as_json, grouped, number
+from dperm_cli.results.records.row_facts import Row, as_json, group_by, number
 from dperm_cli.results.records.summary import summarise_cell
 
 PROBLEM = (
@@ -24,11 +24,11 @@ PRIVACY = (
     "arithmetic", "population_source", "unsafe_scaling",
 )  # fmt: skip
 LEVEL = 0.05  # chance that any risk of a comparison is called changed when none has
-SLOWER = 2.0  # factor from which one measured time differs from another
-BRIEF = 1e-3  # seconds below which times are not compared
-_FREE = ("trials", "seed", "epsilon", "delta", "noise")  # settings that need not agree
+TIME_FACTOR = 2.0  # factor from which one measured time differs from another
+MIN_COMPARED_SECONDS = 1e-3  # seconds below which times are not compared
+_FREE_SETTINGS = ("trials", "seed", "epsilon", "delta", "noise")  # settings that need not agree
 # the weaker of two words, and of a number the larger one
-_WORSE: dict[str, tuple[Any, ...]] = {
+_WEAKENING_ORDER: dict[str, tuple[Any, ...]] = {
     "guarantee": ("local", "pure", "approx", "none"),
     "relation": ("replace_one", "add_remove"),
     "noise": ("secure", "research"),
@@ -81,7 +81,7 @@ class Pair:
         return any(change.weaker for change in self.privacy)
 
     @property
-    def equal(self) -> bool:
+    def is_identical(self) -> bool:
         """The very same numbers, trial by trial."""
         return self.risk.verdict == "identical"
 
@@ -121,7 +121,7 @@ def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Comparison:
     """
     mine, theirs = _cells(rows_a), _cells(rows_b)
     joined = _join(mine, theirs)
-    tested = {a: _tested(mine[a], theirs[b]) for a, b in joined.items()}
+    tested = {a: _test_risks(mine[a], theirs[b]) for a, b in joined.items()}
     rejected = _holm({a: p for a, (p, _) in tested.items() if p is not None})
     pairs = tuple(
         _pair(mine[a], theirs[b], tested[a], a in rejected) for a, b in joined.items()
@@ -141,13 +141,13 @@ def label(row: Row) -> str:
 
 
 def _cells(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    return grouped(rows, lambda row: row["cell"])
+    return group_by(rows, lambda row: row["cell"])
 
 
 def _join(mine: Mapping[str, list[Row]], theirs: Mapping[str, list[Row]]) -> dict[str, str]:
     """Partners by cell of A: the same cell first, then by the columns, then without delta."""
     found = {a: a for a in mine if a in theirs}
-    crowds = [grouped(cells.values(), lambda rows: _key(rows[0], KEY)) for cells in (mine, theirs)]
+    crowds = [group_by(cells.values(), lambda rows: _key(rows[0], KEY)) for cells in (mine, theirs)]
 
     def alone(a: str) -> bool:
         """No other cell of either study is like it: then even another setting is a partner."""
@@ -156,8 +156,8 @@ def _join(mine: Mapping[str, list[Row]], theirs: Mapping[str, list[Row]]) -> dic
     for names in (KEY, tuple(name for name in KEY if name != "delta")):
         left = [a for a in mine if a not in found]
         free = [b for b in theirs if b not in found.values()]
-        by_key = grouped(free, lambda b, names=names: _key(theirs[b][0], names))
-        for key, group in grouped(left, lambda a, names=names: _key(mine[a][0], names)).items():
+        by_key = group_by(free, lambda b, names=names: _key(theirs[b][0], names))
+        for key, group in group_by(left, lambda a, names=names: _key(mine[a][0], names)).items():
             others = by_key.get(key, [])
             if alone(group[0]) and len(group) == len(others) == 1:
                 found[group[0]] = others[0]
@@ -186,11 +186,11 @@ def _settings(one: Row, other: Row) -> Iterator[Change]:
     """Settings that both have and that differ; a key that only one version knows is no change."""
     a, b = _flat(one), _flat(other)
     for name in a:
-        if name in b and a[name] != b[name] and name not in _FREE:
+        if name in b and a[name] != b[name] and name not in _FREE_SETTINGS:
             yield Change(name, a[name], b[name])
 
 
-def _other(one: Row, other: Row) -> Iterator[Change]:
+def _compare_other(one: Row, other: Row) -> Iterator[Change]:
     """Settings beside those of the guarantee, and the data themselves."""
     yield from (change for change in _settings(one, other) if not change.name.startswith("privacy"))
     a, b = (str(row.get("data_fingerprint"))[:12] for row in (one, other))
@@ -205,17 +205,21 @@ def _pair(
     p, verdict = tested
     if rejected:
         # ranks decide whether, medians in which direction
-        low, high = _ordered(before["excess_risk_median"], after["excess_risk_median"])
+        low, high = _fill_missing(before["excess_risk_median"], after["excess_risk_median"])
         verdict = "better" if high < low else "worse"
     seconds = before["seconds"] or 0.0, after["seconds"] or 0.0
-    ratio = seconds[1] / seconds[0] if min(seconds) > 0 and max(seconds) >= BRIEF else None
+    ratio = (
+        seconds[1] / seconds[0]
+        if min(seconds) > 0 and max(seconds) >= MIN_COMPARED_SECONDS
+        else None
+    )
     return Pair(
         label(before), before, after, tuple(_privacy(before, after)),
-        tuple(_other(rows_a[0], rows_b[0])), Risk(before, after, p, verdict), ratio,
+        tuple(_compare_other(rows_a[0], rows_b[0])), Risk(before, after, p, verdict), ratio,
     )  # fmt: skip
 
 
-def _ordered(before: float | None, after: float | None) -> tuple[float, float]:
+def _fill_missing(before: float | None, after: float | None) -> tuple[float, float]:
     return (math.inf if before is None else before), (math.inf if after is None else after)
 
 
@@ -227,17 +231,17 @@ def _privacy(before: Row, after: Row) -> Iterator[Change]:
     for name in PRIVACY:
         a, b = before.get(name), after.get(name)
         if a != b and not _close(a, b):
-            yield Change(name, a, b, _weaker(name, a, b))
+            yield Change(name, a, b, _is_weaker(name, a, b))
     if before.get("delta") != after.get("delta"):
         yield Change("delta", before.get("delta"), after.get("delta"))
 
 
-def _weaker(name: str, before: Any, after: Any) -> bool:
+def _is_weaker(name: str, before: Any, after: Any) -> bool:
     """Does B promise less: another word, a larger epsilon or delta, or none where A had one."""
     if name in ("epsilon_accounted", "delta_accounted"):
-        low, high = _ordered(before, after)
+        low, high = _fill_missing(before, after)
         return high > low
-    order = _WORSE.get(name, ())
+    order = _WEAKENING_ORDER.get(name, ())
     if before not in order or after not in order:
         return False
     return order.index(after) > order.index(before)
@@ -248,7 +252,7 @@ def _close(a: Any, b: Any) -> bool:
     return numbers and math.isclose(a, b, rel_tol=1e-9)
 
 
-def _tested(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> tuple[float | None, str]:
+def _test_risks(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> tuple[float | None, str]:
     """(level of the test, verdict without a rejection) for the risks of two cells."""
     a, b = _risks(rows_a), _risks(rows_b)
     if not a or not b:
@@ -311,12 +315,12 @@ def _flat(row: Row, tree: Any = None, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def text(found: Comparison, name_a: str, name_b: str) -> str:
+def format_comparison(found: Comparison, name_a: str, name_b: str) -> str:
     """For people: weaker guarantees first, then the other changes, then what they are of."""
     kinds = {kind: [p for p in found.pairs if p.risk.verdict == kind] for kind in
              ("worse", "better", "unclear", "same", "identical", "none")}  # fmt: skip
     timed = [pair for pair in found.pairs if pair.time]
-    slow = [pair for pair in timed if not 1 / SLOWER <= (pair.time or 1.0) <= SLOWER]
+    slow = [pair for pair in timed if not 1 / TIME_FACTOR <= (pair.time or 1.0) <= TIME_FACTOR]
     blocks = [
         _block("WEAKER GUARANTEE", [_changes(p.label, p.privacy, True) for p in found.weaker]),
         _block(
@@ -329,7 +333,9 @@ def text(found: Comparison, name_a: str, name_b: str) -> str:
         _block("risk worse", [_risk(pair) for pair in kinds["worse"]]),
         _block("risk better", [_risk(pair) for pair in kinds["better"]]),
         _block("risk: too few trials to say", [_risk(pair) for pair in kinds["unclear"]]),
-        _block(f"time changed by more than a factor {SLOWER:g}", [_time(pair) for pair in slow]),
+        _block(
+            f"time changed by more than a factor {TIME_FACTOR:g}", [_time(pair) for pair in slow]
+        ),
         _block(f"only in {name_a}", found.only_a),
         _block(f"only in {name_b}", found.only_b),
     ]  # fmt: skip

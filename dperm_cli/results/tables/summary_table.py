@@ -11,13 +11,13 @@ from typing import Any
 
 from dperm_cli.results.records.row_facts import (
     Row,
-    constraint,
     distinct,
-    grouped,
+    find_variants,
+    format_constraint,
+    group_by,
     kernel_of,
     name_of,
     number,
-    variants,
 )
 from dperm_cli.results.records.summary import DIAGNOSTIC, SUMMARY_NAMES
 
@@ -84,17 +84,19 @@ class Table:
 def build(rows: Sequence[Row]) -> Table:
     """The table of a summary, one section per data set, loss, constraint and relation."""
     ran = [row for row in rows if row["status"] == "ok"]
-    tagged = [{**row, "_variant": tags} for row, tags in zip(ran, variants(ran), strict=True)]
+    tagged = [{**row, "_variant": tags} for row, tags in zip(ran, find_variants(ran), strict=True)]
     names = ("dataset", "loss", "constraint", "constraint_radius", "relation")
-    groups = grouped(tagged, lambda row: tuple(row[name] for name in names))
+    groups = group_by(tagged, lambda row: tuple(row[name] for name in names))
     sections = tuple(_section(group) for group in groups.values())
     return Table(sections, (*_notes(ran), *_refusals(rows)))
 
 
-def terminal(rows: Sequence[Row]) -> str:
+def format_terminal(rows: Sequence[Row]) -> str:
     """Aligned plain text for people; ASCII only, the same with and without a terminal."""
     table = build(rows)
-    blocks = [text for part in table.sections for text in ("\n".join(part.facts), grid(part))]
+    blocks = [
+        text for part in table.sections for text in ("\n".join(part.facts), format_grid(part))
+    ]
     return "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
 
 
@@ -104,7 +106,7 @@ def csv_text(rows: Sequence[Row]) -> str:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([[exact(row.get(name)) for name in names] for row in rows])
+    writer.writerows([[format_exact(row.get(name)) for name in names] for row in rows])
     return sink.getvalue()
 
 
@@ -180,7 +182,7 @@ def _plain(name: str, top: str, low: str = "", digits: int = 4) -> Field:
     return Field(top, low, lambda row: number(row[name], digits))
 
 
-def _worded(name: str, top: str, low: str = "") -> Field:
+def _make_text_field(name: str, top: str, low: str = "") -> Field:
     return Field(top, low, lambda row: _word(row[name]), left=True)
 
 
@@ -196,7 +198,7 @@ _WHEN_VARYING = (
     ("lasso", _plain("lasso", "lasso")),
 )
 _LATE_VARYING = (
-    ("guarantee", _worded("guarantee", "guarantee")),
+    ("guarantee", _make_text_field("guarantee", "guarantee")),
     ("trials", _plain("trials", "trials")),
     ("delta", _plain("delta", "delta", digits=3)),
 )
@@ -228,7 +230,7 @@ def _metric_fields(rows: Sequence[Row]) -> list[Field]:
 def _facts(rows: Sequence[Row]) -> list[str]:
     """The lines above a section: whatever its rows agree on."""
     first = rows[0]
-    words = [str(first["dataset"]), str(first["loss"]), constraint(first)]
+    words = [str(first["dataset"]), str(first["loss"]), format_constraint(first)]
     words += [f"{name} {number(first[name])}" for name in ("n", "p") if _common(rows, name)]
     words += [f"ridge {number(first['ridge'])}"] * bool(_common(rows, "ridge") and first["ridge"])
     words += [f"lasso {number(first['lasso'])}"] * bool(_common(rows, "lasso") and first["lasso"])
@@ -237,7 +239,7 @@ def _facts(rows: Sequence[Row]) -> list[str]:
         words += [f"population {number(first['population'])} (declared)"]
     words += [f"delta {number(first['delta'], 3)}"] if _common(rows, "delta") else []
     words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []
-    words += [_counted(first["trials"])] if _common(rows, "trials") else []
+    words += [_format_trials(first["trials"])] if _common(rows, "trials") else []
     done = [text for text in distinct(rows, "preprocessing") if text]
     return [" | ".join(words), *_optimum_facts(rows), *(f"data: {text}" for text in done)]
 
@@ -263,7 +265,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
             notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(map(_word, ids)))}.")
     if any(row["bound_factor"] is not None for row in rows):
         notes.append(FACTOR)
-    notes += _uncertified(rows)
+    notes += _warn_uncertified(rows)
     sources = [row["accountant"] for row in rows if row["accountant"]]
     if sources:
         notes.append(f"accounted epsilon by: {'; '.join(dict.fromkeys(sources))}.")
@@ -275,7 +277,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     notes += [SPENT] * ("secure" in repeated)
     if len(rows) > len(distinct_problems(rows)):
         notes.append(CHOICE)
-    notes += [FLOOR.format(cells="; ".join(_beaten(rows)))] * bool(_beaten(rows))
+    notes += [FLOOR.format(cells="; ".join(_list_useless(rows)))] * bool(_list_useless(rows))
     if any(row["noise"] != "secure" for row in rows):
         notes.append(RESEARCH)
     grids = [str(row["arithmetic"]) for row in rows if row["noise"] == "secure"]
@@ -292,11 +294,12 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     return notes
 
 
-def _uncertified(rows: Sequence[Row]) -> list[str]:
+def _warn_uncertified(rows: Sequence[Row]) -> list[str]:
     """The problems whose optimum ran out of time: what is measured against it says little."""
     wide = [row for row in rows if _wide_gap(row)]
     problems = dict.fromkeys(
-        f"{row['dataset']}, {row['loss']}, {constraint(row)} (gap {number(row['optimum_gap'], 2)})"
+        f"{row['dataset']}, {row['loss']}, {format_constraint(row)} "
+        f"(gap {number(row['optimum_gap'], 2)})"
         for row in wide
     )
     if not problems:
@@ -314,7 +317,7 @@ def _wide_gap(row: Row) -> bool:
 
 def _certificates(rows: Sequence[Row]) -> list[str]:
     """What was proved of each mechanism's releases: the first text of each name."""
-    named = grouped([row for row in rows if row.get("certificate")], name_of)
+    named = group_by([row for row in rows if row.get("certificate")], name_of)
     texts = {name: distinct(group, "certificate") for name, group in named.items()}
     shown = list(texts.items())[:MOST_CERTIFICATES]
     lines = [f"certificate of {name}: {' '.join(found[0].split())}" for name, found in shown]
@@ -324,10 +327,10 @@ def _certificates(rows: Sequence[Row]) -> list[str]:
     return ["\n".join(textwrap.wrap(f"{line}.", 100)) for line in lines]
 
 
-def _beaten(rows: Sequence[Row]) -> list[str]:
+def _list_useless(rows: Sequence[Row]) -> list[str]:
     """The mechanisms and epsilons at which the point chosen without any data is as good."""
-    below = grouped(
-        filter(_below_floor, rows), lambda row: (name_of(row), kernel_of(row), row["calibration"])
+    below = group_by(
+        filter(_is_useless, rows), lambda row: (name_of(row), kernel_of(row), row["calibration"])
     )
     return [
         f"{mechanism} ({f'kernel {kernel}, ' if kernel else ''}{calibration}) at epsilon "
@@ -336,7 +339,7 @@ def _beaten(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _below_floor(row: Row) -> bool:
+def _is_useless(row: Row) -> bool:
     excess, floor = row["excess_risk_median"], row["floor_excess_risk"]
     return excess is not None and floor is not None and excess >= floor > 0
 
@@ -353,7 +356,7 @@ def _refusals(rows: Sequence[Row]) -> list[str]:
     left = [row for row in rows if row["status"] != "ok"]
     names = ("status", "dataset", "loss", "constraint", "calibration", "reason")
     lines = []
-    keyed = grouped(left, lambda row: (name_of(row), *(row[name] for name in names)))
+    keyed = group_by(left, lambda row: (name_of(row), *(row[name] for name in names)))
     for key, group in keyed.items():
         mechanism, status, dataset, loss, set_, calibration, reason = map(_word, key)
         at = ", ".join(number(epsilon) for epsilon in distinct(group, "epsilon"))
@@ -366,7 +369,7 @@ def _common(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
 
 
-def _counted(trials: int) -> str:
+def _format_trials(trials: int) -> str:
     return f"{trials} trial" if trials == 1 else f"{trials} trials"
 
 
@@ -383,7 +386,7 @@ def _band(row: Row) -> str:
     return "-" if row["trials"] < 2 else f"{number(low, 3)} .. {number(high, 3)}"
 
 
-def grid(part: Section) -> str:
+def format_grid(part: Section) -> str:
     two = any(field.low for field in part.fields)
     heads = [(field.top, field.low) if two else (field.top,) for field in part.fields]
     columns = zip(heads, part.fields, zip(*part.body, strict=True), strict=True)
@@ -397,7 +400,7 @@ def grid(part: Section) -> str:
     return "\n".join("  ".join(line).rstrip() for line in zip(*padded, strict=True))
 
 
-def exact(value: Any) -> str:
+def format_exact(value: Any) -> str:
     """A value as it stands in a CSV file: numbers in full, null as nothing."""
     if value is None:
         return ""

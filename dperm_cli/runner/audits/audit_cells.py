@@ -19,7 +19,7 @@ import numpy as np
 from dperm_cli.audit import declared_grid, hard_pairs
 from dperm_cli.audit.case_report import Case, Neighbours
 from dperm_cli.audit.hard_pairs import Pair, Records, Shape
-from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, Opened, differences
+from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, OpenedCell, list_differences
 from dperm_cli.core import registry
 from dperm_cli.core.errors import DpermError, InputError, Unsupported
 from dperm_cli.problem.data import Data
@@ -47,14 +47,14 @@ class Subject:
     like: Data | None = None
 
 
-class Folder:
+class RecordsFolder:
     """A folder for the files of made-up records, gone with the block."""
 
     def __init__(self) -> None:
         self._held = tempfile.TemporaryDirectory(prefix="dperm-audit-")
         self._count = 0
 
-    def __enter__(self) -> Folder:
+    def __enter__(self) -> RecordsFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -95,7 +95,7 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
     values = declared_grid.settings(name, row, local)
     values |= {"dataset.path": "records", "dataset.test_path": "held out"}
     config = copy.deepcopy(study_plan.configure(values, composer))
-    cell = cell_schema.typed(config)
+    cell = cell_schema.build_cell(config)
     classes = declared_grid.CLASSES if declared_grid.TASKS[row["loss"]] == "multiclass" else 2
     shape = Shape(
         n=row.get("n", declared_grid.RECORDS),
@@ -106,7 +106,7 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
         nonnegative=row.get("kernel") == "histogram_intersection",
     )
     hidden = ("dataset.path", "dataset.test_path")
-    words = " ".join(f"{k}={_shown(v)}" for k, v in values.items() if k not in hidden)
+    words = " ".join(f"{k}={_format_value(v)}" for k, v in values.items() if k not in hidden)
     return Subject(cell, shape, f"{words} (p={row['p']})", row["storage"] == "sparse")
 
 
@@ -130,7 +130,7 @@ def _check_stand_in(row: Mapping[str, Any]) -> None:
         raise InputError("privacy.relation", "add_remove", allowed)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).replace(" ", "")
 
 
@@ -156,7 +156,9 @@ def of_cell(prepared: cells.Prepared) -> Subject:
     return Subject(replace(cell, dataset=dataset), shape, words, not dense, data)
 
 
-def load(subject: Subject, records: Records, folder: Folder, sparse: bool | None = None) -> Data:
+def load(
+    subject: Subject, records: Records, folder: RecordsFolder, sparse: bool | None = None
+) -> Data:
     """The records as a run would have them: through a file and the data set's reader."""
     wanted = subject.sparse if sparse is None else sparse
     reader: Any = subject.cell.dataset
@@ -165,7 +167,7 @@ def load(subject: Subject, records: Records, folder: Folder, sparse: bool | None
     task = subject.shape.task
     fields: dict[str, Any] = {"path": folder.write(records, wanted, task)}
     if subject.like is None:
-        fields["test_path"] = folder.write(_held_out(subject.shape), wanted, task)
+        fields["test_path"] = folder.write(_make_held_out(subject.shape), wanted, task)
     data = replace(reader, **fields).load(None)
     if subject.like is None:
         return data
@@ -187,7 +189,7 @@ def _other_storage(reader: Any, p: int, sparse: bool) -> Any:
     return kind(path="records", **options, **extra)
 
 
-def _held_out(shape: Shape) -> Records:
+def _make_held_out(shape: Shape) -> Records:
     """Rows that are public and the same for all neighbours."""
     other = replace(shape, n=_HELD_OUT)
     return hard_pairs.make("zero row", other, "replace_one", seed=977).first
@@ -207,10 +209,10 @@ def check_kind(subject: Subject) -> None:
 def open_records(
     subject: Subject,
     records: Records,
-    folder: Folder,
-    like: Opened | None = None,
+    folder: RecordsFolder,
+    like: OpenedCell | None = None,
     plan: bool = True,
-) -> Opened:
+) -> OpenedCell:
     """The same from raw records; a reader that refuses them is a cell that failed.
 
     Without ``plan`` only the checks before planning are made, which take next to no time.
@@ -218,27 +220,27 @@ def open_records(
     try:
         data = load(subject, records, folder)
         if not plan:
-            return _checked(subject, data)
+            return _check_cell(subject, data)
     except Unsupported as reason:
-        return Opened(UNSUPPORTED, str(reason))
+        return OpenedCell(UNSUPPORTED, str(reason))
     except DpermError as error:
-        return Opened(FAILED, str(error))
+        return OpenedCell(FAILED, str(error))
     return open_on(subject, data, like)
 
 
-def _checked(subject: Subject, data: Data) -> Opened:
+def _check_cell(subject: Subject, data: Data) -> OpenedCell:
     cell = subject.cell
     prepared = cells.prepare(cell, data)
     kind = cells.kind_of(
         cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation
     )
     cell.mechanism.check(prepared.spec, cells.budget_of(prepared, kind))
-    return Opened(OK)
+    return OpenedCell(OK)
 
 
 def open_on(
-    subject: Subject, data: Data, like: Opened | None = None, noise_name: str | None = None
-) -> Opened:
+    subject: Subject, data: Data, like: OpenedCell | None = None, noise_name: str | None = None
+) -> OpenedCell:
     """What a run of the cell would do on these records, up to its release.
 
     Args:
@@ -259,20 +261,20 @@ def open_on(
         )
         budget = cells.budget_of(prepared, kind)
         spec: Any = prepared.spec
-        prepared = cells.opened(prepared)
+        prepared = cells.make_feature_rows(prepared)
         known = None if like is None or like.status != OK else like
-        if known is not None and known.budget == budget and not differences(known.spec, spec):
+        if known is not None and known.budget == budget and not list_differences(known.spec, spec):
             (made, step), guarantee = known.planned, known.guarantee
         else:
             made, step = cells.plan_of(prepared, budget)
-            unprotected = bool(getattr(cell.mechanism, "unprotected", False))
+            unprotected = bool(getattr(cell.mechanism, "is_unprotected", False))
             guarantee, _ = cells.check(made, budget, kind, unprotected)
     except Unsupported as reason:
-        return Opened(UNSUPPORTED, str(reason))
+        return OpenedCell(UNSUPPORTED, str(reason))
     except DpermError as error:
-        return Opened(FAILED, str(error))
+        return OpenedCell(FAILED, str(error))
     except Exception as error:
-        return Opened(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200])
+        return OpenedCell(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200])
     on_kernel = kernel_cells.space_of(cell.mechanism) == "kernel"
     problem = prepared.kernel if on_kernel else prepared.released
 
@@ -289,13 +291,13 @@ def open_on(
             replace(prepared, cell=replace(cell, trials=1)), made, budget, step
         )[0]
 
-    return Opened(
+    return OpenedCell(
         status=OK,
         mechanism=cell.mechanism,
         problem=problem,
         spec=spec,
         data=data,
-        plan=replace(made, events=cells.without_reserve(made).events),
+        plan=replace(made, events=cells.drop_reserve(made).events),
         budget=budget,
         guarantee=guarantee,
         public=_public(prepared, step),
@@ -327,8 +329,8 @@ def _public(prepared: cells.Prepared, step: Any) -> dict[str, Any]:
 
 
 def case(
-    subject: Subject, kinds: Sequence[str], folder: Folder, seed: int,
-    planned: Opened | None = None, given: tuple[Any, Any] | None = None,
+    subject: Subject, kinds: Sequence[str], folder: RecordsFolder, seed: int,
+    planned: OpenedCell | None = None, given: tuple[Any, Any] | None = None,
 ) -> Case:  # fmt: skip
     """The case of a subject: neighbours of these kinds, rows of zeros, and twins of the first.
 
@@ -344,22 +346,22 @@ def case(
         made = hard_pairs.make(kind, shape, cell.relation, seed + place, drop, last=not place)
         neighbours.append(_open_pair(subject, made, folder, neighbours, planned))
     if given is not None:
-        yours = _given(shape, cell, given, seed, drop)
+        yours = _make_user_pair(shape, cell, given, seed, drop)
         neighbours.insert(0, _open_pair(subject, yours, folder, neighbours, planned))
     first, silent = neighbours[0], None
     if shape.task != "location":
         silent = open_records(subject, hard_pairs.zeros(shape), folder, first.first)
     asked = (cell.epsilon, _asked_delta(cell), cell.relation)
-    twins = _twins(subject, first, silent, folder)
+    twins = _open_twins(subject, first, silent, folder)
     return Case(cell.mechanism_name, subject.words, neighbours, silent, twins, asked)
 
 
 def _open_pair(
     subject: Subject,
     made: Pair,
-    folder: Folder,
+    folder: RecordsFolder,
     others: Sequence[Neighbours],
-    planned: Opened | None,
+    planned: OpenedCell | None,
 ) -> Neighbours:
     """Both sides of a pair; the second one of the first pair is planned for by itself."""
     like = others[0].first if others else None
@@ -370,19 +372,19 @@ def _open_pair(
     )
 
 
-def _given(
+def _make_user_pair(
     shape: Shape, cell: cell_schema.Cell, given: tuple[Any, Any], seed: int, drop: bool
 ) -> Pair:
     """The user's two records among made-up ones; under add_remove the second is no record."""
     base = hard_pairs.make("zero row", shape, "replace_one", seed).first
     index = seed % shape.n
-    first = hard_pairs.replaced("yours", base, index, given[0]).second
+    first = hard_pairs.replace_record("yours", base, index, given[0]).second
     if cell.relation != "add_remove":
-        return hard_pairs.replaced("yours", first, index, given[1])
+        return hard_pairs.replace_record("yours", first, index, given[1])
     if drop:
         kept = np.arange(shape.n) != index
         return Pair("yours", first, Records(first.x[kept], first.y[kept]), index, removed=True)
-    return hard_pairs.replaced("yours", first, index, (np.zeros(shape.p), first.y[index]))
+    return hard_pairs.replace_record("yours", first, index, (np.zeros(shape.p), first.y[index]))
 
 
 def _asked_delta(cell: cell_schema.Cell) -> float | None:
@@ -390,11 +392,11 @@ def _asked_delta(cell: cell_schema.Cell) -> float | None:
     return 0.0 if pure else cell.delta
 
 
-def _twins(
-    subject: Subject, first: Neighbours, silent: Opened | None, folder: Folder
-) -> dict[str, tuple[Opened, Opened]]:
+def _open_twins(
+    subject: Subject, first: Neighbours, silent: OpenedCell | None, folder: RecordsFolder
+) -> dict[str, tuple[OpenedCell, OpenedCell]]:
     """The first data set stored the other way, and secure noise beside seeded noise."""
-    found: dict[str, tuple[Opened, Opened]] = {}
+    found: dict[str, tuple[OpenedCell, OpenedCell]] = {}
     if first.first.status != OK:
         return found
     if subject.cell.noise == "secure":
@@ -415,4 +417,4 @@ def _dense(x: Any) -> np.ndarray:
     return x if isinstance(x, np.ndarray) else x.toarray()
 
 
-__all__ = ["Folder", "Subject", "case", "load", "of_cell", "of_grid", "open_on"]
+__all__ = ["RecordsFolder", "Subject", "case", "load", "of_cell", "of_grid", "open_on"]

@@ -10,19 +10,19 @@ from dperm_cli.audit import declared_grid, hard_pairs
 from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.covering_design import FULL, Design, cover
-from dperm_cli.audit.opened_cell import FAILED, OK, Opened
+from dperm_cli.audit.opened_cell import FAILED, OK, OpenedCell
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.runner.audits import audit_cells
 from dperm_cli.runner.compose.composer import Composer
 
 PER_CASE, QUICK_PER_CASE = 4, 2  # kinds of neighbours of one case
-MOST = 22  # cases of one mechanism
-CHUNK = 6  # cases that one worker examines in a row
+MAX_CASES = 22  # cases of one mechanism
+CASES_PER_JOB = 6  # cases that one worker examines in a row
 
 
 @dataclass(frozen=True)
-class Stop:
+class GridCase:
     """One case of a walk: a row of the design, its kinds of neighbours, and what was planned.
 
     ``planned`` holds the public facts and the plan with which the row was found to be possible. The
@@ -32,22 +32,24 @@ class Stop:
     number: int
     row: Mapping[str, Any]
     kinds: tuple[str, ...]
-    planned: Opened
+    planned: OpenedCell
 
 
 @dataclass(frozen=True)
-class Walk:
+class GridWalk:
     """The cases of one mechanism, and what it has no use for, with the reason."""
 
     name: str
-    stops: tuple[Stop, ...]
+    stops: tuple[GridCase, ...]
     missing: tuple[tuple[str, str], ...]
 
-    def chunks(self) -> list[Sequence[Stop]]:
+    def chunks(self) -> list[Sequence[GridCase]]:
         """Cases in pieces for one worker each."""
-        return [self.stops[at : at + CHUNK] for at in range(0, len(self.stops), CHUNK)]
+        return [
+            self.stops[at : at + CASES_PER_JOB] for at in range(0, len(self.stops), CASES_PER_JOB)
+        ]
 
-    def only(self, number: int) -> Sequence[Stop]:
+    def only(self, number: int) -> Sequence[GridCase]:
         """One case; InputError where there is none of this number."""
         if number >= len(self.stops):
             allowed = f"{self.name} has the cases 0 to {len(self.stops) - 1}"
@@ -55,7 +57,7 @@ class Walk:
         return self.stops[number : number + 1]
 
 
-def walk(name: str, quick: bool = False) -> Walk:
+def walk(name: str, quick: bool = False) -> GridWalk:
     """The design of a mechanism; what it has no use for is found by planning.
 
     ``quick`` has every value once and not every pair of values.
@@ -64,30 +66,32 @@ def walk(name: str, quick: bool = False) -> Walk:
     kernel = made.space == "kernel"
     factors = declared_grid.factors(name, kernel, made.features is not None)
     composer = Composer()
-    planned: dict[Any, Opened] = {}
-    with audit_cells.Folder() as folder:
+    planned: dict[Any, OpenedCell] = {}
+    with audit_cells.RecordsFolder() as folder:
 
-        def open_row(row: Mapping[str, Any], plan: bool) -> Opened:
+        def open_row(row: Mapping[str, Any], plan: bool) -> OpenedCell:
             try:
                 subject = audit_cells.of_grid(name, row, composer)
                 audit_cells.check_kind(subject)
                 records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
                 return audit_cells.open_records(subject, records, folder, plan=plan)
             except (InputError, Unsupported) as error:
-                return Opened(FAILED, str(error))
+                return OpenedCell(FAILED, str(error))
             except Exception as error:
-                return Opened(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200])
+                return OpenedCell(
+                    FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200]
+                )
 
         def reason_against(row: Mapping[str, Any]) -> str | None:
             found = open_row(row, plan=True)
             planned[tuple(row.items())] = found.kept()
             return None if found.status == OK else found.reason
 
-        def likely(row: Mapping[str, Any]) -> str | None:
+        def reason_before_plan(row: Mapping[str, Any]) -> str | None:
             found = open_row(row, plan=False)
             return None if found.status == OK else found.reason
 
-        def soon(row: Mapping[str, Any]) -> str | None:
+        def reason_at_once(row: Mapping[str, Any]) -> str | None:
             try:
                 audit_cells.check_kind(audit_cells.of_grid(name, row, composer))
             except Exception as reason:  # whatever it is, the full question tells
@@ -96,17 +100,23 @@ def walk(name: str, quick: bool = False) -> Walk:
 
         strength = 1 if quick else 2
         design = cover(
-            factors, reason_against, strength, declared_grid.first(name), MOST, soon, likely
+            factors,
+            reason_against,
+            strength,
+            declared_grid.list_required(name),
+            MAX_CASES,
+            reason_at_once,
+            reason_before_plan,
         )
     kinds = assign_kinds(design.rows, QUICK_PER_CASE if quick else PER_CASE)
     stops = tuple(
-        Stop(number, row, kinds[number], planned[tuple(row.items())])
+        GridCase(number, row, kinds[number], planned[tuple(row.items())])
         for number, row in enumerate(design.rows)
     )
-    return Walk(name, stops, _in_words(design))
+    return GridWalk(name, stops, _describe_missing(design))
 
 
-def _in_words(design: Design) -> tuple[tuple[str, str], ...]:
+def _describe_missing(design: Design) -> tuple[tuple[str, str], ...]:
     """What is missing, a line each; pairs of values for which there was no room, as a number."""
     full = [target for target, reason in design.missing if reason == FULL]
     found = [
@@ -142,11 +152,11 @@ def assign_kinds(rows: Sequence[Mapping[str, Any]], count: int) -> list[tuple[st
     return found
 
 
-def examine_stops(name: str, stops: Sequence[Stop], seed: int) -> list[Report]:
+def examine_stops(name: str, stops: Sequence[GridCase], seed: int) -> list[Report]:
     """The reports of some cases of a walk."""
     composer, found = Composer(), []
     known: set[Any] = set()
-    with audit_cells.Folder() as folder:
+    with audit_cells.RecordsFolder() as folder:
         for stop in stops:
             subject = audit_cells.of_grid(name, stop.row, composer)
             try:

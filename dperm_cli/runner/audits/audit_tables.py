@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dperm_cli.audit.case_report import Report
-from dperm_cli.runner.audits.audit_grid import Walk
+from dperm_cli.runner.audits.audit_grid import GridWalk
 
 HEAD = (
     "mechanism", "relation", "epsilon", "delta", "bound", "tightness", "floor", "control",
@@ -19,25 +19,25 @@ CASES = (
 _LONGEST = 110
 
 
-def text(found: Any) -> str:
+def format_findings(found: Any) -> str:
     """All tables of the findings of an audit."""
     parts = []
     if found.verdicts:
-        parts.append(table([verdict.row() for verdict in found.verdicts]))
+        parts.append(format_verdicts([verdict.row() for verdict in found.verdicts]))
     if found.reports:
         parts.append(_columns([CASES, *_by_mechanism(found.reports)]))
-    left = not_attacked(found.reports, found.walks)
+    left = list_unattacked(found.reports, found.walks)
     if left:
         parts.append("\n".join(["not attacked:", *(f"  {line}" for line in left)]))
     return "\n\n".join(parts) if parts else "nothing was audited"
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+def format_verdicts(rows: list[dict[str, Any]]) -> str:
     """The adversaries' rows in columns."""
     return _columns([HEAD, *(_cells(row) for row in rows)])
 
 
-def missing_rows(walks: Sequence[Walk]) -> list[dict[str, Any]]:
+def missing_rows(walks: Sequence[GridWalk]) -> list[dict[str, Any]]:
     """What the grid could not have, as JSON-able rows."""
     return [
         {"kind": "not attacked", "mechanism": walk.name, "settings": what, "reason": reason}
@@ -46,14 +46,14 @@ def missing_rows(walks: Sequence[Walk]) -> list[dict[str, Any]]:
     ]
 
 
-def not_attacked(reports: Sequence[Report], walks: Sequence[Walk]) -> list[str]:
+def list_unattacked(reports: Sequence[Report], walks: Sequence[GridWalk]) -> list[str]:
     """A line for everything that was not attacked, with the reason; equal reasons share one."""
     found: dict[tuple[str, str], list[str]] = {}
     for walk in walks:
         for what, reason in walk.missing:
             found.setdefault((walk.name, reason), []).append(what)
     for report in reports:
-        if not report.attacked:
+        if not report.is_attacked:
             found.setdefault((report.name, report.reason or "no check applies"), []).append(
                 f"case {report.number}"
             )
@@ -63,11 +63,12 @@ def not_attacked(reports: Sequence[Report], walks: Sequence[Walk]) -> list[str]:
                 f"{what} in case {report.number}"
             )
     return [
-        f"{name}: {_listed(whats)} ({_short(reason)})" for (name, reason), whats in found.items()
+        f"{name}: {_join_names(whats)} ({_short(reason)})"
+        for (name, reason), whats in found.items()
     ]
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_names(words: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(words))
     more = f" and {len(distinct) - 3} more" if len(distinct) > 3 else ""
     return ", ".join(distinct[:3]) + more
@@ -83,7 +84,7 @@ def _by_mechanism(reports: Sequence[Report]) -> list[tuple[str, ...]]:
 
 
 def _summary(name: str, reports: Sequence[Report]) -> tuple[str, ...]:
-    attacked = [report for report in reports if report.attacked]
+    attacked = [report for report in reports if report.is_attacked]
     exact = [report.exact for report in attacked if report.exact is not None]
     laws = [report.law for report in attacked if report.law is not None]
     shares = [r.bound / r.claim for r in attacked if r.trials and r.claim > 0.0]

@@ -31,7 +31,7 @@ def examine_inputs() -> Report:
     for words in [*((word,) for word in WORDS), *TOGETHER]:
         report.trials += 1
         try:
-            _, study = study_plan.asked_for(list(words))
+            _, study = study_plan.parse_request(list(words))
             run.prepare(study.cells)
         except InputError:
             continue

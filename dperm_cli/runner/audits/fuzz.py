@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_limits
 
 from dperm_cli.audit.first_difference import first_difference
 from dperm_cli.audit.fuzz_draws import Draw, draw, targets
-from dperm_cli.audit.replay import neighbour, replay
-from dperm_cli.audit.shifted_rounding import mapped_by_place, maps_by_place
+from dperm_cli.audit.replay import replace_record, replay
+from dperm_cli.audit.shifted_rounding import shift_maps, shift_problem
 from dperm_cli.core import checks
 from dperm_cli.core.errors import (
     EXIT_FAILED,
@@ -39,23 +39,23 @@ from dperm_cli.core.errors import (
     Unsupported,
 )
 from dperm_cli.privacy.events import SampledGaussian
-from dperm_cli.runner.audits.neighbour_runs import Made, replayed
+from dperm_cli.runner.audits.neighbour_runs import RunOutput, run_on_both
 from dperm_cli.runner.cells import kernel_cells, run_cell
 from dperm_cli.runner.compose import study_plan
-from dperm_cli.runner.sweep.progress import meter
-from dperm_cli.runner.sweep.worker import warnings_untold
+from dperm_cli.runner.sweep.progress import open_meter
+from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs import run
 
 KEYS = ("fuzz", "seed", "draw", "mechanism", "out")
 TIMES = {"s": 1, "m": 60, "h": 3600}
-LONGEST = 7 * 24 * 3600
+MAX_SECONDS = 7 * 24 * 3600
 FIGURES = 16  # one draw of so many draws its figures, which takes longest
 _CLOSE = 1e-9  # relative room of an accounted number
 _MEMORY = "/dev/shm"  # nothing of a draw is kept: files need not reach a disk
 
 
 @dataclass(frozen=True)
-class Asked:
+class FuzzRequest:
     """What the command line asks for; ``number`` is one draw to repeat, or None."""
 
     seconds: float
@@ -116,11 +116,11 @@ def is_asked(arguments: Sequence[str]) -> bool:
 
 def fuzz(arguments: Sequence[str]) -> int:
     """Search for as long as was asked, printing findings as they come; 1 where there is one."""
-    asked = parsed(arguments)
+    asked = parse(arguments)
     if asked.number is not None:
         numbers: Iterator[int] = iter([asked.number])
     else:
-        numbers = _while(asked.seconds)
+        numbers = _count_until(asked.seconds)
     found = search(asked.seed, numbers, mechanism=asked.mechanism, out=asked.out, tell=_print)
     print(f"fuzz: seed {asked.seed}, {found.words()}")
     return EXIT_FAILED if found.findings else EXIT_OK
@@ -142,7 +142,7 @@ def search(
     found = Search()
     told: set[str] = set()
     # more threads change last bits of what is accounted from one call to the next
-    with threadpool_limits(1), meter(1) as shown, _scratch() as scratch:
+    with threadpool_limits(1), open_meter(1) as shown, _scratch() as scratch:
         for number in numbers:
             drawn = draw(seed, number, mechanism)
             shown.step(f"{found.words()}; {' > '.join(drawn.target.chain)}", 0.0, 0.0)
@@ -169,17 +169,17 @@ def examine(drawn: Draw, folder: Path, cache: Path) -> tuple[str, list[str]]:
     """How one draw ended (``ok``, ``unsupported``, ``failed``, ``refused``) and its faults."""
     first, second = drawn.write(folder)
     figures = drawn.number % FIGURES == 0
-    fault, one, other = replayed(drawn.words, first, second, cache=cache, figures=figures)
+    fault, one, other = run_on_both(drawn.words, first, second, cache=cache, figures=figures)
     faults = [] if fault is None else [fault]
     if one.status == "refused" or one.code != other.code:
         return one.status, faults
-    faults += _beyond(one) or _beyond(other)
-    with _quiet():
-        faults += _planned_and_replayed(drawn, first, second)
+    faults += _find_excess(one) or _find_excess(other)
+    with _hide_output():
+        faults += _check_plans_and_gate(drawn, first, second)
     return one.status, faults
 
 
-def _beyond(made: Made) -> list[str]:
+def _find_excess(made: RunOutput) -> list[str]:
     """A claim of more than was asked for."""
     for row in made.records:
         if row["status"] != "ok" or row["guarantee"] == "none":
@@ -191,9 +191,9 @@ def _beyond(made: Made) -> list[str]:
     return []
 
 
-def _planned_and_replayed(drawn: Draw, first: Path, second: Path) -> list[str]:
+def _check_plans_and_gate(drawn: Draw, first: Path, second: Path) -> list[str]:
     """Plans, public facts and maps of both files, and what the gate hears of both."""
-    one, other = _prepared(drawn.words, first), _prepared(drawn.words, second)
+    one, other = _prepare_cell(drawn.words, first), _prepare_cell(drawn.words, second)
     try:
         facts = one.spec, other.spec
     except Unsupported:
@@ -209,14 +209,14 @@ def _planned_and_replayed(drawn: Draw, first: Path, second: Path) -> list[str]:
         return [fault] if fault else []
     if drawn.split and drawn.dropped:
         return []  # another part of the records trains: more than one of them differs
-    return _replayed_at_gate(drawn, plans[0], one, other)
+    return _replay_at_gate(drawn, plans[0], one, other)
 
 
-def _prepared(words: Sequence[str], folder: Path) -> run_cell.Prepared:
+def _prepare_cell(words: Sequence[str], folder: Path) -> run_cell.Prepared:
     with contextlib.chdir(folder):
-        _, study = study_plan.asked_for(list(words))
+        _, study = study_plan.parse_request(list(words))
         (found,) = run.prepare(study.cells)
-        return run_cell.opened(found) if found.cell.kernel is not None else found
+        return run_cell.make_feature_rows(found) if found.cell.kernel is not None else found
 
 
 def _plan_or_reason(item: run_cell.Prepared) -> Any:
@@ -227,25 +227,25 @@ def _plan_or_reason(item: run_cell.Prepared) -> Any:
         kind = run_cell.kind_of(
             one.mechanism_name, one.mechanism, one.privacy, one.delta, one.relation
         )
-        return run_cell.planned(one.mechanism, spec, run_cell.budget_of(item, kind))
+        return run_cell.plan_with_reserve(one.mechanism, spec, run_cell.budget_of(item, kind))
     except Unsupported as reason:
         return str(reason)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 
-def _replayed_at_gate(
+def _replay_at_gate(
     drawn: Draw, made: Any, one: run_cell.Prepared, other: run_cell.Prepared
 ) -> list[str]:
     mechanism = one.cell.mechanism
-    problems = [_seen(item) for item in (one, other)]
+    problems = [_select_problem(item) for item in (one, other)]
     if one.cell.relation == "add_remove":
-        problems[1] = _less_one(drawn, made, *problems)
+        problems[1] = _drop_record(drawn, made, *problems)
     if one.cell.kernel is not None and kernel_cells.space_of(mechanism) != "kernel":
-        problems = [mapped_by_place(problem) for problem in problems]
+        problems = [shift_problem(problem) for problem in problems]
     try:
-        with maps_by_place():
-            found = replay(mechanism, run_cell.without_reserve(made), *problems, seed=drawn.number)
+        with shift_maps():
+            found = replay(mechanism, run_cell.drop_reserve(made), *problems, seed=drawn.number)
     except Exception as error:
         # a minimiser that is not had in time is told on both runs
         late = isinstance(error, DpermError) and "not proved" in str(error)
@@ -267,13 +267,13 @@ def _rounding(spec: Any) -> float:
     return 2.0**-46 * spec.n * spec.lipschitz_total / spec.lipschitz
 
 
-def _seen(item: run_cell.Prepared) -> Any:
+def _select_problem(item: run_cell.Prepared) -> Any:
     """The problem as the mechanism sees it."""
     on_kernel = kernel_cells.space_of(item.cell.mechanism) == "kernel"
     return item.kernel if on_kernel else item.released
 
 
-def _less_one(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
+def _drop_record(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
     """The neighbour without the record: the file without it, or nothing in its place.
 
     Where batches are drawn by number, the others must keep theirs: which number a record has is as
@@ -282,10 +282,10 @@ def _less_one(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
     by_number = any(isinstance(event, SampledGaussian) for event in made.events)
     if drawn.dropped and not by_number:
         return second
-    return neighbour(first, drawn.index, np.zeros(first.data.p), 1.0)
+    return replace_record(first, drawn.index, np.zeros(first.data.p), 1.0)
 
 
-def parsed(arguments: Sequence[str]) -> Asked:
+def parse(arguments: Sequence[str]) -> FuzzRequest:
     """What a command line asks for; InputError for what it cannot."""
     given = {"seed": "fresh", "draw": "", "mechanism": "all", "out": ""}
     for word in arguments:
@@ -302,14 +302,14 @@ def parsed(arguments: Sequence[str]) -> Asked:
     out = Path(checks.path("out", given["out"])) if given["out"] else None
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("out", given["out"], "must be a new or an empty folder")
-    return Asked(duration("fuzz", given["fuzz"]), seed, number, mechanism, out)
+    return FuzzRequest(duration("fuzz", given["fuzz"]), seed, number, mechanism, out)
 
 
 def duration(key: str, word: str) -> float:
     """Seconds of a time such as 30s, 10m or 1h; InputError for anything else."""
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh])", word)
     seconds = float(found[1]) * TIMES[found[2]] if found else 0.0
-    if not 0.0 < seconds <= LONGEST:
+    if not 0.0 < seconds <= MAX_SECONDS:
         raise InputError(key, word, "must be a time such as 30s, 10m or 1h, at most 168h")
     return seconds
 
@@ -321,7 +321,7 @@ def _whole(key: str, word: str) -> int:
     return int(word)
 
 
-def _while(seconds: float) -> Iterator[int]:
+def _count_until(seconds: float) -> Iterator[int]:
     """0, 1, .. until the time is over; one at least."""
     end, number = time.monotonic() + seconds, 0
     while not number or time.monotonic() < end:
@@ -342,11 +342,11 @@ def _scratch() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _hide_output() -> Iterator[None]:
     """What a run would tell has been compared; told again it would only be in the way."""
     nowhere = io.StringIO()
     told = contextlib.redirect_stderr(nowhere)
-    with contextlib.redirect_stdout(nowhere), told, warnings_untold():
+    with contextlib.redirect_stdout(nowhere), told, suppress_warnings():
         yield
 
 
@@ -360,4 +360,4 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-__all__ = ["Finding", "Search", "duration", "examine", "fuzz", "is_asked", "parsed", "search"]
+__all__ = ["Finding", "Search", "duration", "examine", "fuzz", "is_asked", "parse", "search"]

@@ -30,12 +30,12 @@ from dperm_cli.audit.noise_tape import SameNoise
 from dperm_cli.core import progress
 from dperm_cli.core.errors import DpermError
 from dperm_cli.datasets.shared.parsed_cache import CACHE_DIR
-from dperm_cli.privacy.gate import listening
+from dperm_cli.privacy.gate import install_tape
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.ledger.ledger import LEDGER
 from dperm_cli.results.records.schema import BY_NAME
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.report import report
+from dperm_cli.results.report import write_report
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
@@ -43,11 +43,11 @@ from dperm_cli.runner.verbs import report as reporting
 from dperm_cli.runner.verbs import run
 
 OUT, MASKED = "out", "masked"  # inside a run's folder
-CRASHED = -1  # in place of an exit code: a traceback
+CRASH_CODE = -1  # in place of an exit code: a traceback
 # What stands in a masked record, by the kind of its column.
 _MASKS: dict[str, Any] = {"float": 1.0, "int": 1, "bool": False}
 # Rooms whose functions remember what they computed.
-_REMEMBERING = (
+_CACHING_ROOMS = (
     "dperm_cli.bounds", "dperm_cli.datasets", "dperm_cli.kernels", "dperm_cli.losses",
     "dperm_cli.mechanisms", "dperm_cli.privacy", "dperm_cli.problem", "dperm_cli.samplers",
     "dperm_cli.sets", "dperm_cli.solvers", "dperm_cli.views",
@@ -56,7 +56,7 @@ _RENDERED = ("table.csv", "table.md", "table.tex", "report.html")
 
 
 @dataclass(frozen=True)
-class Made:
+class RunOutput:
     """All that one run made.
 
     ``code`` is the exit code, ``progress`` the public reports in order, ``files`` the mode and the
@@ -82,9 +82,9 @@ class Made:
         return str(self.records[0]["status"]) if self.records else "refused"
 
 
-def replayed(
+def run_on_both(
     words: Sequence[str], first: Path, second: Path, *, cache: Path, figures: bool = False
-) -> tuple[str | None, Made, Made]:
+) -> tuple[str | None, RunOutput, RunOutput]:
     """Run the words in two folders that hold neighbouring data files, with the same noise.
 
     Args:
@@ -96,20 +96,20 @@ def replayed(
     Returns: the first difference in words, or None; and what the two runs made.
     """
     tape = SameNoise()
-    one = carried_out(words, first, tape, cache=cache, figures=figures)
+    one = run_in_folder(words, first, tape, cache=cache, figures=figures)
     tape.rewind()
-    other = carried_out(words, second, tape, cache=cache, figures=figures)
-    return compared(one, other) or _noise_fault(tape), one, other
+    other = run_in_folder(words, second, tape, cache=cache, figures=figures)
+    return compare_runs(one, other) or _noise_fault(tape), one, other
 
 
 def _noise_fault(tape: SameNoise) -> str | None:
-    fault = tape.unfinished()
+    fault = tape.find_fault()
     return None if fault is None else f"noise: {fault}"
 
 
-def carried_out(
+def run_in_folder(
     words: Sequence[str], folder: Path, tape: SameNoise, *, cache: Path, figures: bool = False
-) -> Made:
+) -> RunOutput:
     """One run inside ``folder`` with ``tape`` on its gates, and all that it made."""
     forget()
     inputs = set(_paths(folder))
@@ -119,8 +119,8 @@ def carried_out(
     def note(label: str, done: float, total: float) -> None:
         reports.append((label, done, total))
 
-    with _placed(folder, cache), _captured(printed, told):
-        with listening(tape), progress.listening(note):
+    with _enter_folder(folder, cache), _capture_streams(printed, told):
+        with install_tape(tape), progress.listen(note):
             code = _code_of([*words, f"out={OUT}"], figures)
         files = {
             name: (os.stat(name).st_mode, Path(name).read_bytes())
@@ -131,19 +131,20 @@ def carried_out(
         store = Store(OUT)
         rows = store.read_all(store.cells()) if os.path.isdir(OUT) else []
         impure = _impure(words, stdout, files, figures) if rows else None
-        logged = release_log.entries(store.out)
+        logged = release_log.read_entries(store.out)
         impure = impure or _log_impure(store, logged)
         names = _hashes(store, rows)
-        rows = [_unnamed(row) for row in rows]
-        masked = _masked(store, rows, names) if rows else {}
+        rows = [_hide_release_name(row) for row in rows]
+        masked = _render_masked(store, rows, names) if rows else {}
     kept = {
         _plain(name, names): (mode, _plain_bytes(content, names))
         for name, (mode, content) in files.items()
     }
-    return Made(
+    return RunOutput(
         code, _plain(stdout, names), _plain(holder_facts.public_lines(stderr), names),
         holder_facts.public_progress(reports), kept, rows,
-        [{**_unnamed(entry.row), "trials": entry.trials} for entry in logged], masked, impure,
+        [{**_hide_release_name(entry.row), "trials": entry.trials} for entry in logged], masked,
+        impure,
     )  # fmt: skip
 
 
@@ -151,13 +152,13 @@ def forget() -> None:
     """Empty what functions remember of earlier runs: a run has a process of its own elsewhere."""
     kernel_cells.forget()
     for name, module in list(sys.modules.items()):
-        if name.startswith(_REMEMBERING):
+        if name.startswith(_CACHING_ROOMS):
             for held in list(vars(module).values()):
                 if hasattr(held, "cache_clear"):
                     held.cache_clear()
 
 
-def compared(one: Made, other: Made) -> str | None:
+def compare_runs(one: RunOutput, other: RunOutput) -> str | None:
     """The first difference between two runs beyond what is the holder's, or None."""
     if one.code != other.code:
         tail = _tail(one) if one.code else _tail(other)
@@ -182,17 +183,17 @@ def compared(one: Made, other: Made) -> str | None:
 def _code_of(words: list[str], figures: bool) -> int:
     """The exit code; errors are told as the command line tells them."""
     try:
-        return run.run(words, *study_plan.asked_for(words), figures=figures)
+        return run.run(words, *study_plan.parse_request(words), figures=figures)
     except DpermError as error:
         print(f"dperm: {error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return CRASHED
+        return CRASH_CODE
 
 
 @contextlib.contextmanager
-def _placed(folder: Path, cache: Path) -> Iterator[None]:
+def _enter_folder(folder: Path, cache: Path) -> Iterator[None]:
     before = os.environ.get(CACHE_DIR)
     os.environ[CACHE_DIR] = str(cache)
     try:
@@ -206,7 +207,7 @@ def _placed(folder: Path, cache: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _captured(printed: io.StringIO, told: io.StringIO) -> Iterator[None]:
+def _capture_streams(printed: io.StringIO, told: io.StringIO) -> Iterator[None]:
     """Both streams; a warning is told once for each place, as in a process of its own."""
     streams = contextlib.ExitStack()
     streams.enter_context(contextlib.redirect_stdout(printed))
@@ -253,7 +254,7 @@ def _impure(
     again = io.StringIO()
     format_ = "json" if "format=json" in words else "table"
     with contextlib.redirect_stdout(again), contextlib.redirect_stderr(io.StringIO()):
-        reporting.present(Path(OUT), format_, trust=True, figures=figures)
+        reporting.print_study(Path(OUT), format_, trust=True, figures=figures)
     if again.getvalue() != stdout:
         return line_difference(stdout, again.getvalue(), "stdout")
     for name in (*_RENDERED, LEDGER):
@@ -263,7 +264,7 @@ def _impure(
     return None
 
 
-def _masked(
+def _render_masked(
     store: Store, rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]
 ) -> dict[str, bytes]:
     """What is rendered from the records with fixed values in the holder's columns."""
@@ -274,19 +275,19 @@ def _masked(
     manifest = dict(store.read_manifest() or {})
     for number, masked in enumerate(cells.values()):
         named = {"cell": f"cell{number}"}
-        if release_log.fresh(masked):
+        if release_log.has_fresh_noise(masked):
             named["release"] = f"{number:032x}"
         found.write(f"cell{number}", [{**row, **named} for row in masked])
     manifest["cells"] = [f"cell{number}" for number in range(len(cells))]
     manifest["git"] = None
     found.write_manifest(manifest)
-    made = report(found.out, figures=False, accountant=Accounting(), trust=True)
+    made = write_report(found.out, figures=False, accountant=Accounting(), trust=True)
     texts = {name: Path(MASKED, name).read_bytes() for name in _RENDERED}
     texts["what is printed"] = made.text.encode()
     return {name: _plain_bytes(text, names) for name, text in texts.items()}
 
 
-def _unnamed(row: Mapping[str, Any]) -> dict[str, Any]:
+def _hide_release_name(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with a word for the name of its release, which is drawn anew every time."""
     return {**row, "release": None if row["release"] is None else "<release>"}
 
@@ -301,10 +302,12 @@ def _log_impure(store: Store, logged: Sequence[release_log.Entry]) -> str | None
     """The log's name where a line says something else than the record that it is of."""
     made = {cell: store.read_all([cell]) for cell in store.cells()}
     whole = [
-        release_log.written(cell, rows) for cell, rows in made.items() if release_log.fresh(rows)
+        release_log.make_entry(cell, rows)
+        for cell, rows in made.items()
+        if release_log.has_fresh_noise(rows)
     ]
     same = sorted(whole, key=lambda entry: entry.cell) == sorted(logged, key=lambda e: e.cell)
-    return None if same and not release_log.damaged(store.out) else release_log.LOG
+    return None if same and not release_log.list_damage(store.out) else release_log.LOG
 
 
 def _records(
@@ -324,7 +327,7 @@ def _files(
     one: Mapping[str, tuple[int, bytes]], other: Mapping[str, tuple[int, bytes]]
 ) -> str | None:
     """Files that have no column of the holder's must be equal; of the others their names."""
-    left = [sorted(name for name in files if not _drawn(name)) for files in (one, other)]
+    left = [sorted(name for name in files if not _is_figure(name)) for files in (one, other)]
     if left[0] != left[1]:
         return f"names of files: {sorted(set(left[0]) ^ set(left[1]))} in one folder alone"
     for name in left[0]:
@@ -348,7 +351,7 @@ def _texts(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> str | None:
     return None
 
 
-def _drawn(name: str) -> bool:
+def _is_figure(name: str) -> bool:
     return os.path.basename(name) in holder_facts.FIGURES
 
 
@@ -380,14 +383,14 @@ def _archives_apart(one: bytes, other: bytes) -> str:
 
 
 def _code(code: int) -> str:
-    return "a traceback" if code == CRASHED else str(code)
+    return "a traceback" if code == CRASH_CODE else str(code)
 
 
-def _tail(made: Made) -> str:
+def _tail(made: RunOutput) -> str:
     """The last line of stderr, or the reason in the records."""
     reason = made.records[0].get("reason") if made.records else None
     lines = made.stderr.strip().splitlines()
     return str(reason or (lines[-1] if lines else ""))[:200]
 
 
-__all__ = ["OUT", "Made", "carried_out", "compared", "forget", "replayed"]
+__all__ = ["OUT", "RunOutput", "compare_runs", "forget", "run_in_folder", "run_on_both"]

@@ -22,17 +22,17 @@ from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.verbs import run
 
 if TYPE_CHECKING:
-    from dperm_cli.runner.verbs.audit import Asked, Findings
+    from dperm_cli.runner.verbs.audit import AuditRequest, Findings
 
 EFFORT, QUICK_EFFORT = 20.0, 2.0  # how many times longer than a case of the grid one may take
 _MOST_ENTRIES = 5e7  # of the rows of a made-up data set
 
 
-def audit(asked: Asked) -> Findings:
+def audit_study(asked: AuditRequest) -> Findings:
     """Attack every cell of the study that these words describe."""
     from dperm_cli.runner.verbs.audit import Findings
 
-    _, study = study_plan.asked_for(["-m", *map(_every, asked.words)])
+    _, study = study_plan.parse_request(["-m", *map(_expand_all, asked.words)])
     _check_study(asked)
     _check_guarantees(study.cells)
     prepared = run.prepare(study.cells)
@@ -49,36 +49,36 @@ def audit(asked: Asked) -> Findings:
         found.reports.append(report)
         found.verdicts += [] if verdict is None else [verdict]
     found.reports.sort(key=lambda report: report.number)
-    if found.nothing:
+    if found.is_empty:
         for report, item in zip(found.reports, prepared, strict=True):
-            reason = f"{report.reason or 'no check applies'}{_instead(item)}"
+            reason = f"{report.reason or 'no check applies'}{_suggest_mechanisms(item)}"
             print(f"nothing was audited: {report.name}: {reason}", file=sys.stderr)
     return found
 
 
-def _every(word: str) -> str:
+def _expand_all(word: str) -> str:
     """``mechanism=all`` as a list of names."""
     if word.replace(" ", "") != "mechanism=all":
         return word
-    return f"mechanism={','.join(registry.protective())}"
+    return f"mechanism={','.join(registry.list_protective())}"
 
 
 def check_protective(names: Iterable[str]) -> None:
     """InputError for the name of a mechanism that promises nothing: there is nothing to attack."""
     for name in names:
-        checks.choice("mechanism", name, ("all", *registry.protective()))
+        checks.choice("mechanism", name, ("all", *registry.list_protective()))
 
 
 def _check_guarantees(found: Iterable[cell_schema.Cell]) -> None:
     """InputError for a cell of ``guarantee none``, by its mechanism or by how it is set."""
     for cell in found:
         check_protective([cell.mechanism_name])
-        if cell.mechanism.unprotected:
+        if cell.mechanism.is_unprotected:
             allowed = "gives no guarantee as it is set: there is nothing to attack"
             raise InputError("mechanism", cell.mechanism_name, allowed)
 
 
-def _check_study(asked: Asked) -> None:
+def _check_study(asked: AuditRequest) -> None:
     """InputError for keys that are about a study's files."""
     for word in asked.words:
         key, _, value = word.partition("=")
@@ -99,7 +99,7 @@ def audit_cell(
         reason = f"{shape.n} records of {shape.p} columns are too many to make up"
         return Report(name, subject.words, number, "unsupported", reason), None
     kinds = hard_pairs.KINDS[: 2 if quick else len(hard_pairs.KINDS)]
-    with audit_cells.Folder() as folder:
+    with audit_cells.RecordsFolder() as folder:
         case = audit_cells.case(subject, kinds, folder, seed, given=given)
         report = examine(replace(case, effort=QUICK_EFFORT if quick else EFFORT), seed)
     report.number = number
@@ -119,18 +119,18 @@ def _shape(item: cells.Prepared) -> hard_pairs.Shape:
     return audit_cells.of_cell(item).shape
 
 
-def _instead(item: cells.Prepared) -> str:
+def _suggest_mechanisms(item: cells.Prepared) -> str:
     """The mechanisms that would have a plan for the same problem, in words."""
-    fitting = mechanisms_that_fit(item)
+    fitting = list_fitting(item)
     if not fitting:
         return "; no mechanism has a plan for this problem and budget"
     return f"; set mechanism={' or '.join(fitting)}"
 
 
-def mechanisms_that_fit(item: cells.Prepared, most: int = 3) -> list[str]:
+def list_fitting(item: cells.Prepared, most: int = 3) -> list[str]:
     """The first mechanisms, as they are shipped, that have a plan for the problem of a cell."""
     composer, found = Composer(), []
-    for name in registry.protective():
+    for name in registry.list_protective():
         config = composer.compose({"mechanism": name})["mechanism"]
         made = cell_schema.build_mechanism(config, item.cell.calibration, item.cell.sampler)
         changed = replace(item.cell, mechanism=made, mechanism_name=name)

@@ -14,9 +14,9 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core.errors import DpermError
-from dperm_cli.runner.sweep.progress import Meter, meter
+from dperm_cli.runner.sweep.progress import Meter, open_meter
 
-MOST = 8  # workers of auto: beyond, an audit has too few jobs that are long
+MAX_WORKERS = 8  # workers of auto: beyond, an audit has too few jobs that are long
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Refusal:
     exit_code: int
 
 
-def _carry_out(job: Job) -> Any:
+def _run_job(job: Job) -> Any:
     """In a worker: the result, or what was refused."""
     try:
         return job.run()
@@ -61,20 +61,20 @@ def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Generator[Any, No
             copied, everything is done in this one.
     """
     count = _count(workers)
-    with meter(len(jobs)) as shown:
+    with open_meter(len(jobs)) as shown:
         if count == 1:
-            yield from _here(list(jobs), more, shown)
+            yield from _run_here(list(jobs), more, shown)
         else:
-            yield from _elsewhere(list(jobs), more, count, shown)
+            yield from _run_in_pool(list(jobs), more, count, shown)
 
 
 def _count(workers: Any) -> int:
     if sys.platform != "linux":  # elsewhere libraries do not outlive a copy of their process
         return 1
-    return min(os.cpu_count() or 1, MOST) if workers == "auto" else int(workers)
+    return min(os.cpu_count() or 1, MAX_WORKERS) if workers == "auto" else int(workers)
 
 
-def _here(waiting: list[Job], more: More, shown: Meter) -> Iterator[Any]:
+def _run_here(waiting: list[Job], more: More, shown: Meter) -> Iterator[Any]:
     done = 0
     while waiting:
         job = waiting.pop(0)
@@ -87,17 +87,17 @@ def _here(waiting: list[Job], more: More, shown: Meter) -> Iterator[Any]:
         yield result
 
 
-def _elsewhere(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
+def _run_in_pool(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
     """Jobs that follow from others go first: they are what is left of something long."""
     copied = multiprocessing.get_context("fork")
-    with futures.ProcessPoolExecutor(count, copied, _quiet) as pool:
+    with futures.ProcessPoolExecutor(count, copied, _start_worker) as pool:
         running: dict[futures.Future[Any], Job] = {}
         done = 0
         try:
             while waiting or running:
                 while waiting and len(running) < count + 1:
                     job = waiting.pop(0)
-                    running[pool.submit(_carry_out, job)] = job
+                    running[pool.submit(_run_job, job)] = job
                 ended, _ = futures.wait(running, return_when=futures.FIRST_COMPLETED)
                 for future in ended:
                     job = running.pop(future)
@@ -119,7 +119,7 @@ def _elsewhere(waiting: list[Job], more: More, count: int, shown: Meter) -> Iter
             pool.shutdown(cancel_futures=True)
 
 
-def _quiet() -> None:
+def _start_worker() -> None:
     """In a worker: one thread, no progress of its own, and signals as they were."""
     from dperm_cli.core import progress
 

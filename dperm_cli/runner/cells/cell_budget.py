@@ -9,7 +9,7 @@ from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy.accounting import ledger_totals
-from dperm_cli.privacy.accounting.generator_range import LET_PASS
+from dperm_cli.privacy.accounting.generator_range import NEGLIGIBLE_DELTA_SHARE
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Approx
 from dperm_cli.privacy.events import kind as kind_of_events
@@ -35,7 +35,7 @@ def check(
     (``unprotected``).
     """
     if plan.guarantee.kind == "none":
-        return _labelled(plan, unprotected)
+        return _accept_unprotected(plan, unprotected)
     guarantee = ledger_totals.recompute(
         plan.events,
         kind=kind,
@@ -43,11 +43,11 @@ def check(
         relation=budget.relation,
         certificate=plan.guarantee.certificate,
     )
-    ledger_totals.require(budget, guarantee, plan.guarantee)
+    ledger_totals.require_within_budget(budget, guarantee, plan.guarantee)
     return guarantee, guarantee.source
 
 
-def _labelled(plan: Plan, unprotected: bool) -> tuple[Guarantee, str]:
+def _accept_unprotected(plan: Plan, unprotected: bool) -> tuple[Guarantee, str]:
     """No guarantee, and events that say so too."""
     if not unprotected:
         raise PrivacyError(f"refused to release: {plan.guarantee.source} gives no guarantee")
@@ -56,7 +56,7 @@ def _labelled(plan: Plan, unprotected: bool) -> tuple[Guarantee, str]:
     return plan.guarantee, plan.guarantee.source
 
 
-def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
+def plan_with_reserve(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
     """The plan under seeded noise, whose bounded range may show: what that adds to delta.
 
     Up to delta / 1000 it is let pass; beyond, delta holds it, as an event of its own, and the
@@ -64,7 +64,7 @@ def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
     """
     plan = mechanism.plan(spec, budget)
     added = range_delta(plan.events, budget.relation, spec.p)
-    if not added > LET_PASS * budget.delta:
+    if not added > NEGLIGIBLE_DELTA_SHARE * budget.delta:
         return plan
     held = RANGE_ROOM * added
     if held <= budget.delta / 4.0:
@@ -77,8 +77,8 @@ def planned(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:
     )
 
 
-def without_reserve(plan: Plan) -> Plan:
-    """The plan as its mechanism made it, without the room that ``planned`` held for the range."""
+def drop_reserve(plan: Plan) -> Plan:
+    """The plan as its mechanism made it, without what ``plan_with_reserve`` kept for the range."""
     *own, last = plan.events
     return replace(plan, events=tuple(own)) if isinstance(last, Approx) else plan
 
@@ -92,14 +92,14 @@ def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relati
         # a combinator may have no guarantee in common with what is inside
         kind = "pure" if delta == 0 else ("approx" if "approx" in can or not can else can[0])
     if kind not in can:
-        raise Unsupported(_not_given(name, mechanism, kind))
+        raise Unsupported(_explain_missing(name, mechanism, kind))
     if relation not in mechanism.relations:
         known = " or ".join(mechanism.relations)
         raise Unsupported(f"{name} is proved for {known}, not {relation}")
     return kind
 
 
-def _not_given(name: str, mechanism: Any, kind: str) -> str:
+def _explain_missing(name: str, mechanism: Any, kind: str) -> str:
     """Why there is no guarantee of this kind, and which part of a combinator is at fault."""
     key, inner = "mechanism", mechanism
     while kind in type(inner).guarantees and hasattr(inner, "inner"):

@@ -19,7 +19,7 @@ LEVELS = ("multiplier", "information", "epsilon")
 MOST_OUTPUTS = 128  # of a channel whose capacity is also found by iteration
 
 
-def answer(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The one row of a channel."""
     return [row(settings)]
 
@@ -50,7 +50,7 @@ def row(settings: Mapping[str, Any]) -> dict[str, Any]:
         "epsilon": found.epsilon,
         "epsilon_accounted": found.epsilon,
         "guarantee": "local",
-        "settings": facts | _checked(found),
+        "settings": facts | _enumerate_channel(found),
         "version": __version__,
         "overrides": dict(settings),
     }
@@ -88,7 +88,7 @@ def _vertices(given: Any) -> np.ndarray:
     return found
 
 
-def _checked(found: Any) -> dict[str, Any]:
+def _enumerate_channel(found: Any) -> dict[str, Any]:
     """What enumeration says of the channel, where its answers are few."""
     corners = _corners(found)
     if corners is None:

@@ -30,7 +30,7 @@ Settings = Mapping[str, Any]
 Row = dict[str, Any]
 
 
-def answer(settings: Settings) -> list[Row]:
+def make_rows(settings: Settings) -> list[Row]:
     """The rows of a cell, status ``planned``: one a matrix, or a single one for a width.
 
     InputError for an unknown key, and for a set whose points are not named by ``spread``.
@@ -114,4 +114,4 @@ def _face_point(body: Any, spread: int, seed: int, trial: int) -> np.ndarray:
     return theta
 
 
-__all__ = ["DRAWS", "KEYS", "answer"]
+__all__ = ["DRAWS", "KEYS", "make_rows"]

@@ -18,9 +18,9 @@ from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared import kernel_problem, map_choice, mapped_rows
 from dperm_cli.kernels.shared.feature_maps import Features
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, map_name
-from dperm_cli.kernels.shared.map_choice import Wanted
+from dperm_cli.kernels.shared.map_choice import MapRequest
 from dperm_cli.kernels.shared.mapped_rows import FeatureRows
-from dperm_cli.problem.data import Data, Matrix, padded
+from dperm_cli.problem.data import Data, Matrix, pad_with_zeros
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.public_facts import PublicFacts
 from dperm_cli.runner.compose import cell_schema
@@ -28,14 +28,14 @@ from dperm_cli.sets.l2_ball import L2Ball
 
 DEFAULT_BALL = {"name": "l2_ball", "radius": 10}
 _TASKS = ("binary", "regression")
-_MADE: dict[str, tuple[Any, Any]] = {}
+_MAPPED_ROWS: dict[str, tuple[Any, Any]] = {}
 _MADE_KEPT = 2  # data sets whose mapped rows are kept: each may take gigabytes
-_PREPARED: dict[tuple[Any, ...], tuple[Data, Kernelled]] = {}
+_PROBLEMS: dict[tuple[Any, ...], tuple[Data, KernelCell]] = {}
 _PREPARED_KEPT = 4  # problems whose bases and inverses are kept
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingRows:
     """Rows psi(x) that are not made yet: their shape is public."""
 
     features: Features
@@ -46,13 +46,13 @@ class Pending:
     def shape(self) -> tuple[int, int]:
         return int(self.rows.shape[0]) + self.extra, self.features.dim
 
-    def padded(self, extra: int) -> Pending:
+    def pad_with_zeros(self, extra: int) -> PendingRows:
         """The same with ``extra`` rows of zeros."""
         return replace(self, extra=extra)
 
 
 @dataclass(frozen=True)
-class Kernelled:
+class KernelCell:
     """The problem in coordinates, and the kernel's own where its minimiser can be certified."""
 
     problem: Problem
@@ -66,10 +66,10 @@ def space_of(mechanism: Any) -> str:
 
 def _whole(cell: cell_schema.Cell) -> bool:
     """Whether the mechanism asks for the kernel's minimiser alone, and for no rows."""
-    return space_of(cell.mechanism) == "kernel" or cell.mechanism.unprotected
+    return space_of(cell.mechanism) == "kernel" or cell.mechanism.is_unprotected
 
 
-def prepare(cell: cell_schema.Cell, data: Data) -> Kernelled:
+def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     """The two problems of a cell; InputError for what does not go with a kernel.
 
     Cells of one kernel and one data set share them: bases and inverses take longer than releases.
@@ -85,23 +85,23 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Kernelled:
         repr(cell.loss),
         repr(cell.kernel),
     )
-    known = _PREPARED.get(key)
+    known = _PROBLEMS.get(key)
     if known is None or known[0] is not data:
-        while len(_PREPARED) >= _PREPARED_KEPT:
-            _PREPARED.pop(next(iter(_PREPARED)))
-        known = _PREPARED[key] = (data, _prepare(cell, data))
+        while len(_PROBLEMS) >= _PREPARED_KEPT:
+            _PROBLEMS.pop(next(iter(_PROBLEMS)))
+        known = _PROBLEMS[key] = (data, _prepare(cell, data))
     return known[1]
 
 
-def _prepare(cell: cell_schema.Cell, data: Data) -> Kernelled:
+def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     kernel, facts = cell.kernel, data.facts(cell.population)
-    wanted = Wanted(
+    wanted = MapRequest(
         cell.mechanism_name, _whole(cell), cell.mechanism.features
     )  # fmt: skip
     features = map_choice.make_map(kernel, facts, wanted)
     queries = map_choice.make_queries(kernel, facts, features)
     own = None
-    if cell.ridge > 0.0 and cell.loss.name in kernel_problem.LOSSES and _certain(kernel):
+    if cell.ridge > 0.0 and cell.loss.name in kernel_problem.LOSSES and _holds_minimiser(kernel):
         own = KernelProblem(
             data, cell.loss, kernel, cell.ridge, queries, features, radius=kernel.radius
         )
@@ -114,24 +114,24 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> Kernelled:
     problem = Problem(_in_coordinates(data, kernel, basis), cell.loss, ball, cell.ridge)
     if not _whole(cell):
         map_choice.check_size(facts, basis.dim)
-    return Kernelled(problem, own)
+    return KernelCell(problem, own)
 
 
-def opened(cell: cell_schema.Cell, found: Kernelled) -> Kernelled:
+def make_feature_rows(cell: cell_schema.Cell, found: KernelCell) -> KernelCell:
     """The same with the rows made; they are kept for the next cells of the problem."""
     data = found.problem.data
-    x, x_test = _made(data, dense=not _whole(cell))
+    x, x_test = _map_data(data, dense=not _whole(cell))
     own = found.kernel
     if own is not None and own.features is not None:
         own = replace(own, rows=x)
     problem = replace(found.problem, data=data.with_rows(x, x_test=x_test))
-    return Kernelled(problem, own)
+    return KernelCell(problem, own)
 
 
 def forget() -> None:
     """Let go of what was made for earlier cells of this process."""
-    _MADE.clear()
-    _PREPARED.clear()
+    _MAPPED_ROWS.clear()
+    _PROBLEMS.clear()
 
 
 def remember(problem: Problem, theta: np.ndarray) -> None:
@@ -141,12 +141,12 @@ def remember(problem: Problem, theta: np.ndarray) -> None:
             x.remember(theta)
 
 
-def released(problem: Problem, population: int) -> Problem:
+def pad_problem(problem: Problem, population: int) -> Problem:
     """The problem filled up with records that have no features."""
-    return replace(problem, data=padded(problem.data, population))
+    return replace(problem, data=pad_with_zeros(problem.data, population))
 
 
-def _certain(kernel: Kernel) -> bool:
+def _holds_minimiser(kernel: Kernel) -> bool:
     """Whether the ball is known to hold the minimiser."""
     return kernel.radius in ("auto", "paper")
 
@@ -173,7 +173,7 @@ def _no_minimiser(cell: cell_schema.Cell) -> InputError:
 
 def _radius(cell: cell_schema.Cell) -> float:
     """Of mechanisms that work on parameters: as given, or that of the minimiser."""
-    if not _certain(cell.kernel):
+    if not _holds_minimiser(cell.kernel):
         return float(cell.kernel.radius)
     if not cell.ridge > 0.0:
         allowed = f"must be above 0 with kernel.radius={cell.kernel.radius}, which follows from "
@@ -186,44 +186,46 @@ def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
     """The data set with psi(x) for rows, still to be made; records keep their names."""
     name = map_name(kernel, basis)
     digest = hashlib.blake2b(f"{data.fingerprint} {name}".encode(), digest_size=16).hexdigest()
-    test = None if data.x_test is None else Pending(basis, data.x_test)
+    test = None if data.x_test is None else PendingRows(basis, data.x_test)
     return data.with_rows(
-        Pending(basis, data.x), x_test=test, row_bound=basis.bound, fingerprint=digest,
+        PendingRows(basis, data.x), x_test=test, row_bound=basis.bound, fingerprint=digest,
         minimiser=None, entry_bound=None, phi=None, phi_row_bound=None,
     )  # fmt: skip
 
 
-def _made(data: Data, dense: bool) -> tuple[Any, Any]:
+def _map_data(data: Data, dense: bool) -> tuple[Any, Any]:
     """psi of the training and of the held-out rows."""
     name = f"{data.fingerprint} {dense} {data.n}"
-    if name not in _MADE:
-        while len(_MADE) >= _MADE_KEPT:
-            _MADE.pop(next(iter(_MADE)))
+    if name not in _MAPPED_ROWS:
+        while len(_MAPPED_ROWS) >= _MADE_KEPT:
+            _MAPPED_ROWS.pop(next(iter(_MAPPED_ROWS)))
         test = None if data.x_test is None else _rows_of(data.x_test, dense)
-        _MADE[name] = (_rows_of(data.x, dense), test)
-    return _MADE[name]
+        _MAPPED_ROWS[name] = (_rows_of(data.x, dense), test)
+    return _MAPPED_ROWS[name]
 
 
-def _rows_of(pending: Pending, dense: bool) -> Any:
+def _rows_of(pending: PendingRows, dense: bool) -> Any:
     if dense:
         return pending.features.apply(pending.rows)
-    return mapped_rows.mapped(pending.features, pending.rows)
+    return mapped_rows.map_rows(pending.features, pending.rows)
 
 
 def basis_of(problem: Problem) -> Features | None:
     """The map that makes the rows of a problem in coordinates; None for ordinary ones."""
     x = problem.data.x
-    return x.features if isinstance(x, Pending) else None
+    return x.features if isinstance(x, PendingRows) else None
 
 
-def words(cell: cell_schema.Cell, problem: Problem, own: KernelProblem | None) -> list[str]:
+def describe_kernel(
+    cell: cell_schema.Cell, problem: Problem, own: KernelProblem | None
+) -> list[str]:
     """What the kernel did to the rows, for the record."""
     if cell.kernel is None:
         return []
     x, kind = problem.data.x, "features"
     if own is not None and own.features is None:
         kind = "exact, on the span of the queries"
-    elif own is not None or isinstance(x, Pending):  # else the rows are made
+    elif own is not None or isinstance(x, PendingRows):  # else the rows are made
         kind = type(x.features if own is None else own.features).__name__.lower()
     return [f"kernel {cell.kernel.name}: {kind}, {problem.p} coordinates, rows of norm at most "
             f"{problem.data.row_bound:.6g}"]  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from dperm_cli.core import npy_files
 from dperm_cli.core.errors import StorageError
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelProblem
-from dperm_cli.results.records.cell_claims import locked
+from dperm_cli.results.records.cell_claims import hold_lock
 from dperm_cli.runner.cells.record_digest import code_digest
 from dperm_cli.solvers.optimum import Optimum
 
@@ -33,13 +33,13 @@ def optimum_of(problem: KernelProblem, folder: Path | None) -> Optimum:
 
 
 def _fit(problem: KernelProblem, folder: Path | None) -> Fit:
-    if folder is None or problem.solved():
+    if folder is None or problem.has_solution():
         return problem.solve()
     name = f"kernel-{hashlib.blake2b(problem.solution_name().encode(), digest_size=16).hexdigest()}"
     with contextlib.ExitStack() as held:
         with contextlib.suppress(StorageError):
             # one process solves it, the others wait and read
-            held.enter_context(locked(folder / f".{name}.lock", wait=True))
+            held.enter_context(hold_lock(folder / f".{name}.lock", wait=True))
         _recall(problem, folder / f"{name}.npz")
         found = problem.solve()
         _keep(found, folder / f"{name}.npz")
@@ -58,7 +58,7 @@ def _recall(problem: KernelProblem, path: Path) -> None:
         return
     good = all(part.dtype == np.float64 and np.all(np.isfinite(part)) for part in (slopes, weights))
     if good and slopes.shape == (problem.data.n,) and weights.shape == (width,):
-        found = problem.verified(slopes, weights)
+        found = problem.verify_dual(slopes, weights)
         if found.distance <= problem.spec().asked:
             problem.remember(found)
 

@@ -39,13 +39,13 @@ class Accounting:
         """Each event as recorded, with its sensitivity and in words."""
         relation = row["relation"]
         return [
-            {**ledger_totals.plain(event), **ledger_totals.describe(event, relation)}
+            {**ledger_totals.to_dict(event), **ledger_totals.describe(event, relation)}
             for event in events_of(row)
         ]
 
     def recorded(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """What a record says of events that ``events`` wrote; ValueError for anything else."""
-        return [ledger_totals.plain(_undescribed(entry)) for entry in entries]
+        return [ledger_totals.to_dict(_restore_event(entry)) for entry in entries]
 
     def total(self, releases: Sequence[tuple[Row, int]], relation: str) -> dict[str, Any]:
         """What the releases cost together, at the largest delta among them.
@@ -56,8 +56,8 @@ class Accounting:
         """
         delta = max(row["delta_accounted"] or 0.0 for row, _ in releases)
         spent = [
-            ledger_totals.Spent(
-                _under(_claimed(row), relation), _events_under(row, relation), times
+            ledger_totals.SpentRelease(
+                _convert_claim(_read_claim(row), relation), _events_under(row, relation), times
             )
             for row, times in releases
         ]
@@ -81,8 +81,8 @@ class Accounting:
             if row["guarantee"] == "none":
                 events_of(row)
                 return None  # nothing is claimed, whatever the events say
-            again, delivers = self._recomputed(row), kind_of_events(events_of(row))
-            claimed, budget = _claimed(row), _asked(row)
+            again, delivers = self._recompute(row), kind_of_events(events_of(row))
+            claimed, budget = _read_claim(row), _read_budget(row)
         except (ValueError, TypeError, KeyError, Unsupported, DpermError) as error:
             return f"its events cannot be accounted for: {error}"
         written = row["epsilon_accounted"]
@@ -90,14 +90,14 @@ class Accounting:
             return f"says epsilon {written:.6g}; its events give {again.epsilon:.6g}"
         if ledger_totals.weakest([row["guarantee"], delivers]) != row["guarantee"]:
             return f"says {row['guarantee']}; its events give no more than {delivers}"
-        if row["guarantee"] == "local" and not _told(row, again):
+        if row["guarantee"] == "local" and not _matches_information(row, again):
             written, told = row["information_accounted"], again.information
             return f"says {written} nats of information; its events give {told}"
         if claimed.within(budget):
             return None
-        return f"claims {_claimed(row)}, which is not within its budget {budget}"
+        return f"claims {_read_claim(row)}, which is not within its budget {budget}"
 
-    def _recomputed(self, row: Row) -> Guarantee:
+    def _recompute(self, row: Row) -> Guarantee:
         key = tuple(row[name] for name in ("events", "guarantee", "delta_accounted", "relation"))
         if key not in self._known:
             self._known[key] = ledger_totals.recompute(
@@ -120,24 +120,24 @@ def events_of(row: Row) -> tuple[Event, ...]:
         raise ValueError("there are none")
     if not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("one of them is no mapping")
-    return tuple(ledger_totals.rebuilt(entry) for entry in entries)
+    return tuple(ledger_totals.rebuild_event(entry) for entry in entries)
 
 
-def _undescribed(entry: Mapping[str, Any]) -> Event:
+def _restore_event(entry: Mapping[str, Any]) -> Event:
     """The event of a ledger's entry, which says more of it, and as ``count`` how often it drew."""
     kind = classes().get(str(entry.get("event")))
     names = () if kind is None else [field.name for field in fields(kind)]  # type: ignore[arg-type]
     own = {name: entry[name] for name in ("event", *names) if name in entry}
-    event = ledger_totals.rebuilt(own)
+    event = ledger_totals.rebuild_event(own)
     if "count" in own and event.draws != own["count"]:
         # one of its counts is several draws
-        event = ledger_totals.rebuilt(own | {"count": own["count"] ** 2 // event.draws})
+        event = ledger_totals.rebuild_event(own | {"count": own["count"] ** 2 // event.draws})
     if event.draws != entry.get("count"):
         raise ValueError(f"{own['event']}: its count is another")
     return event
 
 
-def _under(claim: Guarantee, relation: str) -> Guarantee:
+def _convert_claim(claim: Guarantee, relation: str) -> Guarantee:
     """The claim under replace_one, which is to remove a record and to add one."""
     if claim.relation == relation:
         return claim
@@ -161,12 +161,12 @@ def _events_under(row: Row, relation: str) -> tuple[Event, ...]:
         added = math.fsum(event.range_delta(relation, int(dim)) for event in events)
     except Unsupported:  # then nor do they add up, and the claim enters
         return events
-    if not added > generator_range.LET_PASS * (row["delta_accounted"] or 0.0):
+    if not added > generator_range.NEGLIGIBLE_DELTA_SHARE * (row["delta_accounted"] or 0.0):
         return events
     return (*events, Approx(0.0, added, relation=relation) if added < 1.0 else Disclosure())
 
 
-def _asked(row: Row) -> Budget:
+def _read_budget(row: Row) -> Budget:
     """The budget of a row, with room for its digits."""
     local, room = row["guarantee"] == "local", 1.0 + CLOSE
     told = row.get("information")
@@ -176,7 +176,7 @@ def _asked(row: Row) -> Budget:
     )  # fmt: skip
 
 
-def _told(row: Row, again: Guarantee) -> bool:
+def _matches_information(row: Row, again: Guarantee) -> bool:
     """Whether the information of a local claim is that of its events."""
     written, told = row.get("information_accounted"), again.information
     if written is None or told is None:
@@ -184,7 +184,7 @@ def _told(row: Row, again: Guarantee) -> bool:
     return abs(written - told) <= CLOSE * told
 
 
-def _claimed(row: Row) -> Guarantee:
+def _read_claim(row: Row) -> Guarantee:
     nothing, local = row["guarantee"] == "none", row["guarantee"] == "local"
     return Guarantee(
         kind=row["guarantee"],

@@ -12,7 +12,7 @@ from dperm_cli.core.errors import StorageError
 from dperm_cli.datasets.shared.parsed_cache import cache_dir
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
-from dperm_cli.results.records.cell_claims import locked
+from dperm_cli.results.records.cell_claims import hold_lock
 from dperm_cli.runner.cells import kernel_optima
 from dperm_cli.solvers import optimum
 from dperm_cli.solvers.optimum import Optimum
@@ -21,12 +21,12 @@ from dperm_cli.solvers.optimum import Optimum
 KEPT = 256
 
 
-def optima() -> Callable[[Problem | KernelProblem], Optimum]:
+def make_solver() -> Callable[[Problem | KernelProblem], Optimum]:
     """The optimum of a problem, found once, also among processes that share a cache."""
     solved: dict[str, Optimum] = {}
     # kept optima are not private: the cache is its owner's alone
     cache = cache_dir()
-    solve = _solve if cache is None else partial(_cached, folder=cache / "optima")
+    solve = _solve if cache is None else partial(_solve_cached, folder=cache / "optima")
 
     def optimum_of(problem: Problem | KernelProblem) -> Optimum:
         if isinstance(problem, KernelProblem):
@@ -42,15 +42,15 @@ def optima() -> Callable[[Problem | KernelProblem], Optimum]:
 
 
 def _solve(problem: Problem) -> Optimum:
-    return optimum.settled(problem, optimum.solve(problem, progress=_tell))
+    return optimum.canonical_optimum(problem, optimum.solve(problem, progress=_tell))
 
 
-def _cached(problem: Problem, folder: Path) -> Optimum:
+def _solve_cached(problem: Problem, folder: Path) -> Optimum:
     """A cache that cannot be used costs time, not the run."""
     try:
         # one process solves it, the others wait and read
-        with locked(folder / f".{problem.fingerprint()}.lock", wait=True):
-            return optimum.cached(problem, folder, progress=_tell)
+        with hold_lock(folder / f".{problem.fingerprint()}.lock", wait=True):
+            return optimum.solve_or_load(problem, folder, progress=_tell)
     except StorageError as error:
         print(f"the cache is not used: {error}", file=sys.stderr)
         return _solve(problem)

@@ -17,23 +17,29 @@ from dperm_cli.core.errors import DpermError, InputError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
-from dperm_cli.mechanisms.shared.secure_plan import secured, secured_channels
+from dperm_cli.mechanisms.shared.secure_plan import secure_channel_plan, secure_plan
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.problem import population
 from dperm_cli.problem.data import Data
-from dperm_cli.problem.exposed_records import records_exposed
+from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.results.ledger import release_log
 from dperm_cli.runner.cells import kernel_cells, metrics
-from dperm_cli.runner.cells.cell_budget import check, delta_of, kind_of, planned, without_reserve
+from dperm_cli.runner.cells.cell_budget import (
+    check,
+    delta_of,
+    drop_reserve,
+    kind_of,
+    plan_with_reserve,
+)
 from dperm_cli.runner.cells.record_digest import code_digest
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.solvers.optimum import Optimum
 from dperm_cli.views.central import GridView
-from dperm_cli.views.choose import view_of
+from dperm_cli.views.choose import open_view
 
 
 @dataclass(frozen=True)
@@ -105,13 +111,13 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
         if cell.population < data.n:
             allowed = f"must be at least the number of training records of {data.name}"
             raise InputError("privacy.population", cell.population, allowed)
-        released = kernel_cells.released(problem, cell.population)
-    named = data.identity if _by_names(cell) else data.fingerprint
+        released = kernel_cells.pad_problem(problem, cell.population)
+    named = data.identity if _uses_record_names(cell) else data.fingerprint
     name = cell_schema.digest([cell.identity(), named, *read])
     return Prepared(cell, problem, released, cell_schema.digest(facts), name, data, own)
 
 
-def _by_names(cell: cell_schema.Cell) -> bool:
+def _uses_record_names(cell: cell_schema.Cell) -> bool:
     """Whether batches are named by the records as they were read: two files of equal rows may then
     differ in them, and must not share their noise."""
     mechanism = cell.mechanism
@@ -126,10 +132,10 @@ def run(
     """The rows of one cell: one per trial, or one that says why there are none."""
     common = _common(prepared)
     try:
-        budget, kind = _budget(prepared)
+        budget, kind = find_budget(prepared)
         common |= {"delta": budget.delta}
         _ = prepared.spec  # before anything dear is done for a mechanism that has no use for it
-        prepared = opened(prepared)
+        prepared = make_feature_rows(prepared)
         return _release(prepared, budget, kind, common, optimum_of(prepared.target))
     except Unsupported as reason:
         return [common | {"status": "unsupported", "reason": str(reason)}]
@@ -142,24 +148,26 @@ def run(
         return [common | {"status": "failed", "reason": text[:500]}]
 
 
-def opened(prepared: Prepared) -> Prepared:
+def make_feature_rows(prepared: Prepared) -> Prepared:
     """The same with the rows of its features made, where it has a kernel."""
     cell = prepared.cell
     if cell.kernel is None:
         return prepared
-    made = kernel_cells.opened(cell, kernel_cells.Kernelled(prepared.problem, prepared.kernel))
+    made = kernel_cells.make_feature_rows(
+        cell, kernel_cells.KernelCell(prepared.problem, prepared.kernel)
+    )
     released = made.problem
     if cell.population is not None:
-        released = kernel_cells.released(made.problem, cell.population)
+        released = kernel_cells.pad_problem(made.problem, cell.population)
     return replace(prepared, problem=made.problem, released=released, kernel=made.kernel)
 
 
-def failed(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
+def make_failed_rows(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
     """The rows of a cell that could not be run at all."""
     return [_common(prepared) | {"status": "failed", "reason": reason}]
 
 
-def _budget(prepared: Prepared) -> tuple[Budget, str]:
+def find_budget(prepared: Prepared) -> tuple[Budget, str]:
     """The budget in force and its kind; Unsupported when the mechanism has no such guarantee."""
     cell = prepared.cell
     name, mechanism = cell.mechanism_name, cell.mechanism
@@ -184,7 +192,7 @@ def _release(
     spec: Any = prepared.spec
     start = time.perf_counter()
     plan, grid = plan_of(prepared, budget)
-    guarantee, accountant = check(plan, budget, kind, cell.mechanism.unprotected)
+    guarantee, accountant = check(plan, budget, kind, cell.mechanism.is_unprotected)
     released = cell.mechanism.release(*open_release(prepared, plan, budget, grid))
     if cell.noise == "secure":
         common = common | {"release": release_log.new_name()}
@@ -192,7 +200,7 @@ def _release(
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
-    common = common | _planned(plan, guarantee, accountant) | _solved(problem, optimum)
+    common = common | plan_columns(plan, guarantee, accountant) | _optimum_columns(problem, optimum)
     if common["epsilon"] is None:
         common["epsilon"] = guarantee.epsilon  # what the information asked for implies
     if cell.kernel is not None:
@@ -200,11 +208,11 @@ def _release(
     if guarantee.kind != "none":  # bounds are about private releases
         if math.isinf(budget.epsilon):
             budget = replace(budget, epsilon=guarantee.epsilon)
-        common |= bounds.best(_setting(cell, spec, budget, kind, plan))
+        common |= bounds.choose_best_bounds(_setting(cell, spec, budget, kind, plan))
     common["seconds"] = seconds
     common["arithmetic"] = _arithmetic(cell, kind, grid)
     rows = _trials(cell, problem, optimum, theta, common)
-    rows = [row | _found(row, released.info.get("settings", {})) for row in rows]
+    rows = [row | _add_settings(row, released.info.get("settings", {})) for row in rows]
     if isinstance(spec, KernelSpec):
         answers = released.info.get("answers")
         errors = kernel_cells.answer_errors(
@@ -219,14 +227,14 @@ def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
     cell = prepared.cell
     spec: Any = prepared.spec
     if cell.noise != "secure":
-        return planned(cell.mechanism, spec, budget), None
+        return plan_with_reserve(cell.mechanism, spec, budget), None
     plan = cell.mechanism.plan(spec, budget)
     if budget.trust == "local":
-        return secured_channels(plan), None
-    return secured(cell.mechanism, plan, spec, prepared.problem.loss)
+        return secure_channel_plan(plan), None
+    return secure_plan(cell.mechanism, plan, spec, prepared.problem.loss)
 
 
-def _found(row: dict[str, Any], released: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def _add_settings(row: dict[str, Any], released: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The plan's settings with those that the trial released on its way, [trials] each."""
     if not released:
         return {}
@@ -253,12 +261,12 @@ def open_release(
     problem = prepared.kernel if on_kernel else prepared.released
     # what is decided here follows what was declared, and not how many records there are
     own = prepared.kernel if cell.population is None else None
-    view = view_of(cell.mechanism, problem, own)
+    view = open_view(cell.mechanism, problem, own)
     if cell.noise == "secure":
         return view, plan, Gate.secure_channels(cell.trials, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
-    return view, without_reserve(plan), Gate(seeds, plan=allowed)
+    return view, drop_reserve(plan), Gate(seeds, plan=allowed)
 
 
 def _population_source(cell: cell_schema.Cell) -> str:
@@ -282,8 +290,8 @@ def _trials(
         rows.append(
             common
             | metrics.score(problem, point)
-            | _evaluated(cell, problem, point)
-            | _traced(cell, point, common)
+            | _score_point(cell, problem, point)
+            | _diagnose(cell, point, common)
             | {
                 "status": "ok",
                 "trial": trial,
@@ -295,7 +303,7 @@ def _trials(
     return rows
 
 
-def _evaluated(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) -> dict[str, Any]:
+def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) -> dict[str, Any]:
     """What a point is worth on the distribution, and which records it gives back."""
     known = population.excess_risk(
         cell.dataset, problem.data, problem.loss.name, point, problem.constraint
@@ -304,11 +312,11 @@ def _evaluated(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) -> d
     return {
         "population_excess_risk": risk,
         "population_excess_risk_error": error,
-        "records_exposed": records_exposed(problem.loss, problem.data, point),
+        "records_exposed": count_exposed_records(problem.loss, problem.data, point),
     }
 
 
-def _traced(cell: cell_schema.Cell, point: np.ndarray, common: dict[str, Any]) -> dict[str, Any]:
+def _diagnose(cell: cell_schema.Cell, point: np.ndarray, common: dict[str, Any]) -> dict[str, Any]:
     """What an attack that comes with the data set finds in the point; nothing for most sets."""
     diagnose = getattr(cell.dataset, "diagnose", None)
     return diagnose(point, common["epsilon"], common["delta"]) if diagnose else {}
@@ -328,8 +336,8 @@ def _setting(
     )
 
 
-def _planned(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:
-    return _channelled(plan, guarantee) | {
+def plan_columns(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:
+    return _channel_columns(plan, guarantee) | {
         "guarantee": guarantee.kind,
         "epsilon_accounted": None if guarantee.kind == "none" else guarantee.epsilon,
         "delta_accounted": None if guarantee.kind == "none" else guarantee.delta,
@@ -338,11 +346,11 @@ def _planned(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any
         "noise_scale": plan.noise_scale,
         "steps": plan.steps,
         "settings": dict(plan.settings),
-        "events": [ledger_totals.plain(event) for event in plan.events],
+        "events": [ledger_totals.to_dict(event) for event in plan.events],
     }
 
 
-def _channelled(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
+def _channel_columns(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
     """What a local guarantee says beside its epsilon."""
     if guarantee.kind != "local":
         return {}
@@ -353,7 +361,7 @@ def _channelled(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
     }
 
 
-def _solved(problem: Problem, optimum: Optimum) -> dict[str, Any]:
+def _optimum_columns(problem: Problem, optimum: Optimum) -> dict[str, Any]:
     floor = float(problem.objective(problem.constraint.centre()))
     return {
         "optimum": optimum.value,
@@ -365,7 +373,7 @@ def _solved(problem: Problem, optimum: Optimum) -> dict[str, Any]:
 
 
 def _kernel_words(prepared: Prepared) -> list[str]:
-    return kernel_cells.words(prepared.cell, prepared.problem, prepared.kernel)
+    return kernel_cells.describe_kernel(prepared.cell, prepared.problem, prepared.kernel)
 
 
 def _common(prepared: Prepared) -> dict[str, Any]:

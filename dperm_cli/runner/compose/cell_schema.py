@@ -26,8 +26,8 @@ STUDY_KEYS = (
     "format", "out", "force", "backend", "workers", "address", "slurm", "on_error", "save",
 )  # fmt: skip
 # Keys that came after the first release, with defaults that leave a cell what it was before
-ADDED = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
-EPSILON = 1.0  # by default
+LATER_KEYS = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
+DEFAULT_EPSILON = 1.0  # by default
 # What the arithmetic of plans, certificates and bounds is good for: squares and products of these
 # numbers and n stay within float64.
 EPSILONS = (1e-9, 1e6)
@@ -74,7 +74,7 @@ class Cell:
         return build("constraint", self.constraint_config, p=p)
 
 
-def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
+def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
     """Check a composed configuration and build what can be built without data.
 
     ``built`` keeps the plug-ins of a study's other cells: equal configurations share an object.
@@ -91,14 +91,14 @@ def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
     # numbers before plug-ins: a wrong one is refused before what computes is imported
     information = _information(config, privacy["name"])
     epsilon = _epsilon(config["epsilon"], information)
-    delta = delta_or_auto(config["delta"], privacy["name"])
-    ridge, lasso = weight("ridge", config["ridge"]), weight("lasso", config["lasso"])
+    delta = check_delta_or_auto(config["delta"], privacy["name"])
+    ridge, lasso = check_weight("ridge", config["ridge"]), check_weight("lasso", config["lasso"])
     trials = checks.integer("trials", config["trials"], low=1, high=1_000_000)
-    seed = None if noise == "secure" else seed_asked(config["seed"])
-    _once(made, "constraint", config["constraint"], p=0)
-    dataset = _once(made, "dataset", config["dataset"])
-    loss = _once(made, "loss", _loss_config(config["loss"], dataset))
-    sampler = _once(made, "sampler", config["sampler"])
+    seed = None if noise == "secure" else check_seed(config["seed"])
+    _build_once(made, "constraint", config["constraint"], p=0)
+    dataset = _build_once(made, "dataset", config["dataset"])
+    loss = _build_once(made, "loss", _loss_config(config["loss"], dataset))
+    sampler = _build_once(made, "sampler", config["sampler"])
     cell = Cell(
         dataset=dataset,
         loss=loss,
@@ -119,7 +119,7 @@ def typed(config: dict[str, Any], built: dict[str, Any] | None = None) -> Cell:
         config=_identity_config(config, loss),
         sampler=sampler,
         information=information,
-        kernel=_kernel(made, config.get("kernel", ADDED["kernel"])),
+        kernel=_kernel(made, config.get("kernel", LATER_KEYS["kernel"])),
     )
     _check_task(cell)
     return cell
@@ -138,10 +138,10 @@ def _information(config: dict[str, Any], privacy: str) -> float | None:
 
 def _epsilon(given: Any, information: float | None) -> float:
     """The epsilon asked for: none (inf) beside ``information``, from which one follows."""
-    found = epsilon_asked(given)
+    found = check_epsilon(given)
     if information is None:
         return found
-    if found != EPSILON:
+    if found != DEFAULT_EPSILON:
         allowed = "cannot stand beside information=, from which a local epsilon follows"
         raise InputError("epsilon", given, allowed)
     return math.inf
@@ -154,10 +154,10 @@ def _kernel(made: dict[str, Any], config: Any) -> Any:
             if key != "name":
                 raise UnknownKey(f"kernel.{key}", [])
         return None
-    return _once(made, "kernel", config)
+    return _build_once(made, "kernel", config)
 
 
-def _once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
+def _build_once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
     # repr tells 1 from 1.0 and from true, which equality does not
     key = f"{group} {config!r}"
     if key not in made:
@@ -199,7 +199,7 @@ def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = Non
         config = {**config, "sampler": sampler}
     inner = config.get("inner")
     if isinstance(inner, dict) and isinstance(inner.get("name"), str):
-        from dperm_cli.mechanisms.shared.inner_mechanism import named as named_inner
+        from dperm_cli.mechanisms.shared.inner_mechanism import prefix_error_keys as named_inner
 
         # a combinator is given its inner mechanism as an object
         made = named_inner(lambda: build_mechanism(inner, calibration, sampler))
@@ -265,12 +265,12 @@ def _privacy(config: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "relation": relation, "population": population}
 
 
-def epsilon_asked(value: Any) -> float:
+def check_epsilon(value: Any) -> float:
     """An epsilon that can be planned for and accounted for; InputError for any other value."""
-    return constant("epsilon", value, EPSILONS)
+    return check_constant("epsilon", value, EPSILONS)
 
 
-def delta_asked(key: str, value: Any) -> float:
+def check_delta(key: str, value: Any) -> float:
     """A delta that can be planned for and accounted for; InputError for any other value."""
     found = checks.number(
         key, value, low=0.0, high=1.0, high_open=True, allowed="must be a number in [0, 1)"
@@ -280,12 +280,12 @@ def delta_asked(key: str, value: Any) -> float:
     return found
 
 
-def seed_asked(value: Any) -> int:
+def check_seed(value: Any) -> int:
     """A seed; InputError for what is none."""
     return checks.integer("seed", value, low=0, high=2**63 - 1)
 
 
-def constant(key: str, value: Any, limits: tuple[float, float] = CONSTANTS) -> float:
+def check_constant(key: str, value: Any, limits: tuple[float, float] = CONSTANTS) -> float:
     """A positive number within the limits of the arithmetic; InputError names the key."""
     found = checks.positive(key, value)
     low, high = limits
@@ -294,7 +294,7 @@ def constant(key: str, value: Any, limits: tuple[float, float] = CONSTANTS) -> f
     return found
 
 
-def weight(key: str, value: Any) -> float:
+def check_weight(key: str, value: Any) -> float:
     """A number >= 0 that enters sums: ridge, lasso, a smoothness."""
     found, high = checks.nonnegative(key, value), CONSTANTS[1]
     if found > high:
@@ -302,9 +302,9 @@ def weight(key: str, value: Any) -> float:
     return found
 
 
-def delta_or_auto(value: Any, privacy: str) -> float | None:
+def check_delta_or_auto(value: Any, privacy: str) -> float | None:
     """The delta asked for, None for ``auto``; InputError where the kind of privacy forbids it."""
-    delta = checks.auto_or(delta_asked, "delta", value)
+    delta = checks.auto_or(check_delta, "delta", value)
     if privacy == "local" and delta:
         raise InputError("delta", value, "must be 0 or auto under privacy=local")
     if privacy == "pure" and delta:
@@ -328,7 +328,7 @@ def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
         # one level, not two: the default epsilon is not asked for
         kept = {key: value for key, value in kept.items() if key != "epsilon"}
     # a cell that does not use them keeps its name and its noise
-    kept = {k: value for k, value in kept.items() if k not in ADDED or value != ADDED[k]}
+    kept = {k: value for k, value in kept.items() if k not in LATER_KEYS or value != LATER_KEYS[k]}
     kept["mechanism"] = _without_later(kept["mechanism"])
     return canonical(kept)
 

@@ -28,7 +28,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
 
-LONGEST = 1 << 20  # characters of one word
+MAX_WORD = 1 << 20  # characters of one word
 LONGEST_GRAMMAR = 4096  # of a list or map for Hydra's grammar, whose time grows as the square
 
 
@@ -114,11 +114,11 @@ def _check_sweeps(settings: list[Setting], multirun: bool) -> None:
 def _setting(word: str) -> Setting:
     _check_word(word)
     if word.partition("=")[2][:1] in ("[", "{") and len(word) > LONGEST_GRAMMAR:
-        return _checked(_json_setting(word))
+        return _check_setting(_json_setting(word))
     try:
         override = OverridesParser.create().parse_override(word)
     except HydraException:
-        return _checked(_json_setting(word))
+        return _check_setting(_json_setting(word))
     except (ValueError, OverflowError, RecursionError):
         raise InputError("argument", word, "holds a number that is too long to read") from None
     if not override.key_or_group:
@@ -130,19 +130,19 @@ def _setting(word: str) -> Setting:
     values = _values(override)
     if not values:
         raise InputError(override.key_or_group, word, "needs at least one value")
-    return _checked(Setting(override.key_or_group, values, override.is_sweep_override()))
+    return _check_setting(Setting(override.key_or_group, values, override.is_sweep_override()))
 
 
 def _check_word(word: str) -> None:
     refuse_text("argument", word)
-    if len(word) > LONGEST:
-        raise InputError("argument", word, f"must be at most {LONGEST} characters")
+    if len(word) > MAX_WORD:
+        raise InputError("argument", word, f"must be at most {MAX_WORD} characters")
     deepest = max(itertools.accumulate((c in "[{(") - (c in ")}]") for c in word), default=0)
     if deepest > DEPTH:
         raise InputError("argument", word, f"must not be nested deeper than {DEPTH}")
 
 
-def _checked(setting: Setting) -> Setting:
+def _check_setting(setting: Setting) -> Setting:
     for value in setting.values:
         refuse_programs(value, f"{setting.key}.")
     return setting
@@ -167,15 +167,15 @@ def _values(override: Override) -> tuple[Any, ...]:
         kind = "globs" if isinstance(value, Glob) else "intervals"
         raise InputError(key, override.input_line, f"{kind} are not a grid")
     if isinstance(value, ChoiceSweep):
-        return _listed(key, value.list)
+        return _list_values(key, value.list)
     if isinstance(value, RangeSweep):
         if not value.step:
             raise InputError(key, override.input_line, "needs a step that is not 0")
-        return _listed(key, value.range())
+        return _list_values(key, value.range())
     return (_plain(value),)
 
 
-def _listed(key: str, items: Iterable[Any]) -> tuple[Any, ...]:
+def _list_values(key: str, items: Iterable[Any]) -> tuple[Any, ...]:
     found = tuple(_plain(item) for item in itertools.islice(items, NODES + 1))
     if len(found) > NODES:
         raise InputError(key, f"{found[0]}, {found[1]}, ...", f"must be at most {NODES} values")

@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import InputError, nearest
-from dperm_cli.core.package_paths import shipped
+from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.runner.compose import user_yaml
 
 _PACKED = ("gz", "bz2", "xz")
@@ -35,7 +35,7 @@ class Composer:
     """Composes configurations from the shipped groups and a user's own folder."""
 
     def __init__(self, config_dir: str | None = None) -> None:
-        self._own = None if config_dir is None else user_yaml.Folder.given(config_dir)
+        self._own = None if config_dir is None else user_yaml.UserFolder.given(config_dir)
         self._cache: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
 
     def compose(self, chosen: Mapping[str, str]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Composer:
             own = {group: name for group, name in chosen.items() if self._is_own(group, name)}
             shipped_ = {group: name for group, name in chosen.items() if group not in own}
             read = {group: self._read(group, name) for group, name in own.items()}
-            self._cache[key] = _combined(shipped_) | read
+            self._cache[key] = _combine_sections(shipped_) | read
         return self._cache[key]
 
     def _is_own(self, group: str, name: str) -> bool:
@@ -68,9 +68,9 @@ class Composer:
         return self._own.load(group, name)
 
 
-def _combined(chosen: Mapping[str, str]) -> dict[str, Any]:
+def _combine_sections(chosen: Mapping[str, str]) -> dict[str, Any]:
     """Shipped choices only: their names come from a listing of the shipped folder."""
-    root = shipped("conf")
+    root = find_shipped("conf")
     sections = {group: _compose(root, f"{group}={name}")[group] for group, name in chosen.items()}
     return _compose(root) | sections
 

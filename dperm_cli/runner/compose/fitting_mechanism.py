@@ -8,7 +8,7 @@ from typing import Any
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import DpermError, Unsupported
-from dperm_cli.mechanisms.shared.secure_plan import secured, secured_channels
+from dperm_cli.mechanisms.shared.secure_plan import secure_channel_plan, secure_plan
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.composer import Composer
@@ -18,21 +18,21 @@ FIRST = ("noisy_gd", "output_perturbation", "objective_perturbation", "frank_wol
 LAST = ("local_mirror_descent", "local_sgd")
 
 
-def advice(found: str | None, what: str) -> str:
+def format_advice(found: str | None, what: str) -> str:
     """One line about ``what`` (`every cell`, `every row`) that has no mechanism."""
     if found is None:
         return f"{what} is unsupported, and no mechanism is known that gives what was asked for"
     return f"{what} is unsupported; mechanism={found} has a plan for what was asked"
 
 
-def for_cell(prepared: run_cell.Prepared) -> str | None:
+def find_for_cell(prepared: run_cell.Prepared) -> str | None:
     """A mechanism that plans this cell's problem, guarantee, relation and noise, or None.
 
     Plans see public facts only, and so does the answer.
     """
     one = prepared.cell
     try:
-        prepared = run_cell.opened(prepared)
+        prepared = run_cell.make_feature_rows(prepared)
     except (Unsupported, DpermError):
         return None
 
@@ -42,16 +42,18 @@ def for_cell(prepared: run_cell.Prepared) -> str | None:
         kind = run_cell.kind_of(name, mechanism, one.privacy, one.delta, one.relation)
         budget = run_cell.budget_of(asked, kind)
         if one.noise != "secure":
-            run_cell.planned(mechanism, spec, budget)
+            run_cell.plan_with_reserve(mechanism, spec, budget)
         elif kind == "local":
-            secured_channels(mechanism.plan(spec, budget))
+            secure_channel_plan(mechanism.plan(spec, budget))
         else:
-            secured(mechanism, mechanism.plan(spec, budget), spec, prepared.problem.loss)
+            secure_plan(mechanism, mechanism.plan(spec, budget), spec, prepared.problem.loss)
 
-    return first(plans, one.calibration, one.sampler)
+    return find_first(plans, one.calibration, one.sampler)
 
 
-def first(plans: Callable[[str, Any], None], calibration: str, sampler: Any = None) -> str | None:
+def find_first(
+    plans: Callable[[str, Any], None], calibration: str, sampler: Any = None
+) -> str | None:
     """The first mechanism, as it is shipped, for which ``plans`` raises nothing."""
     for name, mechanism in _mechanisms(calibration, sampler):
         try:
@@ -63,7 +65,7 @@ def first(plans: Callable[[str, Any], None], calibration: str, sampler: Any = No
 
 
 def _mechanisms(calibration: str, sampler: Any) -> Iterator[tuple[str, Any]]:
-    composer, every = Composer(), registry.protective()
+    composer, every = Composer(), registry.list_protective()
     middle = [name for name in every if name not in (*FIRST, *LAST)]
     for name in (*FIRST, *middle, *LAST):
         config = composer.compose({"mechanism": name})["mechanism"]

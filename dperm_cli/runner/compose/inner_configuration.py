@@ -12,7 +12,7 @@ from dperm_cli.runner.compose.composer import Composer
 INNER = "inner"
 
 
-def expanded(config: Mapping[str, Any], composer: Composer, key: str = "mechanism") -> Any:
+def fill_defaults(config: Mapping[str, Any], composer: Composer, key: str = "mechanism") -> Any:
     """A mechanism's configuration with that of its inner one in full, at any depth.
 
     ``inner`` may be a name or a mapping with one; what it does not set has the values of
@@ -23,16 +23,16 @@ def expanded(config: Mapping[str, Any], composer: Composer, key: str = "mechanis
     return {**config, INNER: _inner(config[INNER], composer, f"{key}.{INNER}")}
 
 
-def known(config: Mapping[str, Any], path: str) -> bool:
+def has_key(config: Mapping[str, Any], path: str) -> bool:
     """Whether ``path`` (``steps``, ``inner.steps``) is a key of the group's configuration."""
-    node, last = _walk(config, path)
+    node, last = _find_parent(config, path)
     return node is not None and last in node and last != "name"
 
 
-def assign(config: dict[str, Any], group: str, path: str, value: Any, composer: Composer) -> None:
+def set_key(config: dict[str, Any], group: str, path: str, value: Any, composer: Composer) -> None:
     """Set a key of a group's configuration; UnknownKey for one that it does not have."""
-    node, last = _walk(config, path)
-    if node is None or not known(config, path):
+    node, last = _find_parent(config, path)
+    if node is None or not has_key(config, path):
         head = f"{group}.{path}".rpartition(".")[0]
         beside = config if node is None else node
         keys = [f"{head}.{k}" for k in beside if k != "name"]
@@ -44,7 +44,7 @@ def assign(config: dict[str, Any], group: str, path: str, value: Any, composer: 
     node[last] = _inner(value, composer, f"{group}.{path}") if inner else value
 
 
-def _walk(config: Any, path: str) -> tuple[dict[str, Any] | None, str]:
+def _find_parent(config: Any, path: str) -> tuple[dict[str, Any] | None, str]:
     """The mapping that holds the last word of a path, or None, and that word."""
     *way, last = path.split(".")
     for word in way:
@@ -66,4 +66,4 @@ def _inner(value: Any, composer: Composer, key: str) -> Any:
     for name in value:
         if name not in defaults:
             raise UnknownKey(f"{key}.{name}", [f"{key}.{k}" for k in defaults if k != "name"])
-    return expanded({**defaults, **value}, composer, key)
+    return fill_defaults({**defaults, **value}, composer, key)

@@ -34,11 +34,11 @@ class Study:
     save: Any = None
 
 
-def asked_for(arguments: list[str]) -> tuple[Request, Study]:
+def parse_request(arguments: list[str]) -> tuple[Request, Study]:
     """What a command line asks for, every cell of it typed; InputError for what cannot be."""
     request = parse(arguments)
     check_levels(request)
-    study = plan(request)
+    study = plan_study(request)
     check_sampler(request, study.cells)
     return request, study
 
@@ -51,7 +51,7 @@ def check_levels(request: Request) -> None:
         raise InputError("epsilon", typed["epsilon"][0], allowed)
 
 
-def plan(request: Request) -> Study:
+def plan_study(request: Request) -> Study:
     """Expand the axes of a request and type every cell."""
     composer = Composer(request.config_dir)
     settings = _last_wins(request.settings)
@@ -69,7 +69,7 @@ def plan(request: Request) -> Study:
         for combination in itertools.product(*(values for _, values in axes))
     ]
     built: dict[str, Any] = {}
-    cells = distinct([cell_schema.typed(config, built) for config in configs])
+    cells = distinct([cell_schema.build_cell(config, built) for config in configs])
     _check_seed(settings, cells)
     return _study(cells, configs[0])
 
@@ -84,11 +84,11 @@ def check_keys(values: Mapping[str, Any]) -> None:
     for key in values:
         head, dot, _ = key.partition(".")
         if head not in (GROUPS if dot else cell_schema.known_top_level()):
-            guess = None if dot else one_level_down(key, values)
+            guess = None if dot else suggest_nested_key(key, values)
             raise UnknownKey(key, cell_schema.known_top_level(), guess)
 
 
-def one_level_down(
+def suggest_nested_key(
     key: str, values: Mapping[str, Any], groups: Sequence[str] = GROUPS
 ) -> str | None:
     """``constraint.radius`` for ``radius``: the group whose choice has the key, or None.
@@ -158,12 +158,12 @@ def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
     config = dict(composed)
     for group in {key.partition(".")[0] for key in values if "." in key}:
         config[group] = copy.deepcopy(config[group])
-    config["mechanism"] = inner_configuration.expanded(config["mechanism"], composer)
+    config["mechanism"] = inner_configuration.fill_defaults(config["mechanism"], composer)
     # mechanism.inner before mechanism.inner.steps
     for key in sorted(values, key=lambda key: key.count(".")):
         group, dot, name = key.partition(".")
         if dot:
-            inner_configuration.assign(config[group], group, name, values[key], composer)
+            inner_configuration.set_key(config[group], group, name, values[key], composer)
         elif key not in GROUPS:
             config[key] = values[key]
     return config
@@ -182,7 +182,7 @@ def _study(cells: tuple[cell_schema.Cell, ...], config: dict[str, Any]) -> Study
     out = config["out"]
     cell_schema.checks.path("out", out, "must be a folder name, or auto")
     where = f"outputs/{name}" if out == "auto" else out
-    return Study(cells, name, format_, where, force, Options.typed(config), config.get("save"))
+    return Study(cells, name, format_, where, force, Options.parse(config), config.get("save"))
 
 
 def _study_name(cells: tuple[cell_schema.Cell, ...]) -> str:

@@ -42,13 +42,13 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456
 
 
 @dataclass(frozen=True)
-class Folder:
+class UserFolder:
     """The folder given as ``--config-dir``: ``<group>/<name>.yaml`` and nothing else of it."""
 
     root: Path
 
     @classmethod
-    def given(cls, name: str) -> Folder:
+    def given(cls, name: str) -> UserFolder:
         """InputError unless the folder exists."""
         if not name or "\0" in name or not os.path.isdir(name):
             raise InputError("--config-dir", name, "must be an existing folder")

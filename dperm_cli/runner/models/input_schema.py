@@ -64,7 +64,7 @@ class InputSchema:
         """The bound on a row's L2 norm that follows from the rule."""
         return self.row_bound * (math.sqrt(self.width) if self.norm == "inf" else 1.0)
 
-    def ruled(self, raw: Any) -> np.ndarray:
+    def apply_row_rule(self, raw: Any) -> np.ndarray:
         """Raw rows [m, count] as the training rows were made, [m, width]; dense."""
         rows = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw, dtype=float)
         if self.scaling == "bounds":
@@ -78,7 +78,7 @@ class InputSchema:
         step = max(1, _ENTRIES // self.width)
         return [slice(start, start + step) for start in range(0, total, step)]
 
-    def spoken(self, sign: float) -> str | int:
+    def format_label(self, sign: float) -> str | int:
         """What the file calls the class -1 or 1: all its labels that were declared to be it."""
         if self.labels is None:
             return int(sign)
@@ -94,7 +94,7 @@ class InputSchema:
         return low + 0.5 * (high - low) * (value + 1.0)
 
 
-def declared(dataset: Any, *, width: int, row_bound: float) -> InputSchema:
+def build_schema(dataset: Any, *, width: int, row_bound: float) -> InputSchema:
     """The schema of a configured data set.
 
     Args:

@@ -28,9 +28,9 @@ from dperm_cli.runner.models.publishable import (
     FILE,
     HELD_OUT,
     MOST_EVENTS,
-    Facts,
     FeatureMap,
     Publishable,
+    ReleaseFacts,
     own_keys_of,
 )
 
@@ -72,7 +72,7 @@ def read(word: str) -> Publishable:
         if not path.is_file():
             raise InputError("MODEL", word, "is not a file")
         members = _members(path)
-        facts = _parsed(members.pop("facts"))
+        facts = _parse_facts(members.pop("facts"))
         if facts.get("format") == EARLIER:
             allowed = "was saved by an earlier dperm, whose files may hold the number of records: "
             allowed += "save it again with `dperm run ... save=FILE.npz`"
@@ -81,16 +81,16 @@ def read(word: str) -> Publishable:
     except InputError as error:
         if error.key == "MODEL":
             raise
-        raise _refused(word, str(error)) from None
+        raise _make_error(word, str(error)) from None
     except KeyError:
-        raise _refused(word, "a part is missing") from None
+        raise _make_error(word, "a part is missing") from None
     except RecursionError:
-        raise _refused(word, "its facts are nested too deeply") from None
+        raise _make_error(word, "its facts are nested too deeply") from None
     except Exception as error:  # whatever a part makes of what nobody thought of
-        raise _refused(word, str(error) or type(error).__name__) from error
+        raise _make_error(word, str(error) or type(error).__name__) from error
 
 
-def _refused(word: str, reason: str) -> InputError:
+def _make_error(word: str, reason: str) -> InputError:
     reason = "".join(c if c.isprintable() else "?" for c in " ".join(reason.split()))[:160]
     allowed = f"is not a predictor ({reason}); they are made with `dperm run ... save=FILE.npz`"
     return InputError("MODEL", word, allowed)
@@ -136,17 +136,17 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, kind: str) -> np.nd
     return found
 
 
-def _parsed(content: np.ndarray) -> dict[str, Any]:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _parse_facts(content: np.ndarray) -> dict[str, Any]:
+    def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) != len(pairs):
             raise ValueError("a key stands twice in its facts")
         return dict(pairs)
 
-    def never(word: str) -> None:
+    def refuse_constant(word: str) -> None:
         raise ValueError(f"{word} stands in its facts")
 
     text = content.tobytes().decode()
-    found = json.loads(text, object_pairs_hook=once, parse_constant=never)
+    found = json.loads(text, object_pairs_hook=refuse_repeated, parse_constant=refuse_constant)
     if not isinstance(found, dict):
         raise ValueError("its facts are no mapping")
     return found
@@ -169,7 +169,7 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
         raise ValueError(f"it holds more than {MOST_EVENTS} events")
     found = Publishable(
         mechanism=_one_of("mechanism", facts["mechanism"], registry.names("mechanism")),
-        events=tuple(ledger_totals.rebuilt(event) for event in facts["events"]),
+        events=tuple(ledger_totals.rebuild_event(event) for event in facts["events"]),
         relation=_text("relation", facts["relation"]),
         delta=_number("delta", facts["delta"], 0.0, 1.0),
         steps=_whole("steps", facts["steps"], low=0),
@@ -187,10 +187,10 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
     return found
 
 
-def _facts(given: Any) -> Facts:
-    _exact("facts", given, [field.name for field in dataclasses.fields(Facts)])
+def _facts(given: Any) -> ReleaseFacts:
+    _exact("facts", given, [field.name for field in dataclasses.fields(ReleaseFacts)])
     size = given["constraint_size"]
-    return Facts(
+    return ReleaseFacts(
         loss=_one_of("facts.loss", given["loss"], registry.names("loss")),
         constraint=_one_of("facts.constraint", given["constraint"], registry.names("constraint")),
         constraint_size=None if size is None else _number("facts.constraint_size", size, 0.0),

@@ -40,7 +40,7 @@ NOISES = ("research", "secure")
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReleaseFacts:
     """What of a ``ProblemSpec`` is said of a release.
 
     ``population`` is the n of the formulas: the number of records under replace_one, a declared
@@ -160,7 +160,7 @@ class Publishable:
     steps: int
     noise: str
     arithmetic: str
-    facts: Facts
+    facts: ReleaseFacts
     schema: InputSchema
     features: FeatureMap | None
     theta: np.ndarray | None
@@ -205,7 +205,7 @@ class Publishable:
             raise PrivacyError("under add_remove a release needs a declared privacy.population")
         kernel = isinstance(spec, KernelSpec)
         size = spec.radius if kernel else spec.constraint.size
-        facts = Facts(
+        facts = ReleaseFacts(
             loss=spec.loss,
             constraint="l2_ball" if kernel else spec.constraint.name,
             constraint_size=None if size is None else float(size),
@@ -272,7 +272,7 @@ class Publishable:
         made = None if self.features is None else self.features.made(self.schema.l2_bound)
         with np.errstate(over="ignore", invalid="ignore"):
             for part in self.schema.blocks(len(out)):
-                rows = self.schema.ruled(raw[part])
+                rows = self.schema.apply_row_rule(raw[part])
                 out[part] = (rows if made is None else made.apply(rows)) @ self.theta
         if not np.all(np.isfinite(out)):
             raise ValueError("its values are beyond what can be computed")
@@ -285,7 +285,7 @@ class Publishable:
             return None
         if self.features.source != HELD_OUT:
             return None
-        return statement.held_out(len(self.features.arrays["points"]))
+        return statement.describe_public_inputs(len(self.features.arrays["points"]))
 
     def level(self) -> str:
         """Epsilon and delta with the relation and n they hold for, in words."""
@@ -299,7 +299,7 @@ class Publishable:
     def statement(self) -> str:
         """The release in words, as the ledger has them."""
         found, facts = self.guarantee, self.facts
-        return statement.words(
+        return statement.format_statement(
             {
                 "session": self.theta is None,
                 "p": self.coordinates,
@@ -334,7 +334,7 @@ class Publishable:
         return {
             "version": self.version,
             "mechanism": self.mechanism,
-            "events": [ledger_totals.plain(event) for event in self.events],
+            "events": [ledger_totals.to_dict(event) for event in self.events],
             "relation": self.relation,
             "delta": self.delta,
             "steps": self.steps,

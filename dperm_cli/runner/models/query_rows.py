@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import first_words, reading
+from dperm_cli.core.files import first_words, report_read_errors
 from dperm_cli.core.number_text import number_in
 from dperm_cli.runner.models.input_schema import InputSchema
 
@@ -47,7 +47,7 @@ def read(word: str, schema: InputSchema, by_position: bool = False) -> Any:
         rows = _parquet(word, schema, by_position)
     else:
         rows = _csv(word, schema, by_position)
-    return _checked(word, rows)
+    return _check_rows(word, rows)
 
 
 def places(
@@ -64,7 +64,9 @@ def places(
             raise InputError(KEY, word, allowed)
         return list(range(width))
     if names is None:
-        allowed = f"names no columns, and the model takes {_listed(schema.columns)} by name; if "
+        allowed = (
+            f"names no columns, and the model takes {_join_names(schema.columns)} by name; if "
+        )
         allowed += "they are in this order, say columns=position"
         raise InputError(KEY, word, allowed)
     missing = [name for name in schema.columns if name not in names]
@@ -84,7 +86,7 @@ def _csv(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
 
     named = schema.columns is not None and not by_position
     path = Path(word)
-    with reading(KEY, path):
+    with report_read_errors(KEY, path):
         line = Csv(path=word, task="location", header=False).header_line(KEY, path)
         names = names_in(word, line, schema if named else None)
         width = len(line)
@@ -117,7 +119,7 @@ def _parquet(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
     from dperm_cli.datasets.files.parquet import Parquet
 
     path = Path(word)
-    with reading(KEY, path):
+    with report_read_errors(KEY, path):
         # columns that are not asked for are never read: a label may be text
         names = Parquet(path=word, task="location").header_of(KEY, path)
         chosen = places(word, names, len(names), schema, by_position)
@@ -129,7 +131,7 @@ def _svmlight(word: str, schema: InputSchema) -> Any:
     from dperm_cli.datasets.files.svmlight import Svmlight
 
     path = Path(word)
-    with reading(KEY, path):
+    with report_read_errors(KEY, path):
         rows, _ = Svmlight(path=word, task="location", n_features=schema.count).read(KEY, path)
     return rows
 
@@ -139,9 +141,9 @@ def _array(word: str, ending: str) -> np.ndarray:
 
     path = Path(word)
     if ending == ".npz":
-        with reading(KEY, path):
+        with report_read_errors(KEY, path):
             return Npz(path=word, task="location").read(KEY, path)[0]
-    with reading(KEY, path):
+    with report_read_errors(KEY, path):
         try:
             rows = npy_files.real(npy_files.read_file(path))
         except npy_files.NotAnArray as error:
@@ -152,7 +154,7 @@ def _array(word: str, ending: str) -> np.ndarray:
     return rows
 
 
-def _checked(word: str, rows: Any) -> Any:
+def _check_rows(word: str, rows: Any) -> Any:
     if not rows.shape[0]:
         raise InputError(KEY, word, "holds no rows of numbers")
     if isinstance(rows, np.ndarray):
@@ -169,10 +171,10 @@ def _checked(word: str, rows: Any) -> Any:
 
 
 def _columns(names: Sequence[str]) -> str:
-    return f"{'column' if len(names) == 1 else 'columns'} {_listed(names)}"
+    return f"{'column' if len(names) == 1 else 'columns'} {_join_names(names)}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Some of the names, without characters that a terminal would act upon."""
     shown = ["".join(c if c.isprintable() else "?" for c in name)[:60] for name in names[:_SHOWN]]
     more = f", .. ({len(names)} in all)" if len(names) > _SHOWN else ""

@@ -26,7 +26,7 @@ from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.models import model_file
-from dperm_cli.runner.models.input_schema import InputSchema, declared
+from dperm_cli.runner.models.input_schema import InputSchema, build_schema
 from dperm_cli.runner.models.publishable import FILE, HELD_OUT, FeatureMap, Publishable
 
 
@@ -44,7 +44,7 @@ def check_path(word: Any) -> Path | None:
 
 def check_cell(cell: cell_schema.Cell) -> None:
     """InputError where nothing of the cell may be given away."""
-    if cell.mechanism.unprotected:
+    if cell.mechanism.is_unprotected:
         raise InputError("save", cell.mechanism_name, "gives no guarantee: it is not saved")
     if cell.dataset.task not in ("binary", "regression"):
         raise InputError("save", cell.dataset.task, "saves models of labels -1, +1 and of targets")
@@ -65,7 +65,7 @@ def check_cell(cell: cell_schema.Cell) -> None:
 
 def schema_of(item: cells.Prepared) -> InputSchema:
     """What raw rows of the cell's data set look like; InputError where that cannot be written."""
-    found = declared(item.cell.dataset, width=item.data.p, row_bound=item.data.row_bound)
+    found = build_schema(item.cell.dataset, width=item.data.p, row_bound=item.data.row_bound)
     names = found.columns or ()
     for name in (*names, *([found.target] if found.target else [])):
         if not name.isprintable() or not name or names.count(name) > 1:

@@ -14,14 +14,14 @@ from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.problem.data import Matrix
 from dperm_cli.results.ledger import kept_ledger, release_log
 from dperm_cli.results.ledger.statement import SESSION
-from dperm_cli.results.records.cell_claims import at_ledger
+from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.verbs.run import check_folder
 
 
-class Recorded:
+class RecordedSession:
     """A session that spends nothing before its record lies in the folder ``out``.
 
     One that is asked nothing leaves nothing.
@@ -32,14 +32,14 @@ class Recorded:
         self._session, self._out, self._row, self._kept = session, out, row, False
 
     @property
-    def over(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the session inside is."""
-        return bool(self._session.over)
+        return bool(self._session.has_ended)
 
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """The session's answers; StorageError, and none, where its record cannot be written."""
         if not self._kept:
-            keep(self._out, self._row)
+            write_record(self._out, self._row)
             self._kept = True
         return self._session.ask(rows)
 
@@ -48,7 +48,7 @@ def row(
     prepared: run_cell.Prepared, plan: Plan, budget: Budget, found: Guarantee, accountant: str
 ) -> dict[str, Any]:
     """What a session releases, as one record: a name of its own each time, and no seed."""
-    common = run_cell._common(prepared) | run_cell._planned(plan, found, accountant)
+    common = run_cell._common(prepared) | run_cell.plan_columns(plan, found, accountant)
     return common | {
         "cell": f"session-{secrets.token_hex(10)}",
         "trial": 0,
@@ -60,21 +60,21 @@ def row(
     }
 
 
-def keep(out: Path, found: dict[str, Any]) -> None:
+def write_record(out: Path, found: dict[str, Any]) -> None:
     """Write the record, then the ledger of all the folder's records.
 
     A ledger that contradicts these is left as it is, and said so: the record stands beside it.
     """
     store = Store(out)
     store.write(found["cell"], [found])
-    with at_ledger(out):
-        faults = _entered(store, Accounting())
+    with hold_ledger_lock(out):
+        faults = _write_ledger(store, Accounting())
     if faults:
         print(f"dperm: the privacy ledger does not hold: {faults[0]}", file=sys.stderr)
     print(f"recorded in {out} as {found['cell']}", file=sys.stderr)
 
 
-def _entered(store: Store, accountant: Accounting) -> list[str]:
+def _write_ledger(store: Store, accountant: Accounting) -> list[str]:
     """Write the ledger of the records there are now, unless it has faults: those, and gaps."""
     stated = kept_ledger.state(store, store.cells(), accountant)
     kept_ledger.write(store, stated)

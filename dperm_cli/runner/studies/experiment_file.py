@@ -15,7 +15,7 @@ from typing import Any
 
 from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.errors import InputError, UnknownKey
-from dperm_cli.core.package_paths import shipped
+from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.claims import claims
 from dperm_cli.results.claims.claims import SIZES, Claim
 from dperm_cli.runner.compose import user_yaml
@@ -59,7 +59,7 @@ class Part:
                 settings.update(chosen)
             yield settings
 
-    def lacks(self) -> str | None:
+    def find_reason(self) -> str | None:
         """Why this version cannot run the part, or does not at this size; or None."""
         missing = [name for name in self.needs if name not in registry.names("mechanism")]
         return (
@@ -85,7 +85,7 @@ class Experiment:
 def load(name: str, size: str, config_dir: str | None = None) -> Experiment:
     """The experiment of this name at this size; InputError for anything that is not one."""
     known = catalogue.choices("experiment")
-    own = user_yaml.Folder.given(config_dir) if config_dir is not None else None
+    own = user_yaml.UserFolder.given(config_dir) if config_dir is not None else None
     names = [*known, *(own.names("experiment") if own else ())]
     if name not in names:
         allowed = f"must be one of {', '.join(names)}" if names else "there is no experiment"
@@ -93,15 +93,15 @@ def load(name: str, size: str, config_dir: str | None = None) -> Experiment:
     if own is not None and name in own.names("experiment"):
         if name in known:
             raise InputError("experiment", name, "is a shipped name; give the file another one")
-        return typed(own.load("experiment", name), size)
-    root = Path(shipped("conf")).resolve()
+        return parse(own.load("experiment", name), size)
+    root = Path(find_shipped("conf")).resolve()
     data = user_yaml.read("experiment", name, root / "experiment" / f"{name}.yaml", root)
     data["claims"] = _shipped_claims(name)
-    return typed(data, size)
+    return parse(data, size)
 
 
 def _shipped_claims(name: str) -> Any:
-    root = Path(shipped("experiments")).resolve()
+    root = Path(find_shipped("experiments")).resolve()
     data = user_yaml.read("claims", name, root / name / "claims.yaml", root)
     for key in data:
         if key not in ("name", "claims"):
@@ -109,7 +109,7 @@ def _shipped_claims(name: str) -> Any:
     return data.get("claims", [])
 
 
-def typed(data: Mapping[str, Any], size: str) -> Experiment:
+def parse(data: Mapping[str, Any], size: str) -> Experiment:
     """Check a file's content key by key, and take what holds at this size."""
     checks.choice("size", size, SIZES)
     for key in data:
@@ -133,7 +133,7 @@ def typed(data: Mapping[str, Any], size: str) -> Experiment:
         table=_words("experiment.table", data.get("table", [])),
         plot=tuple(_panel(entry, place) for place, entry in
                    enumerate(_list("experiment.plot", data.get("plot", [])))),
-        claims=claims.typed(data.get("claims", [])),
+        claims=claims.parse(data.get("claims", [])),
     )  # fmt: skip
     _check_parts(found)
     return found
@@ -145,12 +145,12 @@ def _part(name: str, entry: Any, data: Mapping[str, Any], size: str) -> Part:
     for word in given:
         if word not in PART_KEYS:
             raise UnknownKey(f"{key}.{word}", [f"{key}.{k}" for k in PART_KEYS])
-    base = _sized(_map("experiment.base", data.get("base", {})), size)
-    base |= _sized(_map(f"{key}.base", given.get("base", {})), size)
+    base = _select_sizes(_map("experiment.base", data.get("base", {})), size)
+    base |= _select_sizes(_map(f"{key}.base", given.get("base", {})), size)
     trials = _at_size(given.get("trials", data.get("trials")), size)
     if trials is not None:
         base["trials"] = trials
-    axes = _sized(_map(f"{key}.axes", given.get("axes", {})), size)
+    axes = _select_sizes(_map(f"{key}.axes", given.get("axes", {})), size)
     sizes = _words(f"{key}.sizes", given.get("sizes", list(SIZES)))
     for word in sizes:
         checks.choice(f"{key}.sizes", word, SIZES)
@@ -217,7 +217,7 @@ def _at_size(value: Any, size: str) -> Any:
     return value
 
 
-def _sized(values: Mapping[str, Any], size: str) -> Settings:
+def _select_sizes(values: Mapping[str, Any], size: str) -> Settings:
     return {key: _at_size(value, size) for key, value in values.items()}
 
 

@@ -10,7 +10,7 @@ from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.results.records.store import Store
 
 
-def words(arguments: list[str], keys: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+def split_arguments(arguments: list[str], keys: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """(operands, options) of a command line; UnknownKey for another option."""
     known, operands, options = list(keys), [], {}
     for word in arguments:
@@ -26,15 +26,15 @@ def words(arguments: list[str], keys: Iterable[str]) -> tuple[list[str], dict[st
     return operands, options
 
 
-def one(operands: list[str], options: Mapping[str, str]) -> Path:
+def find_only_folder(operands: list[str], options: Mapping[str, str]) -> Path:
     """The one folder that a verb is about; ``out=`` is taken as well."""
     named = [*operands, *([options["out"]] if "out" in options else [])]
     if len(named) != 1:
         raise InputError("STUDY", " ".join(named), "must be one folder (the out= of a run)")
-    return folder(named[0])
+    return find_folder(named[0])
 
 
-def folder(name: str) -> Path:
+def find_folder(name: str) -> Path:
     """A study's folder, also by its name under ``outputs``; InputError where none is."""
     tried = [Path(name), Path("outputs") / name]
     for path in tried if name and "\0" not in name else ():
@@ -46,7 +46,7 @@ def folder(name: str) -> Path:
     raise InputError("STUDY", name, "must be an existing folder (the out= of a run)")
 
 
-def cells(store: Store) -> list[str]:
+def list_cells(store: Store) -> list[str]:
     """The study's cells in order: the manifest's, else all that have a record."""
     manifest = store.read_manifest()
     return list(manifest["cells"]) if manifest else store.cells()

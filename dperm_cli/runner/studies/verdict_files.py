@@ -32,6 +32,9 @@ def read(folder: Path, name: str) -> dict[str, Any]:
 
 def write(folder: Path, name: str, size: str, verdicts: Sequence[Verdict]) -> None:
     """Replace what is kept at this size."""
-    sizes: Mapping[str, Any] = {**read(folder, name), size: claims_page.kept(verdicts, __version__)}
+    sizes: Mapping[str, Any] = {
+        **read(folder, name),
+        size: claims_page.verdict_record(verdicts, __version__),
+    }
     found = json.dumps({"experiment": name, "sizes": sizes}, indent=1, sort_keys=True)
     atomic_write(folder / name / FILE, found.encode() + b"\n")

@@ -28,7 +28,7 @@ WORTH = 16
 Call = Callable[[Any], Any]
 
 
-class Broken(Exception):
+class WorkerDied(Exception):
     """A worker ended without a word: killed, or out of memory. What it was at is unknown here."""
 
 
@@ -61,7 +61,7 @@ class Options:
     on_error: str = "continue"
 
     @classmethod
-    def typed(cls, given: Mapping[str, Any]) -> Options:
+    def parse(cls, given: Mapping[str, Any]) -> Options:
         """From the keys ``backend``, ``workers``, ``address``, ``slurm`` and ``on_error``."""
         backend = checks.choice("backend", given["backend"], NAMES)
         workers = checks.auto_or(
@@ -91,7 +91,7 @@ class Options:
         elif self.backend == "submitit" and "cluster" not in asked:
             slurm_jobs.check("submitit", asked)
 
-    def chosen(self, cells: int) -> Backend | None:
+    def choose_backend(self, cells: int) -> Backend | None:
         """The back end for so many cells; None: run them in this process."""
         if self.backend == "dask":
             return Dask(self.workers or cores(), self.address, self.slurm or {})
@@ -131,7 +131,7 @@ class Local:
                     warnings.simplefilter("ignore")
                     yield from pool(delayed(call)(chunk) for chunk in chunks)
             except BrokenProcessPool as error:
-                raise Broken(_first_line(error)) from error
+                raise WorkerDied(_first_line(error)) from error
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Dask:
                     yield future.result()
                     future.release()
             except KilledWorker as error:
-                raise Broken(_first_line(error)) from error
+                raise WorkerDied(_first_line(error)) from error
             finally:
                 client.cancel(futures)
 
@@ -169,12 +169,12 @@ class Dask:
         logging.getLogger("distributed").setLevel(logging.ERROR)
         config.set({"distributed.scheduler.allowed-failures": 1})
         if self.address == "slurm":
-            return _Owning(Client, self._slurm(folder))
+            return _OwnedClient(Client, self._slurm(folder))
         if self.address == "auto":
             here: Any = {"dashboard_address": None, "local_directory": str(folder)}
             cluster = LocalCluster(n_workers=self.workers, threads_per_worker=1, processes=True,
                                    silence_logs=logging.ERROR, **here)  # fmt: skip
-            return _Owning(Client, cluster)
+            return _OwnedClient(Client, cluster)
         try:
             return Client(self.address, timeout=10, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
@@ -200,7 +200,7 @@ class Dask:
         return cluster
 
 
-class _Owning:
+class _OwnedClient:
     """A client and its cluster as one context."""
 
     def __init__(self, client: Any, cluster: Any) -> None:
@@ -230,13 +230,13 @@ class Submitit:
         return min(cells, self.workers)
 
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
-        jobs = self._submitted(call, chunks, folder)
+        jobs = self._submit_chunks(call, chunks, folder)
         lost: Exception | None = None
         try:
-            for job in self._ended(jobs):
+            for job in self._watch_jobs(jobs):
                 try:
                     yield self._result(job)
-                except Broken as error:  # the jobs beside it go on
+                except WorkerDied as error:  # the jobs beside it go on
                     lost = lost or error
         finally:
             for job in jobs:
@@ -245,7 +245,7 @@ class Submitit:
         if lost is not None:
             raise lost
 
-    def _submitted(self, call: Call, chunks: Sequence[Any], folder: Path) -> list[Any]:
+    def _submit_chunks(self, call: Call, chunks: Sequence[Any], folder: Path) -> list[Any]:
         import submitit
         from submitit.core.utils import FailedJobError
 
@@ -258,7 +258,7 @@ class Submitit:
         given = {names[key]: value for key, value in asked.items() if key in names}
         executor.update_parameters(slurm_array_parallelism=self.workers, **given)
         try:
-            return executor.map_array(partial(slurm_jobs.left_alone, call), list(chunks))
+            return executor.map_array(partial(slurm_jobs.run_without_signal, call), list(chunks))
         except FailedJobError as error:
             raise DpermError(f"SLURM did not take the jobs: {_first_line(error)}") from error
 
@@ -266,9 +266,9 @@ class Submitit:
     def _cluster(self) -> str:
         return self.slurm.get("cluster", "slurm")
 
-    def _ended(self, jobs: list[Any]) -> Iterator[Any]:
+    def _watch_jobs(self, jobs: list[Any]) -> Iterator[Any]:
         if self._cluster == "slurm":
-            return slurm_jobs.ended(jobs)
+            return slurm_jobs.watch_jobs(jobs)
         from submitit.helpers import as_completed
 
         return as_completed(jobs, poll_frequency=0.5)
@@ -277,11 +277,11 @@ class Submitit:
         from submitit.core.utils import FailedJobError, UncompletedJobError
 
         if self._cluster == "slurm" and not slurm_jobs.has_result(job):
-            raise Broken(f"job {job.job_id} left the queue without a result")
+            raise WorkerDied(f"job {job.job_id} left the queue without a result")
         try:
             return job.result()
         except (FailedJobError, UncompletedJobError) as error:
-            raise Broken(_first_line(error)) from error
+            raise WorkerDied(_first_line(error)) from error
 
 
 def _pieces(cells: int, workers: int) -> int:

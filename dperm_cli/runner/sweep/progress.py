@@ -83,12 +83,12 @@ class Tally:
         return len(self.failures)
 
     @property
-    def ran(self) -> int:
+    def run_count(self) -> int:
         return self.done + self.unsupported + self.failed
 
     @property
-    def remaining(self) -> int:
-        return self.total - self.ran - self.looked_up
+    def remaining_count(self) -> int:
+        return self.total - self.run_count - self.looked_up
 
     def add(self, outcome: Any) -> None:
         if outcome.looked_up:
@@ -103,7 +103,7 @@ class Tally:
     def counts(self) -> str:
         return (
             f"{self.done} done, {self.looked_up} looked up, {self.failed} failed, "
-            f"{self.unsupported} unsupported, {self.remaining} remaining"
+            f"{self.unsupported} unsupported, {self.remaining_count} remaining"
         )
 
 
@@ -118,7 +118,7 @@ class SweepMeter(Meter):
         now = f": {self.name}" if self.name else ""
         return f"{self.tally.counts()}{self._left()}{now}"
 
-    def begins(self, name: str) -> None:
+    def show_cell(self, name: str) -> None:
         """The cell of this name runs now, in this process."""
         self.name = name
         self._show(self.head())
@@ -132,7 +132,7 @@ class SweepMeter(Meter):
         self._show(self.head())
 
     def _left(self) -> str:
-        ran, remaining = self.tally.ran, self.tally.remaining
+        ran, remaining = self.tally.run_count, self.tally.remaining_count
         if ran < _SEEN or not remaining:
             return ""
         return f", about {duration(remaining * self.elapsed / ran)} left"
@@ -147,9 +147,9 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def meter(cells: int) -> Iterator[Meter]:
+def open_meter(cells: int) -> Iterator[Meter]:
     """A meter that hears of the long steps below while the block runs."""
-    yield from _listening(Meter(cells))
+    yield from _attach_meter(Meter(cells))
 
 
 class StepMeter(Meter):
@@ -164,20 +164,20 @@ class StepMeter(Meter):
 
 
 @contextmanager
-def steps_of(name: str) -> Iterator[Meter]:
+def open_step_meter(name: str) -> Iterator[Meter]:
     """A meter for the long steps of the block."""
-    yield from _listening(StepMeter(name))
+    yield from _attach_meter(StepMeter(name))
 
 
 @contextmanager
-def sweep_meter(cells: int) -> Iterator[SweepMeter]:
+def open_sweep_meter(cells: int) -> Iterator[SweepMeter]:
     """The same for a sweep."""
-    yield from _listening(SweepMeter(cells))
+    yield from _attach_meter(SweepMeter(cells))
 
 
-def _listening(shown: Any) -> Iterator[Any]:
+def _attach_meter(shown: Any) -> Iterator[Any]:
     try:
-        with progress.listening(shown.step):
+        with progress.listen(shown.step):
             yield shown
     finally:
         shown.close()

@@ -20,14 +20,14 @@ from scipy import sparse
 
 from dperm_cli.core import npy_files
 from dperm_cli.problem.data import Data
-from dperm_cli.results.records.cell_claims import WORK, locked
-from dperm_cli.results.records.store import storage_errors
+from dperm_cli.results.records.cell_claims import WORK, hold_lock
+from dperm_cli.results.records.store import report_storage_errors
 
 _PARTS = ("data", "indices", "indptr")
 
 
 @contextlib.contextmanager
-def opened(out: Path) -> Iterator[Path]:
+def use_spool(out: Path) -> Iterator[Path]:
     """A new folder for the data sets of one sweep; it goes when the block ends.
 
     It lies with the study, which the workers of other machines can reach as well. What a killed
@@ -36,9 +36,9 @@ def opened(out: Path) -> Iterator[Path]:
     work = out / WORK
     clear(out)
     name = f"spool-{secrets.token_hex(4)}"
-    with locked(work / f"{name}.lock"):
+    with hold_lock(work / f"{name}.lock"):
         try:
-            with storage_errors(work / name):
+            with report_storage_errors(work / name):
                 (work / name).mkdir(mode=0o700)
             yield work / name
         finally:
@@ -48,14 +48,14 @@ def opened(out: Path) -> Iterator[Path]:
 def clear(out: Path) -> None:
     """Take away the folders of sweeps that no longer run."""
     for lock in (out / WORK).glob("spool-*.lock"):
-        with locked(lock) as mine:
+        with hold_lock(lock) as mine:
             if mine:
                 shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
 
 
 def share(folder: Path, data: Data) -> None:
     """Write the data set to a new folder; StorageError names it."""
-    with storage_errors(folder):
+    with report_storage_errors(folder):
         folder.mkdir(parents=True, mode=0o700)
         facts: dict[str, Any] = {}
         for field in dataclasses.fields(data):
@@ -74,17 +74,17 @@ def share(folder: Path, data: Data) -> None:
 
 def load(folder: Path) -> Data:
     """The data set in the folder, its arrays mapped."""
-    with storage_errors(folder):
+    with report_storage_errors(folder):
         found = json.loads((folder / "facts.json").read_text())
         for field in dataclasses.fields(Data):
             value = found.get(field.name)
             if isinstance(value, dict):
-                parts = (_mapped(folder / f"{field.name}.{part}.npy") for part in _PARTS)
+                parts = (_map_array(folder / f"{field.name}.{part}.npy") for part in _PARTS)
                 kind = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
                 made = kind[value["sparse"]](tuple(parts), shape=tuple(value["shape"]), copy=False)
                 found[field.name] = made
             elif field.name not in found:
-                found[field.name] = _mapped(folder / f"{field.name}.npy")
+                found[field.name] = _map_array(folder / f"{field.name}.npy")
             elif isinstance(value, list):
                 found[field.name] = tuple(value)
         return Data(**found)
@@ -96,7 +96,7 @@ def _save(path: Path, array: np.ndarray) -> None:
         np.save(file, array, allow_pickle=False)
 
 
-def _mapped(path: Path) -> np.ndarray:
+def _map_array(path: Path) -> np.ndarray:
     # mode c: writable as far as compiled loops can tell, and private to this process
     with open(path, "rb") as file:
         return npy_files.map_array(file, "c")

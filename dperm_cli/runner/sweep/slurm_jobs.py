@@ -19,7 +19,10 @@ from dperm_cli.core.errors import InputError
 KEYS = {"partition": str, "minutes": int, "memory": str, "cores": int, "account": str}
 _FLAGS = {"partition": "partition", "minutes": "time", "memory": "mem", "cores": "cpus-per-task",
           "account": "account"}  # fmt: skip
-_POLL, _ASK = 0.5, 10.0  # seconds between looks for results, and between questions to the queue
+_POLL_SECONDS, _QUEUE_SECONDS = (
+    0.5,
+    10.0,
+)  # seconds between looks for results, and between questions to the queue
 _PATIENCE = 60.0  # for one answer
 
 
@@ -29,12 +32,12 @@ def check(backend: str, asked: Mapping[str, Any]) -> None:
         raise InputError("backend", backend, "needs SLURM, and no sbatch is found on the path")
     flags = [f"--{_FLAGS[key]}={value}" for key, value in asked.items() if key in _FLAGS]
     words = ["sbatch", "--test-only", *flags, "--wrap=true"]
-    code, said = _said(words)
+    code, said = _run_command(words)
     if code:
         raise InputError("slurm", dict(asked), f"SLURM takes no such job: {_last(said)}")
 
 
-def left_alone(query: Callable[[Any], Any], chunk: Any) -> Any:
+def run_without_signal(query: Callable[[Any], Any], chunk: Any) -> Any:
     """A chunk in a job of submitit, whose warning of the time limit would end the cell at hand.
 
     Finished cells are kept whenever the job ends; till then it works.
@@ -43,21 +46,21 @@ def left_alone(query: Callable[[Any], Any], chunk: Any) -> Any:
     return query(chunk)
 
 
-def ended(jobs: Sequence[Any]) -> Iterator[Any]:
+def watch_jobs(jobs: Sequence[Any]) -> Iterator[Any]:
     """The jobs of one array as they end: with a result, or gone from the queue without one."""
     left = {job.job_id: job for job in jobs}
     missed: set[str] = set()
     asked = time.monotonic()
     while left:
         ready = [name for name, job in left.items() if has_result(job)]
-        if not ready and time.monotonic() - asked > _ASK:
-            absent = left.keys() - queued(left)
+        if not ready and time.monotonic() - asked > _QUEUE_SECONDS:
+            absent = left.keys() - list_jobs(left)
             # twice, since a result may be seen here later than the end of its job
             ready = sorted(absent & missed)
             missed, asked = absent, time.monotonic()
         yield from (left.pop(name) for name in ready)
         if left and not ready:
-            time.sleep(_POLL)
+            time.sleep(_POLL_SECONDS)
 
 
 def has_result(job: Any) -> bool:
@@ -68,10 +71,10 @@ def has_result(job: Any) -> bool:
     return job.paths.result_pickle.exists()
 
 
-def queued(names: Mapping[str, Any]) -> set[str]:
+def list_jobs(names: Mapping[str, Any]) -> set[str]:
     """Those of the jobs that wait or run; all of them where the queue does not answer."""
     arrays = sorted({name.partition("_")[0] for name in names})
-    code, said = _said(
+    code, said = _run_command(
         ["squeue", "--noheader", "--array", "--format=%i", f"--jobs={','.join(arrays)}"]
     )
     if code:  # a job that ended some minutes ago is not known any more
@@ -79,7 +82,7 @@ def queued(names: Mapping[str, Any]) -> set[str]:
     return {line.strip() for line in said.splitlines()}
 
 
-def _said(words: list[str]) -> tuple[int, str]:
+def _run_command(words: list[str]) -> tuple[int, str]:
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:

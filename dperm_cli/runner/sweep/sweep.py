@@ -16,8 +16,8 @@ from dperm_cli.results.records.cell_claims import WORK, Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.sweep import shared_data
-from dperm_cli.runner.sweep.backends import Backend, Broken, Options
-from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, sweep_meter
+from dperm_cli.runner.sweep.backends import Backend, Options, WorkerDied
+from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, open_sweep_meter
 from dperm_cli.runner.sweep.worker import FINISHED, Outcome, Setup, Task, Worker, run_chunk
 
 _LISTED = 20
@@ -32,7 +32,7 @@ def run_cells(
     """Run what has no record yet; what is finished stays, whatever happens to this process."""
     options = options or Options()
     by_key = {item.key: item for item in prepared}
-    with sweep_meter(len(by_key)) as shown:
+    with open_sweep_meter(len(by_key)) as shown:
         todo = []
         for item in by_key.values():
             status = None if force else store.status(item.key)
@@ -59,13 +59,13 @@ def _run(
     todo: list[cells.Prepared], store: Store, force: bool, options: Options, shown: SweepMeter
 ) -> None:
     by_key = {item.key: item for item in todo}
-    backend = options.chosen(len(todo))
+    backend = options.choose_backend(len(todo))
     if backend is None:
-        worker = Worker(store.out, force, begun=lambda item: shown.begins(label(item)))
+        worker = Worker(store.out, force, begun=lambda item: shown.show_cell(label(item)))
         outcomes = worker.run(todo)
     else:
         shown.note(f"{len(todo)} cells for {backend.workers} workers")
-        outcomes = _elsewhere(backend, todo, store, force, options)
+        outcomes = _run_on_backend(backend, todo, store, force, options)
     try:
         _tidy(store.out)
         with contextlib.closing(outcomes):
@@ -84,12 +84,12 @@ def _tidy(out: Path) -> None:
     Claims(out).tidy()
 
 
-def _elsewhere(
+def _run_on_backend(
     backend: Backend, todo: Sequence[cells.Prepared], store: Store, force: bool, options: Options
 ) -> Generator[Outcome, None, None]:
     """Outcomes from the workers of a back end."""
     by_key = {item.key: item for item in todo}
-    with shared_data.opened(store.out) as folder:
+    with shared_data.use_spool(store.out) as folder:
         for name, data in {item.data.identity: item.data for item in todo}.items():
             shared_data.share(folder / name, data)
         cache = cache_dir()
@@ -103,10 +103,10 @@ def _elsewhere(
             parent=os.getpid() if backend.parent else None,
         )
         tasks = {i.key: Task(i.cell, i.key, i.data.identity) for i in todo}
-        yield from _carried_out(backend, setup, tasks, folder, by_key)
+        yield from _run_tasks(backend, setup, tasks, folder, by_key)
 
 
-def _carried_out(
+def _run_tasks(
     backend: Backend,
     setup: Setup,
     tasks: dict[str, Task],
@@ -123,23 +123,23 @@ def _carried_out(
                 pending.pop(outcome.key, None)
                 yield outcome
             return
-        except Broken as why:
+        except WorkerDied as why:
             suspects = [key for key in Claims(setup.out).left() if key in pending]
             if not suspects and len(pending) == before:
                 raise DpermError(f"the workers of the sweep end without a word: {why}") from why
             for key in suspects:
-                yield _alone(backend, setup, pending.pop(key), folder, by_key[key])
+                yield _run_alone(backend, setup, pending.pop(key), folder, by_key[key])
 
 
-def _alone(
+def _run_alone(
     backend: Backend, setup: Setup, task: Task, folder: Path, item: cells.Prepared
 ) -> Outcome:
     """A cell by itself; if its worker dies again, it has failed."""
     try:
         return next(iter(_outcomes(backend, setup, [[task]], folder)))
-    except Broken as why:
+    except WorkerDied as why:
         reason = f"its worker died twice ({why}): out of memory, perhaps"
-        Store(setup.out).write(task.key, cells.failed(item, reason))
+        Store(setup.out).write(task.key, cells.make_failed_rows(item, reason))
         return Outcome(task.key, "failed", reason)
 
 

@@ -23,7 +23,7 @@ from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells
-from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.sweep import shared_data
 
@@ -43,7 +43,7 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def warnings_untold() -> Iterator[None]:
+def suppress_warnings() -> Iterator[None]:
     """Show no warning in the block: whether numpy or scipy warns follows from the records.
 
     A filter that makes errors of warnings still does.
@@ -71,7 +71,7 @@ class Worker:
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store, self._claims, self._force = Store(out), Claims(out), force
-        self._optimum_of = optima()
+        self._optimum_of = make_solver()
         self._begun, self._stopped = begun, stopped
         self._unsynced: list[str] = []
         self._synced = time.monotonic()
@@ -151,7 +151,7 @@ class Report:
 
 
 _one_at_a_time = threading.Lock()
-_settled: list[int] = []
+_parents: list[int] = []
 _data: dict[tuple[str, str], Data] = {}
 
 
@@ -159,11 +159,11 @@ def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
     """Run a chunk of cells in a worker process; never raises what can be reported."""
     # threads of one worker share its BLAS, its working folder and the listeners of progress
     with _one_at_a_time:
-        if setup.parent is not None and not _settled:
-            _settle(setup.parent)
+        if setup.parent is not None and not _parents:
+            _follow_parent(setup.parent)
         outcomes: list[Outcome] = []
         try:
-            with threadpool_limits(1), _placed(setup), warnings_untold():
+            with threadpool_limits(1), _use_planner_folder(setup), suppress_warnings():
                 _run_chunk(setup, tasks, outcomes)
         except DpermError as error:
             # a plain one: errors with several arguments do not survive the way between processes
@@ -175,13 +175,13 @@ def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
 def _run_chunk(setup: Setup, tasks: Sequence[Task], outcomes: list[Outcome]) -> None:
     # the planner takes the folder away when nothing more is wanted
     worker = Worker(Path(setup.out), setup.force, stopped=lambda: not os.path.isdir(setup.spool))
-    for outcome in worker.run(_prepared(setup, task) for task in tasks):
+    for outcome in worker.run(_prepare_task(setup, task) for task in tasks):
         outcomes.append(outcome)
         if setup.stop_early and outcome.status == "failed":
             return
 
 
-def _prepared(setup: Setup, task: Task) -> cells.Prepared:
+def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
     """The cell with its data; DpermError when this process would not make the record asked for."""
     name = (setup.spool, task.data)
     if name not in _data:
@@ -196,7 +196,7 @@ def _prepared(setup: Setup, task: Task) -> cells.Prepared:
 
 
 @contextlib.contextmanager
-def _placed(setup: Setup) -> Iterator[None]:
+def _use_planner_folder(setup: Setup) -> Iterator[None]:
     """The planner's working folder and cache, where this process can have them."""
     before = os.environ.get("DPERM_CACHE_DIR")
     folder = setup.folder if os.path.isdir(setup.folder) else os.getcwd()
@@ -212,14 +212,14 @@ def _placed(setup: Setup) -> Iterator[None]:
             os.environ["DPERM_CACHE_DIR"] = before
 
 
-def _settle(parent: int) -> None:
+def _follow_parent(parent: int) -> None:
     """Leave Ctrl-C to the parent, and end with it, however it ends."""
-    _settled.append(parent)
+    _parents.append(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _exit_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -22,14 +22,14 @@ from dperm_cli.privacy.events import (
 from dperm_cli.privacy.gate import range_delta
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.results.charts import account_figure
-from dperm_cli.results.ledger.remarks import remarks
+from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.records.store import atomic_write
 from dperm_cli.results.tables import account_table
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism
-from dperm_cli.runner.sweep.progress import meter
-from dperm_cli.runner.verbs.account_request import Ask, question
+from dperm_cli.runner.sweep.progress import open_meter
+from dperm_cli.runner.verbs.account_request import AccountLine, parse_request
 
 NOISE_POINTS = 11
 EXACT_DRAW = "for an exact draw: what a sampler adds is in the certificate of `dperm run`"
@@ -41,41 +41,41 @@ def account(arguments: list[str]) -> int:
 
     Exit code 1 where a row failed.
     """
-    asked = question(arguments)
-    with meter(len(asked.asks)) as shown:
+    asked = parse_request(arguments)
+    with open_meter(len(asked.asks)) as shown:
         rows = []
         for done, ask in enumerate(asked.asks):
             shown.cell(done, ask.name)
-            rows.append(answer(ask))
+            rows.append(make_row(ask))
     if asked.format == "json":
         print("\n".join(canonical_json(row) for row in rows), flush=True)
     else:
-        print(account_table.text(rows).rstrip("\n"), flush=True)
+        print(account_table.format_table(rows).rstrip("\n"), flush=True)
     # the answer first: the figure takes longer than the numbers
     if asked.figure:
         points = curves(asked.asks, rows)
-        written = _write(asked.out, account_figure.files(rows, points))
+        written = _write(asked.out, account_figure.draw_files(rows, points))
         print(f"wrote {asked.out}: {', '.join(written)}", file=sys.stderr)
     if all(row["status"] == "unsupported" for row in rows):
         print(
-            f"dperm: {fitting_mechanism.advice(_fitting(asked.asks[0]), 'every row')}",
+            f"dperm: {fitting_mechanism.format_advice(_find_fitting(asked.asks[0]), 'every row')}",
             file=sys.stderr,
         )
     return EXIT_FAILED if any(row["status"] == "failed" for row in rows) else EXIT_OK
 
 
-def _fitting(ask: Ask) -> str | None:
+def _find_fitting(ask: AccountLine) -> str | None:
     """A mechanism that has an answer to this ask."""
 
     def plans(name: str, mechanism: Any) -> None:
-        row = answer(replace(ask, name=name, mechanism=mechanism))
+        row = make_row(replace(ask, name=name, mechanism=mechanism))
         if row["status"] != "ok":
             raise Unsupported(row["reason"])
 
-    return fitting_mechanism.first(plans, ask.calibration)
+    return fitting_mechanism.find_first(plans, ask.calibration)
 
 
-def answer(ask: Ask) -> dict[str, Any]:
+def make_row(ask: AccountLine) -> dict[str, Any]:
     """The row of one ask, JSON-able; ``status`` is ``unsupported`` where there is no answer.
 
     It is ``failed`` where numbers, each within its limits, are together beyond the arithmetic.
@@ -98,23 +98,23 @@ def answer(ask: Ask) -> dict[str, Any]:
     except Unsupported as reason:
         return row | {"status": "unsupported", "reason": str(reason)}
     except (ArithmeticError, ValueError, InputError) as error:
-        if isinstance(error, InputError) and not _overflowed(error.value):
+        if isinstance(error, InputError) and not _is_overflow(error.value):
             raise
         words = " ".join(f"{type(error).__name__}: {error}".split())
         return row | {"status": "failed", "reason": f"these numbers cannot be computed: {words}"}
 
 
-def _overflowed(value: object) -> bool:
+def _is_overflow(value: object) -> bool:
     """Whether a refused number is infinite or nan: none such can have been typed."""
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def curves(asks: Sequence[Ask], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def curves(asks: Sequence[AccountLine], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Points of the figure, for the first line's problem and every mechanism asked about."""
     first = asks[0].spec
     found: list[dict[str, Any]] = []
     here = [(a, r) for a, r in zip(asks, rows, strict=True) if a.spec == first]
-    by_mechanism: dict[str, list[tuple[Ask, dict[str, Any]]]] = {}
+    by_mechanism: dict[str, list[tuple[AccountLine, dict[str, Any]]]] = {}
     for ask, row in here:
         by_mechanism.setdefault(ask.name, []).append((ask, row))
     nominal = [ask.epsilon for ask in asks if ask.epsilon is not None]
@@ -126,7 +126,7 @@ def curves(asks: Sequence[Ask], rows: Sequence[dict[str, Any]]) -> list[dict[str
     return found
 
 
-def _noise_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
+def _noise_for(ask: AccountLine, kind: str, delta: float) -> dict[str, Any]:
     """The noise a mechanism plans for the budget, and what the accountant certifies for it."""
     assert ask.epsilon is not None
     budget = Budget(ask.epsilon, delta, ask.relation)
@@ -143,11 +143,13 @@ def _noise_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
         relation=ask.relation,
         certificate=plan.guarantee.certificate,
     )
-    ledger_totals.require(budget, guarantee, plan.guarantee)
+    ledger_totals.require_within_budget(budget, guarantee, plan.guarantee)
     return _facts(ask, guarantee, plan.events, plan.noise_scale) | {"steps": plan.steps}
 
 
-def _exact_noise(ask: Ask, kind: str, budget: Budget, refusal: Unsupported) -> dict[str, Any]:
+def _exact_noise(
+    ask: AccountLine, kind: str, budget: Budget, refusal: Unsupported
+) -> dict[str, Any]:
     """The noise of an exact draw, where no sampler takes on the law: nothing is drawn here."""
     scale = calibrate.scale_for(
         lambda scale: ask.mechanism.events(ask.spec, scale, budget),
@@ -157,7 +159,7 @@ def _exact_noise(ask: Ask, kind: str, budget: Budget, refusal: Unsupported) -> d
     return found | {"note": f"{found['note']}, and there: {refusal}"}
 
 
-def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
+def _budget_for(ask: AccountLine, kind: str, delta: float) -> dict[str, Any]:
     """The epsilon that a noise scale is certified for."""
     assert ask.noise_scale is not None
     budget = Budget(math.inf, delta, ask.relation)
@@ -167,11 +169,13 @@ def _budget_for(ask: Ask, kind: str, delta: float) -> dict[str, Any]:
     )
     facts = _facts(ask, guarantee, events, ask.noise_scale)
     if hasattr(ask.mechanism, "sampler"):
-        facts["note"] = "; ".join([*weak(guarantee, ask.spec.n), EXACT_DRAW])
+        facts["note"] = "; ".join([*list_weaknesses(guarantee, ask.spec.n), EXACT_DRAW])
     return facts
 
 
-def _facts(ask: Ask, guarantee: Guarantee, events: Sequence[Event], scale: float) -> dict[str, Any]:
+def _facts(
+    ask: AccountLine, guarantee: Guarantee, events: Sequence[Event], scale: float
+) -> dict[str, Any]:
     noisy_sums = Gaussian | SampledGaussian | DisjointBatches
     sums = all(isinstance(event, noisy_sums) for event in events)
     return {
@@ -207,19 +211,19 @@ def _chains(events: Sequence[Event], guarantee: Guarantee) -> dict[str, float | 
 def _note(events: Sequence[Event], guarantee: Guarantee, spec: ProblemSpec) -> str | None:
     noisy = [event for event in events if hasattr(event, "scale")]
     added = min(1.0, range_delta(noisy, guarantee.relation, spec.p))
-    found = weak(guarantee, spec.n)
-    if added > generator_range.LET_PASS * guarantee.delta:
+    found = list_weaknesses(guarantee, spec.n)
+    if added > generator_range.NEGLIGIBLE_DELTA_SHARE * guarantee.delta:
         found.append(
             f"the bounded range of noise=research could add {added:.2g} to delta: see `dperm run`"
         )
     return "; ".join(found) or None
 
 
-def weak(guarantee: Guarantee, n: int) -> list[str]:
+def list_weaknesses(guarantee: Guarantee, n: int) -> list[str]:
     """The remarks on a guarantee that nothing was released with yet."""
     accounted = {"epsilon_accounted": guarantee.epsilon, "delta_accounted": guarantee.delta}
     kind = {"status": "ok", "guarantee": guarantee.kind}
-    return remarks({**accounted, **kind, "population": n})
+    return list_remarks({**accounted, **kind, "population": n})
 
 
 def _steps(event: Event, n: int) -> int:
@@ -237,7 +241,7 @@ def _gradients(events: Iterable[Event], n: int) -> int:
     )
 
 
-def _level(ask: Ask) -> tuple[str, float]:
+def _level(ask: AccountLine) -> tuple[str, float]:
     """Kind and delta of the guarantee in question, as a run would have them."""
     if ask.mechanism.space == "kernel":
         raise Unsupported(f"{ask.name} works on a kernel's minimiser: `dperm run` accounts for it")
@@ -248,16 +252,16 @@ def _level(ask: Ask) -> tuple[str, float]:
     return kind, 0.0 if kind in ("pure", "local") else delta
 
 
-def _noise_curve(ask: Ask, scales: Sequence[float]) -> list[dict[str, Any]]:
+def _noise_curve(ask: AccountLine, scales: Sequence[float]) -> list[dict[str, Any]]:
     """Certified epsilon over a range of noise scales around those of the table."""
     if not scales:
         return []
     grid = _geometric(min(scales) / 3.0, max(scales) * 3.0, NOISE_POINTS)
     asked = [replace(ask, epsilon=None, noise_scale=scale) for scale in grid]
-    return [_point("noise", row) for row in map(answer, asked) if _drawable(row)]
+    return [_point("noise", row) for row in map(make_row, asked) if _drawable(row)]
 
 
-def _certified_curves(ask: Ask, low: float, high: float) -> list[dict[str, Any]]:
+def _certified_curves(ask: AccountLine, low: float, high: float) -> list[dict[str, Any]]:
     """Certified against nominal epsilon for every calibration the mechanism knows."""
     found = []
     for calibration in cell_schema.CALIBRATIONS:
@@ -269,7 +273,7 @@ def _certified_curves(ask: Ask, low: float, high: float) -> list[dict[str, Any]]
                 ask, mechanism=mechanism, calibration=calibration, epsilon=epsilon,
                 noise_scale=None,
             )  # fmt: skip
-            row = answer(other)
+            row = make_row(other)
             if row["status"] != "ok":
                 break
             found.append(_point("certified", row))

@@ -30,7 +30,7 @@ MOST_ROWS = 1000
 
 
 @dataclass(frozen=True)
-class Ask:
+class AccountLine:
     """One line of the table: what is to be accounted for.
 
     Exactly one of ``epsilon`` and ``noise_scale`` is given; ``delta`` is None for 1/n^2, and
@@ -49,16 +49,16 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Question:
+class AccountRequest:
     """The lines that were asked for, and where their figure goes."""
 
-    asks: tuple[Ask, ...]
+    asks: tuple[AccountLine, ...]
     format: str
     out: Path
     figure: bool
 
 
-def question(arguments: list[str], composer: Composer | None = None) -> Question:
+def parse_request(arguments: list[str], composer: Composer | None = None) -> AccountRequest:
     """The command line as typed asks; InputError names the key that makes no sense."""
     request = parse(["-m", *arguments])
     if request.show:
@@ -70,7 +70,7 @@ def question(arguments: list[str], composer: Composer | None = None) -> Question
     constraint = _constraint(settings, single, composer)
     privacy = _privacy(settings, single, composer)
     asks = tuple(_asks(settings, composer, constraint, privacy))
-    return Question(
+    return AccountRequest(
         asks=asks,
         format=checks.choice("format", single["format"], cell_schema.FORMATS),
         out=_out(single["out"], asks, arguments),
@@ -90,7 +90,7 @@ def _settings(request: Request) -> dict[str, tuple[Any, ...]]:
         head, dot, _ = setting.key.partition(".")
         if head not in (OWN_GROUPS if dot else KEYS):
             values = {s.key: s.values[0] for s in request.settings}
-            guess = None if dot else study_plan.one_level_down(setting.key, values, OWN_GROUPS)
+            guess = None if dot else study_plan.suggest_nested_key(setting.key, values, OWN_GROUPS)
             known = [*KEYS, *(f"{group}.*" for group in OWN_GROUPS)]
             raise UnknownKey(setting.key, known, guess)
         found[setting.key] = _values(setting)
@@ -129,11 +129,11 @@ def _constraint(
     p = checks.integer("p", single["p"], low=1, high=10**6)
     config = dict(composer.compose({"constraint": single["constraint"]})["constraint"])
     if single["radius"] is not None:
-        config["radius"] = cell_schema.constant("radius", single["radius"])
+        config["radius"] = cell_schema.check_constant("radius", single["radius"])
     elif "radius" in config and "constraint" not in settings:
         config["radius"] = 1.0
     made = cell_schema.build("constraint", config | _keys_of("constraint", settings), p=p)
-    cell_schema.constant("constraint.radius", made.radius)
+    cell_schema.check_constant("constraint.radius", made.radius)
     return made
 
 
@@ -158,7 +158,7 @@ def _asks(
     composer: Composer,
     constraint: Any,
     privacy: tuple[str, str],
-) -> Iterable[Ask]:
+) -> Iterable[AccountLine]:
     """One ask per combination of values, mechanisms outermost."""
     noise = "noise_scale" in settings
     axes = ["mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta"]
@@ -173,28 +173,31 @@ def _asks(
     for combination in itertools.product(*values.values()):
         one = dict(zip(axes, combination, strict=True))
         spec = _spec(one, constraint)
-        yield Ask(
+        yield AccountLine(
             name=one["mechanism"],
             mechanism=built[one["mechanism"], one["calibration"]],
             calibration=one["calibration"],
             spec=spec,
             relation=privacy[1],
             privacy=privacy[0],
-            epsilon=None if noise else cell_schema.epsilon_asked(one["epsilon"]),
-            delta=cell_schema.delta_or_auto(one["delta"], privacy[0]),
-            noise_scale=cell_schema.constant("noise_scale", one["noise_scale"]) if noise else None,
+            epsilon=None if noise else cell_schema.check_epsilon(one["epsilon"]),
+            delta=cell_schema.check_delta_or_auto(one["delta"], privacy[0]),
+            noise_scale=cell_schema.check_constant("noise_scale", one["noise_scale"])
+            if noise
+            else None,
         )
 
 
 def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
     given = one["smoothness"]
-    smoothness = None if given == "none" else cell_schema.weight("smoothness", given)
+    smoothness = None if given == "none" else cell_schema.check_weight("smoothness", given)
     return bare_spec(
         checks.integer("n", one["n"], low=1, high=10**9),
-        cell_schema.constant("L", one["L"]),
+        cell_schema.check_constant("L", one["L"]),
         constraint,
         regulariser=Regulariser(
-            cell_schema.weight("ridge", one["ridge"]), cell_schema.weight("lasso", one["lasso"])
+            cell_schema.check_weight("ridge", one["ridge"]),
+            cell_schema.check_weight("lasso", one["lasso"]),
         ),
         smoothness=smoothness,
     )
@@ -202,7 +205,7 @@ def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
 
 def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
     known = registry.names("mechanism")
-    every = registry.protective()
+    every = registry.list_protective()
     names = [name for word in given for name in (every if word == "all" else (word,))]
     for name in names:
         checks.choice("mechanism", name, ("all", *known))
@@ -219,19 +222,21 @@ def _mechanisms(
     keys = _keys_of("mechanism", settings)
     composed = {n: composer.compose({"mechanism": n})["mechanism"] for n in names}
     configs = {
-        n: inner_configuration.expanded(copy.deepcopy(c), composer) for n, c in composed.items()
+        n: inner_configuration.fill_defaults(copy.deepcopy(c), composer)
+        for n, c in composed.items()
     }
     for key in keys:
         if not any(
-            inner_configuration.known(config, key.partition(".")[0]) for config in configs.values()
+            inner_configuration.has_key(config, key.partition(".")[0])
+            for config in configs.values()
         ):
             known = {f"mechanism.{k}" for config in configs.values() for k in config}
             raise UnknownKey(f"mechanism.{key}", known - {"mechanism.name"})
     built, used = {}, set()
     for name, config in configs.items():
         for key in sorted(keys, key=lambda key: key.count(".")):
-            if inner_configuration.known(config, key) or not loose:
-                inner_configuration.assign(config, "mechanism", key, keys[key], composer)
+            if inner_configuration.has_key(config, key) or not loose:
+                inner_configuration.set_key(config, "mechanism", key, keys[key], composer)
                 used.add(key)
         for calibration in calibrations:
             checks.choice("calibration", calibration, cell_schema.CALIBRATIONS)
@@ -241,7 +246,7 @@ def _mechanisms(
     return built
 
 
-def _out(given: Any, asks: Sequence[Ask], arguments: list[str]) -> Path:
+def _out(given: Any, asks: Sequence[AccountLine], arguments: list[str]) -> Path:
     given = checks.path("out", given, "must be a folder name, or auto")
     if given == "auto":
         words = [w for w in arguments if not w.startswith(("format=", "out=", "figure="))]

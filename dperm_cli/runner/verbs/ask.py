@@ -30,7 +30,7 @@ from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate, range_delta
-from dperm_cli.results.ledger.remarks import remarks
+from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
@@ -60,11 +60,11 @@ def _ask(arguments: list[str]) -> int:
     source = operands[0] if operands else STDIN
     if source != STDIN and not os.path.isfile(source):
         raise InputError("ask", source, "is not a file")
-    study = study_plan.plan(parse([word for word in arguments if "=" in word]))
+    study = study_plan.plan_study(parse([word for word in arguments if "=" in word]))
     if len(study.cells) != 1:
         raise InputError("ask", f"{len(study.cells)} cells", "must be one cell: a session is one")
     try:
-        prepared, session, words = opened(study.cells[0], Path(study.out))
+        prepared, session, words = start_session(study.cells[0], Path(study.out))
     except Unsupported as reason:
         print(f"dperm: unsupported: {reason}", file=sys.stderr)
         return EXIT_FAILED
@@ -77,11 +77,11 @@ def _ask(arguments: list[str]) -> int:
             # a file is refused as a whole, before anything is spent
             faults, rows = [], iter(list(_rows(lines, columns)))
         print(words, file=sys.stderr)
-        code = _answered(prepared, session, rows)
+        code = _answer_rows(prepared, session, rows)
         return code or (EXIT_INPUT if faults else EXIT_OK)
 
 
-def opened(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
+def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     """The prepared cell, its session and what it spends; Unsupported where there is none.
 
     The session leaves its record in ``out`` before it answers.
@@ -91,10 +91,10 @@ def opened(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
         raise InputError("mechanism", item.mechanism_name, f"{allowed}kernel_interactive")
     if item.noise != "research":
         raise InputError("noise", item.noise, "is not for sessions, whose noise is floating-point")
-    prepared = run_cell.opened(run.prepare((replace(item, trials=1),))[0])
+    prepared = run_cell.make_feature_rows(run.prepare((replace(item, trials=1),))[0])
     spec: Any = prepared.spec
-    budget, kind = run_cell._budget(prepared)
-    made = run_cell.planned(prepared.cell.mechanism, spec, budget)
+    budget, kind = run_cell.find_budget(prepared)
+    made = run_cell.plan_with_reserve(prepared.cell.mechanism, spec, budget)
     dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
     _check_range(made, budget, dim)
     found, source = run_cell.check(made, budget, kind)
@@ -102,11 +102,9 @@ def opened(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     # fresh noise for every session: two that ask other questions must not share any
     seeds = [np.random.SeedSequence(secrets.randbits(128))]
     gate = Gate(seeds, plan=(made.events, budget.relation))
-    session = item.mechanism.session(
-        KernelView(prepared.kernel), run_cell.without_reserve(made), gate
-    )
+    session = item.mechanism.session(KernelView(prepared.kernel), run_cell.drop_reserve(made), gate)
     row = session_record.row(prepared, made, budget, found, source)
-    session = session_record.Recorded(session, out, row)
+    session = session_record.RecordedSession(session, out, row)
     told = Publishable.of(
         made, None, spec, save_model.schema_of(prepared), __version__,
         mechanism=item.mechanism_name, noise=item.noise, arithmetic="float64",
@@ -114,13 +112,13 @@ def opened(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
         features=None if spec.features is None
         else save_model.map_of(spec.features, item.kernel.landmarks),
     )  # fmt: skip
-    warned = "".join(f"\nwarning: {remark}" for remark in remarks(row))
+    warned = "".join(f"\nwarning: {remark}" for remark in list_remarks(row))
     return prepared, session, told.session_words() + warned
 
 
 def _check_range(made: Plan, budget: Budget, dim: int) -> None:
     """Unsupported where the bounded range of seeded noise costs too much delta in ``dim`` draws."""
-    most = generator_range.LET_PASS * budget.delta
+    most = generator_range.NEGLIGIBLE_DELTA_SHARE * budget.delta
     added = range_delta(made.events, budget.relation, dim)
     if added <= most:
         return
@@ -137,12 +135,12 @@ def _check_range(made: Plan, budget: Budget, dim: int) -> None:
     )
 
 
-def _answered(prepared: run_cell.Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:
+def _answer_rows(prepared: run_cell.Prepared, session: Any, rows: Iterator[np.ndarray]) -> int:
     rule = save_model.schema_of(prepared)
     print("answer,update")
     for row in rows:
         try:
-            answer, update = session.ask(rule.ruled(row))
+            answer, update = session.ask(rule.apply_row_rule(row))
         except PrivacyError as error:
             print(f"dperm: {error}", file=sys.stderr)
             return EXIT_FAILED

@@ -23,23 +23,28 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey, 
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.records.store import atomic_write
 from dperm_cli.runner.audits import audit_grid, audit_tables, bad_input, fuzz, one_run
-from dperm_cli.runner.audits.audit_grid import Walk
+from dperm_cli.runner.audits.audit_grid import GridWalk
 from dperm_cli.runner.audits.pool import Job, run_jobs
 from dperm_cli.runner.compose import cell_schema, study_plan
 
 DELTA = 1e-5
 # Keys of the audit itself; all others are those of a run, and make a configuration.
-OWN = ("seed", "format", "out", "pair", "case", "part", "workers", "stop")
-GRID = ("mechanism", "epsilon", "delta")  # alone, they choose among mechanisms and make none
+AUDIT_KEYS = ("seed", "format", "out", "pair", "case", "part", "workers", "stop")
+GRID_KEYS = ("mechanism", "epsilon", "delta")  # alone, they choose among mechanisms and make none
 FORMATS = ("table", "json")
 PARTS = ("all", "adversary", "grid")
 STOPS = ("never", "first")
 QUICK_ROUNDS = 40
-LONG = ("noisy_sgd", "high_probability", "localization", "frank_wolfe")  # walks that take longest
+SLOW_MECHANISMS = (
+    "noisy_sgd",
+    "high_probability",
+    "localization",
+    "frank_wolfe",
+)  # walks that take longest
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditRequest:
     """A command line: the audit's own keys, and the words that a run would take."""
 
     words: tuple[str, ...]
@@ -51,13 +56,13 @@ class Asked:
     workers: Any
 
     @property
-    def configured(self) -> bool:
+    def has_configuration(self) -> bool:
         """Whether a run is described, and not mechanisms alone."""
         keys = [word.partition("=")[0] for word in self.words]
-        return "pair" in self.settings or any(key not in GRID for key in keys)
+        return "pair" in self.settings or any(key not in GRID_KEYS for key in keys)
 
-    def word(self, key: str, default: str) -> str:
-        """The last value typed for one of the keys in ``GRID``."""
+    def read_word(self, key: str, default: str) -> str:
+        """The last value typed for one of the keys in ``GRID_KEYS``."""
         found = [word.partition("=")[2] for word in self.words if word.partition("=")[0] == key]
         return found[-1] if found else default
 
@@ -68,7 +73,7 @@ class Findings:
 
     verdicts: list[Verdict]
     reports: list[Report]
-    walks: list[Walk]
+    walks: list[GridWalk]
 
     @property
     def faults(self) -> list[str]:
@@ -87,9 +92,9 @@ class Findings:
         return found
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing at all was attacked."""
-        return not self.verdicts and not any(report.attacked for report in self.reports)
+        return not self.verdicts and not any(report.is_attacked for report in self.reports)
 
 
 def audit(arguments: list[str]) -> int:
@@ -98,20 +103,20 @@ def audit(arguments: list[str]) -> int:
         return fuzz.fuzz(arguments)
     asked = parse(arguments)
     with threadpool_limits(1):
-        found = one_run.audit(asked) if asked.configured else _walk(asked)
+        found = one_run.audit_study(asked) if asked.has_configuration else _audit_all(asked)
     rows = [verdict.row() | {"kind": "adversary"} for verdict in found.verdicts]
     rows += [report.row() | {"kind": "case"} for report in found.reports]
     rows += audit_tables.missing_rows(found.walks)
     rows = [row | {"seed": asked.seed} for row in rows]
-    print(_json(rows) if asked.format == "json" else audit_tables.text(found))
+    print(_json(rows) if asked.format == "json" else audit_tables.format_findings(found))
     for fault in found.faults:
         print(fault, file=sys.stderr)
     if asked.out is not None:
         _write(asked.out, rows)
-    return EXIT_FAILED if found.faults or found.nothing else EXIT_OK
+    return EXIT_FAILED if found.faults or found.is_empty else EXIT_OK
 
 
-def parse(arguments: list[str]) -> Asked:
+def parse(arguments: list[str]) -> AuditRequest:
     """The command line; InputError for what the audit itself cannot read."""
     own, words = {}, []
     _check_keys(arguments)
@@ -119,7 +124,7 @@ def parse(arguments: list[str]) -> Asked:
         key, equals, value = word.partition("=")
         if word == "--quick":
             continue
-        if key not in OWN:
+        if key not in AUDIT_KEYS:
             words.append(word)
             continue
         if not equals or (not value and key != "out"):
@@ -127,7 +132,7 @@ def parse(arguments: list[str]) -> Asked:
         own[key] = value
     checks.choice("part", own.get("part", "all"), PARTS)
     checks.choice("stop", own.get("stop", "never"), STOPS)
-    return Asked(
+    return AuditRequest(
         words=tuple(words),
         settings=own,
         quick="--quick" in arguments,
@@ -146,18 +151,18 @@ def _check_keys(arguments: list[str]) -> None:
         if equals and key == "draw":
             raise InputError(key, value, "repeats a draw of fuzz=: give both")
         # what is no plain key is for the grammar of a run to refuse
-        if equals and key.isidentifier() and key not in (*OWN, *run):
+        if equals and key.isidentifier() and key not in (*AUDIT_KEYS, *run):
             values = dict(word.split("=", 1) for word in arguments if "=" in word)
-            guess = study_plan.one_level_down(key, values)
-            raise UnknownKey(key, {*OWN, *fuzz.KEYS, *run}, guess)
+            guess = study_plan.suggest_nested_key(key, values)
+            raise UnknownKey(key, {*AUDIT_KEYS, *fuzz.KEYS, *run}, guess)
 
 
-def _walk(asked: Asked) -> Findings:
+def _audit_all(asked: AuditRequest) -> Findings:
     """Every mechanism's own adversary, and the declared grid."""
-    names = _names(asked.word("mechanism", "all"))
-    levels = [_epsilon(word) for word in asked.word("epsilon", "1").split(",")]
-    delta = _number(asked.word("delta", repr(DELTA)))
-    delta = cell_schema.delta_asked("delta", delta)
+    names = _names(asked.read_word("mechanism", "all"))
+    levels = [_epsilon(word) for word in asked.read_word("epsilon", "1").split(",")]
+    delta = _number(asked.read_word("delta", repr(DELTA)))
+    delta = cell_schema.check_delta("delta", delta)
     part, case = asked.settings.get("part", "all"), _case(asked)
     jobs: list[Job] = []
     if part != "grid" and case is None:
@@ -165,7 +170,7 @@ def _walk(asked: Asked) -> Findings:
     if part != "adversary" or case is not None:
         walks = [Job((name,), audit_grid.walk, (name, asked.quick)) for name in names]
         # what takes longest comes first
-        walks.sort(key=lambda job: job.arguments[0] not in LONG)
+        walks.sort(key=lambda job: job.arguments[0] not in SLOW_MECHANISMS)
         jobs = [*walks, *jobs]
         if case is None:
             jobs.append(Job((bad_input.NAME,), bad_input.examine_inputs, ()))
@@ -173,7 +178,7 @@ def _walk(asked: Asked) -> Findings:
 
     def more(job: Job, result: Any) -> list[Job]:
         """The cases of a walk follow from its design."""
-        if not isinstance(result, Walk):
+        if not isinstance(result, GridWalk):
             return []
         chunks = result.chunks() if case is None else [result.only(case)]
         return [
@@ -184,7 +189,7 @@ def _walk(asked: Asked) -> Findings:
 
     results = run_jobs(jobs, more, asked.workers)
     for result in results:
-        if isinstance(result, Walk):
+        if isinstance(result, GridWalk):
             found.walks.append(result)
             if not result.stops:
                 found.reports.append(_no_case(result))
@@ -205,18 +210,18 @@ def _walk(asked: Asked) -> Findings:
     return found
 
 
-def _no_case(walk: Walk) -> Report:
+def _no_case(walk: GridWalk) -> Report:
     """The report on a mechanism of which nothing on the grid can be run."""
     reason = walk.missing[0][1] if walk.missing else "it has no settings"
     return Report(walk.name, "no settings", faults=[f"no case of the grid can be run: {reason}"])
 
 
 def _adversaries(
-    names: Sequence[str], levels: Sequence[float], delta: float, asked: Asked
+    names: Sequence[str], levels: Sequence[float], delta: float, asked: AuditRequest
 ) -> list[Job]:
     return [
         Job((name, f"epsilon={epsilon:g}", relation), attack_as_shipped,
-            (name, _budget(name, epsilon, delta, relation), asked.seed, asked.quick))
+            (name, _make_budget(name, epsilon, delta, relation), asked.seed, asked.quick))
         for name in names
         for epsilon in levels
         for relation in RELATIONS
@@ -240,10 +245,10 @@ def attack_instance(
         return None
     except Exception as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        return audits.refused(name, budget, f"raised {text}")
+        return audits.make_refused_verdict(name, budget, f"raised {text}")
 
 
-def _budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:
+def _make_budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:
     """Local channels have no delta."""
     if registry.load("mechanism", name).guarantees == ("local",):
         return Budget(epsilon, 0.0, relation, "local")
@@ -252,14 +257,14 @@ def _budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:
 
 def _names(given: str) -> list[str]:
     if given == "all":
-        return list(registry.protective())
+        return list(registry.list_protective())
     names = given.split(",")
     one_run.check_protective(names)
     return names
 
 
 def _epsilon(word: str) -> float:
-    return cell_schema.epsilon_asked(_number(word))
+    return cell_schema.check_epsilon(_number(word))
 
 
 def _number(word: str) -> Any:
@@ -269,7 +274,7 @@ def _number(word: str) -> Any:
         return word
 
 
-def _case(asked: Asked) -> int | None:
+def _case(asked: AuditRequest) -> int | None:
     word = asked.settings.get("case")
     return None if word is None else checks.integer("case", _number(word), low=0)
 
@@ -282,7 +287,7 @@ def _seed(word: str) -> int:
     if word == "fresh":
         return secrets.randbits(32)
     try:
-        return cell_schema.seed_asked(int(word))
+        return cell_schema.check_seed(int(word))
     except ValueError:
         raise InputError("seed", word, "must be an integer >= 0, or fresh", ["fresh"]) from None
 

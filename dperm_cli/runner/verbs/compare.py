@@ -16,14 +16,14 @@ FORMATS = ("table", "json")
 
 def compare(arguments: list[str]) -> int:
     """``dperm compare RUN_A RUN_B [format=table|json]``; 1 where B's guarantee is weaker."""
-    operands, options = study_folder.words(arguments, ("format",))
+    operands, options = study_folder.split_arguments(arguments, ("format",))
     form = checks.choice("format", options.get("format", "table"), FORMATS)
     if len(operands) != 2:
         raise InputError("STUDY", " ".join(operands), "must be two folders (the out= of two runs)")
-    stores = [Store(study_folder.folder(name)) for name in operands]
+    stores = [Store(study_folder.find_folder(name)) for name in operands]
     rows, damaged = [], []
     for store in stores:
-        names = study_folder.cells(store)
+        names = study_folder.list_cells(store)
         damaged += [store.path(name) for name in names if store.status(name) == "broken"]
         rows.append(store.read_all(names))
     found = comparison.compare(*rows)
@@ -34,7 +34,7 @@ def compare(arguments: list[str]) -> int:
         lines += [{"in": "b", "cell": name} for name in found.only_b]
         print("\n".join(map(canonical_json, lines)))
     else:
-        print(comparison.text(found, *operands))
+        print(comparison.format_comparison(found, *operands))
     for path in damaged:
         print(f"left out, damaged: {path}", file=sys.stderr)
     if found.weaker:

@@ -15,7 +15,7 @@ from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.compose.composer import Composer
 
 VERBS = ("list", "path", "fetch", "verify")
-HOLDER = (
+HOLDER_NOTICE = (
     "For the holder of the data only: what follows are exact facts of the records (counts, labels, "
     "digests). No guarantee covers them: do not publish them."
 )
@@ -46,7 +46,7 @@ def _folder() -> Path | None:
 
 def _list() -> int:
     print(f"{'name':<22}{'task':<22}{'n':>8}{'p':>9}  where")
-    for row in data_commands.listing(_folder()):
+    for row in data_commands.list_datasets(_folder()):
         n, p = ("-" if size is None else size for size in (row.n, row.p))
         where = row.where if row.present else f"not here ({row.where})"
         print(f"{row.name:<22}{row.task:<22}{n:>8}{p:>9}  {where}")
@@ -64,14 +64,14 @@ def _path(rest: list[str]) -> int:
 def _fetch(rest: list[str]) -> int:
     if len(rest) > 1:
         raise InputError("data fetch", " ".join(rest), "takes one name")
-    with progress.listening(_Meter().step):
+    with progress.listen(_DownloadMeter().step):
         paths = data_commands.fetch(rest[0], _folder())
     for path in paths:
         print(path)
     return EXIT_OK
 
 
-class _Meter:
+class _DownloadMeter:
     """How far a download is, on stderr: one live line on a terminal, a line now and then else."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ def _verify(name: str, words: list[str]) -> int:
             raise UnknownKey(setting.key, [f"dataset.{k}" for k in config if k != "name"])
         config[key] = setting.values[0]
     findings = data_commands.verify(cell_schema.build("dataset", config), _folder())
-    print(HOLDER)
+    print(HOLDER_NOTICE)
     for found in findings:
         print(f"{found.level:<8}{found.check:<15}{found.detail}")
     if [found.check for found in findings] == ["load"]:

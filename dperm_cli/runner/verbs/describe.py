@@ -24,7 +24,7 @@ from dperm_cli.runner.cells import metrics, run_cell
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.compose.composer import Composer
-from dperm_cli.runner.sweep.progress import steps_of
+from dperm_cli.runner.sweep.progress import open_step_meter
 from dperm_cli.runner.verbs import run
 from dperm_cli.solvers.optimum import Optimum
 
@@ -36,34 +36,38 @@ def describe(arguments: list[str]) -> int:
     """Print the problem's facts (``format=json``: one object) and draw its picture."""
     request = parse(arguments)
     study_plan.check_levels(request)
-    study = study_plan.plan(request)
+    study = study_plan.plan_study(request)
     if len({cell_schema.digest(_problem_keys(c.config)) for c in study.cells}) > 1:
         raise InputError("describe", " ".join(arguments), "takes one problem at a time")
     (prepared,) = run.prepare(study.cells[:1])
     typed = {setting.key.partition(".")[0] for setting in request.settings}
     epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
     if prepared.cell.information is not None:
-        epsilons = {_implied(prepared)}
+        epsilons = {_find_implied_epsilon(prepared)}
     if "mechanism" in typed:
         study_plan.check_sampler(request, study.cells)
-    asked = _asked(study.cells) if "mechanism" in typed else _every(prepared.cell)
-    with threadpool_limits(1), steps_of("describe"):
-        prepared = run_cell.opened(prepared)
-        found = facts(prepared, run.optima()(prepared.target), sorted(epsilons), asked)
+    asked = _list_requested(study.cells) if "mechanism" in typed else _list_all(prepared.cell)
+    with threadpool_limits(1), open_step_meter("describe"):
+        prepared = run_cell.make_feature_rows(prepared)
+        found = collect_facts(prepared, run.make_solver()(prepared.target), sorted(epsilons), asked)
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
-    for ending, content in problem_portrait.figure(found).items():
+    for ending, content in problem_portrait.draw_figure(found).items():
         atomic_write(out / f"problem.{ending}", content)
-    print(canonical_json(found) if study.format == "json" else problem_portrait.text(found))
+    print(
+        canonical_json(found) if study.format == "json" else problem_portrait.format_problem(found)
+    )
     print(f"wrote {out}: problem.pdf, problem.svg, problem.png", file=sys.stderr)
     outlooks = [row for rows in found["mechanisms"].values() for row in rows]
     if not any(row["supported"] for row in outlooks):
         like = replace(prepared, cell=replace(prepared.cell, epsilon=outlooks[0]["epsilon"]))
-        advice = fitting_mechanism.advice(fitting_mechanism.for_cell(like), "every mechanism")
+        advice = fitting_mechanism.format_advice(
+            fitting_mechanism.find_for_cell(like), "every mechanism"
+        )
         print(f"dperm: {advice}", file=sys.stderr)
     return EXIT_OK
 
 
-def facts(
+def collect_facts(
     prepared: run_cell.Prepared,
     optimum: Optimum,
     epsilons: list[float],
@@ -115,17 +119,17 @@ def facts(
     }
 
 
-def _every(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
+def _list_all(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
     """All mechanisms that promise something, as they are shipped."""
     composer, found = Composer(), {}
-    for name in registry.protective():
+    for name in registry.list_protective():
         config = composer.compose({"mechanism": name})["mechanism"]
         made = cell_schema.build_mechanism(config, like.calibration, like.sampler)
         found[name] = (name, made)
     return found
 
 
-def _asked(cells: Iterable[cell_schema.Cell]) -> dict[str, tuple[str, Any]]:
+def _list_requested(cells: Iterable[cell_schema.Cell]) -> dict[str, tuple[str, Any]]:
     """The mechanisms of the cells; variants of one are told apart by number."""
     found: dict[str, tuple[str, Any]] = {}
     seen: list[Any] = []
@@ -150,7 +154,7 @@ def _delta(prepared: run_cell.Prepared) -> float:
     return run_cell.budget_of(prepared, kind if kind in ("pure", "local") else "approx").delta
 
 
-def _implied(prepared: run_cell.Prepared) -> float:
+def _find_implied_epsilon(prepared: run_cell.Prepared) -> float:
     """The local epsilon of the information asked for."""
     try:
         budget = run_cell.budget_of(prepared, "local")
@@ -170,7 +174,7 @@ def _outlook(
         spec: Any = asked.spec
         kind = run_cell.kind_of(name, mechanism, one.privacy, one.delta, one.relation)
         budget = replace(run_cell.budget_of(prepared, kind), epsilon=epsilon)
-        made = run_cell.planned(mechanism, spec, budget)
+        made = run_cell.plan_with_reserve(mechanism, spec, budget)
     except Unsupported as reason:
         return {"epsilon": epsilon, "supported": False, "reason": str(reason)}
     kind = made.guarantee.kind
@@ -179,7 +183,7 @@ def _outlook(
     if kind == "none":  # bounds are about private releases
         return row
     at = Setting(spec, budget, kind, name, made.noise_scale, made.steps, made.settings)
-    return row | bounds.best(at)
+    return row | bounds.choose_best_bounds(at)
 
 
 def _losses(problem: Problem, optimum: Optimum, centre: np.ndarray) -> dict[str, list[float]]:

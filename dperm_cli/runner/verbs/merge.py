@@ -20,20 +20,20 @@ _NAMED = 5
 
 def merge(arguments: list[str]) -> int:
     """``dperm merge STUDY STUDY [..] out=FOLDER [format=table|json]``."""
-    operands, options = study_folder.words(arguments, ("out", "format"))
+    operands, options = study_folder.split_arguments(arguments, ("out", "format"))
     form = checks.choice("format", options.get("format", "table"), report.FORMATS)
     to = checks.path("out", options.get("out", ""), "must name the folder to write to")
     if len(operands) < 2:
         raise InputError("STUDY", " ".join(operands), "must be at least two folders")
     out = Path(to)
     run.check_folder(out)
-    sources = [Store(study_folder.folder(name)) for name in operands]
+    sources = [Store(study_folder.find_folder(name)) for name in operands]
     target = Store(out)
     # what lies in out is one more source, so that a merge that was cut short can be repeated
-    found = chosen([*sources, target] if target.cells() else sources)
+    found = choose_records([*sources, target] if target.cells() else sources)
     for source in sources:
         # before the records, as when they were made
-        release_log.append(out, logged(source))
+        release_log.append(out, list_log_entries(source))
     for cell, source in found.items():
         data = read_bytes(source.path(cell))
         if data is None:
@@ -42,22 +42,22 @@ def merge(arguments: list[str]) -> int:
             atomic_write(target.path(cell), data)
     target.write_manifest(manifest([*sources, *([target] if target.read_manifest() else [])]))
     print(f"{len(found)} records of {len(sources)} studies", file=sys.stderr)
-    made = report.present(out, form, trust=True, others=sources)
-    return report.code(made)
+    made = report.print_study(out, form, trust=True, others=sources)
+    return report.exit_code(made)
 
 
-def logged(source: Store) -> list[release_log.Entry | release_log.Gap]:
+def list_log_entries(source: Store) -> list[release_log.Entry | release_log.Gap]:
     """Lines for all fresh releases of a folder, and for what its log lost: that stays told."""
-    records = [release_log.recorded(source, cell) for cell in source.cells()]
-    lost = [*release_log.damaged(source.out), *release_log.unlogged(source)]
+    records = [release_log.read_entry(source, cell) for cell in source.cells()]
+    lost = [*release_log.list_damage(source.out), *release_log.find_unlogged(source)]
     return [
-        *release_log.entries(source.out),
+        *release_log.read_entries(source.out),
         *(entry for entry in records if entry is not None),
         *(release_log.Gap(f"{_printable(source.out.name)}: {words}") for words in lost),
     ]
 
 
-def chosen(sources: Sequence[Store]) -> dict[str, Store]:
+def choose_records(sources: Sequence[Store]) -> dict[str, Store]:
     """Where each cell's record comes from; nothing is written.
 
     A result is taken before a failure, otherwise the first one. InputError where two results of a
@@ -91,7 +91,7 @@ def _conflict(cell: str, one: Store, other: Store) -> bool:
     """Whether two results of a cell can not both stand."""
     if one.digest(cell) == other.digest(cell):
         return False
-    return None in (release_log.recorded(one, cell), release_log.recorded(other, cell))
+    return None in (release_log.read_entry(one, cell), release_log.read_entry(other, cell))
 
 
 def _printable(name: str) -> str:
@@ -102,20 +102,20 @@ def manifest(sources: Sequence[Store]) -> dict[str, Any]:
     """The first study's manifest with the cells of all, and where those come from."""
     known = [(source, source.read_manifest() or {}) for source in sources]
     first = next((found for _, found in known if found), {})
-    cells = [cell for source, _ in known for cell in study_folder.cells(source)]
+    cells = [cell for source, _ in known for cell in study_folder.list_cells(source)]
     merged = {
         **first,
         "cells": list(dict.fromkeys(cells)),
         "merged": [_origin(source, found) for source, found in known],
     }
-    together = _experiment([experiment_tables.known(found) for _, found in known])
+    together = _experiment([experiment_tables.read_about(found) for _, found in known])
     merged.pop("experiment", None)
     return merged | ({"experiment": together} if together else {})
 
 
 def _origin(source: Store, found: dict[str, Any]) -> dict[str, Any]:
     names = ("study", "argv", "versions", "git", "merged")
-    return {"folder": source.out.name, "cells": len(study_folder.cells(source)),
+    return {"folder": source.out.name, "cells": len(study_folder.list_cells(source)),
             **{name: found[name] for name in names if name in found}}  # fmt: skip
 
 

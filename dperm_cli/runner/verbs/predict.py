@@ -22,7 +22,7 @@ COLUMNS = ("name", "position")
 
 def predict(arguments: list[str]) -> int:
     """``dperm predict MODEL ROWS [columns=name|position] [format=csv|json] [out=FILE]``."""
-    operands, options = study_folder.words(arguments, ("columns", "format", "out"))
+    operands, options = study_folder.split_arguments(arguments, ("columns", "format", "out"))
     if len(operands) != 2:
         allowed = "must be a model and a file of rows"
         raise InputError("predict", " ".join(operands), allowed)
@@ -40,11 +40,11 @@ def predict(arguments: list[str]) -> int:
         atomic_write(to, text.encode())
     else:
         sys.stdout.write(text)
-    print("\n".join(told(found, rows.shape[0])), file=sys.stderr)
+    print("\n".join(describe_predictions(found, rows.shape[0])), file=sys.stderr)
     return EXIT_OK
 
 
-def told(found: Publishable, count: int) -> list[str]:
+def describe_predictions(found: Publishable, count: int) -> list[str]:
     """What the predictions are worth, in lines: what is recomputed, and what the file says."""
     lines = [
         f"{count} predictions by {found.mechanism}: {found.level()}, as the events in the file "
@@ -66,7 +66,7 @@ def _columns_of(found: Publishable, rows: Any) -> dict[str, list]:
     """``score`` and ``label`` of a classifier; ``value`` of a regression, in its own unit."""
     values = found.values(rows)
     if found.schema.task == "binary":
-        names = {sign: found.schema.spoken(sign) for sign in (-1.0, 1.0)}
+        names = {sign: found.schema.format_label(sign) for sign in (-1.0, 1.0)}
         labels = [names[1.0 if value >= 0.0 else -1.0] for value in values]
         return {"score": values.tolist(), "label": labels}
     return {"value": found.schema.target_of(values).tolist()}

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError, UnknownKey
-from dperm_cli.results.ledger.remarks import told
+from dperm_cli.results.ledger.remarks import summarise_remarks
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import Report
-from dperm_cli.results.report import report as make
+from dperm_cli.results.report import write_report as make
 
 FORMATS = ("table", "json")
-FEWEST = 10  # trials from which a 5-95 % band says something
+MIN_BAND_TRIALS = 10  # trials from which a 5-95 % band says something
 KEYS = ("format", "html", "out")
 
 
@@ -34,20 +34,20 @@ def report(arguments: list[str]) -> int:
         raise InputError("FOLDER", str(folder), "must be an existing folder (the out= of a run)")
     format_ = checks.choice("format", options.get("format", "table"), FORMATS)
     page = checks.choice("html", options.get("html", "true"), ("true", "false")) == "true"
-    made = present(folder, format_, page=page)
+    made = print_study(folder, format_, page=page)
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
-    return code(made)
+    return exit_code(made)
 
 
-def code(made: Report) -> int:
+def exit_code(made: Report) -> int:
     """The exit code of what was found: damage before what does not hold."""
     if made.broken or made.gaps:
         return EXIT_STORAGE
     return EXIT_FAILED if made.faults else EXIT_OK
 
 
-def present(
+def print_study(
     out: Path,
     format_: str,
     trust: bool = False,
@@ -71,7 +71,7 @@ def present(
         print(made.text.rstrip("\n"))
     names = ", ".join(os.path.basename(path) for path in made.files)
     print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
-    for words in told(made.summary):
+    for words in summarise_remarks(made.summary):
         print(f"warning: {words}", file=sys.stderr)
     _tell_trials(made)
     _tell_ledger(made)
@@ -82,9 +82,9 @@ def _tell_trials(made: Report) -> None:
     # nobody is told to make more releases with fresh noise: each of them is spent
     seeded = [r for r in made.summary if r["status"] == "ok" and r["noise"] != "secure"]
     counts = [row["trials"] for row in seeded if row["trials"] > 1]
-    if counts and min(counts) < FEWEST:
+    if counts and min(counts) < MIN_BAND_TRIALS:
         words = f"5-95 % bands of {min(counts)} trials are hardly more than their range"
-        print(f"note: {words}; trials={FEWEST} or more say something", file=sys.stderr)
+        print(f"note: {words}; trials={MIN_BAND_TRIALS} or more say something", file=sys.stderr)
 
 
 def _tell_ledger(made: Report) -> None:

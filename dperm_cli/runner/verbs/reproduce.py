@@ -19,7 +19,7 @@ from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.records.store import Store, atomic_write
-from dperm_cli.results.report import CLAIMS, report
+from dperm_cli.results.report import CLAIMS, write_report
 from dperm_cli.runner.cells import channel_rows, geometry_rows
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.cells.record_digest import code_digest
@@ -29,11 +29,11 @@ from dperm_cli.runner.studies import experiment_file as experiments
 from dperm_cli.runner.studies import freshness, verdict_files
 from dperm_cli.runner.studies.experiment_file import Experiment, Part, Settings
 from dperm_cli.runner.sweep.backends import Options
-from dperm_cli.runner.sweep.progress import meter
+from dperm_cli.runner.sweep.progress import open_meter
 from dperm_cli.runner.sweep.sweep import run_cells
 from dperm_cli.runner.verbs import account
 from dperm_cli.runner.verbs import run as app
-from dperm_cli.runner.verbs.account_request import Ask, question
+from dperm_cli.runner.verbs.account_request import AccountLine, parse_request
 
 KEYS = ("size", "out", "format", "force", "workers", "backend", "address", "on_error",
         "verdicts")  # fmt: skip
@@ -42,7 +42,7 @@ ABSENT = "is not here"
 
 
 @dataclass(frozen=True)
-class Request:
+class ReproduceRequest:
     """What was typed: an experiment's id, and how to run it."""
 
     name: str
@@ -77,7 +77,7 @@ def _reproduce(arguments: list[str]) -> int:
 
 
 @dataclass(frozen=True)
-class Done:
+class ReproduceResult:
     """One experiment, carried out: verdicts, failed cells, faults of its ledger."""
 
     verdicts: tuple[claims.Verdict, ...]
@@ -86,52 +86,54 @@ class Done:
     text: str
 
     @property
-    def wrong(self) -> list[str]:
+    def failing_claims(self) -> list[str]:
         """The claims that fail."""
         return [verdict.claim.id for verdict in self.verdicts if verdict.fault]
 
     @property
     def code(self) -> int:
-        return EXIT_FAILED if self.failed or self.wrong or self.faults else EXIT_OK
+        return EXIT_FAILED if self.failed or self.failing_claims or self.faults else EXIT_OK
 
     def tell(self) -> int:
         """Say on stderr what went wrong; the exit code."""
         for fault in self.faults[:1]:
             print(f"dperm: the privacy ledger does not hold: {fault}", file=sys.stderr)
-        if self.wrong:
-            words = f"{len(self.wrong)} claims fail: {', '.join(self.wrong)}"
+        if self.failing_claims:
+            words = f"{len(self.failing_claims)} claims fail: {', '.join(self.failing_claims)}"
             print(f"dperm: {words}", file=sys.stderr)
         return self.code
 
 
-def carry_out(asked: Request, arguments: Sequence[str], shown: bool = True) -> Done:
+def carry_out(
+    asked: ReproduceRequest, arguments: Sequence[str], shown: bool = True
+) -> ReproduceResult:
     """Run what has no record yet, judge, and write everything the experiment has to show.
 
     Without ``shown`` nobody reads the table now: it is not made again where nothing has changed.
     """
     found = experiments.load(asked.name, asked.size, asked.config_dir)
-    run = {"run": _run, "account": _account}.get(found.verb, _derived)
+    run_verb = {"run": _run, "account": _account}.get(found.verb, _run_derived)
     app.check_folder(asked.out)
-    failed, parts = run(found, asked, arguments)
+    failed, parts = run_verb(found, asked, arguments)
     about = describe(found, parts)
     verdicts = judge(found, Store(asked.out), about)
     if asked.verdicts is not None:
         verdict_files.write(Path(asked.verdicts), found.name, found.size, verdicts)
     judged = experiment_tables.verdicts_json(verdicts, about)
     if not shown and freshness.is_fresh(asked.out, judged):
-        return Done(verdicts, failed, (), "")
+        return ReproduceResult(verdicts, failed, (), "")
     # before the report, whose page shows them
     atomic_write(asked.out / CLAIMS, judged)
-    made = report(asked.out, accountant=Accounting(), trust=True)
+    made = write_report(asked.out, accountant=Accounting(), trust=True)
     if not made.faults and not made.gaps:
         freshness.note(asked.out, judged, made.files)
     names = ", ".join(os.path.basename(path) for path in made.files)
     print(f"wrote {asked.out}{os.sep}: {names}, {CLAIMS}", file=sys.stderr)
     lost = tuple(f"releases may be missing: {gap}" for gap in made.gaps)
-    return Done(verdicts, failed, (*made.faults, *lost), made.text)
+    return ReproduceResult(verdicts, failed, (*made.faults, *lost), made.text)
 
 
-def request(arguments: list[str]) -> Request:
+def request(arguments: list[str]) -> ReproduceRequest:
     """The command line, every word checked."""
     words, names, given, folder = list(arguments), [], {}, None
     while words:
@@ -153,7 +155,7 @@ def request(arguments: list[str]) -> Request:
     place = {"all": "outputs", "claims": "-"}.get(names[0], f"outputs/{names[0]}")
     out = given.get("out", place)
     checks.path("out", out, "must be a folder name")
-    return Request(
+    return ReproduceRequest(
         name=names[0],
         size=checks.choice("size", given.get("size", "small"), claims.SIZES),
         out=Path(out),
@@ -168,7 +170,7 @@ def request(arguments: list[str]) -> Request:
 def options(given: Mapping[str, str]) -> Options:
     """How the cells are run, from the words of the command line."""
     workers = given.get("workers", "1")
-    return Options.typed(
+    return Options.parse(
         {
             "workers": int(workers) if workers.isascii() and workers.isdigit() else workers,
             "backend": given.get("backend", "local"),
@@ -205,10 +207,12 @@ def judge(found: Experiment, store: Store, about: Mapping[str, Any]) -> tuple[cl
 
 def cells_of(part: Part, composer: Composer) -> tuple[cell_schema.Cell, ...]:
     """The typed cells of a part, as `dperm run` with the same settings would have them."""
-    return study_plan.distinct([cell_schema.typed(_configured(s, composer)) for s in part.cells()])
+    return study_plan.distinct(
+        [cell_schema.build_cell(_configure_cell(s, composer)) for s in part.cells()]
+    )
 
 
-def _configured(settings: Settings, composer: Composer) -> dict[str, Any]:
+def _configure_cell(settings: Settings, composer: Composer) -> dict[str, Any]:
     study_plan.check_keys(settings)
     for key in study_plan.STUDY_KEYS:
         if key in settings:
@@ -216,7 +220,7 @@ def _configured(settings: Settings, composer: Composer) -> dict[str, Any]:
     return study_plan.configure(settings, composer)
 
 
-def _run(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+def _run(found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]) -> tuple[int, Parts]:
     """Run what has no record yet; (failed cells, parts with the names of their cells)."""
     composer = Composer(asked.config_dir)
     parts: Parts = []
@@ -242,11 +246,13 @@ def _run(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[i
     return tally.failed, parts
 
 
-def _account(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+def _account(
+    found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]
+) -> tuple[int, Parts]:
     """The same for accounting alone: its rows are plans, nothing is released."""
     composer = Composer(asked.config_dir)
     parts: Parts = []
-    asks: dict[str, tuple[Ask, Settings]] = {}
+    asks: dict[str, tuple[AccountLine, Settings]] = {}
     for part in found.parts:
         entry = _entry(part)
         parts.append(entry)
@@ -257,19 +263,21 @@ def _account(found: Experiment, asked: Request, arguments: Sequence[str]) -> tup
     _check_some(found, parts)
     store = Store(asked.out)
     _write_manifest(store, found, parts, arguments)
-    with meter(len(asks)) as shown:
+    with open_meter(len(asks)) as shown:
         for done, (key, (ask, settings)) in enumerate(asks.items()):
             shown.cell(done, f"{ask.name} n={ask.spec.n} {ask.calibration}")
             if asked.force or not store.has(key):
-                store.write(key, [planned(ask, settings)])
+                store.write(key, [plan_experiment(ask, settings)])
     return 0, parts
 
 
 # experiments whose rows follow from their settings alone
-_ANSWERS = {"channel": channel_rows.answer, "geometry": geometry_rows.answer}
+_ANSWERS = {"channel": channel_rows.make_rows, "geometry": geometry_rows.make_rows}
 
 
-def _derived(found: Experiment, asked: Request, arguments: Sequence[str]) -> tuple[int, Parts]:
+def _run_derived(
+    found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]
+) -> tuple[int, Parts]:
     """The same for channels, sets and random matrices: there are no records to release from."""
     parts: Parts = []
     cells: dict[str, Settings] = {}
@@ -283,7 +291,7 @@ def _derived(found: Experiment, asked: Request, arguments: Sequence[str]) -> tup
     _check_some(found, parts)
     store = Store(asked.out)
     _write_manifest(store, found, parts, arguments)
-    with meter(len(cells)) as shown:
+    with open_meter(len(cells)) as shown:
         for done, (key, settings) in enumerate(cells.items()):
             shown.cell(done, " ".join(f"{word}={value}" for word, value in settings.items()))
             if asked.force or not store.has(key):
@@ -298,15 +306,15 @@ def _derived_key(verb: str, settings: Settings) -> str:
 
 
 def _entry(part: Part) -> dict[str, Any]:
-    return {"name": part.name, "text": part.text, "cells": [], "absent": part.lacks()}
+    return {"name": part.name, "text": part.text, "cells": [], "absent": part.find_reason()}
 
 
-def _asks(part: Part, composer: Composer) -> dict[str, tuple[Ask, Settings]]:
+def _asks(part: Part, composer: Composer) -> dict[str, tuple[AccountLine, Settings]]:
     found = {}
     for settings in part.cells():
-        words = [f"{key}={_typed(value)}" for key, value in settings.items()]
+        words = [f"{key}={_format_word(value)}" for key, value in settings.items()]
         config = cell_schema.canonical(dict(settings))
-        for ask in question([*words, "figure=false"], composer).asks:
+        for ask in parse_request([*words, "figure=false"], composer).asks:
             found[cell_schema.digest(["account", config, ask.name, __version__, code_digest()])] = (
                 ask,
                 {**config, "mechanism": ask.name},
@@ -314,9 +322,9 @@ def _asks(part: Part, composer: Composer) -> dict[str, tuple[Ask, Settings]]:
     return found
 
 
-def planned(ask: Ask, settings: Settings) -> dict[str, Any]:
+def plan_experiment(ask: AccountLine, settings: Settings) -> dict[str, Any]:
     """The record of what `dperm account` answers: status ``planned``, for nothing is released."""
-    answer = account.answer(ask)
+    answer = account.make_row(ask)
     names = (
         "mechanism", "calibration", "relation", "n", "p", "lipschitz", "epsilon", "delta",
         "epsilon_accounted", "guarantee", "accountant", "noise_scale", "steps", "epsilon_chain",
@@ -329,7 +337,7 @@ def planned(ask: Ask, settings: Settings) -> dict[str, Any]:
             "overrides": settings}  # fmt: skip
 
 
-def _typed(value: Any) -> str:
+def _format_word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -354,7 +362,7 @@ __all__ = [
     "data_dir",
     "describe",
     "judge",
-    "planned",
+    "plan_experiment",
     "reproduce",
     "request",
 ]

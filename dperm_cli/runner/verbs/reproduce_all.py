@@ -11,7 +11,7 @@ from typing import Any
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, StorageError
-from dperm_cli.core.package_paths import shipped
+from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.claims import claims_page, experiment_tables
 from dperm_cli.results.claims.claims import FAIL, NO_DATA, NOT_JUDGED, PASS
 from dperm_cli.results.records.schema import canonical_json
@@ -24,11 +24,11 @@ CANNOT = "cannot run here"
 
 
 @dataclass(frozen=True)
-class Line:
+class ExperimentResult:
     """What came of one experiment; ``why`` where it did not come to verdicts."""
 
     name: str
-    done: reproduce.Done | None
+    done: reproduce.ReproduceResult | None
     why: str = ""
     code: int = EXIT_OK
 
@@ -38,12 +38,12 @@ class Line:
         return {
             "experiment": self.name, "code": self.code, "why": self.why or None,
             "failed_cells": self.done.failed if self.done else None,
-            "wrong": self.done.wrong if self.done else [],
+            "wrong": self.done.failing_claims if self.done else [],
             **{name: counts[name] for name in (PASS, FAIL, NOT_JUDGED, NO_DATA)},
         }  # fmt: skip
 
 
-def all(asked: reproduce.Request, arguments: Sequence[str]) -> int:
+def run_all(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) -> int:
     """Every shipped experiment, whatever the verdict on another one; 1 where any of them fails."""
     lines = []
     names = sorted(catalogue.choices("experiment"))
@@ -60,7 +60,7 @@ def all(asked: reproduce.Request, arguments: Sequence[str]) -> int:
     return EXIT_FAILED if any(line.code for line in lines) else EXIT_OK
 
 
-def _one(asked: reproduce.Request, arguments: Sequence[str]) -> Line:
+def _one(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) -> ExperimentResult:
     try:
         done = reproduce.carry_out(asked, arguments, shown=False)
     except StorageError:
@@ -70,20 +70,20 @@ def _one(asked: reproduce.Request, arguments: Sequence[str]) -> Line:
         # without its data an experiment is skipped; any other word is a fault
         absent = error.allowed.startswith(f"{CANNOT}: data")
         print(f"dperm: {error}", file=sys.stderr)
-        return Line(asked.name, None, error.allowed, EXIT_OK if absent else EXIT_FAILED)
+        return ExperimentResult(asked.name, None, error.allowed, EXIT_OK if absent else EXIT_FAILED)
     except DpermError as error:
         print(f"dperm: {error}", file=sys.stderr)
-        return Line(asked.name, None, str(error), EXIT_FAILED)
-    return Line(asked.name, done, code=done.tell())
+        return ExperimentResult(asked.name, None, str(error), EXIT_FAILED)
+    return ExperimentResult(asked.name, done, code=done.tell())
 
 
-def _text(line: Line) -> str:
+def _text(line: ExperimentResult) -> str:
     if line.done is None:
         return f"== {line.name}\n{line.why}\n"
     return f"== {line.name}\n{experiment_tables.verdicts_text(line.done.verdicts)}"
 
 
-def summary(lines: Sequence[Line]) -> str:
+def summary(lines: Sequence[ExperimentResult]) -> str:
     """One line an experiment: how many claims of each verdict, and which fail."""
     heads = ("experiment", PASS, FAIL, NOT_JUDGED, NO_DATA, "failed cells")
     body = []
@@ -100,10 +100,10 @@ def summary(lines: Sequence[Line]) -> str:
     return "\n".join(text)
 
 
-def claims(asked: reproduce.Request, arguments: Sequence[str]) -> int:
+def print_claims(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) -> int:
     """The page of all claims, from the files kept in the sources: to out=FILE, or printed."""
-    folder = Path(asked.verdicts or shipped("experiments"))
-    text = claims_page.page(entries(folder))
+    folder = Path(asked.verdicts or find_shipped("experiments"))
+    text = claims_page.page(read_entries(folder))
     if str(asked.out) == "-":
         print(text, end="")
         return EXIT_OK
@@ -112,7 +112,7 @@ def claims(asked: reproduce.Request, arguments: Sequence[str]) -> int:
     return EXIT_OK
 
 
-def entries(folder: Path) -> list[claims_page.Entry]:
+def read_entries(folder: Path) -> list[claims_page.Entry]:
     """Every shipped experiment with the verdicts that are kept of it in the folder."""
     found = []
     for name in sorted(catalogue.choices("experiment")):
@@ -122,4 +122,4 @@ def entries(folder: Path) -> list[claims_page.Entry]:
     return found
 
 
-__all__ = ["all", "claims", "entries", "summary"]
+__all__ = ["print_claims", "read_entries", "run_all", "summary"]

@@ -20,13 +20,13 @@ from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.runner.cells import run_cell as cells
-from dperm_cli.runner.cells.optimum_cache import optima
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
 from dperm_cli.runner.models import save_model
 from dperm_cli.runner.models.input_schema import InputSchema
 from dperm_cli.runner.sweep.sweep import run_cells
-from dperm_cli.runner.sweep.worker import warnings_untold
+from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs import report
 
 
@@ -38,7 +38,7 @@ def run(
     Without ``figures`` none is drawn, which takes longer than a small study itself.
     """
     # one BLAS thread: more would change last bits from machine to machine, and fight the loops
-    with threadpool_limits(1), warnings_untold():
+    with threadpool_limits(1), suppress_warnings():
         return _run(arguments, request, study, figures)
 
 
@@ -56,13 +56,15 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
     tally = run_cells(prepared, store, study.force, study.options)
-    made = report.present(out, study.format, trust=True, figures=figures)
+    made = report.print_study(out, study.format, trust=True, figures=figures)
     kept = described is None or (not tally.failed and _save(to, prepared[0], described, store))
     nothing = {row["status"] for row in made.summary} == {"unsupported"}
     if nothing:
-        advice = fitting_mechanism.advice(fitting_mechanism.for_cell(prepared[0]), "every cell")
+        advice = fitting_mechanism.format_advice(
+            fitting_mechanism.find_for_cell(prepared[0]), "every cell"
+        )
         print(f"dperm: {advice}", file=sys.stderr)
-    return EXIT_FAILED if tally.failed or nothing or not kept else report.code(made)
+    return EXIT_FAILED if tally.failed or nothing or not kept else report.exit_code(made)
 
 
 def _check_save(study: study_plan.Study) -> None:
@@ -136,4 +138,4 @@ def _check_scaling(item: cell_schema.Cell, data: Data) -> None:
         raise InputError("dataset.scaling", data.preprocessing, allowed)
 
 
-__all__ = ["check_folder", "optima", "prepare", "run", "run_cells"]
+__all__ = ["check_folder", "make_solver", "prepare", "run", "run_cells"]

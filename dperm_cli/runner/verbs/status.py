@@ -21,17 +21,17 @@ _LISTED = 50
 
 def status(arguments: list[str]) -> int:
     """``dperm status STUDY [format=table|json]``."""
-    operands, options = study_folder.words(arguments, ("format", "out"))
+    operands, options = study_folder.split_arguments(arguments, ("format", "out"))
     form = checks.choice("format", options.get("format", "table"), FORMATS)
-    found = facts(study_folder.one(operands, options))
-    print(canonical_json(found) if form == "json" else text(found))
+    found = collect_facts(study_folder.find_only_folder(operands, options))
+    print(canonical_json(found) if form == "json" else format_status(found))
     return EXIT_OK
 
 
-def facts(out: Path) -> dict[str, Any]:
+def collect_facts(out: Path) -> dict[str, Any]:
     """Counts, last activity and failures of the study in a folder, JSON-able."""
     store = Store(out)
-    names = study_folder.cells(store)
+    names = study_folder.list_cells(store)
     states = {cell: store.status(cell) for cell in names}
     running = set(Claims(out).held()) & set(names)
     counts = {
@@ -56,7 +56,7 @@ def facts(out: Path) -> dict[str, Any]:
     }
 
 
-def text(found: dict[str, Any]) -> str:
+def format_status(found: dict[str, Any]) -> str:
     """The same for people."""
     head = f"{found['study'] or found['out']}: {found['cells']} cells, "
     head += ", ".join(
@@ -92,10 +92,10 @@ def _count(states: dict[str, str], *wanted: str) -> int:
 
 def _failure(store: Store, cell: str) -> dict[str, Any]:
     row = (store.read(cell) or [{}])[0]
-    return {"cell": cell, "what": described(row), "reason": row.get("reason")}
+    return {"cell": cell, "what": describe_record(row), "reason": row.get("reason")}
 
 
-def described(row: dict[str, Any]) -> str:
+def describe_record(row: dict[str, Any]) -> str:
     """A record's cell in a few words."""
     epsilon = row.get("epsilon")
     level = "" if epsilon is None else f" epsilon={epsilon:g}"

@@ -19,15 +19,15 @@ _LISTED = 50
 
 def verify(arguments: list[str]) -> int:
     """``dperm verify STUDY``; 3 where a file is damaged, 1 where one contradicts the records."""
-    operands, options = study_folder.words(arguments, ("out",))
-    out = study_folder.one(operands, options)
+    operands, options = study_folder.split_arguments(arguments, ("out",))
+    out = study_folder.find_only_folder(operands, options)
     store = Snapshot(out)
     damaged = store.verify()
     wrong = [] if damaged else contents(store)
-    lost = [*release_log.damaged(out), *release_log.unlogged(store)]
+    lost = [*release_log.list_damage(out), *release_log.find_unlogged(store)]
     if not damaged and not wrong:
-        found = stated(store)
-        lost, wrong = list(found.gaps) or lost, [*found.faults, *shown(store)]
+        found = rebuild_ledger(store)
+        lost, wrong = list(found.gaps) or lost, [*found.faults, *check_table(store)]
     damaged += [f"{out}{os.sep}{gap}" for gap in lost]
     for path in damaged[:_LISTED]:
         print(f"damaged: {path}")
@@ -44,7 +44,7 @@ def verify(arguments: list[str]) -> int:
     if wrong:
         return EXIT_FAILED
     names = store.cells()
-    missing = len(set(study_folder.cells(store)) - set(names))
+    missing = len(set(study_folder.list_cells(store)) - set(names))
     more = f"; {missing} cells have no record yet" if missing else ""
     print(f"{len(names)} records whole, contents, ledger and table as they should be{more}")
     return EXIT_OK
@@ -62,25 +62,25 @@ def contents(store: Snapshot) -> list[str]:
     return found
 
 
-def stated(store: Snapshot) -> kept_ledger.Stated:
+def rebuild_ledger(store: Snapshot) -> kept_ledger.LedgerState:
     """Records, log and ledger against the events, added up again."""
-    names = list(dict.fromkeys([*study_folder.cells(store), *store.cells()]))
+    names = list(dict.fromkeys([*study_folder.list_cells(store), *store.cells()]))
     return kept_ledger.state(store, names, Accounting())
 
 
-def shown(store: Snapshot) -> list[str]:
+def check_table(store: Snapshot) -> list[str]:
     """The table, where the study is finished, against the one that its records make."""
-    names = study_folder.cells(store)
+    names = study_folder.list_cells(store)
     path = store.out / "table.csv"
     written = read_bytes(path)
     if written is None or any(store.state(cell) != "whole" for cell in names):
         return []
     records = store.read_all(names)
-    about = experiment_tables.known(store.read_manifest() or {})
+    about = experiment_tables.read_about(store.read_manifest() or {})
     if about is None:
         made = summary_table.csv_text(summarise(records))
     else:
-        made = experiment_tables.texts(records, about)["csv"]
+        made = experiment_tables.format_tables(records, about)["csv"]
     if written == made.encode():
         return []
     return [f"{path}: is not the table of these records; `dperm report` makes that one"]

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dperm_cli.samplers.base import Source
-from dperm_cli.samplers.shared.first_accepted import MOST, endless, first
+from dperm_cli.samplers.shared.first_accepted import MOST, draw_first_accepted, endless
 
-_TURN = 32  # proposals between two tilts of ``Near``
+_PROPOSALS_PER_TILT = 32  # proposals between two tilts of ``NearBall``
 
 
 class Balls(NamedTuple):
@@ -20,7 +20,7 @@ class Balls(NamedTuple):
     radii: np.ndarray
 
 
-def balls(constraint: Any) -> Balls | None:
+def find_balls(constraint: Any) -> Balls | None:
     """The set as an intersection of balls, None where it is something else."""
     body = getattr(constraint, "body", constraint)
     name = getattr(body, "name", "")
@@ -28,7 +28,7 @@ def balls(constraint: Any) -> Balls | None:
         return Balls(np.zeros((1, body.p)), np.array([float(body.radius)]))
     if name != "localised":
         return None
-    around = balls(body.inner)
+    around = find_balls(body.inner)
     if around is None:
         return None
     return Balls(
@@ -36,7 +36,7 @@ def balls(constraint: Any) -> Balls | None:
     )
 
 
-def localised(constraint: Any) -> bool:
+def is_localised(constraint: Any) -> bool:
     """Whether the set is a ball's part whose place is not known when a plan is made."""
     return getattr(constraint, "name", "") == "localised"
 
@@ -65,7 +65,7 @@ class WithinBalls:
         def log_accept(room: np.ndarray) -> np.ndarray:
             return np.where(np.min(room, axis=1) >= 0.0, -(room @ k), -math.inf)
 
-        return first(propose, log_accept, source)
+        return draw_first_accepted(propose, log_accept, source)
 
     def room(self, z: np.ndarray) -> np.ndarray:
         """r_b^2 - |z - c_b|^2 of points [m, p], [m, balls]."""
@@ -73,7 +73,7 @@ class WithinBalls:
         return self.radii**2 - np.einsum("mbj,mbj->mb", away, away)
 
 
-class Near:
+class NearBall:
     """A set and a ball about one of its points: a Gaussian on the set, tilted towards the ball.
 
     exp(-k |z - c|^2) leaves it an isotropic Gaussian, which the set's own sampler draws from; what
@@ -93,20 +93,20 @@ class Near:
         found, square = np.zeros(1), self.reach**2
         tilts(mean, variance, self.centre[None], np.array([self.reach]), found)
         k = float(found[0])
-        for _ in range(MOST // _TURN):
+        for _ in range(MOST // _PROPOSALS_PER_TILT):
             outside, s = 0, 1.0 / (1.0 / variance + 2.0 * k)
             middle = s * (mean / variance + 2.0 * k * self.centre)
-            for log_u in np.log(source.uniform(_TURN)):
+            for log_u in np.log(source.uniform(_PROPOSALS_PER_TILT)):
                 z = self.inner(middle, s, source)
                 room = square - float(np.sum((z - self.centre) ** 2))
                 if room >= 0.0 and log_u <= -k * room:
                     return z
                 outside += room < 0.0
-            k = 1.5 * k + 0.1 / square if outside > _TURN // 2 else 0.7 * k
+            k = 1.5 * k + 0.1 / square if outside > _PROPOSALS_PER_TILT // 2 else 0.7 * k
         raise endless()
 
 
-class NarrowNear(Near):
-    """``Near`` for a set whose own sampler is quick for small variances alone."""
+class NarrowNearBall(NearBall):
+    """``NearBall`` for a set whose own sampler is quick for small variances alone."""
 
     narrow: ClassVar[bool] = True

@@ -22,7 +22,7 @@ PAPER_SHARE = 1.0 / 3.0  # [BST14, Alg. 7]: a third to the law, two thirds to it
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SamplerPlan:
     """A sampler with the law it is to draw from and what it proves about its draws."""
 
     sampler: Any
@@ -30,30 +30,30 @@ class Chosen:
     certificate: Certificate
 
 
-def choose(
+def choose_sampler(
     sampler: Any, at: Callable[[float], Target], epsilon: float, *, paper: bool = False
-) -> Chosen:
+) -> SamplerPlan:
     """The sampler's plan, or that of the first of ``sampler.candidates()`` that has one.
 
     ``Unsupported`` where there is none, and for a draw without a guarantee that was not asked for.
     """
     if hasattr(sampler, "candidates"):
         return _first(sampler, at, epsilon, paper)
-    distance = share(sampler, paper) * epsilon
+    distance = distance_share(sampler, paper) * epsilon
     target = at(distance)
-    found = Chosen(sampler, target, sampler.plan(target, distance))
-    if heuristic(found.certificate) and not getattr(sampler, "allow_heuristic", False):
+    found = SamplerPlan(sampler, target, sampler.plan(target, distance))
+    if is_heuristic(found.certificate) and not getattr(sampler, "allow_heuristic", False):
         words = "draws from an unknown law; set sampler.allow_heuristic=true for a row without"
         raise Unsupported(f"{name_of(sampler)} {words} a guarantee, or use sampler=auto")
     return found
 
 
-def heuristic(certificate: Certificate) -> bool:
+def is_heuristic(certificate: Certificate) -> bool:
     """Whether nothing is known of the distance from the law."""
     return not certificate.dist_inf < math.inf
 
 
-def share(sampler: Any, paper: bool = False) -> float:
+def distance_share(sampler: Any, paper: bool = False) -> float:
     """The distance a sampler is planned for, as a share of epsilon; 0 for exact ones."""
     name = name_of(sampler)
     if paper and name == "grid_walk":
@@ -68,7 +68,7 @@ def name_of(sampler: Any) -> str:
     return type(sampler).__module__.rpartition(".")[2]
 
 
-def checked(value: Any) -> Any:
+def check_sampler(value: Any) -> Any:
     """A sampler, from one or from its name; InputError for anything else."""
     if isinstance(value, str):
         return registry.load("sampler", value)()
@@ -78,11 +78,11 @@ def checked(value: Any) -> Any:
     raise InputError("sampler", value, f"must be one of {', '.join(names)}", names)
 
 
-def _first(sampler: Any, at: Callable[[float], Target], epsilon: float, paper: bool) -> Chosen:
+def _first(sampler: Any, at: Callable[[float], Target], epsilon: float, paper: bool) -> SamplerPlan:
     reasons: dict[str, Unsupported] = {}
     for candidate in sampler.candidates():
         try:
-            found = choose(candidate, at, epsilon, paper=paper)
+            found = choose_sampler(candidate, at, epsilon, paper=paper)
             sampler.accept(found.target, found.certificate)
             return found
         except Unsupported as reason:

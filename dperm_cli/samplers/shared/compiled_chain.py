@@ -12,9 +12,9 @@ from scipy import sparse
 
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.samplers.base import Source, Target
-from dperm_cli.samplers.shared.ball_intersections import balls
+from dperm_cli.samplers.shared.ball_intersections import find_balls
 from dperm_cli.samplers.shared.potential import Records
-from dperm_cli.samplers.shared.potential_checks import once
+from dperm_cli.samplers.shared.potential_checks import remember
 
 MOST_ENTRIES = 1 << 25  # of the rows, dense
 _MEDIANS = {"l1_median": 100, "l2_median": 101}
@@ -25,7 +25,7 @@ _TRANSCENDENTAL, _DISTANCE = 1.2e-8, 2e-9  # of a record and of an entry
 _PROPOSALS = 6.0  # of the Gaussian for one that losses are looked at for, about, for each ball
 
 
-def code(target: Target) -> int | None:
+def find_loss_code(target: Target) -> int | None:
     """The compiled loss, None where there is none."""
     form = target.spec.form
     found = _MEDIANS.get(target.spec.loss)
@@ -38,10 +38,12 @@ def covers(target: Target) -> bool:
     """Whether the compiled chain draws from this law."""
     spec = target.spec
     small = spec.n * spec.bounds.columns <= MOST_ENTRIES
-    return small and code(target) is not None and balls(target.constraint) is not None
+    return (
+        small and find_loss_code(target) is not None and find_balls(target.constraint) is not None
+    )
 
 
-def seconds(target: Target, tries: float, miss: float) -> float:
+def estimate_seconds(target: Target, tries: float, miss: float) -> float:
     """What one step is estimated to take on one thread: a formula, not a clock.
 
     ``tries`` evaluations, of which all but the last are cut short where the gap is ``miss``.
@@ -51,7 +53,7 @@ def seconds(target: Target, tries: float, miss: float) -> float:
     entry = _ENTRY + (_DISTANCE if spec.loss in _MEDIANS else 0.0)
     record = _RECORD + (_TRANSCENDENTAL if spec.loss == "logistic" else 0.0)
     look = entry * entries + record * spec.n
-    gauss = _PROPOSALS * len(balls(target.constraint).radii) * spec.p * _COORDINATE  # type: ignore[union-attr]
+    gauss = _PROPOSALS * len(find_balls(target.constraint).radii) * spec.p * _COORDINATE  # type: ignore[union-attr]
     short = min(1.0, 1.0 / max(miss, 1e-9))
     cut = (tries - 1.0) * (look * short + gauss + 2.0 / 6.0 * look)
     return _STEP + 3.0 * look + gauss + cut
@@ -63,10 +65,10 @@ def run(
     """The chain's point [p] after ``steps`` steps from ``start``."""
     from dperm_cli.loops import proximal_chain as loop
 
-    found, number = balls(target.constraint), code(target)
+    found, number = find_balls(target.constraint), find_loss_code(target)
     assert found is not None
     assert number is not None
-    records = once("chain", potential, target, lambda: _packed(potential.data))
+    records = remember("chain", potential, target, lambda: _pack_records(potential.data))
     law = loop.Law(
         number, float(getattr(potential.loss, "width", 0.0)), target.exponent, target.ridge,
         target.lasso, np.ascontiguousarray(found.centres), found.radii,
@@ -82,9 +84,9 @@ def run(
     return chain.x
 
 
-def _packed(data: Any) -> Any:
+def _pack_records(data: Any) -> Any:
     from dperm_cli.loops import proximal_chain as loop
 
     x = data.x.toarray() if sparse.issparse(data.x) else np.asarray(data.x, dtype=float)
     labels = data.y if data.task != "location" else np.zeros(data.n)
-    return loop.packed(x, np.asarray(labels, dtype=float))
+    return loop.pack_records(x, np.asarray(labels, dtype=float))

@@ -12,7 +12,7 @@ from dperm_cli.samplers.base import Source
 BLOCK, _LARGEST, MOST = 16, 512, 2_000_000
 
 
-def first(
+def draw_first_accepted(
     propose: Callable[[int], tuple[np.ndarray, np.ndarray]],
     log_accept: Callable[[np.ndarray], np.ndarray],
     source: Source,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import erfcx
 
 from dperm_cli.samplers.base import Pieces, Source
-from dperm_cli.samplers.shared.truncated_gaussian import _FAR, between, steep
+from dperm_cli.samplers.shared.truncated_gaussian import _FAR, invert_normal, invert_steep
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _FLAT = 1.0  # a fall of g below which a quadrature of 12 nodes is exact to rounding
@@ -113,8 +113,8 @@ def _depth(slope: float, curvature: float, width: float, u: float) -> float:
         root = math.sqrt(curvature)
         near = slope / root
         if near > -_FAR:
-            return float(steep(slope, curvature, width, u))
-        return (float(between(near, near + root * width, np.array([u]))[0]) - near) / root
+            return float(invert_steep(slope, curvature, width, u))
+        return (float(invert_normal(near, near + root * width, np.array([u]))[0]) - near) / root
     if slope * width < 1e-300:
         return u * width
     return -math.log1p(u * math.expm1(-slope * width)) / slope

@@ -13,7 +13,7 @@ from dperm_cli.sets.shared.vertex_hull import FACET_DIMENSION, FACET_POINTS, Hul
 _SLACK = 1e-12  # of the radius
 
 
-def inside(body: Any) -> Callable[[np.ndarray], np.ndarray]:
+def make_membership_test(body: Any) -> Callable[[np.ndarray], np.ndarray]:
     """A test of rows [m, p] of the set's affine hull, [m]."""
     slack = _SLACK * body.radius
     if isinstance(body, HalfSpaces):

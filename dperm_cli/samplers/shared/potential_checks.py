@@ -15,7 +15,7 @@ _ROUNDING = 1e-10
 _held: dict[str, tuple[weakref.ref, Any, Any]] = {}
 
 
-def once(kind: str, potential: Potential, key: Any, make: Callable[[], Any]) -> Any:
+def remember(kind: str, potential: Potential, key: Any, make: Callable[[], Any]) -> Any:
     """``make()``, or what it gave for the same potential object and key before.
 
     For what follows from the records without randomness: draws of many trials share it.
@@ -28,12 +28,12 @@ def once(kind: str, potential: Potential, key: Any, make: Callable[[], Any]) -> 
     return value
 
 
-def values(potential: Potential, points: np.ndarray, n: int) -> np.ndarray:
+def evaluate_in_blocks(potential: Potential, points: np.ndarray, n: int) -> np.ndarray:
     """f at points [m, p], a few at a time; ``n`` is the number of records."""
     return _in_blocks(potential.value, points, n, np.zeros(len(points)))
 
 
-def gradients(potential: Potential, points: np.ndarray, n: int) -> np.ndarray:
+def differentiate_in_blocks(potential: Potential, points: np.ndarray, n: int) -> np.ndarray:
     """Subgradients of f at points [m, p]."""
     return _in_blocks(potential.gradient, points, n, np.zeros(points.shape))
 
@@ -47,7 +47,7 @@ def _in_blocks(
     return out
 
 
-def below(potential: Potential, gap: Any) -> None:
+def check_envelope(potential: Potential, gap: Any) -> None:
     """ArithmeticError where an envelope lies above f by more than rounding.
 
     ``gap`` is f - envelope wherever it was computed. A violation would change the law that the

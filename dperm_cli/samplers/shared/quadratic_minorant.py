@@ -40,12 +40,12 @@ class Minorant:
         return self.value + d @ self.slope + 0.5 * np.sum((d @ self.hessian) * d, axis=-1)
 
 
-def supported(spec: ProblemSpec) -> bool:
+def has_minorant(spec: ProblemSpec) -> bool:
     """Whether the loss is one whose second derivative rises once and falls once."""
     return isinstance(spec.form, Logistic | Squared)
 
 
-def minorant(potential: Any, target: Target, gap: float) -> Minorant:
+def find_minorant(potential: Any, target: Target, gap: float) -> Minorant:
     """Of f at its minimiser over the set, found up to about ``gap`` in f.
 
     Where the point is makes the minorant good, not true.

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.samplers.base import Potential
-from dperm_cli.samplers.shared.potential_checks import below, gradients, values
+from dperm_cli.samplers.shared.potential_checks import (
+    check_envelope,
+    differentiate_in_blocks,
+    evaluate_in_blocks,
+)
 
 _START = 4  # boxes along an axis
 _SHARE = 0.6  # of the waste, removed in one round
@@ -132,8 +136,8 @@ def _describe(
     distance = np.linalg.norm(middle - at, axis=1)
     meets = distance <= np.linalg.norm(half, axis=1) * (1 + _NEAR) + _NEAR * frame.body.radius
     centre, half, middle, at = centre[meets], half[meets], middle[meets], at[meets]
-    gradient = gradients(potential, at, n)
-    base = values(potential, at, n) + np.sum(gradient * (middle - at), axis=1)
+    gradient = differentiate_in_blocks(potential, at, n)
+    base = evaluate_in_blocks(potential, at, n) + np.sum(gradient * (middle - at), axis=1)
     slope = gradient @ frame.basis
     log_mass = np.sum(_log_integral(slope, half), axis=1) - base
     waste = _waste(potential, frame, n, (centre, half, base, slope))
@@ -150,8 +154,8 @@ def _waste(potential: Potential, frame: Frame, n: int, boxes: tuple) -> np.ndarr
         theta = frame.points(centre + t)
         inside = frame.inside(theta)
         tangent = base[inside] + np.sum(slope[inside] * t[inside], axis=1)
-        gap = values(potential, theta[inside], n) - tangent
-        below(potential, gap)
+        gap = evaluate_in_blocks(potential, theta[inside], n) - tangent
+        check_envelope(potential, gap)
         kept[inside] += np.exp(-np.maximum(gap, 0.0))
         kept[~inside] += _OUTSIDE
     return 1.0 - kept / len(levels)

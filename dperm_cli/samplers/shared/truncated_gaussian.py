@@ -21,9 +21,14 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from dperm_cli.samplers.base import Source
-from dperm_cli.samplers.shared.ball_intersections import NarrowNear, Near, WithinBalls, balls
-from dperm_cli.samplers.shared.first_accepted import BLOCK, MOST, endless, first
-from dperm_cli.samplers.shared.membership import inside
+from dperm_cli.samplers.shared.ball_intersections import (
+    NarrowNearBall,
+    NearBall,
+    WithinBalls,
+    find_balls,
+)
+from dperm_cli.samplers.shared.first_accepted import BLOCK, MOST, draw_first_accepted, endless
+from dperm_cli.samplers.shared.membership import make_membership_test
 
 _FEASIBLE = 1e-9
 _INSIDE = 1e-12
@@ -31,7 +36,7 @@ _INSIDE = 1e-12
 _FAR = -300.0
 
 
-class Truncated(Protocol):
+class TruncatedSampler(Protocol):
     """Draws from N(mean [p], variance I) on the set it was made for; [p].
 
     ``narrow`` says that the number of proposals is bounded for small variances alone; ``cost`` is
@@ -44,7 +49,7 @@ class Truncated(Protocol):
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray: ...
 
 
-def truncated(constraint: Any) -> Truncated:
+def choose_truncated_sampler(constraint: Any) -> TruncatedSampler:
     """The sampler that suits the set."""
     body = getattr(constraint, "body", constraint)
     name, p = getattr(body, "name", ""), body.p
@@ -59,13 +64,13 @@ def truncated(constraint: Any) -> Truncated:
     if name == "simplex":
         return Simplex(body.radius)
     if name == "intersection":
-        return Both(truncated(body.inner), body)
+        return SetWithinBall(choose_truncated_sampler(body.inner), body)
     if name == "localised":
-        found = balls(body)
+        found = find_balls(body)
         if found is not None:
             return WithinBalls(found)
-        inner = truncated(body.inner)
-        return NarrowNear(inner, body) if inner.narrow else Near(inner, body)
+        inner = choose_truncated_sampler(body.inner)
+        return NarrowNearBall(inner, body) if inner.narrow else NearBall(inner, body)
     root = body.root()
     return HalfSpace(body) if root is None else Ellipsoid(root)
 
@@ -128,7 +133,7 @@ class Ball:
             z += centre
             return z, np.einsum("ij,ij->i", z, z)
 
-        return _accepted(propose, tilt, square, source)
+        return _draw_accepted(propose, tilt, square, source)
 
 
 class Ellipsoid:
@@ -145,24 +150,24 @@ class Ellipsoid:
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray:
         middle, inverse = self.directions.T @ mean, self.inverse
 
-        def tilted(k: float) -> tuple[np.ndarray, np.ndarray]:
+        def tilt_axes(k: float) -> tuple[np.ndarray, np.ndarray]:
             s = 1.0 / (1.0 / variance + 2.0 * k * inverse)
             return s, middle * (s / variance)
 
         def moments(k: float) -> tuple[float, float]:
-            s, centre = tilted(k)
+            s, centre = tilt_axes(k)
             spread = inverse * inverse * s * (2.0 * s + 4.0 * centre * centre)
             return float(inverse @ (s + centre * centre)) - 1.0, float(np.sum(spread))
 
         tilt = _tilt(moments)
-        s, centre = tilted(tilt)
+        s, centre = tilt_axes(tilt)
         scale = np.sqrt(s)
 
         def propose(count: int) -> tuple[np.ndarray, np.ndarray]:
             z = centre + scale * source.normal(count, len(middle))
             return z, (z * z) @ inverse
 
-        return self.directions @ _accepted(propose, tilt, 1.0, source)
+        return self.directions @ _draw_accepted(propose, tilt, 1.0, source)
 
 
 class L1Ball:
@@ -175,7 +180,7 @@ class L1Ball:
         self.radius = radius
 
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray:
-        pieces = TwoSided(np.abs(mean), math.sqrt(variance))
+        pieces = TwoSidedNormal(np.abs(mean), math.sqrt(variance))
 
         def moments(k: float) -> tuple[float, float]:
             first, second = pieces.at(k).moments()
@@ -188,10 +193,10 @@ class L1Ball:
             z = pieces.draw(count, source)
             return z, np.sum(np.abs(z), axis=1)
 
-        return np.where(mean < 0, -1.0, 1.0) * _accepted(propose, tilt, self.radius, source)
+        return np.where(mean < 0, -1.0, 1.0) * _draw_accepted(propose, tilt, self.radius, source)
 
 
-class TwoSided:
+class TwoSidedNormal:
     """exp(-(z - size)^2 / (2 scale^2) - k |z|) for size [p] >= 0: a truncated normal on each side.
 
     On z > 0 it is N(size - k scale^2, scale^2), on z < 0 the mirror image of -size.
@@ -201,7 +206,7 @@ class TwoSided:
         self.size, self.scale = size, scale
         self.signed = np.stack([size, -size]) / scale
 
-    def at(self, k: float) -> TwoSided:
+    def at(self, k: float) -> TwoSidedNormal:
         """The same at this k."""
         self.t = self.signed - k * self.scale
         self.level = log_ndtr(self.t)
@@ -273,17 +278,17 @@ class Simplex:
             bent = 0.5 * ((total - at) ** 2 - (total - s) ** 2) / variance - k * (s - at)
             return np.where(s <= r, bent, -math.inf)
 
-        found = first(propose, log_accept, source)
+        found = draw_first_accepted(propose, log_accept, source)
         return np.insert(found, last, max(r - float(np.sum(found)), 0.0))
 
 
-class Both:
+class SetWithinBall:
     """A set within a ball: the one that the mean is further from proposes, the other rejects."""
 
     narrow: ClassVar[bool] = True
     cost: ClassVar[float] = 0.001
 
-    def __init__(self, inner: Truncated, body: Any) -> None:
+    def __init__(self, inner: TruncatedSampler, body: Any) -> None:
         self.inner, self.body, self.ball = inner, body, Ball(body.ball)
         self.flat = body.directions().shape[1] < body.p
 
@@ -309,7 +314,7 @@ class HalfSpace:
 
     def __init__(self, body: Any) -> None:
         self.body, self.basis, self.origin = body, body.directions(), body.centre()
-        self.inside = inside(body)
+        self.inside = make_membership_test(body)
 
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray:
         scale = math.sqrt(variance)
@@ -323,15 +328,15 @@ class HalfSpace:
             z = scale * source.normal(count, len(middle))
             if beyond:
                 unit = outward / distance
-                depth = scale * between(-math.inf, -distance / scale, source.uniform(count))
+                depth = scale * invert_normal(-math.inf, -distance / scale, source.uniform(count))
                 z += np.outer(depth - z @ unit, unit)
             points = self.origin + (middle + z) @ self.basis.T
             return points, self.inside(points)
 
-        return first(propose, lambda holds: np.where(holds, 0.0, -math.inf), source)
+        return draw_first_accepted(propose, lambda holds: np.where(holds, 0.0, -math.inf), source)
 
 
-def between(low: Any, high: Any, u: np.ndarray) -> np.ndarray:
+def invert_normal(low: Any, high: Any, u: np.ndarray) -> np.ndarray:
     """The standard normal restricted to [low, high] at level u in (0, 1], by inversion.
 
     Works in the lower tail, where the logarithm of the distribution function keeps its digits.
@@ -354,16 +359,16 @@ def on_interval(mean: Any, scale: Any, low: Any, high: Any, u: np.ndarray) -> np
     would keep no digits of the little that it is inside.
     """
     below, above = (low - mean) / scale, (high - mean) / scale
-    t = mean + scale * between(below, above, u)
+    t = mean + scale * invert_normal(below, above, u)
     out = np.maximum(below, -above)
     if np.max(out, initial=-math.inf) <= -_FAR:
         return t
     away = np.maximum(out, -_FAR)
-    depth = steep(away / scale, scale**-2.0, high - low, u)
+    depth = invert_steep(away / scale, scale**-2.0, high - low, u)
     return np.where(out > -_FAR, np.where(below > 0.0, low + depth, high - depth), t)
 
 
-def steep(slope: Any, curvature: Any, width: Any, u: Any) -> Any:
+def invert_steep(slope: Any, curvature: Any, width: Any, u: Any) -> Any:
     """x in [0, width] at level u of the density exp(-slope x - curvature x^2 / 2), for slope^2 of
     ``_FAR``^2 curvature or more: the tail beyond x is that times slope / (slope + curvature x)."""
     end = -slope * width - 0.5 * curvature * width * width - np.log1p(curvature * width / slope)
@@ -400,7 +405,7 @@ def _positive_moments(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.maximum(square, mean * mean)
 
 
-def _accepted(
+def _draw_accepted(
     propose: Callable[[int], tuple[np.ndarray, np.ndarray]],
     tilt: float,
     most: float,
@@ -411,7 +416,7 @@ def _accepted(
     def log_accept(phi: np.ndarray) -> np.ndarray:
         return np.where(phi <= most, tilt * (phi - most), -math.inf)
 
-    return first(propose, log_accept, source)
+    return draw_first_accepted(propose, log_accept, source)
 
 
 def _tilt(moments: Callable[[float], tuple[float, float]]) -> float:

@@ -17,7 +17,7 @@ from scipy.special import gammaincinv
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Source
-from dperm_cli.samplers.shared.membership import inside
+from dperm_cli.samplers.shared.membership import make_membership_test
 
 Draw = Callable[[Source], np.ndarray]
 
@@ -27,12 +27,12 @@ _FACET_DIMENSION = 6
 _INSIDE = 1e-12
 
 
-def uniform(constraint: Any, source: Source) -> np.ndarray:
-    """One point [p], uniform on the set; ``Unsupported`` as ``uniform_on``."""
-    return uniform_on(constraint)(source)
+def draw_uniform(constraint: Any, source: Source) -> np.ndarray:
+    """One point [p], uniform on the set; ``Unsupported`` as ``make_uniform_draw``."""
+    return make_uniform_draw(constraint)(source)
 
 
-def uniform_on(constraint: Any) -> Draw:
+def make_uniform_draw(constraint: Any) -> Draw:
     """What draws points [p], uniform on the set.
 
     ``Unsupported``, which depends on the set alone, where there is neither a formula nor a chance
@@ -51,8 +51,8 @@ def uniform_on(constraint: Any) -> Draw:
     if body.root() is not None:
         return partial(_ellipsoid, body.root())
     if body.directions().shape[1] <= _FACET_DIMENSION and body.vertices() is not None:
-        return _polytope(body)
-    draw = _intersection(body) if name == "intersection" else _rejected(body)
+        return _make_polytope_draw(body)
+    draw = _make_intersection_draw(body) if name == "intersection" else _make_rejection_draw(body)
     draw(_Fixed(), _TRIAL_BLOCKS)
     return draw
 
@@ -91,7 +91,7 @@ def _lp_ball(radius: float, p: int, power: float, source: Source) -> np.ndarray:
     return radius * signs * g * math.exp(-total / power)
 
 
-def _polytope(body: Any) -> Draw:
+def _make_polytope_draw(body: Any) -> Draw:
     """The simplices of the boundary with the centre, one of them by volume, a point by weights."""
     basis, centre, points = body.directions(), body.centre(), body.vertices()
     d, within = basis.shape[1], (points - centre) @ basis
@@ -115,9 +115,9 @@ def _polytope(body: Any) -> Draw:
     return draw
 
 
-def _intersection(body: Any) -> Callable[..., np.ndarray]:
+def _make_intersection_draw(body: Any) -> Callable[..., np.ndarray]:
     """From the inner set and from the ball by turns, until both hold the point."""
-    inner = uniform_on(body.inner)
+    inner = make_uniform_draw(body.inner)
     flat = body.directions().shape[1] < body.p
     ball = partial(_ellipsoid, body.ball * np.eye(body.p))
 
@@ -131,9 +131,9 @@ def _intersection(body: Any) -> Callable[..., np.ndarray]:
     return draw
 
 
-def _rejected(body: Any) -> Callable[..., np.ndarray]:
+def _make_rejection_draw(body: Any) -> Callable[..., np.ndarray]:
     """From the box of the set's extents along its own directions."""
-    basis, origin, holds = body.directions(), body.centre(), inside(body)
+    basis, origin, holds = body.directions(), body.centre(), make_membership_test(body)
     high = body.support(basis.T) - basis.T @ origin
     low = -body.support(-basis.T) - basis.T @ origin
 

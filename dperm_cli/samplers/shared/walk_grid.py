@@ -10,14 +10,14 @@ import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Potential, Target
-from dperm_cli.samplers.shared.potential_checks import values
+from dperm_cli.samplers.shared.potential_checks import evaluate_in_blocks
 from dperm_cli.samplers.shared.walk_steps import Walk
 
 _BISECTIONS = 60
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundedBody:
     """theta = u M^T + shift, u in R^d: coordinates in which the unit ball lies in the set.
 
     ``low`` [d] is the least corner of a cube of edge ``tau`` around the set; ``cube``: the set is
@@ -51,7 +51,7 @@ class Round:
         return u @ self.matrix.T + self.shift
 
 
-def rounded(body: Any) -> Round:
+def round_body(body: Any) -> RoundedBody:
     """From the set's own isotropic map, restricted to its affine hull."""
     root, shift = body.isotropic()
     frame, _ = np.linalg.qr(np.linalg.solve(root, body.directions()))
@@ -64,12 +64,12 @@ def rounded(body: Any) -> Round:
     cube = matrix.shape[1] == 1 or getattr(inner, "name", "") == "box"
     spread = float(np.linalg.norm(back, 2)) * body.diameter
     size = tau * math.sqrt(matrix.shape[1]) if cube else min(spread, _length(high - low))
-    return Round(body, matrix, shift, 0.5 * (high + low - tau), tau, size, cube)
+    return RoundedBody(body, matrix, shift, 0.5 * (high + low - tau), tau, size, cube)
 
 
-def describe(target: Target, accuracy: float, printed: bool = False) -> tuple[Round, Walk]:
+def describe(target: Target, accuracy: float, printed: bool = False) -> tuple[RoundedBody, Walk]:
     """The coordinates and the numbers of the walk, from public facts alone."""
-    place = rounded(target.constraint)
+    place = round_body(target.constraint)
     if not place.cube and not _holds_unit_ball(place):
         raise Unsupported("grid_walk needs the set in isotropic position, and has no map for it")
     eta = lipschitz(target, place.reach) * place.stretch
@@ -94,7 +94,7 @@ def lipschitz(target: Target, reach: float) -> float:
 class Grid:
     """The cells of the cube: ``weights`` are -log F [cells], ``accept`` and ``jump`` the moves'."""
 
-    place: Round
+    place: RoundedBody
     cells: int
     energy: np.ndarray
     accept: np.ndarray
@@ -115,12 +115,12 @@ class Grid:
         return self.place.points(self.place.low + self.side * (index + uniforms))
 
 
-def grid(potential: Potential, n: int, place: Round, walk: Walk) -> Grid:
+def grid(potential: Potential, n: int, place: RoundedBody, walk: Walk) -> Grid:
     """Weights F = exp(-f - alpha max(0, gauge - 1)) at the cells' centres, and the chain."""
     cells, dim = int(walk.cells), place.dim
     index = np.indices((cells,) * dim).reshape(dim, -1).T
     theta = place.points(place.low + (place.tau / cells) * (index + 0.5))
-    energy = values(potential, theta, n)
+    energy = evaluate_in_blocks(potential, theta, n)
     if not place.cube:
         energy = energy + walk.alpha * np.maximum(gauge(place, theta) - 1.0, 0.0)
     accept, jump = moves(energy.reshape((cells,) * dim))
@@ -151,7 +151,7 @@ def moves(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return accept, jump
 
 
-def gauge(place: Round, theta: np.ndarray) -> np.ndarray:
+def gauge(place: RoundedBody, theta: np.ndarray) -> np.ndarray:
     """The Minkowski norm about the point that the map sends 0 to, at rows [m, p]."""
     body, centre = place.body, place.shift
     if not np.any(centre):
@@ -166,7 +166,7 @@ def gauge(place: Round, theta: np.ndarray) -> np.ndarray:
     return np.where(inside, 1.0, 1.0 / np.maximum(low, 1e-12))
 
 
-def _holds_unit_ball(place: Round) -> bool:
+def _holds_unit_ball(place: RoundedBody) -> bool:
     axes = np.vstack([np.eye(place.dim), -np.eye(place.dim)])
     return bool(np.all(place.body.contains(place.points(axes), 1e-6)))
 

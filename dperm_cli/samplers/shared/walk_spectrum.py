@@ -25,7 +25,7 @@ def stationary(grid: Grid) -> np.ndarray:
     return weight / np.sum(weight)
 
 
-def steps_certified(grid: Grid, distance: float, most: float) -> int:
+def certify_steps(grid: Grid, distance: float, most: float) -> int:
     """A power of two t <= 2 most with |log(P^t(start, .) / pi)| <= distance.
 
     The matrix and its powers have no negative entries, so a product's relative error is at most

@@ -49,7 +49,7 @@ def expected_norm(p: int, power: float) -> float:
     start = (math.log(1e-12) - log_mean) / power
     v, w = _grid(start, 32.0)
     with np.errstate(divide="ignore"):
-        above = -np.expm1(p * np.log1p(-np.minimum(_missing(np.exp(-v), power), 1.0)))
+        above = -np.expm1(p * np.log1p(-np.minimum(_expected_tail(np.exp(-v), power), 1.0)))
     head = math.exp(log_mean + (power - 1.0) * start) / (power - 1.0)
     total = head + float(np.sum(w * above * np.exp(-v))) + math.exp(-32.0)
     return total / math.gamma(1.0 - 1.0 / power)
@@ -70,7 +70,7 @@ def expected_root(axes: np.ndarray) -> float:
     return largest * total / (2.0 * math.sqrt(math.pi))
 
 
-def _missing(reach: np.ndarray, power: float) -> np.ndarray:
+def _expected_tail(reach: np.ndarray, power: float) -> np.ndarray:
     """E erfc(Y^{1/s} reach / sqrt(2)) for an exponential Y, by trapezoids in log Y."""
     from scipy.special import erfc
 

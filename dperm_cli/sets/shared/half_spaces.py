@@ -126,7 +126,7 @@ class HalfSpaces(ConvexSet):
         if basis.shape[1] == 0:
             return np.eye(self.p), middle.copy()
         rows, free = self.matrix @ basis, self._free
-        root, shift = rounding_ellipsoids.inscribed(
+        root, shift = rounding_ellipsoids.fit_inscribed_ellipsoid(
             rows[free], (self.offset - self.matrix @ middle)[free], np.zeros(basis.shape[1])
         )
         return rounding_ellipsoids.embed(root, basis), middle + basis @ shift
@@ -197,7 +197,7 @@ class HalfSpaces(ConvexSet):
         ball = self._largest_ball(np.ones(len(self.offset)))
         if ball.status == 2 or (ball.status == 0 and ball.x[-1] < 0):
             raise InputError(key, "<half-spaces>", "have no point in common")
-        if ball.status != 0 or not self._bounded():
+        if ball.status != 0 or not self._is_bounded():
             raise InputError(key, "<half-spaces>", "leave the set unbounded")
         self._middle, self._inner = ball.x[:-1], float(max(ball.x[-1], 0.0))
         self._basis, self._free = np.eye(self.p), np.ones(len(self.offset), dtype=bool)
@@ -250,7 +250,7 @@ class HalfSpaces(ConvexSet):
     def _scale(self) -> float:
         return max(float(np.max(np.abs(self.offset), initial=0.0)), 1e-300)
 
-    def _bounded(self) -> bool:
+    def _is_bounded(self) -> bool:
         """Full column rank, and positive weights under which the normals cancel."""
         from scipy.optimize import linprog
 

@@ -109,7 +109,7 @@ class LinearImage(ConvexSet):
             return (self._in_box(rows) @ self.matrix.T).reshape(theta.shape)
         if kind == "polytope" or injective:
             return (self._preimages(rows, _STEPS) @ self.matrix.T).reshape(theta.shape)
-        return self._certified(rows).reshape(theta.shape)
+        return self._certify_projection(rows).reshape(theta.shape)
 
     def error_bound(self, theta: np.ndarray, near: np.ndarray) -> np.ndarray:
         """A bound on |near - projection of theta|, up to rounding, for rows [..., p] in the set.
@@ -124,7 +124,7 @@ class LinearImage(ConvexSet):
         by_gap = np.sqrt(np.maximum(gap, 0.0) + 4e-16 * self.radius * length(normal))
         return np.minimum(np.minimum(length(normal), by_gap), length(farthest - near))
 
-    def _certified(self, rows: np.ndarray) -> np.ndarray:
+    def _certify_projection(self, rows: np.ndarray) -> np.ndarray:
         """A few steps, the dual for the rows that need more, all the steps for what is left."""
         found = self._preimages(rows, _FIRST) @ self.matrix.T
         for i in np.flatnonzero(self.error_bound(rows, found) > _GOAL * self.radius):

@@ -57,18 +57,18 @@ class Localised(ConvexSet):
     @property
     def inner_radius(self) -> float:
         """Radius of a ball about the centre inside the set, within its affine hull."""
-        return self._moved.inner_radius
+        return self._shifted_set.inner_radius
 
     @property
     def outer_radius(self) -> float:
         """Radius of a ball about the centre around the set."""
-        return self._moved.outer_radius
+        return self._shifted_set.outer_radius
 
     def centre(self) -> np.ndarray:
         """The ball's centre where C holds the whole ball, else a point further inside, [..., p]."""
         if np.ndim(self.point) > 1:
             return self.point
-        return self.point + self._moved.centre()
+        return self.point + self._shifted_set.centre()
 
     def project(self, theta: np.ndarray) -> np.ndarray:
         """Euclidean projection of each row of [..., p].
@@ -90,7 +90,7 @@ class Localised(ConvexSet):
 
     def lmo(self, g: np.ndarray) -> np.ndarray:
         """A minimiser of <g, theta>, for each row of [..., p]."""
-        return self.point + self._moved.lmo(g)
+        return self.point + self._shifted_set.lmo(g)
 
     def support(self, g: np.ndarray) -> np.ndarray:
         """sup of <g, theta> for each row of [..., p]; never too small but for rounding.
@@ -120,13 +120,13 @@ class Localised(ConvexSet):
 
     def isotropic(self) -> tuple[np.ndarray, np.ndarray]:
         """(A [p, p], b [p]): theta = A phi + b puts the set near isotropic position."""
-        root, shift = self._moved.isotropic()
+        root, shift = self._shifted_set.isotropic()
         return root, shift + self.point
 
     @cached_property
-    def _moved(self) -> Intersection:
+    def _shifted_set(self) -> Intersection:
         """C_0 - point: C - point cut by a ball about the origin."""
-        return Intersection(self.reach, self.p, _Moved(self.inner, self.point))  # type: ignore[arg-type]
+        return Intersection(self.reach, self.p, _ShiftedSet(self.inner, self.point))  # type: ignore[arg-type]
 
     def _both(self, theta: np.ndarray, point: np.ndarray) -> np.ndarray:
         """Projections of rows that neither C nor the ball settles alone, [m, p]."""
@@ -175,7 +175,7 @@ class Localised(ConvexSet):
 
 
 @dataclass(frozen=True, eq=False)
-class _Moved(Delegate):
+class _ShiftedSet(Delegate):
     """body - point, for a point of the body: a set around the origin."""
 
     name: ClassVar[str] = "moved"

@@ -8,7 +8,7 @@ _TOLERANCE = 1e-6
 _STEPS = 5000
 
 
-def enclosing(points: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray]:
+def fit_enclosing_ellipsoid(points: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray]:
     """(root A [d, d], centre c [d]) with the points [m, d] in c + A B and little room.
 
     Weights on the points are moved to the farthest one and away from the nearest supporting one
@@ -47,7 +47,7 @@ def enclosing(points: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray
     return root * float(np.max(reach)), centre
 
 
-def inscribed(matrix: np.ndarray, room: np.ndarray, inside: np.ndarray) -> tuple:
+def fit_inscribed_ellipsoid(matrix: np.ndarray, room: np.ndarray, inside: np.ndarray) -> tuple:
     """(root A [d, d], centre c [d]) with c + A B within matrix theta <= room, of largest volume.
 
     Newton steps on the optimality conditions [Zhang and Gao 2003]: with A^2 = (M^T Y M)^{-1} and

@@ -30,7 +30,7 @@ class Hull(ConvexSet):
     @cached_property
     def symmetric(self) -> bool:  # type: ignore[override]
         """Whether -v is a point for every point v."""
-        return self._mirrored(np.zeros(self.p))
+        return self._is_symmetric_about(np.zeros(self.p))
 
     @cached_property
     def radius(self) -> float:
@@ -67,7 +67,7 @@ class Hull(ConvexSet):
                 self.outer_radius
             )
         least = float(np.linalg.svd(within, compute_uv=False)[-1]) ** 2 / len(within)
-        if self._mirrored(self._mean):
+        if self._is_symmetric_about(self._mean):
             return float(np.sqrt(least))
         return least / self.outer_radius
 
@@ -99,8 +99,10 @@ class Hull(ConvexSet):
         d = basis.shape[1]
         if d == 0:
             return np.eye(self.p), offset.copy()
-        mirrored = self._mirrored(offset)
-        root, shift = rounding_ellipsoids.enclosing((self.points - offset) @ basis, mirrored)
+        mirrored = self._is_symmetric_about(offset)
+        root, shift = rounding_ellipsoids.fit_enclosing_ellipsoid(
+            (self.points - offset) @ basis, mirrored
+        )
         root = root / ((np.sqrt(d) if mirrored else d) * (1.0 + 4e-6))
         return rounding_ellipsoids.embed(root, basis), offset + basis @ shift
 
@@ -110,7 +112,7 @@ class Hull(ConvexSet):
         scale = max(float(values[0]), 1e-14 * self.radius) if values.size else 1.0
         return rows[values > _FLAT * scale].T if self.radius > 0 else np.zeros((self.p, 0))
 
-    def _mirrored(self, middle: np.ndarray) -> bool:
+    def _is_symmetric_about(self, middle: np.ndarray) -> bool:
         around = np.round((self.points - middle) / max(self.radius, 1e-300), 12) + 0.0
         return {row.tobytes() for row in around} == {row.tobytes() for row in -around + 0.0}
 
@@ -122,9 +124,9 @@ class Hull(ConvexSet):
         system = np.vstack([gaps.T / scale, np.ones(len(gaps))])
         weights = solve_nonnegative(system, np.append(np.zeros(self.p), 1.0))
         weights = weights / np.sum(weights)
-        return self._polished(x, weights)
+        return self._polish_projection(x, weights)
 
-    def _polished(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _polish_projection(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         rough, face = weights @ self.points, np.flatnonzero(weights > 0)
         if len(face) == 1:
             return self.points[face[0]].copy()
