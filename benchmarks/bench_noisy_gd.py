@@ -22,8 +22,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core import registry
+from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.datasets.shared.parsed_cache import cache_dir
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd, descend
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate

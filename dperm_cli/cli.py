@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dperm_cli import __version__
@@ -151,10 +151,35 @@ begins at 0) and 0 where it follows from earlier ones. What the whole session sp
 every new session spends as much again. As in
 `dperm ask dataset=breast_cancer loss=logistic ridge=0.1 kernel=rbf mechanism=kernel_release -`."""
 
-VERBS = (
-    "run", "describe", "account", "audit", "reproduce", "report", "status", "merge", "verify",
-    "compare", "predict", "ask", "list", "data", "warmup", "completion",
-)  # fmt: skip
+REPORT_HELP = """\
+usage: dperm report FOLDER [format=table|json] [html=true|false]
+
+Reads the records in FOLDER (the out= of a run), prints their table, redraws the figures and writes
+report.html, a page that needs no network: docs/report.md."""
+
+LIST_HELP = """\
+usage: dperm list [--config-dir DIR] \
+[dataset|loss|constraint|privacy|mechanism|sampler|kernel|experiment]"""
+
+DATA_HELP = """\
+usage: dperm data list | path NAME | fetch NAME | verify NAME [key=value ...]
+
+list    every data set, its size and whether it is here
+path    where a data set's file lies
+fetch   download a data set's files, going on where an earlier try broke off
+verify  check a data set against what is declared of it; prints exact facts of
+        the records, for their holder only
+
+Files are looked for in the folder named by DPERM_DATA_DIR, then among the
+downloads in DPERM_CACHE_DIR (~/.cache/dperm). DPERM_OFFLINE=1 forbids downloads;
+DPERM_MIRROR names a web folder to use instead of the published ones."""
+
+WARMUP_HELP = """\
+usage: dperm warmup
+
+Compiles the loops and keeps them in numba's cache."""
+
+COMPLETION_HELP = 'usage: eval "$(dperm completion bash)"'
 
 
 class Terminated(KeyboardInterrupt):
@@ -219,22 +244,37 @@ def dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP.format(version=__version__))
         return EXIT_OK if arguments else EXIT_INPUT
-    verb, rest = arguments[0], arguments[1:]
-    if verb in ("-V", "--version"):
+    name, rest = arguments[0], arguments[1:]
+    if name in ("-V", "--version"):
         print(__version__)
         return EXIT_OK
-    if verb not in VERBS:
-        raise InputError("verb", verb, f"must be one of {', '.join(VERBS)}", VERBS)
-    handler = globals()[f"_{verb}"]
-    return handler(rest)
+    if name not in VERBS:
+        raise InputError("verb", name, f"must be one of {', '.join(VERBS)}", VERBS)
+    from dperm_cli.core.operands import wants_help
+
+    carry_out, page, needs_words = VERBS[name]
+    if wants_help(rest) or (needs_words and not rest):
+        print(page if isinstance(page, str) else page())
+        return EXIT_OK if rest else EXIT_INPUT
+    return carry_out(rest)
+
+
+# Each verb imports what it needs when it is called.
+
+
+def _run_help() -> str:
+    from dperm_cli.core.help import run_help
+
+    return run_help()
+
+
+def _account_help() -> str:
+    from dperm_cli.core.help import account_help
+
+    return account_help()
 
 
 def _run(arguments: list[str]) -> int:
-    if _wants_help(arguments):
-        from dperm_cli.core.help import run_help
-
-        print(run_help())
-        return EXIT_OK
     from dperm_cli.runner.compose.study_plan import parse_request
 
     asked = parse_request(arguments)  # refused, if it is, before what computes is imported
@@ -244,103 +284,66 @@ def _run(arguments: list[str]) -> int:
 
 
 def _describe(arguments: list[str]) -> int:
-    if _wants_help(arguments):
-        print(DESCRIBE_HELP)
-        return EXIT_OK
     from dperm_cli.runner.verbs.describe import describe
 
     return describe(arguments)
 
 
 def _account(arguments: list[str]) -> int:
-    if _wants_help(arguments):
-        from dperm_cli.core.help import account_help
-
-        print(account_help())
-        return EXIT_OK
     from dperm_cli.runner.verbs.account import account
 
     return account(arguments)
 
 
 def _audit(arguments: list[str]) -> int:
-    if _wants_help(arguments):
-        print(AUDIT_HELP)
-        return EXIT_OK
     from dperm_cli.runner.verbs.audit import audit
 
     return audit(arguments)
 
 
 def _reproduce(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print(REPRODUCE_HELP)
-        return EXIT_OK if arguments else EXIT_INPUT
-    from dperm_cli.runner.verbs.reproduce import reproduce
+    from dperm_cli.runner.verbs.reproduce_all import reproduce_experiments
 
-    return reproduce(arguments)
+    return reproduce_experiments(arguments)
 
 
 def _report(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print("usage: dperm report FOLDER [format=table|json] [html=true|false]\n\nReads the "
-              "records in FOLDER (the out= of a run), prints their table, redraws the figures and "
-              "writes\nreport.html, a page that needs no network: docs/report.md.")  # fmt: skip
-        return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.verbs.report import report
 
     return report(arguments)
 
 
 def _status(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print(STATUS_HELP)
-        return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.verbs.status import status
 
     return status(arguments)
 
 
 def _merge(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print(MERGE_HELP)
-        return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.verbs.merge import merge
 
     return merge(arguments)
 
 
 def _verify(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print(VERIFY_HELP)
-        return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.verbs.verify import verify
 
     return verify(arguments)
 
 
 def _compare(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print(COMPARE_HELP)
-        return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.verbs.compare import compare
 
     return compare(arguments)
 
 
 def _predict(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print(PREDICT_HELP)
-        return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.verbs.predict import predict
 
     return predict(arguments)
 
 
 def _ask(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print(ASK_HELP)
-        return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.verbs.ask import ask
 
     return ask(arguments)
@@ -349,35 +352,17 @@ def _ask(arguments: list[str]) -> int:
 def _list(arguments: list[str]) -> int:
     from dperm_cli.core.help import list_text
 
-    if _wants_help(arguments):
-        print("usage: dperm list [--config-dir DIR] "
-              "[dataset|loss|constraint|privacy|mechanism|sampler|kernel|experiment]")  # fmt: skip
-        return EXIT_OK
     print(list_text(arguments))
     return EXIT_OK
 
 
 def _data(arguments: list[str]) -> int:
-    if _wants_help(arguments) or not arguments:
-        print("usage: dperm data list | path NAME | fetch NAME | verify NAME [key=value ...]\n\n"
-              "list    every data set, its size and whether it is here\n"
-              "path    where a data set's file lies\n"
-              "fetch   download a data set's files, going on where an earlier try broke off\n"
-              "verify  check a data set against what is declared of it; prints exact facts of\n"
-              "        the records, for their holder only\n\n"
-              "Files are looked for in the folder named by DPERM_DATA_DIR, then among the\n"
-              "downloads in DPERM_CACHE_DIR (~/.cache/dperm). DPERM_OFFLINE=1 forbids downloads;\n"
-              "DPERM_MIRROR names a web folder to use instead of the published ones.")  # fmt: skip
-        return EXIT_OK if arguments else EXIT_INPUT
     from dperm_cli.runner.verbs.data import data
 
     return data(arguments)
 
 
 def _warmup(arguments: list[str]) -> int:
-    if _wants_help(arguments):
-        print("usage: dperm warmup\n\nCompiles the loops and keeps them in numba's cache.")
-        return EXIT_OK
     from dperm_cli.loops.warmup import warmup
 
     print("compiling the loops ...", file=sys.stderr)
@@ -388,9 +373,9 @@ def _warmup(arguments: list[str]) -> int:
 def _completion(arguments: list[str]) -> int:
     from dperm_cli.core import completion
 
-    if _wants_help(arguments) or arguments[:1] not in (["bash"], ["--words"]):
-        print('usage: eval "$(dperm completion bash)"')
-        return EXIT_OK if _wants_help(arguments) else EXIT_INPUT
+    if arguments[0] not in ("bash", "--words"):
+        print(COMPLETION_HELP)
+        return EXIT_INPUT
     if arguments[0] == "bash":
         print(completion.BASH)
     else:
@@ -398,8 +383,25 @@ def _completion(arguments: list[str]) -> int:
     return EXIT_OK
 
 
-def _wants_help(arguments: list[str]) -> bool:
-    return "-h" in arguments or "--help" in arguments
+# By verb: what carries it out, its help, and whether it is nothing without further words.
+VERBS: dict[str, tuple[Callable[[list[str]], int], str | Callable[[], str], bool]] = {
+    "run": (_run, _run_help, False),
+    "describe": (_describe, DESCRIBE_HELP, False),
+    "account": (_account, _account_help, False),
+    "audit": (_audit, AUDIT_HELP, False),
+    "reproduce": (_reproduce, REPRODUCE_HELP, True),
+    "report": (_report, REPORT_HELP, True),
+    "status": (_status, STATUS_HELP, True),
+    "merge": (_merge, MERGE_HELP, True),
+    "verify": (_verify, VERIFY_HELP, True),
+    "compare": (_compare, COMPARE_HELP, True),
+    "predict": (_predict, PREDICT_HELP, True),
+    "ask": (_ask, ASK_HELP, True),
+    "list": (_list, LIST_HELP, False),
+    "data": (_data, DATA_HELP, True),
+    "warmup": (_warmup, WARMUP_HELP, False),
+    "completion": (_completion, COMPLETION_HELP, True),
+}
 
 
 def _silence_stdout() -> None:

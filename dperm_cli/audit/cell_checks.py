@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.audit import (
     cell_attack,
@@ -28,6 +29,7 @@ from dperm_cli.audit import (
     solver_errors,
 )
 from dperm_cli.audit.case_report import Case, Neighbours, Report
+from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.audit.hard_pairs import ALONE
 from dperm_cli.audit.noise_path_checks import (
     MOST_HEARD,
@@ -39,13 +41,11 @@ from dperm_cli.audit.noise_path_checks import (
     measure,
     numbers,
 )
-from dperm_cli.audit.opened_cell import OK, OpenedCell, list_differences
+from dperm_cli.audit.opened_cell import OK, OpenedCell
 from dperm_cli.audit.replay import Replay, replay, replay_runs, replay_session
-from dperm_cli.core.errors import DpermError, Unsupported
-from dperm_cli.privacy.events import Channel, SampledGaussian
+from dperm_cli.core.errors import DpermError, Unsupported, describe_error
 from dperm_cli.problem.problem import Problem
 from dperm_cli.views.central import CentralView
-from dperm_cli.views.choose import is_local
 
 OUTCOME = "nothing is released"  # in the words of a solver or a sampler that fails
 _ROUNDING = 1e-9
@@ -94,7 +94,7 @@ def _run_check(report: Report, name: str, step: Callable[[], None]) -> None:
     except MemoryError:
         report.left_out.append(f"{name}: it needs more memory than there is")
     except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        text = describe_error(error)[:200]
         report.faults.append(f"{name}: a release raised {text}")
 
 
@@ -163,9 +163,7 @@ def _batch_of(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _dense(x: Any) -> np.ndarray:
-    if isinstance(x, np.ndarray):
-        return x
-    return np.asarray(x.toarray() if hasattr(x, "toarray") else x[:])
+    return x.toarray() if sparse.issparse(x) else np.asarray(x[:])
 
 
 def _check_claim(report: Report, case: Case, one: OpenedCell) -> None:
@@ -212,24 +210,24 @@ def _check_constants(report: Report, one: OpenedCell) -> None:
 
 def _check_noise(report: Report, one: OpenedCell, seed: int, known: set[Any]) -> None:
     """The law of every event's noise, unless noise like it was looked at already."""
-    dim = int(getattr(one.spec, "p", 0) or 0)
+    dim = one.coordinates
     for event in one.plan.events:
-        if isinstance(event, Channel) and event not in known:
+        if event not in known:
             known.add(event)
             report.faults += channel_answers.find_faults(event, report.relation, seed)
-        scale = getattr(event, "scale", None)
-        if scale is None or not dim:
+        if not event.noise_law or not dim:
             continue
-        key = (type(event).__name__, getattr(event, "noise", ""), round(math.log10(scale) / 3), dim)
-        key = (*key, one.secure)
+        size = round(math.log10(event.noise_scale) / 3)
+        key = (type(event).__name__, event.noise_law, size, dim, one.secure)
         if key not in known:
             known.add(key)
             grid = one.planned[1] if one.secure else None
             report.faults += noise_laws.find_faults(event, dim, report.relation, seed, grid)
-        facts = tuple(getattr(event, name, None) for name in ("population", "batch", "sampling"))
-        if facts not in known:
-            known.add(facts)
-            report.faults += noise_laws.batch_faults(event, report.relation, seed)
+        if event.samples_records:
+            batches = (event.population, event.batch, event.sampling)
+            if batches not in known:
+                known.add(batches)
+                report.faults += noise_laws.batch_faults(event, report.relation, seed)
 
 
 def _check_refusals(report: Report, one: OpenedCell) -> None:
@@ -271,7 +269,7 @@ def _session_faults(each: Neighbours, seed: int) -> list[str]:
     """A session that answers queries one by one, some of them nearly equal, on both sides."""
     one, other = each.first, each.second
     held = None if one.data is None else one.data.x_test
-    if held is None or not hasattr(one.mechanism, "session"):
+    if held is None or one.mechanism.session is None:
         return []
     rows = _dense(held)[:_QUERIES]
     rows = np.concatenate([rows, rows * (1.0 - 1e-6), rows[:1]])
@@ -299,7 +297,7 @@ def _join_replays(found: Replay, more: Replay | None) -> Replay:
 def _has_moved_record(each: Neighbours) -> bool:
     """Whether batches are drawn by place and another record has taken a place: no neighbour's batch
     is then the same with the same draws."""
-    sampled = any(isinstance(event, SampledGaussian) for event in each.first.plan.events)
+    sampled = any(event.samples_records for event in each.first.plan.events)
     return sampled and each.pair.removed and each.pair.index != each.pair.first.n - 1
 
 
@@ -321,8 +319,6 @@ def _check_both_refuse(report: Report, each: Neighbours, seed: int, reason: str)
 def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
     """Sums on a grid are multiples of it and move by no more than their event says."""
     views = [side.view() for side in (each.first, each.second)]  # type: ignore[misc]
-    if not all(hasattr(view, "gradient_sum") for view in views) or is_local(each.first.mechanism):
-        return
     theta = each.first.draw(3, seed)
     sums = [np.asarray(view.gradient_sum(theta)) for view in views]
     moved = float(np.max(np.linalg.norm(sums[0] - sums[1], axis=-1)))

@@ -25,7 +25,7 @@ _MOST_COUNTED = 3  # coordinates whose signs are counted one by one
 
 def find_faults(event: Any, relation: str, seed: int = 0) -> list[str]:
     """What is wrong with an event's answers, in words; nothing for events without a channel."""
-    if not isinstance(event, Channel) or not event.shape:
+    if event.kind() != "local" or not event.shape:
         return []
     inputs = _inputs(event)
     answers = [_answers(event, value, relation, seed) for value in inputs]

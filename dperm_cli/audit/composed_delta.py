@@ -17,18 +17,20 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from dperm_cli.privacy.events import Event, Gaussian, Laplace, SampledGaussian
+from dperm_cli.privacy.events import Event
 
 WITHIN = 1e-6  # relative, and
 ROUNDING = 1e-12  # absolute error of the transforms
 _CELLS = 60_000  # of the line, for the law of one step
 _MOST = 1 << 18  # points of the grid of losses
 _REACH = 9.0  # standard deviations, or units of a Laplace law
+_COMPOSED = ("laplace", "sampled_gaussian")  # laws whose steps the accountant adds up by itself
+_KNOWN = ("gaussian", *_COMPOSED)
 
 
 def find_faults(events: Sequence[Event], epsilon: float, delta: float, relation: str) -> list[str]:
     """What is wrong with a claim, in words: nothing for pure claims and unknown steps."""
-    composed = any(isinstance(event, SampledGaussian | Laplace) for event in events)
+    composed = any(event.law in _COMPOSED for event in events)
     if not delta > 0.0 or not composed:
         return []
     spent = least_delta(events, epsilon, relation)
@@ -41,17 +43,13 @@ def find_faults(events: Sequence[Event], epsilon: float, delta: float, relation:
 def least_delta(events: Sequence[Event], epsilon: float, relation: str) -> float:
     """A delta that the steps spend at least, at this epsilon."""
     worst = 0.0
-    known: list[Any] = [event for event in events if _has_known_loss(event)]
+    known: list[Any] = [event for event in events if event.law in _KNOWN]
+    known = [event for event in known if event.record_norm > 0.0]
     for swap in (False, True):
         steps = [(_cells(event, relation, swap), int(event.count)) for event in known]
         if steps:
             worst = max(worst, _compose_losses(steps, epsilon))
     return worst
-
-
-def _has_known_loss(event: Any) -> bool:
-    simple = type(event) in (Gaussian, Laplace, SampledGaussian)
-    return simple and event.record_norm > 0.0
 
 
 Cells = tuple[np.ndarray, np.ndarray]
@@ -60,21 +58,21 @@ Cells = tuple[np.ndarray, np.ndarray]
 def _cells(event: Any, relation: str, swap: bool) -> Cells:
     """Masses under the first law and losses ln(first / second) of the cells of a line."""
     twice = 2.0 if relation == "replace_one" else 1.0
-    gap = getattr(event, "gap", None)
     apart = event.record_norm * twice
-    if gap is not None and relation == "replace_one":
-        apart = min(gap, apart)
+    if event.gap is not None and relation == "replace_one":
+        apart = min(event.gap, apart)
     shift, rate, other = apart / event.scale, 1.0, 0.0
-    if isinstance(event, SampledGaussian):
+    if event.samples_records:
         rate = event.batch / event.population
         if event.sampling == "poisson" and relation == "replace_one":
             shift = event.record_norm / event.scale
             other = -shift
     low, high = min(other, 0.0) - _REACH, shift + _REACH
-    if isinstance(event, Laplace):
+    laplace = event.noise_law == "laplace"
+    if laplace:
         low, high = low - 4.0 * _REACH, high + 4.0 * _REACH
     edges = np.linspace(low, high, _CELLS + 1)
-    cdf = _laplace if isinstance(event, Laplace) else ndtr
+    cdf = _laplace if laplace else ndtr
     base = np.diff(cdf(edges))
     first = (1.0 - rate) * base + rate * np.diff(cdf(edges - shift))
     second = (1.0 - rate) * base + rate * np.diff(cdf(edges - other)) if other else base

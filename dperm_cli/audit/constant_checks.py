@@ -17,7 +17,6 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.seeds import generator, seed_sequence
-from dperm_cli.privacy.events import PerturbedObjective
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
@@ -55,7 +54,7 @@ def find_faults(problem: Problem, events: Sequence[Any] = (), seed: int = 0) -> 
 
 def _of_hessians(problem: Problem, records: list[Data], events: Sequence[Any]) -> list[str]:
     """One record's Hessian has no more rank and no larger eigenvalues than an event says."""
-    named = [event for event in events if isinstance(event, PerturbedObjective)]
+    named = [event for event in events if event.law == "perturbed_objective"]
     p = problem.p
     if not named or p > _MOST_HESSIAN:
         return []

@@ -19,16 +19,7 @@ import numpy as np
 from dperm_cli.audit import channel_loss, objective_loss
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.accountant import account, delta_of
-from dperm_cli.privacy.events import (
-    Channel,
-    Event,
-    Exponential,
-    GammaNorm,
-    Gaussian,
-    Laplace,
-    PerturbedObjective,
-    SampledGaussian,
-)
+from dperm_cli.privacy.events import Event, Gaussian
 
 Energy = Callable[[np.ndarray], np.ndarray]
 WITHIN = 1e-6  # relative error granted to the quadrature
@@ -85,19 +76,9 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
     Other events raise ``Unsupported``.
     """
     event = event.as_one_sum(relation)
-    if isinstance(event, Gaussian):
-        return _gaussian(event, epsilon, relation) / delta
-    if isinstance(event, SampledGaussian):
-        return _find_mixture_share(event, epsilon, delta, relation)
-    if isinstance(event, PerturbedObjective):
-        return objective_loss.share(event, epsilon, relation)
-    if isinstance(event, Exponential):
-        return event.count * linear_exponential(event, relation) / epsilon
-    if isinstance(event, Laplace | GammaNorm):
-        energy = _l1 if isinstance(event, Laplace) else _l2
-        shift = event.sensitivity(relation) / event.scale
-        return event.count * _find_shift_ratio(energy, shift) / epsilon
-    raise Unsupported(f"no exact loss is known for {type(event).__name__}")
+    if event.law not in _LOSSES:
+        raise Unsupported(f"no exact loss is known for {type(event).__name__}")
+    return _LOSSES[event.law](event, epsilon, delta, relation)
 
 
 def plan_loss(
@@ -110,23 +91,21 @@ def plan_loss(
     > 0, each event is held to what is accounted for it alone. Local channels are listed
     (``channel_loss``). None where no density is known.
     """
-    if any(isinstance(event, Channel) for event in events):
+    if any(event.kind() == "local" for event in events):
         return _channels(events, epsilon)
-    noisy: list[Any] = [
-        one for event in events if _has_known_density(one := event.as_one_sum(relation))
-    ]
-    noisy = [event for event in noisy if event.sensitivity(relation) > 0.0]
-    if len(noisy) > 1 and all(isinstance(event, Gaussian) for event in noisy):
+    noisy: list[Any] = [event.as_one_sum(relation) for event in events]
+    noisy = [event for event in noisy if event.law in _LOSSES and event.sensitivity(relation) > 0.0]
+    if len(noisy) > 1 and all(event.law == "gaussian" for event in noisy):
         squares = (e.count * (e.sensitivity(relation) / e.scale) ** 2 for e in noisy)
         mu = math.sqrt(math.fsum(squares))
         record = mu / 2.0 if relation == "replace_one" else mu
         noisy = [Gaussian(1.0, record)]
-    if delta == 0.0 and len(noisy) > 1 and all(_pure(event) for event in noisy):
+    if delta == 0.0 and len(noisy) > 1 and all(event.kind() == "pure" for event in noisy):
         whole = math.fsum(noise_loss(event, epsilon, delta, relation) for event in noisy)
         return whole, whole
     found = []
     for event in noisy:
-        own, pure = epsilon, _pure(event)
+        own, pure = epsilon, event.kind() == "pure"
         # at delta > 0 a claim may lie below the largest log ratio, which is a pure epsilon
         if len(noisy) > 1 or (pure and delta > 0.0):
             own = account((event,), delta=0.0 if pure else delta, relation=relation).epsilon
@@ -134,32 +113,22 @@ def plan_loss(
     return (max(found), min(found)) if found else None
 
 
-def _channels(events: Sequence[Event], epsilon: float) -> tuple[float, float] | None:
+def _channels(events: Sequence[Any], epsilon: float) -> tuple[float, float] | None:
     """Of local channels: what all answers of a user spend, over the claim.
 
     The channels are those of the plan, and the worst and the least of them in other dimensions.
     """
     worst, least = [], []
     for event in events:
-        shares = channel_loss.shares(event) if isinstance(event, Channel) else None
-        if shares is None or not isinstance(event, Channel):
+        shares = channel_loss.shares(event) if event.kind() == "local" else None
+        if shares is None:
             return None
         worst.append(max(shares) * event.epsilon * event.messages)
         least.append(min(shares) * event.epsilon * event.messages)
     return math.fsum(worst) / epsilon, math.fsum(least) / epsilon
 
 
-def _has_known_density(event: Event) -> bool:
-    known = Gaussian | SampledGaussian | PerturbedObjective | Exponential | Laplace | GammaNorm
-    return isinstance(event, known)
-
-
-def _pure(event: Event) -> bool:
-    gamma = isinstance(event, PerturbedObjective) and event.noise == "gamma_norm"
-    return gamma or isinstance(event, Exponential | Laplace | GammaNorm)
-
-
-def linear_exponential(event: Exponential, relation: str, records: int = 1000) -> float:
+def linear_exponential(event: Any, relation: str, records: int = 1000) -> float:
     """The exponential mechanism's log ratio for ``records`` linear losses, all alike but one.
 
     On [-1/2, 1/2] the loss g theta has oscillation |g|: the neighbour's total slope is smaller by
@@ -174,16 +143,14 @@ def linear_exponential(event: Exponential, relation: str, records: int = 1000) -
     return log_ratio(energy(steep), energy(steep - step), [-0.5], [0.5])
 
 
-def _gaussian(event: Gaussian, epsilon: float, relation: str) -> float:
-    """delta at epsilon: T releases are one of sqrt(T) times the shift."""
+def _gaussian(event: Any, epsilon: float, delta: float, relation: str) -> float:
+    """delta at epsilon over the claimed one: T releases are one of sqrt(T) times the shift."""
     mu = math.sqrt(event.count) * event.sensitivity(relation) / event.scale
     x, weight = _pieces(-_REACH, mu + _REACH, 4 * _PIECES[1])
-    return delta_at(epsilon, _normal(x), _normal(x - mu), weight)
+    return delta_at(epsilon, _normal(x), _normal(x - mu), weight) / delta
 
 
-def _find_mixture_share(
-    event: SampledGaussian, epsilon: float, delta: float, relation: str
-) -> float:
+def _find_mixture_share(event: Any, epsilon: float, delta: float, relation: str) -> float:
     """One step's mixture against its neighbour, at the epsilon where one step spends delta."""
     one = replace(event, count=1)
     at = min(epsilon, account((one,), delta=delta, relation=relation).epsilon)
@@ -200,11 +167,21 @@ def _find_mixture_share(
     return delta_at(at, first, second, weight) / claimed
 
 
-def _find_shift_ratio(energy: Energy, shift: float) -> float:
+def _exponential(event: Any, epsilon: float, delta: float, relation: str) -> float:
+    return event.count * linear_exponential(event, relation) / epsilon
+
+
+def _perturbed(event: Any, epsilon: float, delta: float, relation: str) -> float:
+    return objective_loss.share(event, epsilon, relation)
+
+
+def _find_shift_ratio(event: Any, epsilon: float, delta: float, relation: str) -> float:
     """The largest |energy(b - m) - energy(b)| over places b and shifts m, in 1-D and 2-D.
 
     A shifted density has the same normalising constant.
     """
+    energy = _l1 if event.law == "laplace" else _l2
+    shift = event.sensitivity(relation) / event.scale
     worst = 0.0
     for p in (1, 2):
         axis = np.linspace(-2.0, 2.0, 41)
@@ -214,7 +191,7 @@ def _find_shift_ratio(energy: Energy, shift: float) -> float:
             move *= shift / float(energy(move[None])[0])
             at = (shift + 1.0) * places
             worst = max(worst, float(np.max(np.abs(energy(at - move) - energy(at)))))
-    return worst
+    return event.count * worst / epsilon
 
 
 def _l1(b: np.ndarray) -> np.ndarray:
@@ -240,3 +217,14 @@ def _pieces(low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray
 def _log_integral(log_values: np.ndarray, weight: np.ndarray) -> float:
     top = float(np.max(log_values))
     return top + math.log(float(np.exp(log_values - top) @ weight))
+
+
+# By the law of an event: (event, epsilon, delta, relation) -> what it spends over its claim.
+_LOSSES: dict[str, Callable[[Any, float, float, str], float]] = {
+    "gaussian": _gaussian,
+    "sampled_gaussian": _find_mixture_share,
+    "perturbed_objective": _perturbed,
+    "exponential": _exponential,
+    "laplace": _find_shift_ratio,
+    "gamma_norm": _find_shift_ratio,
+}

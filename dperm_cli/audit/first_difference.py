@@ -1,24 +1,32 @@
-"""The first place where two things differ, in words."""
+"""Where two things differ, in words."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 _LONGEST = 70
+_CACHES = ("_kept", "_cache", "_memo")  # attributes that hold what an object has computed
 
 
 def first_difference(one: Any, other: Any, path: str = "") -> str | None:
-    """Where two values of any shape first differ, or None when they are equal to the last bit.
+    """The first place where two values of any shape differ, with what is there; else None."""
+    found = (f"{where}: {words}" for where, words in _compare(one, other, path, set()))
+    return next(found, None)
+
+
+def list_differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """The places where two values of any shape differ; none when they are equal to the last bit.
 
     Dataclasses, mappings, sequences, arrays (dense and sparse) and plain objects are gone through;
-    a float equals another of the same bits, and nan equals nan.
+    a float equals another of the same bits, and nan equals nan. What an object keeps of what it has
+    computed is no part of it.
     """
-    return _difference(one, other, path, set())
+    return [where for where, _ in _compare(one, other, path, set())]
 
 
 def line_difference(one: str, other: str, what: str) -> str | None:
@@ -34,24 +42,30 @@ def line_difference(one: str, other: str, what: str) -> str | None:
     return f"{what}: other line ends"
 
 
-def _difference(one: Any, other: Any, path: str, seen: set[tuple[int, int]]) -> str | None:
+def _compare(
+    one: Any, other: Any, path: str, seen: set[tuple[int, int]]
+) -> Iterator[tuple[str, str]]:
+    """Where two values differ, and what stands there."""
     if one is other or (id(one), id(other)) in seen:
-        return None
+        return
     if type(one) is not type(other):
-        return f"{path}: {_format_value(one)} and {_format_value(other)}"
-    if isinstance(one, (str, bytes, int, float, complex, bool, np.generic, type)) or one is None:
-        if isinstance(one, str):
-            return None if one == other else f"{path}: {_apart(one, other)}"
-        same = one == other if isinstance(one, bytes) else repr(one) == repr(other)
-        return None if same else f"{path}: {_format_value(one)} and {_format_value(other)}"
-    seen.add((id(one), id(other)))
-    if isinstance(one, np.ndarray) and one.dtype != object:
-        return _arrays(one, other, path)
-    pairs = _parts(one, other)
-    if isinstance(pairs, str):
-        return f"{path}: {pairs}"
-    found = (_difference(a, b, f"{path}{name}", seen) for name, a, b in pairs)
-    return next((difference for difference in found if difference), None)
+        yield path, f"{_format_value(one)} and {_format_value(other)}"
+    elif isinstance(one, str):
+        if one != other:
+            yield path, _apart(one, other)
+    elif isinstance(one, (bytes, int, float, complex, np.generic, type)) or one is None:
+        if repr(one) != repr(other):
+            yield path, f"{_format_value(one)} and {_format_value(other)}"
+    elif isinstance(one, np.ndarray) and one.dtype != object:
+        yield from _arrays(one, other, path)
+    else:
+        seen.add((id(one), id(other)))
+        pairs = _parts(one, other)
+        if isinstance(pairs, str):
+            yield path, pairs
+            return
+        for name, a, b in pairs:
+            yield from _compare(a, b, f"{path}{name}", seen)
 
 
 def _parts(one: Any, other: Any) -> list[tuple[str, Any, Any]] | str:
@@ -71,27 +85,30 @@ def _parts(one: Any, other: Any) -> list[tuple[str, Any, Any]] | str:
         if a.shape != b.shape:
             return f"shapes {a.shape} and {b.shape}"
         return [(f".{n}", getattr(a, n), getattr(b, n)) for n in ("indptr", "indices", "data")]
-    if dataclasses.is_dataclass(one):
-        names = [field.name for field in dataclasses.fields(one)]
-        return [(f".{name}", getattr(one, name), getattr(other, name)) for name in names]
     if callable(one) and hasattr(one, "__qualname__"):
         return [(" of", one.__qualname__, other.__qualname__)]
-    held = getattr(one, "__dict__", None)
-    if held is None:
+    if dataclasses.is_dataclass(one):
+        names = [field.name for field in dataclasses.fields(one)]
+    elif hasattr(one, "__dict__"):
+        # one of two equal objects may have computed something that the other has not
+        names = [name for name in vars(one) if name in vars(other)]
+    else:
         return [("", repr(one), repr(other))]
-    return _parts(held, other.__dict__)
+    names = [name for name in names if not name.startswith(_CACHES)]
+    return [(f".{name}", getattr(one, name), getattr(other, name)) for name in names]
 
 
-def _arrays(one: np.ndarray, other: np.ndarray, path: str) -> str | None:
+def _arrays(one: np.ndarray, other: np.ndarray, path: str) -> Iterator[tuple[str, str]]:
     if (one.dtype, one.shape) != (other.dtype, other.shape):
-        return f"{path}: {one.dtype}{list(one.shape)} and {other.dtype}{list(other.shape)}"
+        yield path, f"{one.dtype}{list(one.shape)} and {other.dtype}{list(other.shape)}"
+        return
     if one.tobytes() == other.tobytes():
-        return None
+        return
     a, b = np.ravel(one), np.ravel(other)
     bits = [row.tobytes() for row in a], [row.tobytes() for row in b]
     place = next(i for i, (x, y) in enumerate(zip(*bits, strict=True)) if x != y)
     where = ", ".join(str(i) for i in np.unravel_index(place, one.shape)) if one.ndim else ""
-    return f"{path}[{where}]: {a[place]!r} and {b[place]!r}"
+    yield f"{path}[{where}]", f"{a[place]!r} and {b[place]!r}"
 
 
 def _apart(one: str, other: str) -> str:

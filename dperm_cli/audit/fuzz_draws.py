@@ -334,8 +334,7 @@ class _Drawing:
         """Loss, regulariser and set; with a kernel, its ball."""
         words = [f"loss={self._loss(target, task, kernel)}"]
         curved = kernel or any(
-            "strong_convexity" in getattr(registry.load("mechanism", name), "requires", ())
-            for name in target.chain
+            "strong_convexity" in registry.load("mechanism", name).requires for name in target.chain
         )
         ridge = self._one((0.1, 1.0)) if curved or self._chance(0.3) else 0.0
         words.append(f"ridge={ridge:g}")
@@ -370,7 +369,7 @@ class _Drawing:
 
     def _noise(self, chain: tuple[str, ...]) -> list[str]:
         cls = registry.load("mechanism", chain[0])
-        can = getattr(cls, "secure", False) or cls.guarantees == ("local",)
+        can = cls.secure or cls.guarantees == ("local",)
         return ["noise=secure"] if can and self._chance(0.4) else []
 
     def _study(self, task: str, mode: str) -> list[str]:

@@ -18,15 +18,7 @@ from scipy.stats import chi2
 
 from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.privacy.events import (
-    DisjointBatches,
-    Event,
-    GammaNorm,
-    Gaussian,
-    Laplace,
-    PerturbedObjective,
-    SampledGaussian,
-)
+from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
 
@@ -49,10 +41,10 @@ def find_faults(
     The law is that of many trials with one key each out of a common leaf; a run's own gate, with a
     seed for every trial, shows whether steps, trials and coordinates are independent.
     """
-    kind = _kind(event)
-    if kind is None:
+    kind = event.noise_law
+    if not kind:
         return []
-    steps = min(_STEPS, _count(event))
+    steps = min(_STEPS, event.draws)
     plan = ((event,), relation)
     if grid is not None:
         return _secure_faults(event, dim, steps, grid, plan)
@@ -64,11 +56,9 @@ def find_faults(
     both = Gate(seeds, plan=((event, event), relation))
     few = _draw_noise(both, event, min(dim, _WIDEST), steps)
     beside = _draw_noise(both, event, min(dim, _WIDEST), steps)
-    if noise is None or few is None:
-        return []
-    scale = float(getattr(event, "scale"))  # noqa: B009
+    scale = _scale(event)
     found = [*_law(noise / scale, kind), *_independence(noise), *_independence(few)]
-    if beside is not None and _are_correlated(few, beside):
+    if _are_correlated(few, beside):
         found.append("draws of different streams go together")
     words = f"{type(event).__name__} noise of {dim} coordinates"
     return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
@@ -78,24 +68,25 @@ def _secure_faults(event: Event, dim: int, steps: int, grid: Grid, plan: Any) ->
     """The same of noise from the operating system's generator: the law alone, and steps apart."""
     gate = Gate.secure(max(_SECURE // (dim * steps), 60), grid, plan)
     noise = _draw_noise(gate, event, dim, steps)
-    if noise is None:
-        return []
-    found = [*_law(noise / event.scale, str(_kind(event))), *_independence(noise)]  # type: ignore[attr-defined]
+    found = [*_law(noise / _scale(event), event.noise_law), *_independence(noise)]
     words = f"secure {type(event).__name__} noise of {dim} coordinates"
     return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
 
 
-def _draw_noise(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray | None:
-    """Noise [steps, trials, dim], or None where nothing is added to a value."""
+def _scale(event: Event) -> float:
+    assert event.noise_scale is not None
+    return float(event.noise_scale)
+
+
+def _draw_noise(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray:
+    """Noise [steps, trials, dim]."""
     draw = drawer(gate, event, dim)
-    if draw is None:
-        return None
     return np.stack([draw(np.zeros((gate.trials, dim)), step) for step in range(steps)])
 
 
-def batch_faults(event: Event, relation: str, seed: int = 0) -> list[str]:
+def batch_faults(event: Any, relation: str, seed: int = 0) -> list[str]:
     """What is wrong with the batches of an event that samples records, in words."""
-    if not isinstance(event, SampledGaussian) or event.population > _RECORDS:
+    if not event.samples_records or event.population > _RECORDS:
         return []
     n, m, steps = event.population, event.batch, min(_STEPS, event.count)
     trials = 400
@@ -143,39 +134,15 @@ def _counts(member: np.ndarray, rate: float, poisson: bool) -> list[str]:
     return found
 
 
-def has_noise(event: Event) -> bool:
-    """Whether an event adds noise of a law that is known here."""
-    return _kind(event) is not None
-
-
-def _kind(event: Event) -> str | None:
-    if isinstance(event, DisjointBatches | PerturbedObjective):
-        return event.noise
-    if isinstance(event, Gaussian | SampledGaussian):
-        return "gaussian"
-    if isinstance(event, Laplace):
-        return "laplace"
-    return "gamma_norm" if isinstance(event, GammaNorm) else None
-
-
-def _count(event: Any) -> int:
-    if isinstance(event, DisjointBatches):
-        return event.batches
-    return 1 if isinstance(event, PerturbedObjective) else int(event.count)
-
-
 Draw = Callable[[np.ndarray, int], np.ndarray]
 
 
-def drawer(gate: Gate, event: Event, dim: int) -> Draw | None:
-    """value [trials, dim], step -> the value with its noise; None where nothing is added."""
-    public = {}
-    if isinstance(event, DisjointBatches):
-        public["parts"] = [np.array([number]) for number in range(event.batches)]
-    stream = gate.stream(event, dim, **public)
-    if isinstance(event, DisjointBatches):
-        return lambda value, step: stream.release(lambda batch: value, step)
-    return getattr(stream, "add", None)
+def drawer(gate: Gate, event: Event, dim: int) -> Draw:
+    """value [trials, dim], step -> the value with its noise, of an event that adds noise."""
+    if event.law != "disjoint_batches":
+        return gate.stream(event, dim).add
+    stream = gate.stream(event, dim, parts=[np.array([i]) for i in range(event.draws)])
+    return lambda value, step: stream.release(lambda batch: value, step)
 
 
 def _law(noise: np.ndarray, kind: str) -> list[str]:

@@ -121,7 +121,7 @@ def _compare_heard(report: Report, case: Case, one: OpenedCell, seed: int) -> No
 
 def _few_rows(one: OpenedCell) -> bool:
     """Whether public facts let a plan work in the coordinates of the rows alone."""
-    return bool(getattr(one.spec, "p", 0) > 2 * getattr(one.spec, "n", 0))
+    return one.coordinates > 2 * one.spec.n
 
 
 def _compare_laws(
@@ -140,10 +140,9 @@ def _compare_laws(
 
 def numbers(one: OpenedCell) -> float:
     """Numbers that one release is made of, about."""
-    draws = sum(int(getattr(event, "count", 1) or 1) for event in one.plan.events)
+    draws = sum(event.count for event in one.plan.events)
     users = one.spec.n if is_local(one.mechanism) else 1
-    steps, dim = int(one.plan.steps or 1), int(getattr(one.spec, "p", 1))
-    return float(max(draws, steps) * max(dim, 1) * users)
+    return float(max(draws, one.plan.steps, 1) * max(one.coordinates, 1) * users)
 
 
 def attack_trials(report: Report, one: OpenedCell) -> int:

@@ -52,7 +52,7 @@ def plan_faults(events: Sequence[Any], problem: Problem, relation: str) -> list[
     loss, spec = problem.loss, problem.spec()
     known = hasattr(loss, "curvature") and hasattr(loss, "slope")
     for event in events:
-        if not isinstance(event, PerturbedObjective) or not known or problem.data.task != "binary":
+        if event.law != "perturbed_objective" or not known or problem.data.task != "binary":
             continue
         claim, row = event.epsilon(relation), spec.row_bound
         if event.noise == "gamma_norm":

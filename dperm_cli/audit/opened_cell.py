@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-
-from dperm_cli.privacy.events import PerturbedObjective
-from dperm_cli.privacy.streams import LawStream, SparseStream
 
 # numbers of two draws that are compared, to how many digits, and what rounding may take of those
 _COMPARED, _DIGITS, _LOST = 8, 9, 1e-12
 
 OK, UNSUPPORTED, FAILED = "ok", "unsupported", "failed"
-
-_CACHES = ("_kept", "_cache", "_memo")  # attributes that hold what an object has computed
-
-# Streams whose draws may be few, and one of them nearly certain: they tell nothing of a seed.
-_SAMPLED = (LawStream, SparseStream)
 
 # trials, seed, heard -> theta [trials, p] and by-products
 Releaser = Callable[..., Any]
@@ -33,7 +23,7 @@ class ListeningTape:
 
     With ``keep`` it remembers what was drawn: ``kept`` as a digest, ``trials_alike`` whether all
     trials drew the same all the way, ``shared`` whether two draws had the same random numbers.
-    Points that were sampled from a law are left out: they may be few, and one nearly certain.
+    Draws of streams with few outcomes are left out: they tell nothing of a seed.
     """
 
     def __init__(self, keep: bool = False) -> None:
@@ -55,26 +45,17 @@ class ListeningTape:
     def hear(self, stream: Any, value: Any, drawn: Any, public: Any = None) -> Any:
         """Called by every stream with what was drawn; returns it."""
         self.calls += 1
-        sampled = isinstance(stream, _SAMPLED)
-        if self._keep and isinstance(drawn, np.ndarray) and not sampled:
+        if self._keep and isinstance(drawn, np.ndarray) and not stream.few_outcomes:
             self._note(drawn)
             self._note_noise(stream, value, drawn)
         return drawn
 
     def _note_noise(self, stream: Any, value: Any, drawn: np.ndarray) -> None:
         """Whether noise like this, in units of its scale, was heard before."""
-        scale = getattr(stream, "scale", None)
-        # of a perturbed objective the point is heard, and not its noise
-        perturbed = isinstance(getattr(stream, "event", None), PerturbedObjective)
-        if (
-            scale is None
-            or perturbed
-            or not isinstance(value, np.ndarray)
-            or value.shape != drawn.shape
-        ):
+        if not (stream.tells_noise and isinstance(value, np.ndarray)):
             return
-        noise = (drawn - value) / scale
-        lost = np.finfo(float).eps * float(np.max(np.abs(drawn), initial=0.0)) / scale
+        noise = (drawn - value) / stream.scale
+        lost = np.finfo(float).eps * float(np.max(np.abs(drawn), initial=0.0)) / stream.scale
         if not lost < _LOST or not np.any(noise):
             return
         # trial by trial, as other streams may be asked for; on a line one number says too little
@@ -131,6 +112,11 @@ class OpenedCell:
     noise_name: str = ""
     recheck: Callable[[Any], Any] | None = None
 
+    @property
+    def coordinates(self) -> int:
+        """The number of parameters; 0 where functions of a kernel are learnt."""
+        return self.spec.p if self.spec.space == "parameters" else 0
+
     def kept(self) -> OpenedCell:
         """Facts and plan alone, without the records: what another process may be given."""
         facts = {"spec": self.spec, "budget": self.budget, "planned": self.planned}
@@ -140,53 +126,3 @@ class OpenedCell:
         """theta [trials, p] of independent releases."""
         assert self.release is not None
         return np.asarray(self.release(trials, seed, tape).theta, dtype=float)
-
-
-def list_differences(one: Any, other: Any, name: str = "", depth: int = 12) -> list[str]:
-    """Where two public things differ, as paths; arrays are compared entry by entry.
-
-    Objects are compared field by field. What cannot be looked into is compared by type and ``==``.
-    """
-    if one is other:
-        return []
-    if type(one) is not type(other):
-        return [f"{name}: {type(one).__name__} and {type(other).__name__}"]
-    if isinstance(one, np.ndarray):
-        same = one.shape == other.shape and np.array_equal(one, other, equal_nan=True)
-        return [] if same else [name]
-    if sparse.issparse(one):
-        same = one.shape == other.shape and (one != other).nnz == 0
-        return [] if same else [name]
-    parts = _parts(one), _parts(other)
-    if parts[0] is None or parts[1] is None or depth == 0:
-        return [] if _equal(one, other) else [name]
-    if isinstance(one, (Mapping, list, tuple)) and list(parts[0]) != list(parts[1]):
-        return [f"{name}: keys"]
-    found: list[str] = []
-    for key, value in parts[0].items():
-        if key not in parts[1]:
-            continue  # something that only one of two equal objects has computed so far
-        found += list_differences(value, parts[1][key], f"{name}.{key}" if name else key, depth - 1)
-    return found
-
-
-def _parts(thing: Any) -> dict[str, Any] | None:
-    if isinstance(thing, Mapping):
-        return {str(key): value for key, value in thing.items()}
-    if isinstance(thing, (list, tuple)):
-        return {str(place): value for place, value in enumerate(thing)}
-    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        fields = (f.name for f in dataclasses.fields(thing) if not f.name.startswith(_CACHES))
-        return {name: getattr(thing, name) for name in fields}
-    if callable(thing) or isinstance(thing, (str, bytes, int, float, complex, bool, type(None))):
-        return None
-    if not hasattr(thing, "__dict__"):
-        return None
-    return {key: value for key, value in vars(thing).items() if not key.startswith(_CACHES)}
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if callable(one):
-        return getattr(one, "__qualname__", "") == getattr(other, "__qualname__", "")
-    both_nan = one != one and other != other
-    return bool(both_nan or one == other)

@@ -57,7 +57,7 @@ def _search(
             faults.append("the public facts follow the records")
         loud = bool(number // len(LOSSES) % 2)
         # public facts are those of the loss, and of the kernel if there is one
-        key = (first.loss.name, getattr(getattr(first, "kernel", None), "name", ""), loud)
+        key = (first.loss.name, first.kernel.name if shape == "kernel" else "", loud)
         if key not in plans:
             plans[key] = _find_plan(candidates, first, levels[loud])
         chosen = plans[key]

@@ -15,12 +15,11 @@ import numpy as np
 
 from dperm_cli.audit import solver_errors
 from dperm_cli.audit.error_rates import scale_noise
-from dperm_cli.audit.noise_laws import drawer, has_noise
+from dperm_cli.audit.noise_laws import drawer
 from dperm_cli.audit.opened_cell import OpenedCell
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.budget import RELATIONS
-from dperm_cli.privacy.events import Channel
 from dperm_cli.privacy.gate import Gate
 
 
@@ -77,12 +76,10 @@ def _steps(one: OpenedCell) -> list[str]:
     """No step of a stream is drawn twice, and none beyond those that were accounted for."""
     relation = one.guarantee.relation
     for event in one.plan.events:
-        if not has_noise(event):
+        if not event.noise_law:
             continue
         gate = Gate([seed_sequence(0, "audit", "refusals")], plan=((event,), relation))
         draw = drawer(gate, event, 1)
-        if draw is None:
-            continue
         value = np.zeros((1, 1))
         draw(value, 0)
         found = []
@@ -97,7 +94,7 @@ def _steps(one: OpenedCell) -> list[str]:
 def _answers(one: OpenedCell) -> list[str]:
     """No user's device answers more often than was accounted for."""
     for event in one.plan.events:
-        if not isinstance(event, Channel) or not event.shape:
+        if event.kind() != "local" or not event.shape:
             continue
         gate = Gate(
             [seed_sequence(0, "audit", "refusals")], plan=((event,), one.guarantee.relation)

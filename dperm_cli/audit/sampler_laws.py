@@ -14,11 +14,11 @@ import numpy as np
 from scipy.special import kolmogorov
 
 from dperm_cli.audit.opened_cell import OK, OpenedCell
-from dperm_cli.privacy.events import Exponential, RegularizedExponential, SamplerError
 from dperm_cli.views.central import CentralView
 
 LEVEL = 1e-9
 TRIALS = 3000
+SAMPLER_ERROR = "sampler_error"  # the law of the event that accompanies such draws
 _NODES = 20_001
 
 
@@ -37,10 +37,9 @@ class PotentialView(CentralView):
 
 def is_applicable(one: OpenedCell) -> bool:
     """Whether a plan is one draw from a law on a line."""
-    kinds = [event for event in one.plan.events if not isinstance(event, SamplerError)]
-    drawn = len(kinds) == 1 and isinstance(kinds[0], Exponential | RegularizedExponential)
-    fits = one.status == OK and not one.secure and getattr(one.spec, "p", 0) == 1
-    return drawn and fits and kinds[0].count == 1
+    laws = [event for event in one.plan.events if event.law != SAMPLER_ERROR]
+    drawn = len(laws) == 1 and laws[0].draws_from_law and laws[0].count == 1
+    return drawn and one.status == OK and not one.secure and one.coordinates == 1
 
 
 def find_faults(one: OpenedCell, trials: int, seed: int = 0) -> list[str]:
@@ -59,7 +58,7 @@ def find_faults(one: OpenedCell, trials: int, seed: int = 0) -> list[str]:
     at = np.interp(np.sort(theta), *cdf)
     ranks = np.arange(1, len(at) + 1) / len(at)
     far = float(np.max(np.maximum(ranks - at, at - ranks + 1.0 / len(at))))
-    allowed = sum(e.amount for e in one.plan.events if isinstance(e, SamplerError))
+    allowed = sum(e.amount for e in one.plan.events if e.law == SAMPLER_ERROR)
     chance = float(kolmogorov(math.sqrt(len(at)) * max(far - allowed, 0.0)))
     if chance >= LEVEL:
         return []

@@ -40,7 +40,7 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
     def push_apart(problem: Any, gap: float) -> np.ndarray:
         found = real(problem, gap)
         modulus = float(problem.penalty.ridge)
-        mine = hasattr(first, "data") and _same_records(problem, first)
+        mine = _same_records(problem, first)
         known[mine] = found
         if not modulus > 0.0:
             return found
@@ -51,11 +51,11 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
         # the first one is not known yet when it is asked for: its own push is a fixed direction
         return found + _SHARE * math.sqrt(2.0 * gap / modulus) * way
 
-    setattr(central, "find_certified_minimiser", push_apart)  # noqa: B010
+    central.find_certified_minimiser = push_apart
     try:
         yield calls
     finally:
-        setattr(central, "find_certified_minimiser", real)  # noqa: B010
+        central.find_certified_minimiser = real
 
 
 def _same_records(problem: Any, first: Any) -> bool:

@@ -84,8 +84,7 @@ def _ratio(upper: Any, lower: Any) -> float | None:
 
 def _value(bound: Bound, at: Setting, quantity: str = "excess_risk") -> tuple[float, str] | None:
     """A bound on the quantity and its id; None where it says nothing that a float can hold."""
-    spaces = (getattr(part, "space", "parameters") for part in (bound, at.spec))
-    if len(set(spaces)) > 1 or bound.quantity != quantity or bound.applies(at) is not None:
+    if at.spec.space != "parameters" or bound.quantity != quantity or bound.applies(at) is not None:
         return None
     try:
         with np.errstate(all="ignore"):

@@ -97,6 +97,14 @@ def path(key: str, value: object, allowed: str = "must be the name of a file") -
     return value
 
 
+def folder(key: str, value: object, allowed: str = "must be the name of a folder") -> str:
+    """A ``path`` at which a folder is, or nothing yet."""
+    found = path(key, value, allowed)
+    if os.path.exists(found) and not os.path.isdir(found):
+        raise InputError(key, found, "is a file; it must be a folder")
+    return found
+
+
 def auto_or(check, key: str, value: object, **limits):
     """The word ``auto`` (returned as None), or what ``check`` accepts."""
     if value == "auto":

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from dperm_cli.core import catalogue
+from dperm_cli.core.operands import settings_in
 
 BASH = """\
 _dperm() {
@@ -96,7 +97,7 @@ def _run_words(typed: list[str], prefix: str) -> list[str]:
         head = typed_values.rpartition(",")[0]
         head = f"{head}," if head else ""
         return [f"{group}={head}{name}" for name in catalogue.choices(group)]
-    lines = _key_lines(dict(word.split("=", 1) for word in typed if "=" in word))
+    lines = _key_lines(settings_in(typed))
     if equals:
         return [f"{group}={word}" for word in catalogue.values(lines.get(group, ""))]
     found = [f"{name}=" for name in (*catalogue.GROUPS, *lines)]

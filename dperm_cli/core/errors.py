@@ -89,3 +89,13 @@ def format_value(value: object) -> str:
         text = f"<{type(value).__name__} that is too long to show>"
     text = " ".join(text.split())
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def describe_error(error: BaseException) -> str:
+    """``ValueError: its message``, as one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def make_printable(text: object, most: int = 100) -> str:
+    """At most so many characters of a text, without those that a terminal acts upon."""
+    return "".join(c if c.isprintable() else "?" for c in str(text)[:most])

@@ -1,14 +1,31 @@
-"""Files of the user's: what goes wrong while one is read becomes one line that names it."""
+"""Files: what goes wrong while one is read, writing one whole or not at all, and locks by name.
+
+Everything that dperm writes to be read again goes through ``write_atomically`` or
+``open_atomically``, and every lock between processes through ``hold_lock``.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import lzma
+import os
+import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
-from dperm_cli.core.errors import DpermError, InputError
+from dperm_cli.core.errors import DpermError, InputError, StorageError, make_printable
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+# What a file system without locks answers.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+_LOCK_SECONDS = 0.02  # between two tries of whoever waits for a lock
+_MOST_TRIES = 10  # to make a folder that other processes take away
 
 
 class TooLarge(OSError):
@@ -43,7 +60,139 @@ def report_read_errors(key: str, path: Path) -> Iterator[None]:
         raise InputError(key, path.name, f"cannot be read ({words})") from error
 
 
-def first_words(error: BaseException) -> str:
+def first_words(message: object, most: int = 120) -> str:
     """The beginning of an error's message, as one line that a terminal can show."""
-    line = " ".join(str(error).split())[:120]
-    return "".join(c if c.isprintable() else "?" for c in line)
+    return make_printable(" ".join(str(message).split()), most)
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError into a StorageError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        words = error.strerror or type(error).__name__
+        raise StorageError(f"{path}: {words.lower()}") from error
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """The file's bytes, None when there is none; StorageError names the path."""
+    with storage_errors(path):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:
+    """Put the bytes at ``path``: all of them or, on any error, what was there before.
+
+    Args:
+        path: The file; its folder is made where there is none.
+        data: Its content.
+        sync: Whether the bytes are on the disk when this returns. Without, they survive any end
+            of the process, but not a power cut.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    with open_atomically(path, sync=sync) as file:
+        file.write(data)
+
+
+@contextmanager
+def open_atomically(path: Path, *, sync: bool = True, private: bool = False) -> Iterator[IO[bytes]]:
+    """A new binary file that takes the place of ``path`` when the block ends without an error.
+
+    Readers see the old file or the new one, never a part. The file lies beside ``path`` as
+    ``.NAME.*.tmp`` until then; an error in the block, an interrupt too, takes it away.
+
+    Args:
+        path: The file; its folder is made where there is none.
+        sync: As in ``write_atomically``.
+        private: Whether file and new folder are for their owner alone.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    with storage_errors(path):
+        path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+        mode = 0o600 if private else 0o666
+        try:
+            # opened for reading too: numpy then writes through Python, which says why it cannot
+            with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as f:
+                yield f
+                f.flush()
+                if sync:
+                    os.fsync(f.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        if sync:
+            sync_folder(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Bring a file's bytes to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make what was renamed in a folder durable, where the system allows it."""
+    with contextlib.suppress(OSError):
+        sync_file(folder)
+
+
+@contextmanager
+def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock of this file name while the block runs; the file goes with the lock.
+
+    The system lets go of a lock when its process ends, however it ends. Where the file system has
+    no locks, everybody is granted every lock.
+
+    Args:
+        path: The lock's file; its folder is made where there is none.
+        wait: Whether to wait for whoever holds it.
+
+    Yields:
+        Whether the lock is held; always True with ``wait``.
+
+    Raises:
+        StorageError: The file cannot be made.
+    """
+    from filelock import FileLock  # 40 ms to import, and most verbs lock nothing
+
+    lock = FileLock(path, mode=0o600, fallback_to_soft=False)
+    with storage_errors(path):
+        held = _acquire(lock, path, wait)
+    try:
+        yield held
+    finally:
+        if held:
+            # while it is held: whoever opened this file before finds that it has no name any more
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            lock.release()
+
+
+def _acquire(lock: BaseFileLock, path: Path, wait: bool) -> bool:
+    for _ in range(_MOST_TRIES):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(blocking=wait, poll_interval=_LOCK_SECONDS)
+        except TimeoutError:
+            return False
+        except FileNotFoundError:
+            continue  # another process took the empty folder away in between
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        return True
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -7,6 +7,7 @@ import textwrap
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.operands import CONFIG_DIR, Syntax
 
 _PAGE_WIDTH = 100
 _SETTING_WIDTH = 32
@@ -78,29 +79,16 @@ def account_help() -> str:
 
 def list_text(arguments: list[str]) -> str:
     """The text of ``dperm list [--config-dir DIR] [group ...]``."""
-    groups, folder = _operands(arguments)
+    words = Syntax(options=CONFIG_DIR).split(arguments)
+    groups, folder = words.operands, words.options.get("--config-dir")
+    if folder is not None and not os.path.isdir(folder):
+        raise InputError("--config-dir", folder, "must be an existing folder")
     for word in groups:
         if word not in catalogue.LISTED_GROUPS:
             allowed = f"must be one of {', '.join(catalogue.LISTED_GROUPS)}"
             raise InputError("group", word, allowed, catalogue.LISTED_GROUPS)
     shown = groups or catalogue.LISTED_GROUPS
     return "\n\n".join(_list_group(group, folder, keys=bool(groups)) for group in shown)
-
-
-def _operands(arguments: list[str]) -> tuple[list[str], str | None]:
-    """(groups, the folder that --config-dir names)."""
-    words, groups, folder = list(arguments), [], None
-    while words:
-        flag, equals, value = words.pop(0).partition("=")
-        if flag in ("--config-dir", "-cd"):
-            folder = value if equals else words.pop(0) if words else ""
-            if not os.path.isdir(folder):
-                raise InputError("--config-dir", folder, "must be an existing folder")
-        elif flag.startswith("-"):
-            raise InputError("option", flag, "must be --config-dir", ["--config-dir"])
-        else:
-            groups.append(flag + equals + value)
-    return groups, folder
 
 
 def _list_group(group: str, folder: str | None, keys: bool) -> str:

@@ -1,9 +1,13 @@
-"""Where the package's own configuration lives, installed or in a source tree."""
+"""Folders: of the package's own configuration, of data sets, and of what is cached."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+CACHE_DIR = "DPERM_CACHE_DIR"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -16,3 +20,26 @@ def find_shipped(folder: str) -> str:
 def data_dir() -> str | None:
     """The folder the user keeps data sets in (the variable DPERM_DATA_DIR), or None."""
     return os.environ.get("DPERM_DATA_DIR") or None
+
+
+def cache_dir() -> Path | None:
+    """$DPERM_CACHE_DIR, or ~/.cache/dperm; None when there is no home."""
+    found = os.environ.get(CACHE_DIR)
+    try:
+        return Path(found).expanduser() if found else Path.home() / ".cache" / "dperm"
+    except RuntimeError:
+        return None
+
+
+@contextmanager
+def use_cache(folder: str | Path | None) -> Iterator[None]:
+    """Have the cache in another folder while the block runs; None leaves it where it is."""
+    before = os.environ.get(CACHE_DIR)
+    if folder is not None:
+        os.environ[CACHE_DIR] = str(folder)
+    try:
+        yield
+    finally:
+        os.environ.pop(CACHE_DIR, None)
+        if before is not None:
+            os.environ[CACHE_DIR] = before

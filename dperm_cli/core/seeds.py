@@ -6,9 +6,9 @@ and nothing depends on the order in which leaves are asked for.
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
+
+from dperm_cli.core.digests import hash_parts
 
 
 def seed_sequence(seed: int, role: str, *path: object) -> np.random.SeedSequence:
@@ -18,8 +18,8 @@ def seed_sequence(seed: int, role: str, *path: object) -> np.random.SeedSequence
     drawn (``"noise", cell_hash, trial``). The name is hashed to 128 bits, so that no arithmetic
     on seeds can make two leaves collide.
     """
-    name = "\x1f".join([role, *(str(part) for part in path)]).encode()
-    words = np.frombuffer(hashlib.blake2b(name, digest_size=16).digest(), dtype="<u4")
+    name = "\x1f".join([role, *(str(part) for part in path)])
+    words = np.frombuffer(bytes.fromhex(hash_parts(name)), dtype="<u4")
     return np.random.SeedSequence([seed, *(int(word) for word in words)])
 
 

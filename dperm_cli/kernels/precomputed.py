@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.memo import GIB, memoise
 from dperm_cli.kernels.base import Kernel, dense
 from dperm_cli.kernels.shared.point_files import array_of
 from dperm_cli.problem.data import Matrix
@@ -67,7 +67,7 @@ class Precomputed(Kernel):
         return numbers
 
 
-@cache
+@memoise(budget=GIB)
 def _matrix(path: str, cap: float) -> np.ndarray:
     """The checked matrix, its diagonal at most cap^2."""
     found = array_of("kernel.path", path, "k")

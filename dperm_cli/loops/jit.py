@@ -6,7 +6,7 @@ name, so an expression has the same bits wherever it is inlined, vectorised or c
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Any
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+
+from dperm_cli.core.digests import hash_parts
 
 
 def compile_loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -34,10 +36,7 @@ def compile_inline(function: Callable[..., Any]) -> Any:
 @cache
 def room_digest() -> str:
     """Digest of every source file of this room."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return hash_parts(*(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 
 
 def _stamp(dispatcher: Any) -> None:
@@ -46,8 +45,8 @@ def _stamp(dispatcher: Any) -> None:
     Kernels inline functions of neighbouring files; numba looks only at the file that holds the
     kernel and would go on using machine code that contains an older neighbour.
     """
-    store: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if hasattr(store, "_source_stamp"):
+    with contextlib.suppress(AttributeError):  # without a cache there is nothing to mark
+        store = dispatcher._cache._cache_file
         store._source_stamp = (store._source_stamp, room_digest())
 
 

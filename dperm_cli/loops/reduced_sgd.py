@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.special import gammainccinv, gammaincinv, ndtr
 
 from dperm_cli.loops import batch_indices, gaussian_noise
@@ -44,7 +45,7 @@ def frame(x: Any) -> Frame:
 
     Householder's basis is orthonormal whatever the rank of the rows.
     """
-    dense = np.asarray(x.toarray() if hasattr(x, "toarray") else x, dtype=np.float64)
+    dense = np.asarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float64)
     basis, upper = np.linalg.qr(dense.T)
     return Frame(np.ascontiguousarray(basis), np.ascontiguousarray(upper.T))
 

@@ -433,7 +433,10 @@ def _groups(chains: int, threads: int) -> list[slice]:
 
 def cores() -> int:
     """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # systems that do not bind processes to cores
+        return os.cpu_count() or 1
 
 
 def run(

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -42,6 +43,7 @@ class Plan:
     inner : the plan of the mechanism inside a combinator.
     sampler : the sampler that draws from a law, with its certificate.
     space : the public map to another space, and the facts of that space.
+    reserve : what of delta the runner holds for the bounded range of seeded noise, as a last event.
     """
 
     events: tuple[Event, ...]
@@ -52,6 +54,7 @@ class Plan:
     inner: Plan | None = None
     sampler: Any = None
     space: Any = None
+    reserve: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,11 @@ class Mechanism(ABC):
     runs with noise on a grid (it sees records through ``view.gradient_sum`` alone); ``trust`` is
     ``local`` where it gets a ``LocalView``; ``space`` is ``kernel`` where it works on a kernel's
     minimiser; ``features`` names the finite map of a kernel whose rows it sees; ``by_rows`` says
-    that the set may differ from trial to trial; ``one_pass`` that each record is used once.
+    that the set may differ from trial to trial; ``one_pass`` that each record is used once;
+    ``later`` maps keys that came after the others to what they were before.
+
+    Fields that only some mechanisms have, with what stands for none: ``inner``, ``sampler``,
+    ``sampling`` and ``calibration``. ``session`` answers queries one by one, where there is one.
     """
 
     guarantees: ClassVar[tuple[str, ...]] = ("approx",)
@@ -110,6 +117,12 @@ class Mechanism(ABC):
     features: ClassVar[str | None] = None
     by_rows: ClassVar[bool] = False
     one_pass: ClassVar[bool] = False
+    later: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    inner: ClassVar[Any] = None
+    sampler: ClassVar[Any] = None
+    sampling: ClassVar[str] = ""
+    calibration: ClassVar[str] = ""
+    session: ClassVar[Any] = None
 
     @abstractmethod
     def events(self, spec: Any, scale: float, budget: Budget = NO_BUDGET) -> tuple[Event, ...]:
@@ -171,13 +184,13 @@ class Mechanism(ABC):
 
     @property
     def is_unprotected(self) -> bool:
-        """Whether the user asked for a release without a guarantee."""
-        return False
+        """Whether the user asked for draws that no guarantee covers."""
+        return bool(getattr(self.sampler, "allow_heuristic", False))
 
 
 def _require_computable(spec: Any) -> None:
     """``Unsupported`` where the arithmetic of plans would leave float64."""
-    on_set = hasattr(spec, "constraint")
+    on_set = spec.space == "parameters"
     gradient = float(spec.lipschitz_total if on_set else spec.lipschitz)
     size = float(spec.constraint.diameter if on_set else spec.radius)
     # losses without a bound on their gradients are each mechanism's to refuse
@@ -192,7 +205,7 @@ def _require_computable(spec: Any) -> None:
 def _require_influence(spec: Any) -> None:
     """``Unsupported`` where no record moves the objective, or too little for float64 to tell."""
     moves = float(spec.lipschitz)
-    if hasattr(spec, "constraint"):
+    if spec.space == "parameters":
         moves = min(moves, moves * spec.constraint.diameter)
     if not moves >= LEAST_INFLUENCE:
         raise Unsupported(

@@ -27,13 +27,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.events import Event
+from dperm_cli.privacy.gate_protocol import Tape
 from dperm_cli.privacy.secure_grid import Grid
 from dperm_cli.privacy.streams import (
     GAMMA_NORM,
@@ -45,19 +46,6 @@ from dperm_cli.privacy.streams import (
 )
 
 __all__ = ["Gate", "Stream", "Tape", "install_tape", "range_delta"]
-
-
-class Tape(Protocol):
-    """Observer of everything that passes the gate; may replace what is drawn.
-
-    ``value`` is what the noise hides: [trials, dim]; None for the record numbers of a batch, and
-    ``streams.LAW`` for a draw from a law, with which no value passes. ``public`` must be equal on
-    neighbouring runs. ``stream`` has the event, its number and a new ``meter()``.
-    """
-
-    def hear(
-        self, stream: Any, value: Any, drawn: np.ndarray, public: tuple[Any, ...]
-    ) -> np.ndarray: ...
 
 
 _LISTENING: list[Tape] = []  # tapes for gates that are opened without one, the last first

@@ -6,7 +6,7 @@ Every stream knows the event that it carries out. Values pass its method, where 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,21 +20,9 @@ from dperm_cli.loops import (
 )
 from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches, SealedNoise
 from dperm_cli.privacy import secure_noise
+from dperm_cli.privacy.events.base import Event, NoiseEvent
+from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, RootOfSquares
-
-if TYPE_CHECKING:
-    from dperm_cli.privacy.events import (
-        Channel,
-        DisjointBatches,
-        Event,
-        Exponential,
-        Gaussian,
-        NoiseEvent,
-        RegularizedExponential,
-        SampledGaussian,
-        SparseAnswers,
-    )
-    from dperm_cli.privacy.gate import Gate
 
 GAUSSIAN, LAPLACE, GAMMA_NORM = "gaussian", "laplace", "gamma_norm"
 # Largest multiple of a grid that a value may be: sums with noise stay exact integers.
@@ -67,9 +55,17 @@ class StepRecord:
 
 
 class Stream:
-    """What all streams are: an event, its number in the order of asking, and a tape's ear."""
+    """What all streams are: an event, its number in the order of asking, and a tape's ear.
 
-    def __init__(self, gate: Gate, event: Event, dim: int) -> None:
+    ``tells_noise`` says that what a tape hears, less its value, is noise of ``scale``;
+    ``few_outcomes`` that what is drawn may be one of a few points, and nearly certain.
+    """
+
+    scale: float
+    tells_noise = False
+    few_outcomes = False
+
+    def __init__(self, gate: NoiseSource, event: Event, dim: int) -> None:
         self.event, self.dim, self.trials = event, dim, gate.trials
         self.number, self.relation = gate.next_number(), gate.relation
         self._tape = gate.tape
@@ -97,7 +93,9 @@ class Stream:
 class NoiseStream(Stream):
     """Noise of one kind keyed by (trial, step), or on a grid; [trials, dim] at each step."""
 
-    def __init__(self, gate: Gate, event: NoiseEvent, kind: str, dim: int) -> None:
+    tells_noise = True
+
+    def __init__(self, gate: NoiseSource, event: NoiseEvent, kind: str, dim: int) -> None:
         super().__init__(gate, event, dim)
         self.kind, self.scale = kind, event.scale
         self._noise = gate.draws(kind)
@@ -113,6 +111,30 @@ class NoiseStream(Stream):
         self._steps.mark(step)
         value, drawn = self._noise.add(value, self.kind, self.scale, self.dim, step)
         return self._hear(value, drawn, step)
+
+    def add_in_frame(self, value: np.ndarray, step: int, normals: int, degrees: int) -> np.ndarray:
+        """``value`` [trials, n + T] with this step's noise in a frame that turns with the noise:
+        ``normals`` normal numbers and the root of a chi^2 after them (``loops.reduced_sgd``)."""
+        noise = self._seal_noise()
+        self._steps.mark(step)
+        return reduced_sgd.add_noise(value, noise, step, normals, degrees)
+
+    def draw_direction(self, frame: reduced_sgd.Frame) -> np.ndarray:
+        """Uniform unit vectors [trials, p] orthogonal to a frame, from numbers of no step."""
+        return reduced_sgd.outward(frame, self._seal_noise().keys, self.count)
+
+    def _seal_noise(self) -> SealedNoise:
+        if not isinstance(self._noise, KeyedNoise):
+            raise PrivacyError("secure noise has no keys; use the plain loop")
+        if self.kind != GAUSSIAN:
+            raise PrivacyError("compiled loops draw Gaussian noise alone")
+        return SealedNoise(require_no_tape(self._noise.keys, self._tape), self.scale, self.count)
+
+
+class PerturbedStream(NoiseStream):
+    """The linear term of a perturbed objective: a tape hears the minimiser, and not the noise."""
+
+    tells_noise = False
 
     def find(
         self,
@@ -139,31 +161,11 @@ class NoiseStream(Stream):
             found = self._hear(value(found), found, step)
         return paid.add(found, step)
 
-    def add_in_frame(self, value: np.ndarray, step: int, normals: int, degrees: int) -> np.ndarray:
-        """``value`` [trials, n + T] with this step's noise in a frame that turns with the noise:
-        ``normals`` normal numbers and the root of a chi^2 after them (``loops.reduced_sgd``)."""
-        noise = self._seal_noise()
-        self._steps.mark(step)
-        return reduced_sgd.add_noise(value, noise, step, normals, degrees)
-
-    def draw_direction(self, frame: reduced_sgd.Frame) -> np.ndarray:
-        """Uniform unit vectors [trials, p] orthogonal to a frame, from numbers of no step."""
-        return reduced_sgd.outward(frame, self._seal_noise().keys, self.count)
-
-    def _seal_noise(self) -> SealedNoise:
-        if not isinstance(self._noise, KeyedNoise):
-            raise PrivacyError("secure noise has no keys; use the plain loop")
-        if self.kind != GAUSSIAN:
-            raise PrivacyError("compiled loops draw Gaussian noise alone")
-        return SealedNoise(require_no_tape(self._noise.keys, self._tape), self.scale, self.count)
-
 
 class SampledStream(NoiseStream):
-    """Batches of record numbers and Gaussian noise on the sums over them."""
+    """Batches of record numbers and Gaussian noise on sums over them (``SampledGaussian``)."""
 
-    event: SampledGaussian
-
-    def __init__(self, gate: Gate, event: SampledGaussian, dim: int) -> None:
+    def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
         super().__init__(gate, event, GAUSSIAN, dim)
         self._choice = gate.keys()
         self.population, self.batch, self.sampling = event.population, event.batch, event.sampling
@@ -228,7 +230,9 @@ class CoordinateStream(Stream):
     Which function of the data a coordinate is of may depend on the earlier ones.
     """
 
-    def __init__(self, gate: Gate, event: Gaussian, dim: int) -> None:
+    tells_noise = True
+
+    def __init__(self, gate: NoiseSource, event: NoiseEvent, dim: int) -> None:
         super().__init__(gate, event, dim)
         self.scale = event.scale
         self._noise = gaussian_noise.normals(gate.keys(), 0, 1, dim)[:, 0, :]
@@ -255,7 +259,9 @@ class SparseStream(Stream):
     One draw of noise serves the test and the value shown, and a trial is over after its updates.
     """
 
-    def __init__(self, gate: Gate, event: SparseAnswers, dim: int) -> None:
+    few_outcomes = True
+
+    def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
         super().__init__(gate, event, dim)
         self.scale, self.threshold, self.updates = event.scale, event.threshold, event.updates
         self._noise, self._steps = KeyedNoise(gate.keys()), StepRecord(event.queries, once=True)
@@ -296,8 +302,10 @@ class BatchStream(Stream):
     The stream itself asks for each sum, over its own batch; each batch is used once.
     """
 
+    tells_noise = True
+
     def __init__(
-        self, gate: Gate, event: DisjointBatches, dim: int, *, parts: Sequence[np.ndarray]
+        self, gate: NoiseSource, event: Any, dim: int, *, parts: Sequence[np.ndarray]
     ) -> None:
         super().__init__(gate, event, dim)
         if len(parts) != event.batches or event.count != 1:
@@ -328,9 +336,11 @@ class ChannelStream(Stream):
     ``coding`` is the channel in integers, for values of norm up to ``bound``.
     """
 
-    event: Channel
+    event: Any
 
-    def __init__(self, gate: Gate, event: Channel, dim: int, *, bound: float, users: int) -> None:
+    def __init__(
+        self, gate: NoiseSource, event: Any, dim: int, *, bound: float, users: int
+    ) -> None:
         super().__init__(gate, event, dim)
         if not _LEAST_BOUND <= bound < np.inf:
             raise PrivacyError(f"a bound of {bound} on what a channel hides")
@@ -392,9 +402,9 @@ class LawStream(Stream):
     ``strength`` is the exponent of the law, or the scale of a strongly convex one.
     """
 
-    def __init__(
-        self, gate: Gate, event: Exponential | RegularizedExponential, strength: float, dim: int
-    ) -> None:
+    few_outcomes = True
+
+    def __init__(self, gate: NoiseSource, event: Event, strength: float, dim: int) -> None:
         super().__init__(gate, event, dim)
         self.strength, self._keys, self._steps = strength, gate.keys(), gate.steps(event.count)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.digests import hash_parts
 from dperm_cli.problem.public_facts import Bounds, Matrix, PublicFacts
 from dperm_cli.problem.record_names import NO_RECORD, name_records
 
@@ -90,9 +90,7 @@ class Data:
     @property
     def identity(self) -> str:
         """Hex digest of the fingerprint and the names: of records that were read as equal too."""
-        digest = hashlib.blake2b(self.fingerprint.encode(), digest_size=16)
-        digest.update(np.ascontiguousarray(self.names, dtype="<u8").data)
-        return digest.hexdigest()
+        return hash_parts(self.fingerprint, np.ascontiguousarray(self.names, dtype="<u8"))
 
     def take(self, batch: np.ndarray | slice) -> Data:
         """The training records with these indices [b]."""

@@ -19,11 +19,11 @@ set that knows its own excess on a set (``excess``: djw12_corners) is asked.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.problem.data import Data
 
 ROWS, ENTRIES = 1 << 17, 1 << 24  # of the fresh sample, at most
@@ -57,7 +57,7 @@ def _cube_median(half: float, off: np.ndarray) -> float:
     return float(np.sum(np.where(off <= half, off * off / (2.0 * half), off - half / 2.0)))
 
 
-@lru_cache(maxsize=4)  # one sample takes up to 128 MB
+@memoise(budget=512 * MIB)  # one sample takes up to 128 MB
 def _rows(dataset: Any, minimiser: bytes) -> np.ndarray:
     theta = np.frombuffer(minimiser)
     return dataset.fresh(max(2, min(ROWS, ENTRIES // theta.size)), theta)
@@ -70,7 +70,7 @@ def _logistic_excess(
     return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))) - likely * z - least
 
 
-@lru_cache(maxsize=16)
+@memoise(budget=128 * MIB)
 def _at_the_best(dataset: Any, minimiser: bytes) -> tuple[np.ndarray, np.ndarray]:
     """s(z*) and softplus(z*) - s(z*) z* of each fresh row: the same for every theta."""
     z = _rows(dataset, minimiser) @ np.frombuffer(minimiser)

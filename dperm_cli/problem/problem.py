@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from dperm_cli.core.digests import hash_parts
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 from dperm_cli.problem.regulariser import Regulariser
 
@@ -126,6 +126,8 @@ class ProblemSpec:
     the rows were bounded in that norm; None says that nothing better than ``row_bound`` is known.
     ``phi`` and ``phi_row_bound`` are those of records that came projected (``Data``).
     """
+
+    space: ClassVar[str] = "parameters"
 
     n: int
     p: int
@@ -245,7 +247,7 @@ class Problem:
         facts = [self.data.fingerprint, *map(repr, parts)]
         if self.tilt is not None:
             facts.append(self.tilt.tobytes().hex())
-        return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
+        return hash_parts(json.dumps(facts))
 
 
 def spec_of(

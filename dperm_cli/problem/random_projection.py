@@ -7,12 +7,12 @@ and from nothing else: neighbouring data sets have the same matrix.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.memo import GIB, memoise
 from dperm_cli.core.seeds import generator, seed_sequence
 
 KINDS = ("gaussian", "rademacher", "sparse_sign", "sphere", "cube", "fast")
@@ -123,7 +123,7 @@ class Cosines:
         return self.factor * scale * np.cos(angles) * self._signs[chosen][:, None]
 
 
-@lru_cache(maxsize=2)
+@memoise(budget=GIB)
 def draw(kind: str, m: int, d: int, seed: int, *path: object) -> Projection:
     """The matrix of these public facts; at m = d the identity, whatever the kind.
 

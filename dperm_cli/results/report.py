@@ -10,17 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import read_bytes, storage_errors, write_atomically
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.page import html_page, page_data
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
-from dperm_cli.results.records.store import (
-    Snapshot,
-    Store,
-    atomic_write,
-    read_bytes,
-    report_storage_errors,
-)
+from dperm_cli.results.records.store import Snapshot, Store
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 
@@ -99,7 +94,7 @@ def write_report(
         made = page_data.build_payload(
             rows, records, manifest, about, texts["csv"], found, faults, gaps, _claims(store)
         )
-        atomic_write(store.out / html_page.PAGE, html_page.page(made))
+        write_atomically(store.out / html_page.PAGE, html_page.page(made))
         files.append(str(store.out / html_page.PAGE))
     text = texts["terminal"] + "".join(f"{note}\n" for note in notes)
     absent, broken = _list_state(states, "absent"), _list_state(states, "broken")
@@ -132,7 +127,7 @@ def _texts(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
 def _write_tables(store: Store, texts: dict[str, str]) -> list[str]:
     endings = ("csv", "md", "tex")
     for ending in endings:
-        atomic_write(store.out / f"table.{ending}", texts[ending].encode())
+        write_atomically(store.out / f"table.{ending}", texts[ending].encode())
     return [str(store.out / f"table.{ending}") for ending in endings]
 
 
@@ -159,9 +154,9 @@ def _write_figures(
         path = store.out / name
         data = drawn.get(name.rpartition(".")[2])
         if data is not None:
-            atomic_write(path, data)
+            write_atomically(path, data)
             continue
-        with report_storage_errors(path), contextlib.suppress(FileNotFoundError):
+        with storage_errors(path), contextlib.suppress(FileNotFoundError):
             os.unlink(path)
     return [str(store.out / f"figure.{ending}") for ending in drawn], note
 

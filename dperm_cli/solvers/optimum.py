@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,7 +13,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dperm_cli.core import npy_files
-from dperm_cli.core.errors import StorageError
+from dperm_cli.core.files import open_atomically
 from dperm_cli.problem.problem import Problem
 from dperm_cli.solvers import (
     conic,
@@ -323,19 +321,6 @@ def _fits(array: np.ndarray, shape: tuple[int, ...]) -> bool:
 
 
 def _write(path: Path, found: Optimum, relative_gap: float, seconds: float) -> None:
-    """Store atomically: readers see the old file or the new one, never a part."""
     effort = np.array([relative_gap, seconds, found.iterations], dtype=float)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".optimum-", suffix=".npz", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(
-                    file, theta=found.theta, dual=found.dual, effort=effort, method=found.method
-                )
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(f"{path.parent}: cannot store the optimum ({error.strerror})") from error
+    with open_atomically(path, sync=False, private=True) as file:
+        np.savez(file, theta=found.theta, dual=found.dual, effort=effort, method=found.method)

@@ -7,13 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dperm_cli.audit import (
-    cell_attack,
-    composed_delta,
-    constant_checks,
-    objective_loss,
-    opened_cell,
-)
+from dperm_cli.audit import cell_attack, composed_delta, constant_checks, objective_loss
+from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.core import registry
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.shared import perturbed_objective
@@ -137,11 +132,12 @@ def test_curvature_by_the_norm_of_a_row_is_found_at_the_plans_own(relation):
 def test_what_two_public_things_differ_in():
     problem = small_problem(p=3)
     spec, other = problem.spec(), replace(problem.spec(), row_bound=2.0)
-    assert opened_cell.list_differences(spec, spec) == []
-    assert opened_cell.list_differences(spec, small_problem(p=3).spec()) == []
-    assert opened_cell.list_differences(spec, other, "spec") == ["spec.row_bound"]
-    assert opened_cell.list_differences({"a": np.ones(2)}, {"a": np.array([1.0, 2.0])}) == ["a"]
-    assert opened_cell.list_differences([1, 2], [1, 2, 3], "x") == ["x: keys"]
-    assert opened_cell.list_differences(1, 1.0, "x") == ["x: int and float"]
-    assert opened_cell.list_differences(float("nan"), float("nan")) == []
+    assert list_differences(spec, spec) == []
+    assert list_differences(spec, small_problem(p=3).spec()) == []
+    assert list_differences(spec, other, "spec") == ["spec.row_bound"]
+    one, two = {"a": np.ones(2), "b": 1}, {"a": np.array([1.0, 2.0]), "b": 2}
+    assert list_differences(one, two) == ["['a'][1]", "['b']"]
+    assert list_differences([1, 2], [1, 2, 3], "x") == ["x"]
+    assert list_differences(1, 1.0, "x") == ["x"]
+    assert list_differences(float("nan"), float("nan")) == []
     assert isinstance(problem.loss, Glm)

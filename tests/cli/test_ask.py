@@ -11,9 +11,9 @@ import pytest
 
 from dperm_cli.cli import dispatch
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, StorageError
+from dperm_cli.core.files import hold_lock
 from dperm_cli.mechanisms.kernel import kernel_interactive, kernel_release
 from dperm_cli.results.ledger import kept_ledger
-from dperm_cli.results.records.cell_claims import hold_lock
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.models import session_record
 

@@ -9,7 +9,8 @@ import pytest
 
 from dperm_cli.audit import mechanism_audit, statistical_attack
 from dperm_cli.cli import main
-from dperm_cli.runner.verbs import audit as verb
+from dperm_cli.runner import audit_findings, audit_request
+from dperm_cli.runner.audits import audit_tables
 
 FEW = {"gaussian": 8000, "profile": 8000, "threshold": 8000}
 ALONE = ("part=adversary", "workers=1")
@@ -20,7 +21,7 @@ def few(monkeypatch):
     """Few runs: what is printed matters here, not how tight it is."""
     monkeypatch.setattr(statistical_attack, "RUNS", FEW)
     monkeypatch.setattr(mechanism_audit, "ROUNDS", 8)
-    monkeypatch.setattr(verb, "QUICK_ROUNDS", 8)
+    monkeypatch.setattr(audit_findings, "QUICK_ROUNDS", 8)
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_the_grid_says_what_was_and_what_was_not_attacked(capsys, tmp_path, monk
     assert main([*words, "out=kept"]) == 0
     out, _ = capsys.readouterr()
     head, line, *rest = out.splitlines()
-    assert head.split() == list(verb.audit_tables.CASES)
+    assert head.split() == list(audit_tables.CASES)
     assert line.split()[0] == "newton"
     assert "ok" in line
     assert any("newton: loss=hinge (hinge has kinks" in text for text in rest)
@@ -208,5 +209,5 @@ def test_account_has_the_limits_of_run(words, capsys, tmp_path, monkeypatch):
 def test_help_names_the_keys(capsys):
     assert main(["audit", "--help"]) == 0
     text = capsys.readouterr().out
-    for key in (*verb.AUDIT_KEYS, *verb.GRID_KEYS, "--quick", "docs/audit.md"):
+    for key in (*audit_request.OWN, *audit_request.GRID, "--quick", "docs/audit.md"):
         assert key in text

@@ -257,11 +257,11 @@ def test_a_forged_manifest_reads_nothing(dperm, tmp_path):
 
 
 def test_links_in_the_output_folder_are_replaced_and_not_followed(tmp_path):
-    from dperm_cli.results.records.store import atomic_write
+    from dperm_cli.core.files import write_atomically
 
     precious = tmp_path / "precious"
     precious.write_text("mine")
     (tmp_path / "table.csv").symlink_to(precious)
-    atomic_write(tmp_path / "table.csv", b"new")
+    write_atomically(tmp_path / "table.csv", b"new")
     assert precious.read_text() == "mine"
     assert not (tmp_path / "table.csv").is_symlink()

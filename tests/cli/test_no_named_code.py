@@ -107,5 +107,4 @@ def test_no_shipped_file_names_code():
 
 def test_importlib_gets_registered_names_only():
     users = [p.name for p in SOURCES if "import_module(" in p.read_text()]
-    # dp_accounting_check: one library, by names written there
-    assert set(users) <= {"registry.py", "dp_accounting_check.py"}
+    assert set(users) <= {"registry.py"}

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from dperm_cli.core import catalogue, completion, registry
+from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError
 from dperm_cli.runner.compose import study_plan
-from dperm_cli.runner.compose.cell_schema import digest, uses_sampler
+from dperm_cli.runner.compose.cell_schema import uses_sampler
 from dperm_cli.runner.compose.command_line import parse
 
 SMALL = ("dataset=median_cloud", "dataset.n=30", "dataset.p=2", "constraint.radius=1", "trials=2")
@@ -51,11 +52,11 @@ def test_counts_for_mechanisms_that_draw_from_a_law_alone():
     (plain,) = cells("mechanism=noisy_gd")
     (other,) = cells("mechanism=noisy_gd", "sampler=proximal", "sampler.step_size=0.25")
     assert "sampler" not in plain.config
-    assert digest(plain.config) == digest(other.config)
+    assert hash_facts(plain.config) == hash_facts(other.config)
     # the name that this configuration had before there were samplers
     found = cells("-m", "mechanism=noisy_gd,exponential", "sampler=proximal,tangent_cells")
     assert [cell.mechanism_name for cell in found] == ["noisy_gd", "exponential", "exponential"]
-    one, two = (digest(cell.identity()) for cell in found[1:])
+    one, two = (hash_facts(cell.identity()) for cell in found[1:])
     assert one != two
 
 

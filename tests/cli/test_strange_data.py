@@ -125,7 +125,7 @@ BUDGET = Budget(1.0, 1e-5)
 def mechanism_of(name):
     """A few steps: what may be refused is decided before the first."""
     mechanism = shorten_steps(registry.load("mechanism", name)(), 5)
-    if hasattr(mechanism, "sampler"):
+    if mechanism.sampler is not None:
         soon = registry.load("sampler", "auto")(most_seconds=2.0)
         return dataclasses.replace(mechanism, sampler=soon)
     return mechanism

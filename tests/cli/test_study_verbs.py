@@ -134,7 +134,7 @@ def ledger(study: Path) -> str:
 
 def digest(study: Path) -> str:
     """A record whose checksum fits and whose rows are not those it was digested of."""
-    from dperm_cli.results.records import store as module
+    from dperm_cli.results import record_format as module
 
     store = Store(study)
     name = store.cells()[0]

@@ -67,7 +67,7 @@ def quick(name):
     mechanism = shorten_steps(default(name), 8)
     if hasattr(mechanism, "batches"):
         return dataclasses.replace(mechanism, batches=4)
-    if hasattr(mechanism, "sampler"):
+    if mechanism.sampler is not None:
         soon = registry.load("sampler", "auto")(most_seconds=2.0)
         return dataclasses.replace(mechanism, sampler=soon)
     return mechanism

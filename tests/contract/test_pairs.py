@@ -142,7 +142,7 @@ def _words(mechanism):
     words = [f"mechanism={mechanism}", f"epsilon={EPSILON}", "trials=2"]
     strong = "strong_convexity" in getattr(registry.load("mechanism", mechanism), "requires", ())
     words += ["ridge=0.5"] if strong else []
-    if hasattr(registry.load("mechanism", mechanism)(), "sampler"):
+    if registry.load("mechanism", mechanism).sampler is not None:
         words.append("sampler.most_seconds=2")  # a longer draw is refused, with its reason
     return [*words, f"mechanism.steps={STEPS}"] if mechanism in ALWAYS else words
 

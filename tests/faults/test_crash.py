@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dperm_cli.results.records.store import Store, content_digest
+from dperm_cli.results.record_format import content_digest
+from dperm_cli.results.records.store import Store
 from tests.faults.conftest import CELLS, Zygote
 
 

@@ -150,7 +150,7 @@ def test_every_perturbed_minimiser_has_an_event_behind_it_that_pays(name, budget
     """Whatever mechanism plans one, by itself or inside another."""
     mechanism = registry.load("mechanism", name)()
     inner = [mechanism]
-    if hasattr(mechanism, "inner"):
+    if mechanism.inner is not None:
         inner.append(registry.load("mechanism", name)(inner="objective_perturbation"))
     for one in inner:
         try:

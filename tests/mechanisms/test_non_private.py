@@ -44,7 +44,7 @@ def test_passes_the_check_by_its_label_alone():
     assert guarantee.kind == "none"
     with pytest.raises(PrivacyError):
         run_cell.check(plan, BUDGET, "approx", unprotected=False)
-    assert not getattr(NoisyGd(), "is_unprotected", False)
+    assert not NoisyGd().is_unprotected
 
 
 @pytest.mark.parametrize("gap", [0, -1, 2, float("nan"), "small"])

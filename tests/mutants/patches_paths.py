@@ -395,8 +395,8 @@ DATA_AND_FILES = (
     ),
     Patch(
         "noise does not hang on the data", CELL,
-        "schema.digest([cell.identity(), named, *read])",
-        "schema.digest([cell.identity(), *read])", "seeds",
+        "hash_facts([cell.identity(), named, *read])",
+        "hash_facts([cell.identity(), *read])", "seeds",
     ),
     # model files
     Patch(
@@ -444,8 +444,9 @@ DATA_AND_FILES = (
     ),
     Patch(
         "the record comes before the log", "results/records/store.py",
-        "        self._log(cell, full)\n        atomic_write(path, encode(full), sync)\n",
-        "        atomic_write(path, encode(full), sync)\n        self._log(cell, full)\n", "logs",
+        "        self._log(cell, full)\n        write_atomically(path, encode(full), sync)\n",
+        "        write_atomically(path, encode(full), sync)\n        self._log(cell, full)\n",
+        "logs",
     ),
     Patch(
         "trials count as one release", "results/ledger/ledger.py",

@@ -10,13 +10,13 @@ import pytest
 
 from dperm_cli.privacy.accounting import gaussian_profile
 from dperm_cli.privacy.accounting.accountant import account
-from dperm_cli.privacy.accounting.dp_accounting_check import epsilon_pld
 from dperm_cli.privacy.events import (
     Gaussian,
     Laplace,
     Pure,
     SampledGaussian,
 )
+from tests.privacy.dp_accounting_peer import epsilon_pld
 
 # ---- dp-accounting
 

@@ -30,7 +30,7 @@ GENERATORS = {
     "kernels",  # public frequencies of finite maps
     "runner/verbs/describe.py",  # Gaussian widths
     "runner/cells/geometry_rows.py",  # Gaussian widths and public points to lift
-    "runner/verbs/audit.py",  # a fresh seed for an audit
+    "runner/audit_request.py",  # a fresh seed for an audit
     "runner/audits/fuzz.py",  # a fresh seed for a search
     "runner/verbs/ask.py",  # a fresh seed for a session
     "runner/models/session_record.py",  # names of sessions

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.optimize import linprog, minimize
 
 from dperm_cli.core import registry
+from dperm_cli.core.memo import clear_memos
 from dperm_cli.problem import random_projection
 from dperm_cli.problem.random_projection import KINDS, Cosines, draw
 from dperm_cli.sets.polytope import Polytope
@@ -71,7 +72,7 @@ def test_a_matrix_follows_from_its_name_alone(kind):
     tables = {}
     for seed, path in ((0, ()), (1, ()), (0, ("trial", 3))):
         phi = draw(kind, 4, 9, seed, *path)
-        random_projection.draw.cache_clear()
+        clear_memos()
         again = draw(kind, 4, 9, seed, *path)
         tables[seed, path] = phi.columns(np.arange(9))
         np.testing.assert_array_equal(tables[seed, path], again.columns(np.arange(9)))

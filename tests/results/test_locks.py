@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from dperm_cli.core.errors import StorageError
-from dperm_cli.results.records import cell_claims
-from dperm_cli.results.records.cell_claims import WORK, Claims, hold_lock
+from dperm_cli.results.records.cell_claims import WORK, Claims
 from tests.results.conftest import trial_rows
 
 HOLD = """
@@ -55,46 +53,6 @@ def test_the_claim_of_a_killed_process_is_taken(tmp_path):
     assert claims.left() == ["abc"]
     with claims.claim("abc") as mine:
         assert mine
-
-
-def test_waiting_ends_with_the_holder(tmp_path):
-    order = []
-
-    def wait():
-        with hold_lock(tmp_path / "a", wait=True) as mine:
-            order.append(("second", mine))
-
-    with hold_lock(tmp_path / "a") as mine:
-        other = threading.Thread(target=wait)
-        other.start()
-        other.join(0.05)
-        order.append(("first", mine))
-    other.join(10.0)
-    assert order == [("first", True), ("second", True)]
-
-
-def test_a_lock_whose_file_has_gone_is_no_lock(tmp_path, monkeypatch):
-    opened = cell_claims._open_lock
-
-    def raced(path):
-        descriptor = opened(path)
-        monkeypatch.setattr(cell_claims, "_open_lock", opened)
-        os.unlink(path)  # as its last holder does between our opening and locking it
-        return descriptor
-
-    monkeypatch.setattr(cell_claims, "_open_lock", raced)
-    with hold_lock(tmp_path / "a") as mine:
-        assert mine
-        assert (tmp_path / "a").exists()
-
-
-def test_without_locks_every_claim_is_granted(tmp_path, monkeypatch):
-    def refused(*_):
-        raise OSError(cell_claims.errno.ENOLCK, "no locks available")
-
-    monkeypatch.setattr(cell_claims.fcntl, "flock", refused)
-    with hold_lock(tmp_path / "a") as first, hold_lock(tmp_path / "a") as second:
-        assert (first, second) == (True, True)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -9,8 +9,9 @@ import threading
 import pytest
 
 from dperm_cli.results.ledger import kept_ledger, ledger, release_log
+from dperm_cli.results.record_format import encode
 from dperm_cli.results.records.schema import normalise
-from dperm_cli.results.records.store import Store, encode
+from dperm_cli.results.records.store import Store
 from tests.results.conftest import refused, trial_rows
 from tests.results.html_study import Adding
 
@@ -145,7 +146,7 @@ def test_the_log_is_written_before_the_record(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     store = Store(tmp_path)
-    monkeypatch.setattr("dperm_cli.results.records.store.atomic_write", fail)
+    monkeypatch.setattr("dperm_cli.results.records.store.write_atomically", fail)
     with pytest.raises(KeyboardInterrupt):
         store.write("abc", rows())
     assert store.state("abc") == "absent"

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dperm_cli.core.errors import StorageError
+from dperm_cli.results.record_format import content_digest, decode, encode, intact
 from dperm_cli.results.records import store as module
 from dperm_cli.results.records.manifest import build
 from dperm_cli.results.records.schema import COLUMNS, OPTIONAL, normalise
-from dperm_cli.results.records.store import Store, content_digest, decode, encode, intact
+from dperm_cli.results.records.store import Store
 from tests.results.conftest import refused, stored, trial_rows
 
 

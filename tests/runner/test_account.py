@@ -34,8 +34,8 @@ BUDGETED = {"frank_wolfe", "high_probability", "localization"}
 def on_parameters(name):
     """Not those that plan on a kernel's facts, or on those of a loss of the margin."""
     mechanism = registry.load("mechanism", name)
-    margin = "margin" in getattr(mechanism, "requires", ())
-    return getattr(mechanism, "space", "") != "kernel" and not margin
+    margin = "margin" in mechanism.requires
+    return mechanism.space != "kernel" and not margin
 
 
 ON_PARAMETERS = [name for name in registry.list_protective() if on_parameters(name)]

@@ -31,7 +31,7 @@ WIDE = {"p": declared_grid.VERY_WIDE, "radius": 1e12, "mechanism.step_size": 1e-
 def report_on(name, kinds=("alone", "label flip"), **settings):
     """The report on one row of the grid: the first value of every factor, but for ``settings``."""
     made = registry.load("mechanism", name)
-    kernel, features = getattr(made, "space", "") == "kernel", made.features is not None
+    kernel, features = made.space == "kernel", made.features is not None
     factors = declared_grid.factors(name, kernel, features)
     row = {factor: values[0] for factor, values in factors.items()} | settings
     subject = audit_cells.of_grid(name, row, COMPOSER)
@@ -160,7 +160,7 @@ def test_a_plan_that_follows_the_records_is_found(monkeypatch):
         return fitted
 
     plant(monkeypatch, run_cell, "plan_of", change)
-    assert said(report_on("noisy_gd"), "plan.settings.step_size differ on neighbours")
+    assert said(report_on("noisy_gd"), "plan.settings['step_size'] differ on neighbours")
 
 
 def test_an_error_for_one_class_is_found(monkeypatch):

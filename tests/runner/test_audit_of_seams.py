@@ -21,7 +21,7 @@ from dperm_cli.privacy import secure_noise
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Channel, Gaussian, Laplace, PerturbedObjective
 from dperm_cli.privacy.secure_grid import Grid
-from dperm_cli.privacy.streams import NoiseStream
+from dperm_cli.privacy.streams import PerturbedStream
 from dperm_cli.runner.cells import run_cell
 from tests.runner.test_audit_cells import report_on, said
 
@@ -34,8 +34,8 @@ def test_a_release_without_its_second_noise_is_found(monkeypatch):
         def add(self, found, step):
             return found
 
-    plain = NoiseStream.find
-    monkeypatch.setattr(NoiseStream, "find", bare)
+    plain = PerturbedStream.find
+    monkeypatch.setattr(PerturbedStream, "find", bare)
     assert said(report_on("objective_perturbation"), "nothing was released with", "of the plan")
 
 
@@ -53,6 +53,8 @@ def test_streams_of_one_trial_with_the_same_numbers_are_found(monkeypatch):
 
 def test_noise_of_two_streams_is_compared_in_units_of_their_scales():
     class Stream:
+        tells_noise, few_outcomes = True, False
+
         def __init__(self, scale):
             self.scale = scale
 

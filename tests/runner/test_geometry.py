@@ -12,7 +12,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.results.charts.curve_points import extend_row
 from dperm_cli.results.claims.claims import PASS
 from dperm_cli.runner.cells import geometry_rows
-from dperm_cli.runner.verbs import reproduce
+from dperm_cli.runner.verbs import reproduce_all
 from dperm_cli.sets.l1_ball import L1Ball
 
 LIFT = {"constraint": "l1_ball", "p": 40, "m": 12, "spread": 2, "trials": 3, "seed": 1}
@@ -87,8 +87,8 @@ def test_an_experiment_of_this_verb_runs_is_judged_and_is_looked_up(tmp_path, ca
         "  quantity: settings.errors_off, group: [constraint], sense: at_most}]\n"
     )
     words = ["widths", "--config-dir", str(tmp_path / "mine"), f"out={out}"]
-    assert reproduce.reproduce(words) == 0
+    assert reproduce_all.reproduce_experiments(words) == 0
     assert PASS in capsys.readouterr().out
     before = {p.name: p.stat().st_mtime_ns for p in (out / "records").iterdir()}
-    assert reproduce.reproduce(words) == 0
+    assert reproduce_all.reproduce_experiments(words) == 0
     assert {p.name: p.stat().st_mtime_ns for p in (out / "records").iterdir()} == before

@@ -15,7 +15,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.studies import experiment_file
-from dperm_cli.runner.verbs import reproduce
+from dperm_cli.runner.verbs import reproduce, reproduce_all
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(catalogue.choices("experiment"))
@@ -146,7 +146,7 @@ def test_a_settings_key_that_nothing_reads_is_refused():
 
 
 def test_a_run_its_verdicts_and_its_files(folder, capsys):
-    code = reproduce.reproduce(["tiny", "--config-dir", "mine"])
+    code = reproduce_all.reproduce_experiments(["tiny", "--config-dir", "mine"])
     text = capsys.readouterr().out
     assert code == 1  # one claim is wrong on purpose
     out = folder / "outputs" / "tiny"
@@ -167,22 +167,22 @@ def test_a_run_its_verdicts_and_its_files(folder, capsys):
 
 
 def test_a_second_run_looks_everything_up_and_report_makes_the_same_files(folder, capsys):
-    reproduce.reproduce(["tiny", "--config-dir", "mine"])
+    reproduce_all.reproduce_experiments(["tiny", "--config-dir", "mine"])
     out = folder / "outputs" / "tiny"
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     times = {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()}
-    reproduce.reproduce(["tiny", "--config-dir", "mine"])
+    reproduce_all.reproduce_experiments(["tiny", "--config-dir", "mine"])
     write_report(out)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()} == times
     next(iter(times)).unlink()
-    reproduce.reproduce(["tiny", "--config-dir", "mine"])
+    reproduce_all.reproduce_experiments(["tiny", "--config-dir", "mine"])
     for name in ("table.csv", "claims.json", "figure.svg", "manifest.json"):
         assert (out / name).read_bytes() == before[out / name]
 
 
 def test_a_manifest_of_nonsense_is_shown_as_a_plain_study(folder, capsys):
-    reproduce.reproduce(["tiny", "--config-dir", "mine"])
+    reproduce_all.reproduce_experiments(["tiny", "--config-dir", "mine"])
     out = folder / "outputs" / "tiny"
     manifest = json.loads((out / "manifest.json").read_text())
     for nonsense in ([], {"parts": 1}, {**manifest["experiment"], "plot": [1]}, "x"):
@@ -206,7 +206,7 @@ def test_a_manifest_of_nonsense_is_shown_as_a_plain_study(folder, capsys):
 )
 def test_bad_requests_leave_nothing_behind(words, key, folder):
     with pytest.raises(InputError) as caught:
-        reproduce.reproduce(words)
+        reproduce_all.reproduce_experiments(words)
     assert caught.value.key == key
     assert not (folder / "outputs").exists()
 

@@ -49,7 +49,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*words):
-    return reproduce.reproduce(["all", "--config-dir", "mine", *words])
+    return reproduce_all.reproduce_experiments(["all", "--config-dir", "mine", *words])
 
 
 def files(out: Path) -> dict[Path, tuple[int, bytes]]:
@@ -147,9 +147,9 @@ def test_a_file_that_holds_no_verdicts_is_named(tmp_path, data):
 
 def test_the_page_in_the_documentation_is_made_of_the_files_that_are_kept(tmp_path, capsys):
     page = tmp_path / "claims.md"
-    assert reproduce.reproduce(["claims", f"out={page}"]) == 0
+    assert reproduce_all.reproduce_experiments(["claims", f"out={page}"]) == 0
     assert page.read_text() == (ROOT / "docs" / "claims.md").read_text(), "run `make claims`"
-    reproduce.reproduce(["claims"])
+    reproduce_all.reproduce_experiments(["claims"])
     assert capsys.readouterr().out == page.read_text()
 
 

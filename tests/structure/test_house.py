@@ -11,12 +11,10 @@ from tests.structure.measure import COUNTED, SCALED, House
 # numbers may only go down: whoever lowers a measure lowers its number here, and takes the line out
 # when the target is met. A measure without a line is held to its target.
 CEILINGS: dict[str, float] = {
-    "circles-in-functions": 5,
-    "circles-in-typing": 8,
+    "circles-in-typing": 0,
     "participles": 29,
-    "events": 55,
     "plugins": 242,
-    "getattr": 167,
+    "getattr": 106,
 }
 TARGETS = {name: target for name, target, *_ in (*COUNTED, *SCALED)}
 # how much code there is goes up with every feature: it is measured, and held to nothing

@@ -14,7 +14,6 @@ import pytest
 
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
-from dperm_cli.privacy.accounting.dp_accounting_check import epsilon_pld, epsilon_rdp
 from dperm_cli.privacy.events import (
     Channel,
     Exponential,
@@ -23,6 +22,7 @@ from dperm_cli.privacy.events import (
     Laplace,
     SampledGaussian,
 )
+from tests.privacy.dp_accounting_peer import epsilon_pld, epsilon_rdp
 
 NOMINAL = (0.1, 1.0, 5.0)
 STATED = {

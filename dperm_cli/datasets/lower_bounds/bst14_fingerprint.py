@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,6 +10,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.datasets.shared.generated_rows import leaf
 from dperm_cli.datasets.shared.lower_bound_rows import LowerBoundInstance
 
@@ -106,6 +106,6 @@ def tracing_limit(p: int, epsilon: float, delta: float) -> float:
     return min(most, math.sinh(epsilon) + most * (1.0 + math.exp(-epsilon)) * delta)
 
 
-@functools.lru_cache(maxsize=2)
+@memoise(budget=256 * MIB)
 def _code(instance: Bst14Fingerprint) -> np.ndarray:
     return instance.informative()

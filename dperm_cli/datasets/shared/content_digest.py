@@ -8,9 +8,12 @@ import itertools
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.digests import hash_parts
 from dperm_cli.datasets.shared.row_rules import Rows
 
 _ENTRY = np.dtype([("column", "<i4"), ("value", "<f8")])
+# Two numbers, not bytes: numpy drops the trailing zero bytes of a string.
+_HASH = np.dtype([("high", ">u8"), ("low", ">u8")])
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -26,11 +29,10 @@ def of_records(x: Rows, labels: np.ndarray) -> str:
         _hashes(x[start : start + _ROWS_AT_ONCE], labels[start : start + _ROWS_AT_ONCE])
         for start in range(0, x.shape[0], _ROWS_AT_ONCE)
     ]
-    total = hashlib.blake2b(repr(tuple(x.shape)).encode(), digest_size=16)
-    if hashes:
-        every = np.concatenate(hashes)
-        total.update(every[np.lexsort((every["low"], every["high"]))].tobytes())
-    return total.hexdigest()
+    every = np.concatenate(hashes) if hashes else np.empty(0, dtype=_HASH)
+    return hash_parts(
+        repr(tuple(x.shape)), every[np.lexsort((every["low"], every["high"]))].tobytes()
+    )
 
 
 def _hashes(x: sparse.csr_array, labels: np.ndarray) -> np.ndarray:
@@ -47,5 +49,4 @@ def _hashes(x: sparse.csr_array, labels: np.ndarray) -> np.ndarray:
         hashlib.blake2b(head[8 * i : 8 * i + 8] + body[start:end], digest_size=16).digest()
         for i, (start, end) in enumerate(itertools.pairwise(ends))
     ]
-    # Two numbers, not bytes: numpy drops the trailing zero bytes of a string.
-    return np.frombuffer(b"".join(digests), dtype=[("high", ">u8"), ("low", ">u8")])
+    return np.frombuffer(b"".join(digests), dtype=_HASH)

@@ -10,8 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import registry
+from dperm_cli.core.digests import hash_file
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared import download, parsed_cache, published_file, row_rules
+from dperm_cli.datasets.shared import download, published_file, row_rules
 from dperm_cli.datasets.shared.row_pipeline import Raw
 
 
@@ -167,7 +168,7 @@ def _source(dataset: Any, data_dir: Path | None) -> Finding:
     if dataset.where == "registered" and dataset.train.digest is not None:
         words = f"the records are the published ones ({dataset.train.digest})"
         return Finding("ok", "digest", words)
-    return Finding("ok", "sha256", parsed_cache.sha256(dataset.locate(data_dir)))
+    return Finding("ok", "sha256", hash_file(dataset.locate(data_dir)))
 
 
 def _outside(raw: Raw) -> np.ndarray:

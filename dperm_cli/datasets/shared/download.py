@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from dperm_cli.core import progress
+from dperm_cli.core.digests import hash_file
 from dperm_cli.core.errors import InputError
-from dperm_cli.datasets.shared import parsed_cache
 
 TIMEOUT = 30.0
 PIECE = 1 << 16
@@ -46,7 +46,7 @@ def download(
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _transfer(url, part, tag, limit)
-        found = parsed_cache.sha256(part)
+        found = hash_file(part)
         if sha256 and found not in sha256:
             part.unlink()
             words = f"{url} has sha256 {found}, published: {' or '.join(sha256)}; it was removed"

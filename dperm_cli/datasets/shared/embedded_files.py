@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import importlib.util
 from pathlib import Path
 
 import numpy as np
 
+from dperm_cli.core.digests import hash_parts
 from dperm_cli.core.errors import InputError
 
 
@@ -39,9 +39,7 @@ def folder(name: str) -> Path:
 
 def digest_of(matrix: np.ndarray) -> str:
     """blake2b (128 bits, hex) of a matrix's shape and little-endian float64 bytes."""
-    digest = hashlib.blake2b(repr(matrix.shape).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(matrix, dtype="<f8").tobytes())
-    return digest.hexdigest()
+    return hash_parts(repr(matrix.shape), np.ascontiguousarray(matrix, dtype="<f8"))
 
 
 def _make_error(name: str, words: str) -> InputError:

@@ -8,10 +8,9 @@ alone, since they hold a copy of the data.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,18 +19,12 @@ from typing import IO, Any
 import numpy as np
 
 from dperm_cli.core import npy_files as npy
+from dperm_cli.core.digests import hash_file
+from dperm_cli.core.errors import StorageError
+from dperm_cli.core.files import open_atomically
+from dperm_cli.core.package_paths import cache_dir
 
-CACHE_DIR = "DPERM_CACHE_DIR"
 ALIGNMENT = 64
-
-
-def cache_dir() -> Path | None:
-    """$DPERM_CACHE_DIR, or ~/.cache/dperm; None when there is no home."""
-    found = os.environ.get(CACHE_DIR)
-    try:
-        return Path(found).expanduser() if found else Path.home() / ".cache" / "dperm"
-    except RuntimeError:
-        return None
 
 
 def fetch(
@@ -41,18 +34,12 @@ def fetch(
     folder = cache_dir()
     if folder is None:
         return dict(build())
-    entry = folder / f"{version}-{sha256(source)}.arrays"
+    entry = folder / f"{version}-{hash_file(source)}.arrays"
     arrays = _load(entry)
     if arrays is None:
         arrays = dict(build())
         _store(entry, arrays)
     return arrays
-
-
-def sha256(path: Path) -> str:
-    """Hex digest of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _load(entry: Path) -> dict[str, np.ndarray] | None:
@@ -73,23 +60,18 @@ def _map_array(file: IO[bytes]) -> np.ndarray:
 
 
 def _store(entry: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write to a temporary file of the same folder, then rename."""
-    temporary = None
     head = {"names": sorted(arrays), "digest": _digest(arrays)}
     text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
-    try:
-        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=entry.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            for array in (text, *(arrays[name] for name in sorted(arrays))):
-                np.lib.format.write_array(
-                    file, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False
-                )
-                file.write(bytes(-file.tell() % ALIGNMENT))
-        os.replace(temporary, entry)
-    except OSError:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+    # a folder that cannot be written only costs time
+    with (
+        contextlib.suppress(StorageError),
+        open_atomically(entry, sync=False, private=True) as file,
+    ):
+        for array in (text, *(arrays[name] for name in sorted(arrays))):
+            np.lib.format.write_array(
+                file, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False
+            )
+            file.write(bytes(-file.tell() % ALIGNMENT))
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:

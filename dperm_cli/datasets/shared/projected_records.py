@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.digests import hash_parts
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared.generated_rows import INSIDE, guard_memory
 from dperm_cli.problem.data import Data
@@ -44,11 +44,10 @@ def backwards(data: Data, phi: np.ndarray) -> Data:
     with guard_memory(data.n, d):
         x = _by_rows(data.x, phi) * INSIDE
         test = None if data.x_test is None else _by_rows(data.x_test, phi) * INSIDE
-    digest = hashlib.blake2b(phi.tobytes(), digest_size=16)
-    digest.update(data.fingerprint.encode())
+    digest = hash_parts(np.ascontiguousarray(phi), data.fingerprint)
     return data.with_rows(
         x, x_test=test, row_bound=data.row_bound * longest, entry_bound=None,
-        phi=phi, phi_row_bound=data.row_bound, fingerprint=digest.hexdigest(),
+        phi=phi, phi_row_bound=data.row_bound, fingerprint=digest,
         preprocessing=(*data.preprocessing, f"taken as projected by a given Phi, {m} x {d}"),
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.data_files import data_folder
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import report_read_errors
+from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.datasets.shared import content_digest, parsed_cache, svmlight_reader
 from dperm_cli.datasets.shared.row_pipeline import (
     DEFAULT_LOSS,
@@ -217,7 +218,7 @@ class WithClasses(Registered):
 
 def downloads() -> Path | None:
     """Where ``dperm data fetch`` puts files; None when there is no cache folder."""
-    cache = parsed_cache.cache_dir()
+    cache = cache_dir()
     return None if cache is None else cache / "downloads"
 
 

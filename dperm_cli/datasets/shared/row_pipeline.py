@@ -5,14 +5,17 @@ Order: columns, constant coordinate, rows. The row rule comes last, so the bound
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import checks
+from dperm_cli.core.digests import hash_each
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared import column_rules, row_rules
 from dperm_cli.datasets.shared.row_rules import Rows
@@ -147,19 +150,22 @@ def _data(name, task, x, y, x_test, y_test, *, row_bound: float, **more) -> Data
 
 def fingerprint(task: str, bounds: tuple[float, ...], arrays) -> str:
     """blake2b (128 bits, hex) of the task, the bounds and each array's kind, shape and bytes."""
-    digest = hashlib.blake2b(repr((task, bounds)).encode(), digest_size=16)
-    for array in arrays:
-        if array is None:
-            digest.update(b"absent;")
-            continue
-        kind = "csr" if sparse.issparse(array) else "dense"
-        digest.update(f"{kind}{array.shape};".encode())
-        parts = [(array, "<f8")]
-        if kind == "csr":
-            parts = [(array.data, "<f8"), (array.indices, "<i8"), (array.indptr, "<i8")]
-        for part, dtype in parts:
-            digest.update(np.ascontiguousarray(part, dtype=dtype).data.cast("B"))
-    return digest.hexdigest()
+    pieces = (piece for array in arrays for piece in _pieces_of(array))
+    return hash_each(itertools.chain([repr((task, bounds))], pieces))
+
+
+def _pieces_of(array: Any) -> Iterator[Any]:
+    """What an array's part in a fingerprint is made of, one at a time: copies may be large."""
+    if array is None:
+        yield "absent;"
+        return
+    kind = "csr" if sparse.issparse(array) else "dense"
+    yield f"{kind}{array.shape};"
+    parts = [(array, "<f8")]
+    if kind == "csr":
+        parts = [(array.data, "<f8"), (array.indices, "<i8"), (array.indptr, "<i8")]
+    for part, dtype in parts:
+        yield np.ascontiguousarray(part, dtype=dtype)
 
 
 def check_finite(key: str, value: object, x: Rows, y: np.ndarray) -> None:

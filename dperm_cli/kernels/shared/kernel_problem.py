@@ -6,7 +6,6 @@ minimise sum_i l(f(x_i); y_i) + (n lambda / 2) |f|^2 over functions f = <w, phi(
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.digests import hash_parts
+from dperm_cli.core.memo import MIB, Memo
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared import dual_solver as duals
 from dperm_cli.kernels.shared import mapped_rows
@@ -29,8 +30,7 @@ LOSSES = ("hinge", "logistic", "squared", "huberized_hinge")
 CLOSE = 1e-3  # of the minimiser's sensitivity: how near a solution has to be
 _TARGET_SHARE = 0.95  # of that, what the solver is asked for: the rest is room for rounding
 _SECONDS = 900.0  # that a solution may take, unless told else
-_KEPT = 8
-_SOLVED: dict[str, duals.Solution] = {}
+_SOLVED: Memo[str, duals.Solution] = Memo(256 * MIB)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,11 +265,7 @@ class KernelProblem:
 
     def remember(self, solution: duals.Solution, asked: float | None = None) -> None:
         """Keep the solution of this gap for later calls."""
-        name = self.solution_name(asked)
-        _SOLVED.pop(name, None)
-        while len(_SOLVED) >= _KEPT:
-            _SOLVED.pop(next(iter(_SOLVED)))
-        _SOLVED[name] = solution
+        _SOLVED.put(self.solution_name(asked), solution)
 
     def solution_name(self, asked: float | None = None) -> str:
         """The problem and the gap that its solution is asked for (default: the usual one)."""
@@ -297,7 +293,7 @@ class KernelProblem:
         facts = [self.data.fingerprint, repr(self.loss), self.ridge, self.map_name()]
         if self._rounded:
             facts.append("float32")  # other rows, another minimiser: each proves its own distance
-        return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
+        return hash_parts(json.dumps(facts))
 
     @property
     def _rounded(self) -> bool:
@@ -313,7 +309,7 @@ class KernelProblem:
     @cached_property
     def _points_name(self) -> str:
         dense = self.queries.toarray() if sparse.issparse(self.queries) else self.queries
-        return hashlib.blake2b(np.ascontiguousarray(dense, "<f8").tobytes()).hexdigest()[:32]
+        return hash_parts(np.ascontiguousarray(dense, "<f8"), size=64)[:32]
 
     def map_name(self) -> str:
         """The kernel and its finite map, with a digest of what it is made of."""
@@ -356,11 +352,9 @@ def map_name(kernel: Kernel, features: Features | None) -> str:
         parts.append(features.points)
     elif features is not None:
         words.append(str(features.dim))
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        dense = part.toarray() if sparse.issparse(part) else part
-        digest.update(f"{dense.shape}".encode() + np.ascontiguousarray(dense, "<f8").tobytes())
-    return " ".join([*words, digest.hexdigest()])
+    every = [part.toarray() if sparse.issparse(part) else part for part in parts]
+    pieces = [piece for a in every for piece in (f"{a.shape}", np.ascontiguousarray(a, "<f8"))]
+    return " ".join([*words, hash_parts(*pieces)])
 
 
 def norm_bound(loss: Any, bound: float, ridge: float, target: float) -> tuple[float, float]:

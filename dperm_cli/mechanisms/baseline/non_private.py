@@ -29,8 +29,6 @@ class NonPrivate(Mechanism):
     gap: float = 1e-9
 
     guarantees: ClassVar[tuple[str, ...]] = ("none",)
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         gap = checks.number("mechanism.gap", self.gap, low=1e-12, high=1.0)

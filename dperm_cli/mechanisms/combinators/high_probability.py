@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -43,8 +43,6 @@ class HighProbability(Mechanism):
     selection: float = 0.5
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         inner_mechanism.build_inner(self)
@@ -86,8 +84,8 @@ class HighProbability(Mechanism):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """All runs, then one choice a trial."""
-        *runs, choice = plan.events
-        assert isinstance(choice, Exponential)
+        *runs, last = plan.events
+        choice = cast(Exponential, last)
         size = len(runs) // plan.settings["runs"]
         points = [
             self.inner.release(

@@ -36,8 +36,6 @@ class Huberized(Mechanism):
     width: float = 0.1
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         inner_mechanism.build_inner(self)

@@ -44,9 +44,7 @@ class Localization(Mechanism):
     inner: Any = "noisy_gd"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-    secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         inner_mechanism.build_inner(self)
@@ -56,7 +54,7 @@ class Localization(Mechanism):
         stable, gamma = noisy_minimiser.stability(spec), budget.delta == 0.0
         for part in (inner_mechanism.split_mu(budget, 2), inner_mechanism.split_basic(budget, 2)):
             first = stable.event(noisy_minimiser.scale_for(stable, part, gamma), gamma)
-            reach = stable.error + noisy_minimiser.noise_radius(first, spec.p, failure(spec.n))
+            reach = stable.error + first.noise_radius(spec.p, failure(spec.n))
             near = replace_set(spec, Localised(spec.constraint, spec.constraint.centre(), reach))
             second = self.inner.plan(near, part)
             events: tuple[Event, ...] = (first, *second.events)

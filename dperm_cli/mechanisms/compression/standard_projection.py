@@ -14,7 +14,6 @@ from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, projected_problem
 from dperm_cli.mechanisms.shared.projected_problem import ProjectedMechanism, ProjectedSpace
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Exponential, RegularizedExponential
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.sets.shared.image_set import Held
@@ -42,7 +41,7 @@ class StandardProjection(ProjectedMechanism):
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """m, the sizes that every trial's Phi C stays within, and the inner mechanism's plan."""
         found = super().design(spec, budget)
-        laws = any(isinstance(e, Exponential | RegularizedExponential) for e in found.events)
+        laws = any(event.draws_from_law for event in found.events)
         if laws and found.space.phi.m < spec.p:
             raise Unsupported(
                 f"{inner_mechanism.name_of(self.inner)} samples a law, and its sampler is "

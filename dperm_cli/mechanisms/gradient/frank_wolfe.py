@@ -64,8 +64,6 @@ class FrankWolfe(Mechanism):
     steps: Any = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         checks.choice("mechanism.oracle", self.oracle, ORACLES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -48,10 +48,6 @@ class MirrorDescent(Mechanism):
     steps: Any = "auto"
     step_size: Any = "auto"
     output: str = "average"
-
-    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False  # the sensitivity on a grid is not that of ``gradient_gap``
 
     def __post_init__(self) -> None:
         checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=10**6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -49,10 +49,6 @@ class Newton(Mechanism):
     share: Any = "auto"
     strength: Any = "auto"
     output: str = "last"
-
-    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False  # curvature has no exact sums on a grid
 
     def __post_init__(self) -> None:
         limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}

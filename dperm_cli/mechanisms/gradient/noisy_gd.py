@@ -49,8 +49,6 @@ class NoisyGd(Mechanism):
     averaging: str = "auto"
     momentum: Any = "auto"
 
-    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     secure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

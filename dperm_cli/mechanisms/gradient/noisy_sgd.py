@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -50,10 +50,6 @@ class NoisySgd(Mechanism):
     sampling: str = "fixed"
     learning_rate: str = "auto"
     output: str = "last"
-
-    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False  # neither its batches nor its loop are
 
     def __post_init__(self) -> None:
         checks.choice("calibration", self.calibration, ("tight", "paper"))

@@ -45,8 +45,6 @@ class OnePassSgd(Mechanism):
     output: str = "average"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False  # the sums on a grid are those of all records
     one_pass: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

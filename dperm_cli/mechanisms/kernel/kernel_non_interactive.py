@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
@@ -86,7 +86,9 @@ class KernelNonInteractive(KernelMechanism):
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel, and public points unless its map is finite."""
-        kernel_queries.check_kernel_problem(spec, budget, queries=not getattr(spec, "finite", True))
+        kernel_queries.check_kernel_problem(
+            spec, budget, queries=spec.space == "kernel" and not spec.finite
+        )
 
     def design(self, spec: KernelSpec, budget: Budget) -> Design:
         """B, exponent and noise, from public facts alone."""
@@ -326,7 +328,7 @@ def _tilted_pair(pull: np.ndarray, source: Source) -> np.ndarray:
     return tilted_ball(sign * pull, source)
 
 
-@lru_cache(maxsize=8)
+@memoise(budget=64 * MIB)
 def ball_net(columns: int, radius: float, spacing: float | None) -> tuple[np.ndarray, float]:
     """Points [m, columns] of the ball and nu: every point of the ball is within nu of one of them.
 

@@ -42,10 +42,8 @@ class KernelRelease(Mechanism):
 
     queries: int = 10_000
 
-    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
     relations: ClassVar[tuple[str, ...]] = ("replace_one",)
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact sensitivity
     space: ClassVar[str] = "kernel"
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -121,8 +121,7 @@ class KernelSemiInteractive(KernelMechanism):
         found = view.find_minimiser(moves.distance)
         noisy = self._noisy(spec, found.values(spec.queries[:count]), plan, gate)
         if self.norm_share:
-            norm = plan.events[1]
-            assert isinstance(norm, Laplace)
+            norm = cast(Laplace, plan.events[1])
             radius = norm_bound.estimate(found, moves, norm, radius, gate)
             info = {"settings": {"norm_estimate": radius}}
         alpha = kernel_queries.fit_in_ball(spec.gram[:count, :count], noisy, radius)

@@ -30,8 +30,6 @@ class RandomFeatures(Mechanism):
     inner: Any = "objective_perturbation"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False
     features: ClassVar[str] = "fourier"  # the finite map that the rows it sees come from
 
     def __post_init__(self) -> None:

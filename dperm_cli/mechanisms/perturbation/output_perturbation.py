@@ -41,9 +41,7 @@ class OutputPerturbation(Mechanism):
     inflation: Any = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact sensitivity
 
     def __post_init__(self) -> None:
         checks.choice("mechanism.noise", self.noise, NOISES)

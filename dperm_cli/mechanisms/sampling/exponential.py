@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -46,17 +46,10 @@ class Exponential(Mechanism):
     sampler: Any = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure",)
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         checks.choice("calibration", self.calibration, ("tight", "paper"))
         object.__setattr__(self, "sampler", check_sampler(self.sampler))
-
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked for draws that no guarantee covers."""
-        return bool(getattr(self.sampler, "allow_heuristic", False))
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Exponent, sampler and its certificate, from public facts alone."""
@@ -80,8 +73,7 @@ class Exponential(Mechanism):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Draw from the law of the plan's event."""
-        spec, event = view.spec, plan.events[0]
-        assert isinstance(event, privacy_events.Exponential)
+        spec, event = view.spec, cast(privacy_events.Exponential, plan.events[0])
         # from the problem's own facts, which the gate compares with the plan's
         stream = gate.stream(self._law(spec, event.exponent), spec.p)
         return draw(view, plan, Target(spec, event.exponent), stream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, cast
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
@@ -46,19 +46,10 @@ class RegularizedExponential(Mechanism):
     kappa: Any = "auto"
     sampler: Any = "auto"
 
-    guarantees: ClassVar[tuple[str, ...]] = ("approx",)
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         checks.choice("calibration", self.calibration, ("tight", "paper"))
         checks.auto_or(checks.nonnegative, "mechanism.kappa", self.kappa)
         object.__setattr__(self, "sampler", check_sampler(self.sampler))
-
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked for draws that no guarantee covers."""
-        return bool(getattr(self.sampler, "allow_heuristic", False))
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """(epsilon, delta) with delta > 0."""
@@ -92,8 +83,7 @@ class RegularizedExponential(Mechanism):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Draw from the law of the plan's event, with the planned curvature."""
-        spec, event = view.spec, plan.events[0]
-        assert isinstance(event, privacy_events.RegularizedExponential)
+        spec, event = view.spec, cast(privacy_events.RegularizedExponential, plan.events[0])
         stream = gate.stream(_law(spec, event.scale), spec.p)
         # the set may have moved since it was planned for, inside a localization
         target = replace(plan.sampler.target, spec=spec)

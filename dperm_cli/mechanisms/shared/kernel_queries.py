@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError, Unsupported
@@ -32,7 +33,6 @@ class KernelMechanism(Mechanism):
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     relations: ClassVar[tuple[str, ...]] = ("replace_one",)
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact sensitivity
     space: ClassVar[str] = "kernel"
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ def bound_moves(spec: KernelSpec) -> StabilityBounds:
 
 def check_kernel_problem(spec: KernelSpec, budget: Budget, *, queries: bool = True) -> None:
     """``Unsupported`` unless what all kernel mechanisms need is there."""
-    if getattr(spec, "space", "") != "kernel":
+    if spec.space != "kernel":
         raise Unsupported("works on functions of a kernel: set kernel=linear or another one")
     if budget.relation != "replace_one":
         raise Unsupported(
@@ -110,7 +110,7 @@ def check_queries(spec: KernelSpec, rows: Matrix) -> np.ndarray:
         PrivacyError: a query has another number of columns, holds a number that is not finite, is
             longer than the row bound, or is longer than R in feature space.
     """
-    dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+    dense = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=float)
     if dense.ndim != 2 or dense.shape[1] != spec.columns:
         raise PrivacyError(
             f"queries must be rows of {spec.columns} columns, not an array of shape {dense.shape}"

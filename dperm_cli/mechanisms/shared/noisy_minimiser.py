@@ -89,19 +89,6 @@ def scale_for(stable: Stability, budget: Budget, gamma: bool) -> float:
     return calibrate.gaussian_scale(budget.epsilon, budget.delta, sensitivity)
 
 
-def noise_radius(event: Event, p: int, failure: float) -> float:
-    """The r that the norm of the event's noise exceeds with probability ``failure``, exactly.
-
-    The norm is Gamma(p, scale), or scale times the root of a chi-squared variable.
-    """
-    from scipy.special import chdtri, gammainccinv
-
-    if isinstance(event, GammaNorm):
-        return event.scale * float(gammainccinv(p, failure))
-    assert isinstance(event, Gaussian)
-    return event.scale * math.sqrt(float(chdtri(p, failure)))
-
-
 def release_minimiser(
     view: CentralView, event: Event, certificate: float, gate: Gate
 ) -> np.ndarray:

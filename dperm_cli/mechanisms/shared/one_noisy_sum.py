@@ -25,8 +25,6 @@ class OneSum(Mechanism):
     share: float = 0.5
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False
     by_rows: ClassVar[bool] = True
 
     def events(

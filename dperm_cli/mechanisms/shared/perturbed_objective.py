@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -77,8 +77,6 @@ class PerturbedMechanism(Mechanism):
     strength: Any = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
-    secure: ClassVar[bool] = False  # a minimiser in floating point has no exact density
     attack_floor: ClassVar[float] = 0.85  # where noise is of a Gamma norm
 
     def __post_init__(self) -> None:
@@ -102,9 +100,7 @@ class PerturbedMechanism(Mechanism):
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Minimise, add the second noise whatever was found, project."""
-        first, second = plan.events[:2]
-        assert isinstance(first, PerturbedObjective)
-        assert isinstance(second, GammaNorm | Gaussian)
+        first, second = cast(tuple[PerturbedObjective, GammaNorm | Gaussian], plan.events[:2])
         planned = PerturbedPlan(first, second, plan.settings["added"], plan.settings["distance"])
         return Release(_noisy_minimiser(view, planned, gate, self.centred))
 

@@ -51,9 +51,7 @@ class ProjectedMechanism(Mechanism):
     clip: float = CLIP
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ("margin",)
-    secure: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         inner_mechanism.build_inner(self)

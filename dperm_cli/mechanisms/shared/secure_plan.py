@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
-from dperm_cli.privacy.events import Channel
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
 
@@ -40,7 +39,7 @@ def secure_channel_plan(plan: Plan) -> Plan:
     ``Unsupported`` where some are a continuum.
     """
     for event in plan.events:
-        if not isinstance(event, Channel) or event.shape in ("", "l_2"):
+        if not event.discrete:
             raise Unsupported(
                 "answers of the l_2 channel have no secure form; use mechanism.channel=l_inf or "
                 "l_1, or noise=research"

@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -236,8 +236,7 @@ def descend(
     name: str, view: LocalView, gate: Gate, plan: Plan, way: UpdateRule, row_norm: Any
 ) -> np.ndarray:
     """One pass over the users for every answer of theirs, all trials at once: theta [trials, p]."""
-    event, facts, spec = plan.events[0], plan.settings, view.spec
-    assert isinstance(event, Channel)
+    event, facts, spec = cast(Channel, plan.events[0]), plan.settings, view.spec
     stream = gate.stream(event, spec.p, bound=facts["channel_bound"], users=spec.n)
     devices = view.devices(stream, row_norm_of(row_norm))
     theta = np.tile(spec.constraint.centre(), (gate.trials, 1))

@@ -130,7 +130,7 @@ def describe(event: Event, relation: str) -> dict[str, Any]:
     """What an event did, in numbers and in words."""
     return {
         "event": type(event).__name__,
-        "scale": getattr(event, "scale", None),
+        "scale": event.noise_scale,
         "sensitivity": event.sensitivity(relation),
         "count": event.draws,
         "words": event.words(relation),

@@ -32,11 +32,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
+from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.privacy.accounting import gaussian_profile
 
 _ANGLES = 32
@@ -99,7 +99,7 @@ def joint_delta(e: float, ratio: float, second: float, relation: str) -> float:
     return min(1.0, (both + outside) * _ROUND_UP)
 
 
-@lru_cache(maxsize=64)
+@memoise(budget=8 * MIB)
 def _below_edge(ratio: float, relation: str) -> tuple[np.ndarray, np.ndarray]:
     """Upper ends of cells of (-inf, edge], and bounds on h in them."""
     ends = _edge(ratio, relation) * np.arange(_CELLS + 1) / _CELLS

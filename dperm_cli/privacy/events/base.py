@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError, Unsupported
+from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
-from dperm_cli.privacy.meters import Meter
-
-if TYPE_CHECKING:
-    from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.gate_protocol import NoiseSource
+from dperm_cli.privacy.meters import Meter, PerCall
 
 RELATIONS = ("replace_one", "add_remove")
+NOISE_LAWS = ("gaussian", "laplace", "gamma_norm")
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,21 @@ class Event(ABC):
     A subclass is a frozen dataclass of JSON-able fields. It owns everything that depends on what
     is done: how far one record moves it under a relation, what it spends, the stream of noise that
     carries it out, what an audit compares, its form on a grid, and its description in words.
+
+    Attributes
+    ----------
+    count : how often it is done.
+    law : the name of what one step draws; others may keep tables of facts by this name.
+    draws_from_law : whether a sampler draws from a law made of the loss.
+    samples_records : whether its stream draws at random which records are used.
+    discrete : whether what is released is discrete as it is, so that it needs no grid.
     """
 
     count: int
+    law = ""
+    draws_from_law = False
+    samples_records = False
+    discrete = False
 
     @abstractmethod
     def kind(self) -> str:
@@ -100,6 +113,27 @@ class Event(ABC):
         """How often it touches the data."""
         return self.count
 
+    @property
+    def noise_law(self) -> str:
+        """The noise that its stream adds to a value: gaussian, laplace or gamma_norm, else ''."""
+        return self.law if self.law in NOISE_LAWS else ""
+
+    @property
+    def noise_scale(self) -> float | None:
+        """The scale of its noise, or of its law; None where it has none."""
+        return None
+
+    def gradients(self, records: int) -> int | None:
+        """How many gradients of single records it takes where its sums are of gradients.
+
+        Args:
+            records: The number of records.
+
+        Returns:
+            The number, the mean one of random batches; None for what is no sum of gradients.
+        """
+        return None
+
     def range_delta(self, relation: str, dim: int) -> float:
         """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates
         (see ``privacy.accounting.generator_range``)."""
@@ -110,7 +144,7 @@ class Event(ABC):
         name = type(self).__name__
         raise Unsupported(f"{name}: only Gaussian and Laplace noise have a secure form")
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         """The stream that carries the event out; called by ``Gate.stream`` alone."""
         raise PrivacyError(f"there is nothing to draw for {type(self).__name__}")
 
@@ -173,11 +207,7 @@ class NoiseEvent(Event):
     def __post_init__(self) -> None:
         checks.positive("scale", self.scale)
         checks.nonnegative("record_norm", self.record_norm)
-        checks.integer("count", self.count, low=1)
-        if self.gap is not None:
-            checks.nonnegative("gap", self.gap)
-        if self.relation:
-            checks.choice("relation", self.relation, RELATIONS)
+        check_steps(self)
 
     def sensitivity(self, relation: str) -> float:
         """How far a neighbour moves what is noised, at most."""
@@ -187,13 +217,65 @@ class NoiseEvent(Event):
     def ratio(self, relation: str) -> float:
         return self.sensitivity(relation) / self.scale
 
-    def fits(self, planned: Event, relation: str) -> bool:
-        if not isinstance(planned, NoiseEvent) or type(self) is not type(planned):
+    @property
+    def noise_scale(self) -> float:
+        return self.scale
+
+    def noise_radius(self, dim: int, failure: float, room: float = 1.0) -> float:
+        """A 2-norm that one draw of Gaussian or Gamma-norm noise exceeds with a small chance.
+
+        Args:
+            dim: Coordinates of one draw.
+            failure: That chance, exactly.
+            room: A factor on the norm.
+        """
+        from scipy.special import chdtri, gammainccinv
+
+        if self.noise_law == "gamma_norm":
+            return room * self.scale * float(gammainccinv(dim, failure))
+        if self.noise_law != "gaussian":
+            raise ValueError(f"no radius is known of {type(self).__name__}")
+        return room * self.scale * math.sqrt(float(chdtri(dim, failure)))
+
+    def range_delta(self, relation: str, dim: int) -> float:
+        gaussian, ratio = self.noise_law == "gaussian", self.ratio(relation)
+        one = (
+            generator_range.normal_range_delta(ratio, dim)
+            if gaussian
+            else generator_range.exponential_range_delta(ratio)
+        )
+        return self.count * one
+
+    def meter(self, relation: str) -> Meter:
+        return PerCall(2, self.sensitivity(relation))
+
+    def fits(self, planned: Any, relation: str) -> bool:
+        if type(self) is not type(planned):
             return False
         own = self.change_fields(record_norm=planned.record_norm, gap=planned.gap)
         return own == planned and is_close(
             self.sensitivity(relation), planned.sensitivity(relation)
         )
+
+
+@dataclass(frozen=True)
+class OneSum(NoiseEvent):
+    """``count`` adaptive releases of which each has the same norm, gap and scale."""
+
+    scale: float
+    record_norm: float
+    count: int = 1
+    gap: float | None = None
+    relation: str = ""
+
+
+def check_steps(event: Any) -> None:
+    """Check the fields that say how often, under which relation and how far two records are."""
+    checks.integer("count", event.count, low=1)
+    if event.gap is not None:
+        checks.nonnegative("gap", event.gap)
+    if event.relation:
+        checks.choice("relation", event.relation, RELATIONS)
 
 
 def require_proof(event: Any, relation: str) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.events.base import RELATIONS, Event, PrivacyLoss
+from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import ChannelRatio, Meter
-
-if TYPE_CHECKING:
-    from dperm_cli.privacy.gate import Gate
 
 SHAPES = ("l_inf", "l_1", "l_2")  # of channels
 DISTANCES = ("inf", "tv")
@@ -122,6 +120,8 @@ class Channel(Event):
     shape: str = ""
     dim: int = 0
 
+    law = "channel"
+
     def __post_init__(self) -> None:
         checks.nonnegative("epsilon", self.epsilon)
         checks.integer("messages", self.messages, low=1)
@@ -137,6 +137,10 @@ class Channel(Event):
     @property
     def pure_steps(self) -> int:
         return 1
+
+    @property
+    def discrete(self) -> bool:
+        return self.shape in ("l_inf", "l_1")
 
     @property
     def information(self) -> float:
@@ -164,7 +168,7 @@ class Channel(Event):
             raise Unsupported("a local channel protects what a user's record says: use replace_one")
         return PrivacyLoss(bounded=bounded_laws.pure(self.epsilon, self.messages), local=True)
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         """``bound``: on the norm, in the channel's own, of the vectors that answers stand for;
         longer ones are shortened. ``users``: how many devices there are."""
         from dperm_cli.privacy import streams
@@ -200,6 +204,8 @@ class SamplerError(Event):
     distance: str
     amount: float
     count: int = 1
+
+    law = "sampler_error"
 
     def __post_init__(self) -> None:
         checks.choice("distance", self.distance, DISTANCES)

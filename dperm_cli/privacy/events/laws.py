@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
 from dperm_cli.privacy.events.base import (
     MOVES,
-    RELATIONS,
     Event,
     NoiseEvent,
+    OneSum,
     PrivacyLoss,
+    check_steps,
     is_close,
     largest_move,
     require_proof,
 )
 from dperm_cli.privacy.events.sums import Gaussian, Laplace
+from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import LawRange, LawSlope, Meter, PerCall
-
-if TYPE_CHECKING:
-    from dperm_cli.privacy.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -41,14 +40,13 @@ class Exponential(Event):
     gap: float | None = None
     relation: str = ""
 
+    law = "exponential"
+    draws_from_law = True
+
     def __post_init__(self) -> None:
         checks.nonnegative("exponent", self.exponent)
         checks.nonnegative("record_oscillation", self.record_oscillation)
-        checks.integer("count", self.count, low=1)
-        if self.gap is not None:
-            checks.nonnegative("gap", self.gap)
-        if self.relation:
-            checks.choice("relation", self.relation, RELATIONS)
+        check_steps(self)
 
     def kind(self) -> str:
         return "pure"
@@ -64,7 +62,7 @@ class Exponential(Event):
     def loss(self, relation: str) -> PrivacyLoss:
         return PrivacyLoss(bounded=bounded_laws.bounded_range(self.ratio(relation), self.count))
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
 
         return streams.LawStream(gate, self, self.exponent, dim, **public)
@@ -89,7 +87,7 @@ class Exponential(Event):
 
 
 @dataclass(frozen=True)
-class RegularizedExponential(NoiseEvent):
+class RegularizedExponential(OneSum):
     """``count`` adaptive draws from the density exp(-c L(theta; D) - (kappa / 2) |theta|^2) on C.
 
     ``scale`` is sqrt(m) / c where that density's negative logarithm is m-strongly convex.
@@ -99,11 +97,8 @@ class RegularizedExponential(NoiseEvent):
     anything.
     """
 
-    scale: float
-    record_norm: float
-    count: int = 1
-    gap: float | None = None
-    relation: str = ""
+    law = "regularized_exponential"
+    draws_from_law = True
 
     def kind(self) -> str:
         return "approx" if self.record_norm > 0.0 else "pure"
@@ -117,7 +112,7 @@ class RegularizedExponential(NoiseEvent):
     def range_delta(self, relation: str, dim: int) -> float:
         return self.count * generator_range.uniform_range_delta(self.ratio(relation), dim)
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
 
         return streams.LawStream(gate, self, self.scale, dim, **public)
@@ -155,6 +150,8 @@ class SparseAnswers(NoiseEvent):
     gap: float | None = None
     relation: str = ""
 
+    law = "sparse_answers"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.positive("threshold", self.threshold)
@@ -188,7 +185,7 @@ class SparseAnswers(NoiseEvent):
     def range_delta(self, relation: str, dim: int) -> float:
         return self.full_release().range_delta(relation, dim)
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
 
         return streams.SparseStream(gate, self, dim, **public)

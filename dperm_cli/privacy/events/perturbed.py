@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.objective_perturbation import joint_epsilon
 from dperm_cli.privacy.events.base import MOVES, NoiseEvent, PrivacyLoss, require_proof
-from dperm_cli.privacy.meters import Meter, PerCall
-
-if TYPE_CHECKING:
-    from dperm_cli.privacy.gate import Gate
+from dperm_cli.privacy.gate_protocol import NoiseSource
 
 NOISES = ("gamma_norm", "gaussian")
 UNLIKELY = 2.0**-50
@@ -43,6 +40,8 @@ class PerturbedObjective(NoiseEvent):
     count: int = 1
     gap: float | None = None
     relation: str = ""
+
+    law = "perturbed_objective"
 
     def __post_init__(self) -> None:
         checks.choice("noise", self.noise, NOISES)
@@ -84,32 +83,23 @@ class PerturbedObjective(NoiseEvent):
 
     def likely_noise(self, dim: int) -> float:
         """A 2-norm that one draw of the linear term exceeds with a chance of ``UNLIKELY``."""
-        from scipy.special import chdtri, gammainccinv
-
-        if self.noise == "gamma_norm":
-            return 1.001 * self.scale * float(gammainccinv(dim, UNLIKELY))
-        return 1.001 * self.scale * math.sqrt(float(chdtri(dim, UNLIKELY)))
+        return self.noise_radius(dim, UNLIKELY, room=1.001)
 
     def kind(self) -> str:
         return "approx" if self.delta > 0.0 else "pure"
+
+    @property
+    def noise_law(self) -> str:
+        return self.noise
 
     def loss(self, relation: str) -> PrivacyLoss:
         step = bounded_laws.pure(self.epsilon(relation), self.count)
         return PrivacyLoss(bounded=step, log_failure=self.count * math.log1p(-self.delta))
 
-    def range_delta(self, relation: str, dim: int) -> float:
-        ratio = self.ratio(relation)
-        if self.noise == "gaussian":
-            return self.count * generator_range.normal_range_delta(ratio, dim)
-        return self.count * generator_range.exponential_range_delta(ratio)
-
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
 
-        return streams.NoiseStream(gate, self, self.noise, dim, **public)
-
-    def meter(self, relation: str) -> Meter:
-        return PerCall(2, self.sensitivity(relation))
+        return streams.PerturbedStream(gate, self, self.noise, dim, **public)
 
     def phrase(self) -> str:
         return (

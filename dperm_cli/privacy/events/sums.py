@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
@@ -13,16 +13,15 @@ from dperm_cli.privacy.events.base import (
     MOVES,
     Event,
     NoiseEvent,
+    OneSum,
     PrivacyLoss,
     SampledLaw,
     is_close,
     largest_move,
     require_proof,
 )
+from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, PerCall, RootOfSquares, Total
-
-if TYPE_CHECKING:
-    from dperm_cli.privacy.gate import Gate
 
 SAMPLINGS = ("fixed", "poisson")
 BATCH_NOISES = ("gaussian", "gamma_norm")
@@ -30,7 +29,7 @@ PARTITIONS = ("place", "content")
 
 
 @dataclass(frozen=True)
-class Gaussian(NoiseEvent):
+class Gaussian(OneSum):
     """``count`` adaptive releases of a sum over all records plus N(0, scale^2 I).
 
     ``record_norm`` bounds the L2 norm of one record's contribution to the sum; the sensitivity
@@ -38,25 +37,21 @@ class Gaussian(NoiseEvent):
     ``gap`` gives a smaller bound on the difference of two records' contributions.
     """
 
-    scale: float
-    record_norm: float
-    count: int = 1
-    gap: float | None = None
-    relation: str = ""
+    law = "gaussian"
 
     def kind(self) -> str:
         return "approx" if self.record_norm > 0.0 else "pure"
 
+    def gradients(self, records: int) -> int:
+        return self.draws * records
+
     def loss(self, relation: str) -> PrivacyLoss:
         return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
-
-    def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * generator_range.normal_range_delta(self.ratio(relation), dim)
 
     def grid_diagonal(self, dim: int) -> float:
         return math.sqrt(dim)
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         """``one_by_one=True``: one draw, whose coordinates are asked for one after another.
 
         Its values are coordinates of one vector in orthonormal directions, each chosen from public
@@ -69,9 +64,6 @@ class Gaussian(NoiseEvent):
                 raise Unsupported("one vector is handed out coordinate by coordinate, not several")
             return streams.CoordinateStream(gate, self, dim, **public)
         return streams.NoiseStream(gate, self, streams.GAUSSIAN, dim, **public)
-
-    def meter(self, relation: str) -> Meter:
-        return PerCall(2, self.sensitivity(relation))
 
     def phrase(self) -> str:
         return (
@@ -103,7 +95,7 @@ class GaussianMatrix(Gaussian):
 
 
 @dataclass(frozen=True)
-class Laplace(NoiseEvent):
+class Laplace(OneSum):
     """``count`` adaptive releases of a sum over all records plus Laplace noise.
 
     Every coordinate gets independent noise of density proportional to exp(-|b| / scale).
@@ -111,11 +103,7 @@ class Laplace(NoiseEvent):
     norm of the difference of two records' contributions.
     """
 
-    scale: float
-    record_norm: float
-    count: int = 1
-    gap: float | None = None
-    relation: str = ""
+    law = "laplace"
 
     def kind(self) -> str:
         return "pure"
@@ -123,13 +111,10 @@ class Laplace(NoiseEvent):
     def loss(self, relation: str) -> PrivacyLoss:
         return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
 
-    def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * generator_range.exponential_range_delta(self.ratio(relation))
-
     def grid_diagonal(self, dim: int) -> float:
         return float(dim)
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
 
         return streams.NoiseStream(gate, self, streams.LAPLACE, dim, **public)
@@ -145,7 +130,7 @@ class Laplace(NoiseEvent):
 
 
 @dataclass(frozen=True)
-class GammaNorm(NoiseEvent):
+class GammaNorm(OneSum):
     """``count`` adaptive releases of a sum over all records plus noise of a Gamma norm.
 
     The noise has density proportional to exp(-|b|_2 / scale): a uniform direction and a norm
@@ -154,11 +139,7 @@ class GammaNorm(NoiseEvent):
     is sensitivity / scale pure.
     """
 
-    scale: float
-    record_norm: float
-    count: int = 1
-    gap: float | None = None
-    relation: str = ""
+    law = "gamma_norm"
 
     def kind(self) -> str:
         return "pure"
@@ -166,16 +147,10 @@ class GammaNorm(NoiseEvent):
     def loss(self, relation: str) -> PrivacyLoss:
         return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
 
-    def range_delta(self, relation: str, dim: int) -> float:
-        return self.count * generator_range.exponential_range_delta(self.ratio(relation))
-
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
 
         return streams.NoiseStream(gate, self, streams.GAMMA_NORM, dim, **public)
-
-    def meter(self, relation: str) -> Meter:
-        return PerCall(2, self.sensitivity(relation))
 
     def phrase(self) -> str:
         return (
@@ -202,6 +177,9 @@ class SampledGaussian(NoiseEvent):
     count: int = 1
     relation: str = ""
 
+    law = "sampled_gaussian"
+    samples_records = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.integer("population", self.population, low=1)
@@ -215,6 +193,13 @@ class SampledGaussian(NoiseEvent):
 
     def kind(self) -> str:
         return "approx" if self.record_norm > 0.0 else "pure"
+
+    @property
+    def noise_law(self) -> str:
+        return "gaussian"
+
+    def gradients(self, records: int) -> int:
+        return self.draws * self.batch
 
     def loss(self, relation: str) -> PrivacyLoss:
         if self.sampling == "fixed" and relation == "add_remove":
@@ -239,13 +224,10 @@ class SampledGaussian(NoiseEvent):
             self.count * self.rate * generator_range.normal_range_delta(self.ratio(relation), dim)
         )
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         from dperm_cli.privacy import streams
 
         return streams.SampledStream(gate, self, dim, **public)
-
-    def meter(self, relation: str) -> Meter:
-        return PerCall(2, self.sensitivity(relation))
 
     def fits(self, planned: Event, relation: str) -> bool:
         if not isinstance(planned, SampledGaussian):
@@ -286,6 +268,8 @@ class DisjointBatches(NoiseEvent):
     partition: str = "place"
     relation: str = ""
 
+    law = "disjoint_batches"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.integer("batches", self.batches, low=1)
@@ -317,6 +301,13 @@ class DisjointBatches(NoiseEvent):
     def draws(self) -> int:
         return self.batches * self.count
 
+    @property
+    def noise_law(self) -> str:
+        return self.noise
+
+    def gradients(self, records: int) -> int:
+        return self.count * records
+
     def loss(self, relation: str) -> PrivacyLoss:
         ratio = self.ratio(relation)
         if self.noise == "gaussian":
@@ -330,15 +321,9 @@ class DisjointBatches(NoiseEvent):
 
     def range_delta(self, relation: str, dim: int) -> float:
         # two of its sums move at most, neither by more than all of the sensitivity
-        ratio, gaussian = self.ratio(relation), self.noise == "gaussian"
-        one = (
-            generator_range.normal_range_delta(ratio, dim)
-            if gaussian
-            else generator_range.exponential_range_delta(ratio)
-        )
-        return 2.0 * self.count * one
+        return 2.0 * super().range_delta(relation, dim)
 
-    def open(self, gate: Gate, dim: int, **public: Any) -> Any:
+    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         """``parts``: the record numbers of every batch."""
         from dperm_cli.privacy import streams
 

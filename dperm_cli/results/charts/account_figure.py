@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
 from dperm_cli.results.charts.panel_drawing import GREY, HUES, MARKS, format_major_ticks
 from dperm_cli.results.charts.study_figure import FORMATS, figure_style, image_bytes
-from dperm_cli.results.records.row_facts import Row, distinct, group_by, number
+from dperm_cli.results.records.row_facts import Row, csv_lines, distinct, group_by, number
 
 COLUMNS = (
     "panel", "mechanism", "calibration", "relation", "n", "delta", "noise_scale", "epsilon",
@@ -29,11 +27,8 @@ def draw_files(rows: Sequence[Row], points: Sequence[Row]) -> dict[str, bytes]:
 
 
 def _csv(points: Sequence[Row]) -> bytes:
-    sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([["" if point[k] is None else point[k] for k in COLUMNS] for point in points])
-    return sink.getvalue().encode()
+    rows = [["" if point[k] is None else point[k] for k in COLUMNS] for point in points]
+    return csv_lines(COLUMNS, rows).encode()
 
 
 def _draw(rows: Sequence[Row], points: Sequence[Row]) -> Any:

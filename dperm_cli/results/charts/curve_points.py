@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dperm_cli.results.records.row_facts import Row, as_json, group_by, number
+from dperm_cli.results.records.row_facts import Row, as_json, flatten, group_by, number
 from dperm_cli.results.records.summary import is_saturated, quantile
 
 DRAWN = ("ok", "planned")
@@ -77,8 +77,8 @@ def extend_row(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
     found = as_json(row.get("overrides") or "{}")
     plan = as_json(row.get("settings") or "{}")
     more = {
-        **_flat("", found if isinstance(found, dict) else {}),
-        **_flat("settings.", plan if isinstance(plan, dict) else {}),
+        **flatten(found if isinstance(found, dict) else {}),
+        **flatten(plan if isinstance(plan, dict) else {}, "settings."),
         **row,
         "_parts": tuple(parts),
         "noise_over_nl": None,
@@ -237,13 +237,3 @@ def _find_differing(rows: Sequence[Row], known: Sequence[str]) -> list[str]:
 def _label_value(name: str, value: Any) -> str:
     """``noisy_gd``, ``epsilon 0.1``."""
     return value if isinstance(value, str) else f"{name.rpartition('.')[2]} {number(value)}"
-
-
-def _flat(prefix: str, tree: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            flat.update(_flat(f"{prefix}{key}.", value))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

@@ -29,8 +29,8 @@ BOUND_ERRORS = 3.0  # standard errors that a mean may lie on the wrong side of a
 PASS, FAIL, NOT_JUDGED, NO_DATA = "pass", "fail", "not judged", "skipped (data)"
 
 
-@dataclass(frozen=True)
-class Claim:
+@dataclass(frozen=True, kw_only=True)
+class Claim(PointSelection):
     """One checkable sentence about the records of an experiment.
 
     ``quantity`` is a column of the records and ``statistic`` what is taken of its trials. ``where``
@@ -45,21 +45,11 @@ class Claim:
     text: str
     theorem: str
     kind: str
-    quantity: str = "excess_risk"
-    statistic: str = "median"
-    part: tuple[str, ...] = ()
-    where: Mapping[str, Any] = field(default_factory=dict)
     against: Mapping[str, Any] = field(default_factory=dict)
-    axis: str | None = None
-    group: tuple[str, ...] = ()
-    worst: tuple[str, ...] = ()
-    best: tuple[str, ...] = ()
-    pool: tuple[str, ...] = ()
     expect: float | None = None
     values: tuple[Mapping[str, Any], ...] = ()
     sense: str = "equal"
     tolerance: float = 0.0
-    bound: str | None = None
     sizes: tuple[str, ...] = SIZES
     expected: str = "holds"
     reason: str = ""
@@ -78,11 +68,11 @@ class Claim:
 
     def select(self, rows: Mapping[str, Any] | None = None) -> PointSelection:
         """Which points of the records this claim is about."""
-        return PointSelection(
-            quantity=self.quantity, statistic=self.statistic, part=self.part,
-            where={**self.where, **(rows or {})}, axis=self.axis, group=self.group,
-            worst=self.worst, best=self.best, pool=self.pool, bound=self.bound,
-        )  # fmt: skip
+        chosen: dict[str, Any] = {
+            part.name: getattr(self, part.name) for part in fields(PointSelection)
+        }
+        chosen["where"] = {**self.where, **(rows or {})}
+        return PointSelection(**chosen)
 
 
 @dataclass(frozen=True)
@@ -404,7 +394,7 @@ def _parse_claim(entry: Any, place: str) -> Claim:
     given.setdefault("tolerance", TOLERANCE.get(entry["kind"], 0.0))
     given["tolerance"] = checks.nonnegative(f"{key}.tolerance", given["tolerance"])
     for name in ("part", "group", "worst", "best", "pool", "sizes"):
-        given[name] = _words(f"{key}.{name}", given.get(name, list(SIZES) * (name == "sizes")))
+        given[name] = read_words(f"{key}.{name}", given.get(name, list(SIZES) * (name == "sizes")))
     for name in ("where", "against"):
         given[name] = _mapping(f"{key}.{name}", given.get(name, {}))
     for name, allowed in (("sense", SENSES), ("statistic", STATISTICS),
@@ -455,7 +445,8 @@ def _entries(key: str, value: Any) -> list[dict[str, Any]]:
     return value
 
 
-def _words(key: str, value: Any) -> tuple[str, ...]:
+def read_words(key: str, value: Any) -> tuple[str, ...]:
+    """A word or a list of words of a file; InputError for anything else."""
     listed = value if isinstance(value, list) else [value]
     if not all(isinstance(word, str) and word for word in listed):
         raise InputError(key, value, "must be a word or a list of words")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dperm_cli.core.digests import hash_sha256
 from dperm_cli.results.claims.claims import FAIL, NO_DATA, NOT_JUDGED, PASS, SIZES, Claim, Verdict
 from dperm_cli.results.claims.experiment_tables import evidence
 from dperm_cli.results.records.row_facts import number
@@ -58,7 +58,7 @@ def verdict_record(verdicts: Sequence[Verdict], version: str) -> dict[str, Any]:
 def digest(claim: Claim) -> str:
     """Of all that decides a verdict; the reason of a failure and the wording may be mended."""
     said = {k: v for k, v in asdict(claim).items() if k not in ("reason", "text", "theorem")}
-    return hashlib.sha256(canonical_json(said).encode()).hexdigest()[:16]
+    return hash_sha256(canonical_json(said))[:16]
 
 
 def page(entries: Sequence[Entry]) -> str:

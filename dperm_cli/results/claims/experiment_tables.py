@@ -7,8 +7,6 @@ with its ``name``, ``text`` and ``cells``, or why it is ``absent``), ``table`` (
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -16,7 +14,7 @@ from typing import Any
 
 from dperm_cli.results.charts.curve_points import Point, PointSelection, extend_row, points
 from dperm_cli.results.claims import claims
-from dperm_cli.results.records.row_facts import Row, group_by, number
+from dperm_cli.results.records.row_facts import Row, csv_lines, group_by, number
 from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
 from dperm_cli.results.tables.summary_table import (
     Field,
@@ -105,7 +103,7 @@ def format_tables(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str,
     blocks = [text for part in sections for text in ("\n".join(part.facts), format_grid(part))]
     terminal = "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
     return {
-        "csv": _csv(names, body),
+        "csv": csv_lines(names, ([format_exact(value) for value in line] for line in body)),
         "md": markdown_table(table),
         "tex": latex_table(table),
         "terminal": terminal,
@@ -212,14 +210,6 @@ def _notes(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
     if any(row["guarantee"] == "none" for row in rows):
         notes.append("guarantee none: those rows are NOT private.")
     return notes
-
-
-def _csv(names: Sequence[str], body: Sequence[Sequence[Any]]) -> str:
-    sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([[format_exact(value) for value in line] for line in body])
-    return sink.getvalue()
 
 
 def verdicts_text(verdicts: Sequence[claims.Verdict]) -> str:

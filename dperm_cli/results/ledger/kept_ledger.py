@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core.files import first_words, read_bytes, write_atomically
 from dperm_cli.results.ledger import ledger, release_log
 from dperm_cli.results.ledger.ledger import FORM, LEDGER, Accountant, LedgerRelease
 from dperm_cli.results.ledger.release_log_lines import MOST_TRIALS, Gap, check_release, check_value
 from dperm_cli.results.ledger.statement import is_session
 from dperm_cli.results.records.row_facts import as_json
 from dperm_cli.results.records.schema import canonical_json, normalise
-from dperm_cli.results.records.store import Store, atomic_write, read_bytes
+from dperm_cli.results.records.store import Store
 
 # Relative difference of two numbers that are the same up to the last bits of a computation.
 _CLOSE = 1e-9
@@ -79,7 +80,7 @@ def state(
         try:
             kept += [_restore_release(entry, accountant) for entry in lost]
         except (ValueError, TypeError, KeyError, ArithmeticError) as error:
-            words = f"{LEDGER}: a release that no log has cannot be read: {_printable(error)}"
+            words = f"{LEDGER}: a release that no log has cannot be read: {first_words(error, 160)}"
             faults += [] if trust else [words]
             gaps += [words] if trust else []
         if lost:
@@ -101,7 +102,7 @@ def write(store: Store, stated: LedgerState) -> None:
         return
     unread = [gap for gap in stated.gaps if gap.startswith(f"{LEDGER}:")]
     release_log.append(store.out, [Gap(words) for words in unread])
-    atomic_write(store.out / LEDGER, ledger.encode_ledger(stated.found))
+    write_atomically(store.out / LEDGER, ledger.encode_ledger(stated.found))
 
 
 def entries_of(data: bytes | None) -> list[dict[str, Any]] | None:
@@ -359,11 +360,7 @@ def _short(value: Any) -> str:
 
 
 def _plain(entry: Entry) -> str:
-    return _printable(entry["cell"])
-
-
-def _printable(words: object) -> str:
-    return "".join(c if c.isprintable() else "?" for c in " ".join(str(words).split()))[:160]
+    return first_words(entry["cell"], 160)
 
 
 def _format_count(entries: Sequence[Entry]) -> str:

@@ -18,9 +18,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dperm_cli.core.errors import StorageError
+from dperm_cli.core.files import hold_lock, read_bytes, storage_errors
 from dperm_cli.results.ledger.release_log_lines import (
     Entry,
     Gap,
@@ -32,15 +33,26 @@ from dperm_cli.results.ledger.release_log_lines import (
     read_lines,
 )
 from dperm_cli.results.ledger.statement import is_session
-from dperm_cli.results.records.cell_claims import hold_lock
+from dperm_cli.results.record_format import content_digest
 from dperm_cli.results.records.schema import COLUMNS
-from dperm_cli.results.records.store import Store, content_digest, read_bytes, report_storage_errors
 
 LOG = "releases.log"
 _LOGGED_COLUMNS = tuple(c.name for c in COLUMNS if c.role in ("identity", "public"))
 _LOGGED_COLUMNS = (*_LOGGED_COLUMNS, "data_fingerprint")  # which data set it was
 
 Row = Mapping[str, Any]
+
+
+class Records(Protocol):
+    """What is asked here of the store that a log belongs to."""
+
+    out: Path
+
+    def cells(self) -> list[str]: ...
+
+    def read(self, cell: str) -> list[dict[str, Any]] | None: ...
+
+    def digest(self, cell: str) -> str | None: ...
 
 
 def has_fresh_noise(rows: Sequence[Row]) -> bool:
@@ -55,7 +67,7 @@ def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
     if not entries:
         return
     path = out / LOG
-    with report_storage_errors(path):
+    with storage_errors(path):
         out.mkdir(parents=True, exist_ok=True)
     with hold_lock(out / f".{LOG}.lock", wait=True):
         before = read_bytes(path) or b""
@@ -70,7 +82,7 @@ def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
         lines = []
         for entry in new:
             lines.append(line_of(entry, lines[-1] if lines else before))
-        with report_storage_errors(path):
+        with storage_errors(path):
             _write(path, start + b"".join(lines))
 
 
@@ -90,7 +102,7 @@ def list_damage(out: Path) -> list[str]:
     return [f"{LOG}: {fault}" for fault in _read(out).faults]
 
 
-def read_entry(store: Store, cell: str) -> Entry | None:
+def read_entry(store: Records, cell: str) -> Entry | None:
     """The entry of the release whose record there is; None without one, or with seeded noise."""
     rows = store.read(cell)
     if not rows or not has_fresh_noise(rows):
@@ -99,7 +111,7 @@ def read_entry(store: Store, cell: str) -> Entry | None:
     return replace(make_entry(cell, rows), content=store.digest(cell) or "")
 
 
-def find_unlogged(store: Store) -> list[str]:
+def find_unlogged(store: Records) -> list[str]:
     """The records of named releases that the log has no line of, one message each.
 
     A line is on the disk before its record: such a log was lost, or cut short.
@@ -113,7 +125,7 @@ def find_unlogged(store: Store) -> list[str]:
     ]
 
 
-def list_unrecorded(store: Store) -> list[Logged]:
+def list_unrecorded(store: Records) -> list[Logged]:
     """The releases whose record was written over, deleted or damaged since."""
     now: dict[str, Any] = {}
     names: dict[str, int] = {}

@@ -7,7 +7,6 @@ anything else is damaged, and is named by its number.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -16,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.core.digests import hash_sha256
+from dperm_cli.core.errors import make_printable
 from dperm_cli.results.ledger.statement import is_session
 from dperm_cli.results.records.schema import BY_NAME, coerce, normalise
 
@@ -125,7 +126,7 @@ def line_of(entry: Entry | Gap, before: bytes) -> bytes:
     else:
         facts |= {name: getattr(entry, name) for name in _ENTRY}
     text = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
-    return hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n"
+    return hash_sha256(text).encode() + b" " + text + b"\n"
 
 
 def read_lines(data: bytes) -> Lines:
@@ -146,7 +147,7 @@ def read_lines(data: bytes) -> Lines:
         except RecursionError:
             faults.append(f"line {at}: is damaged (it is nested too deeply)")
         except (ValueError, TypeError, KeyError) as error:
-            faults.append(f"line {at}: is damaged ({_printable(error)})")
+            faults.append(f"line {at}: is damaged ({make_printable(error)})")
         if isinstance(found, Entry):
             entries.append(found)
         elif isinstance(found, Gap):
@@ -159,13 +160,13 @@ def read_lines(data: bytes) -> Lines:
 def _last_digest(data: bytes) -> str:
     """The digest of the last line, whatever it holds; empty where there is none."""
     last = data.removesuffix(b"\n").rpartition(b"\n")[2]
-    return hashlib.sha256(last).hexdigest() if last else ""
+    return hash_sha256(last) if last else ""
 
 
 def _parse_line(line: bytes) -> tuple[str | None, Entry | Gap]:
     """The digest of the line before (None: an earlier dperm wrote none), and what the line says."""
     digest, _, text = line.partition(b" ")
-    if hashlib.sha256(text).hexdigest().encode() != digest:
+    if hash_sha256(text).encode() != digest:
         raise ValueError("its checksum is another")
     facts = json.loads(text, object_pairs_hook=_refuse_repeated)
     if not isinstance(facts, dict):
@@ -222,7 +223,7 @@ def check_value(name: str, value: Any) -> None:
     """ValueError unless the value is one that the column of this name can hold, as JSON has it."""
     column = BY_NAME.get(name)
     if column is None:
-        raise ValueError(f"column {_printable(name)} is unknown")
+        raise ValueError(f"column {make_printable(name)} is unknown")
     if column.kind == "json" and not (value is None or isinstance(value, str)):
         raise ValueError(f"{name} is no text")
     if column.kind == "int" and value is not None and not _is_whole(value):
@@ -259,7 +260,3 @@ def _refuse_repeated(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError("a key stands twice")
         found[key] = value
     return found
-
-
-def _printable(error: object) -> str:
-    return "".join(c if c.isprintable() else "?" for c in str(error))[:100]

@@ -8,12 +8,12 @@ nothing else: the page cannot load anything, and what a name or a reason holds c
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core.digests import hash_sha256
 from dperm_cli.results.page.page_data import encode_payload
 
 PAGE = "report.html"
@@ -55,4 +55,4 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return "sha256-" + base64.b64encode(bytes.fromhex(hash_sha256(text))).decode()

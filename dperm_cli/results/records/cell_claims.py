@@ -9,12 +9,11 @@ every claim is granted: two writers may then compute a cell twice, to the same b
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dperm_cli.results.records.store import report_storage_errors
+from dperm_cli.core.files import hold_lock
 
 try:
     import fcntl
@@ -22,7 +21,6 @@ except ImportError:  # no such locks here: as on a file system without them
     fcntl = None
 
 WORK = ".work"
-_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class Claims:
@@ -76,62 +74,6 @@ def hold_ledger_lock(out: Path) -> Iterator[None]:
     """Held from reading the records to writing the ledger of them: no later one is written over."""
     with hold_lock(out / ".ledger.lock", wait=True):
         yield
-
-
-@contextlib.contextmanager
-def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
-    """A lock by file name: True inside the block when it is held. The file goes with the lock."""
-    descriptor = _acquire(path, wait)
-    try:
-        yield descriptor is not None
-    finally:
-        if descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-            os.close(descriptor)
-
-
-def _acquire(path: Path, wait: bool) -> int | None:
-    while True:
-        with report_storage_errors(path):
-            descriptor = _open_lock(path)
-        if fcntl is None:
-            return descriptor
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if _is_at(path, descriptor):
-                return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except OSError as error:
-            if error.errno in _NO_LOCKS:
-                return descriptor
-            os.close(descriptor)
-            with report_storage_errors(path):
-                raise
-        except BaseException:
-            os.close(descriptor)
-            raise
-        # its last holder took the file away in between
-        os.close(descriptor)
-
-
-def _open_lock(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-    for _ in range(10):
-        with contextlib.suppress(FileNotFoundError):
-            return os.open(path, flags, 0o600)
-        # another process may take the empty folder away again
-        path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, flags, 0o600)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
 
 
 def _is_locked(path: Path) -> bool:

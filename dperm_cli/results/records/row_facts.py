@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -178,15 +180,24 @@ def _configuration(row: Row) -> dict[str, str]:
     found = as_json(row.get("overrides") or "{}")
     if isinstance(found, list):
         found = {str(item).partition("=")[0]: str(item).partition("=")[2] for item in found}
-    flat = _flat("", found) if isinstance(found, dict) else {}
+    flat = flatten(found) if isinstance(found, dict) else {}
+    flat = {k: v if isinstance(v, str) else json.dumps(v) for k, v in flat.items()}
     return {key.lstrip("+"): text for key, text in flat.items() if key.lstrip("+") not in _SHOWN}
 
 
-def _flat(prefix: str, tree: Mapping[str, Any]) -> dict[str, str]:
-    flat: dict[str, str] = {}
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """``{"a": {"b": 1}}`` as ``{"a.b": 1}``."""
+    flat: dict[str, Any] = {}
     for key, value in tree.items():
-        if isinstance(value, dict):
-            flat.update(_flat(f"{prefix}{key}.", value))
-        else:
-            flat[f"{prefix}{key}"] = value if isinstance(value, str) else json.dumps(value)
+        inner = isinstance(value, dict)
+        flat |= flatten(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
     return flat
+
+
+def csv_lines(names: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+    """A csv file: a line of names, then the rows."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return sink.getvalue()

@@ -323,6 +323,11 @@ def canonical_json(value: Any) -> str:
     )
 
 
+def json_lines(rows: Iterable[Any]) -> str:
+    """Rows as ``canonical_json``, a line each."""
+    return "\n".join(map(canonical_json, rows))
+
+
 def markdown(columns: Iterable[Column]) -> str:
     """The columns as a Markdown table: what ``docs/records.md`` holds."""
     lines = ["| column | kind | unit | role | meaning |", "|---|---|---|---|---|"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import Any
 
 from dperm_cli.results.records.row_facts import (
     Row,
+    csv_lines,
     distinct,
     find_variants,
     format_constraint,
@@ -103,11 +102,7 @@ def format_terminal(rows: Sequence[Row]) -> str:
 def csv_text(rows: Sequence[Row]) -> str:
     """All summary columns but the diagnostics, exact numbers: equal runs give equal bytes."""
     names = [name for name in SUMMARY_NAMES if name not in DIAGNOSTIC]
-    sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([[format_exact(row.get(name)) for name in names] for row in rows])
-    return sink.getvalue()
+    return csv_lines(names, ([format_exact(row.get(name)) for name in names] for row in rows))
 
 
 def markdown(rows: Sequence[Row]) -> str:

@@ -18,10 +18,11 @@ import numpy as np
 
 from dperm_cli.audit import declared_grid, hard_pairs
 from dperm_cli.audit.case_report import Case, Neighbours
+from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.audit.hard_pairs import Pair, Records, Shape
-from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, OpenedCell, list_differences
+from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, OpenedCell
 from dperm_cli.core import registry
-from dperm_cli.core.errors import DpermError, InputError, Unsupported
+from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
 from dperm_cli.problem.data import Data
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells import run_cell as cells
@@ -199,10 +200,10 @@ def check_kind(subject: Subject) -> None:
     """Unsupported where the mechanism has no such guarantee, or needs what the cell has not."""
     cell = subject.cell
     cells.kind_of(cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation)
-    inner = getattr(cell.mechanism, "inner", cell.mechanism)
-    if getattr(inner, "sampling", "") == "fixed" and cell.relation == "add_remove":
+    inner = cell.mechanism.inner or cell.mechanism
+    if inner.sampling == "fixed" and cell.relation == "add_remove":
         raise Unsupported("fixed-size batches need relation replace_one")
-    if cell.noise == "secure" and not getattr(cell.mechanism, "secure", False):
+    if cell.noise == "secure" and not cell.mechanism.secure:
         raise Unsupported("no secure form")
 
 
@@ -231,10 +232,7 @@ def open_records(
 def _check_cell(subject: Subject, data: Data) -> OpenedCell:
     cell = subject.cell
     prepared = cells.prepare(cell, data)
-    kind = cells.kind_of(
-        cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation
-    )
-    cell.mechanism.check(prepared.spec, cells.budget_of(prepared, kind))
+    cell.mechanism.check(prepared.spec, cells.find_budget(prepared)[0])
     return OpenedCell(OK)
 
 
@@ -256,10 +254,7 @@ def open_on(
         prepared = cells.prepare(cell, data)
         if noise_name is not None:
             prepared = replace(prepared, noise_name=noise_name)
-        kind = cells.kind_of(
-            cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation
-        )
-        budget = cells.budget_of(prepared, kind)
+        budget, kind = cells.find_budget(prepared)
         spec: Any = prepared.spec
         prepared = cells.make_feature_rows(prepared)
         known = None if like is None or like.status != OK else like
@@ -267,14 +262,13 @@ def open_on(
             (made, step), guarantee = known.planned, known.guarantee
         else:
             made, step = cells.plan_of(prepared, budget)
-            unprotected = bool(getattr(cell.mechanism, "is_unprotected", False))
-            guarantee, _ = cells.check(made, budget, kind, unprotected)
+            guarantee, _ = cells.check(made, budget, kind, cell.mechanism.is_unprotected)
     except Unsupported as reason:
         return OpenedCell(UNSUPPORTED, str(reason))
     except DpermError as error:
         return OpenedCell(FAILED, str(error))
     except Exception as error:
-        return OpenedCell(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200])
+        return OpenedCell(FAILED, describe_error(error)[:200])
     on_kernel = kernel_cells.space_of(cell.mechanism) == "kernel"
     problem = prepared.kernel if on_kernel else prepared.released
 

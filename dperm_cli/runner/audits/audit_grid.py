@@ -12,7 +12,7 @@ from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.covering_design import FULL, Design, cover
 from dperm_cli.audit.opened_cell import FAILED, OK, OpenedCell
 from dperm_cli.core import registry
-from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.core.errors import InputError, Unsupported, describe_error
 from dperm_cli.runner.audits import audit_cells
 from dperm_cli.runner.compose.composer import Composer
 
@@ -78,9 +78,7 @@ def walk(name: str, quick: bool = False) -> GridWalk:
             except (InputError, Unsupported) as error:
                 return OpenedCell(FAILED, str(error))
             except Exception as error:
-                return OpenedCell(
-                    FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:200]
-                )
+                return OpenedCell(FAILED, describe_error(error)[:200])
 
         def reason_against(row: Mapping[str, Any]) -> str | None:
             found = open_row(row, plan=True)
@@ -165,7 +163,7 @@ def examine_stops(name: str, stops: Sequence[GridCase], seed: int) -> list[Repor
                 )
                 report = examine(made, seed, known)
             except Exception as error:
-                text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+                text = describe_error(error)[:200]
                 report = Report(name, subject.words, status=FAILED, faults=[f"raised {text}"])
             report.number = stop.number
             found.append(report)

@@ -35,10 +35,9 @@ from dperm_cli.core.errors import (
     EXIT_OK,
     DpermError,
     InputError,
-    UnknownKey,
     Unsupported,
 )
-from dperm_cli.privacy.events import SampledGaussian
+from dperm_cli.core.operands import Syntax
 from dperm_cli.runner.audits.neighbour_runs import RunOutput, run_on_both
 from dperm_cli.runner.cells import kernel_cells, run_cell
 from dperm_cli.runner.compose import study_plan
@@ -221,13 +220,9 @@ def _prepare_cell(words: Sequence[str], folder: Path) -> run_cell.Prepared:
 
 def _plan_or_reason(item: run_cell.Prepared) -> Any:
     """The plan under seeded noise, or why there is none."""
-    one = item.cell
     try:
         spec: Any = item.spec
-        kind = run_cell.kind_of(
-            one.mechanism_name, one.mechanism, one.privacy, one.delta, one.relation
-        )
-        return run_cell.plan_with_reserve(one.mechanism, spec, run_cell.budget_of(item, kind))
+        return run_cell.plan_with_reserve(item.cell.mechanism, spec, run_cell.find_budget(item)[0])
     except Unsupported as reason:
         return str(reason)
     except Exception as error:
@@ -262,7 +257,7 @@ def _rounding(spec: Any) -> float:
     Research noise promises nothing below it (docs/threats.md); it is far below the replay's own
     tolerance but where a set is so wide that the regulariser's slope there dwarfs a record's.
     """
-    if not hasattr(spec, "lipschitz_total") or not spec.lipschitz > 0.0:
+    if spec.space == "kernel" or not spec.lipschitz > 0.0:
         return 0.0
     return 2.0**-46 * spec.n * spec.lipschitz_total / spec.lipschitz
 
@@ -279,7 +274,7 @@ def _drop_record(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
     Where batches are drawn by number, the others must keep theirs: which number a record has is as
     random as what is drawn.
     """
-    by_number = any(isinstance(event, SampledGaussian) for event in made.events)
+    by_number = any(event.samples_records for event in made.events)
     if drawn.dropped and not by_number:
         return second
     return replace_record(first, drawn.index, np.zeros(first.data.p), 1.0)
@@ -288,13 +283,7 @@ def _drop_record(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
 def parse(arguments: Sequence[str]) -> FuzzRequest:
     """What a command line asks for; InputError for what it cannot."""
     given = {"seed": "fresh", "draw": "", "mechanism": "all", "out": ""}
-    for word in arguments:
-        key, equals, value = word.partition("=")
-        if key not in KEYS:
-            raise UnknownKey(key, KEYS)
-        if not equals or not value:
-            raise InputError(key, value, "needs a value: write KEY=VALUE")
-        given[key] = value
+    given |= Syntax(keys=KEYS, operands=False).split(arguments).settings
     known = list(dict.fromkeys(target.chain[0] for target in targets()))
     mechanism = checks.choice("mechanism", given["mechanism"], ("all", *known))
     number = _whole("draw", given["draw"]) if given["draw"] else None

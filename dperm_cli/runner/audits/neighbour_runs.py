@@ -29,14 +29,14 @@ from dperm_cli.audit.first_difference import first_difference, line_difference
 from dperm_cli.audit.noise_tape import SameNoise
 from dperm_cli.core import progress
 from dperm_cli.core.errors import DpermError
-from dperm_cli.datasets.shared.parsed_cache import CACHE_DIR
+from dperm_cli.core.memo import clear_memos
+from dperm_cli.core.package_paths import use_cache
 from dperm_cli.privacy.gate import install_tape
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.ledger.ledger import LEDGER
 from dperm_cli.results.records.schema import BY_NAME
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
-from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.verbs import report as reporting
@@ -119,7 +119,7 @@ def run_in_folder(
     def note(label: str, done: float, total: float) -> None:
         reports.append((label, done, total))
 
-    with _enter_folder(folder, cache), _capture_streams(printed, told):
+    with use_cache(cache), contextlib.chdir(folder), _capture_streams(printed, told):
         with install_tape(tape), progress.listen(note):
             code = _code_of([*words, f"out={OUT}"], figures)
         files = {
@@ -150,7 +150,7 @@ def run_in_folder(
 
 def forget() -> None:
     """Empty what functions remember of earlier runs: a run has a process of its own elsewhere."""
-    kernel_cells.forget()
+    clear_memos()
     for name, module in list(sys.modules.items()):
         if name.startswith(_CACHING_ROOMS):
             for held in list(vars(module).values()):
@@ -190,20 +190,6 @@ def _code_of(words: list[str], figures: bool) -> int:
     except Exception as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return CRASH_CODE
-
-
-@contextlib.contextmanager
-def _enter_folder(folder: Path, cache: Path) -> Iterator[None]:
-    before = os.environ.get(CACHE_DIR)
-    os.environ[CACHE_DIR] = str(cache)
-    try:
-        with contextlib.chdir(folder):
-            yield
-    finally:
-        if before is None:
-            os.environ.pop(CACHE_DIR, None)
-        else:
-            os.environ[CACHE_DIR] = before
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dperm_cli.audit import hard_pairs, pair_file
 from dperm_cli.audit.case_report import Report
@@ -14,24 +14,21 @@ from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.opened_cell import OK
 from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.runner.audit_findings import Findings, attack_instance
+from dperm_cli.runner.audit_request import Asked
 from dperm_cli.runner.audits import audit_cells
 from dperm_cli.runner.audits.pool import Job, run_jobs
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose import cell_schema, study_plan
-from dperm_cli.runner.compose.composer import Composer
+from dperm_cli.runner.compose.fitting_mechanism import build_shipped
 from dperm_cli.runner.verbs import run
-
-if TYPE_CHECKING:
-    from dperm_cli.runner.verbs.audit import AuditRequest, Findings
 
 EFFORT, QUICK_EFFORT = 20.0, 2.0  # how many times longer than a case of the grid one may take
 _MOST_ENTRIES = 5e7  # of the rows of a made-up data set
 
 
-def audit_study(asked: AuditRequest) -> Findings:
+def audit_study(asked: Asked) -> Findings:
     """Attack every cell of the study that these words describe."""
-    from dperm_cli.runner.verbs.audit import Findings
-
     _, study = study_plan.parse_request(["-m", *map(_expand_all, asked.words)])
     _check_study(asked)
     _check_guarantees(study.cells)
@@ -78,7 +75,7 @@ def _check_guarantees(found: Iterable[cell_schema.Cell]) -> None:
             raise InputError("mechanism", cell.mechanism_name, allowed)
 
 
-def _check_study(asked: AuditRequest) -> None:
+def _check_study(asked: Asked) -> None:
     """InputError for keys that are about a study's files."""
     for word in asked.words:
         key, _, value = word.partition("=")
@@ -90,8 +87,6 @@ def audit_cell(
     item: cells.Prepared, number: int, given: Any, seed: int, quick: bool
 ) -> tuple[Report, Any]:
     """The report of one cell, and the verdict on its mechanism's own adversary."""
-    from dperm_cli.runner.verbs.audit import attack_instance
-
     subject = audit_cells.of_cell(item)
     entries = float(subject.shape.n) * subject.shape.p
     if entries > _MOST_ENTRIES:
@@ -129,15 +124,11 @@ def _suggest_mechanisms(item: cells.Prepared) -> str:
 
 def list_fitting(item: cells.Prepared, most: int = 3) -> list[str]:
     """The first mechanisms, as they are shipped, that have a plan for the problem of a cell."""
-    composer, found = Composer(), []
-    for name in registry.list_protective():
-        config = composer.compose({"mechanism": name})["mechanism"]
-        made = cell_schema.build_mechanism(config, item.cell.calibration, item.cell.sampler)
-        changed = replace(item.cell, mechanism=made, mechanism_name=name)
-        other = replace(item, cell=changed)
+    one, found = item.cell, []
+    for name, made in build_shipped(registry.list_protective(), one.calibration, one.sampler):
+        other = replace(item, cell=replace(one, mechanism=made, mechanism_name=name))
         try:
-            kind = cells.kind_of(name, made, changed.privacy, changed.delta, changed.relation)
-            cells.plan_of(other, cells.budget_of(other, kind))
+            cells.plan_of(other, cells.find_budget(other)[0])
         except (Unsupported, ArithmeticError):
             continue
         found.append(name)

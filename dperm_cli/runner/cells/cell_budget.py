@@ -70,7 +70,8 @@ def plan_with_reserve(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -
     if held <= budget.delta / 4.0:
         plan = mechanism.plan(spec, replace(budget, delta=budget.delta - held))
         if range_delta(plan.events, budget.relation, spec.p) <= held:
-            return replace(plan, events=(*plan.events, Approx(0.0, held, relation=budget.relation)))
+            event = Approx(0.0, held, relation=budget.relation)
+            return replace(plan, events=(*plan.events, event), reserve=held)
     raise Unsupported(
         f"epsilon {budget.epsilon:g} allows so little noise that the generator's bounded range "
         f"could add {added:.2g} to delta {budget.delta:.3g}; take less epsilon or more delta"
@@ -79,8 +80,7 @@ def plan_with_reserve(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -
 
 def drop_reserve(plan: Plan) -> Plan:
     """The plan as its mechanism made it, without what ``plan_with_reserve`` kept for the range."""
-    *own, last = plan.events
-    return replace(plan, events=tuple(own)) if isinstance(last, Approx) else plan
+    return replace(plan, events=plan.events[:-1], reserve=0.0) if plan.reserve else plan
 
 
 def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relation: str) -> str:
@@ -102,7 +102,7 @@ def kind_of(name: str, mechanism: Any, privacy: str, delta: float | None, relati
 def _explain_missing(name: str, mechanism: Any, kind: str) -> str:
     """Why there is no guarantee of this kind, and which part of a combinator is at fault."""
     key, inner = "mechanism", mechanism
-    while kind in type(inner).guarantees and hasattr(inner, "inner"):
+    while kind in type(inner).guarantees and inner.inner is not None:
         key, inner = f"{key}.inner", inner.inner
     fault, can = inner_mechanism.name_of(inner), " or ".join(inner.guarantees) or "no"
     if key == "mechanism":

@@ -7,13 +7,14 @@ metrics are those of an ordinary problem whose rows are psi(x), in a ball that h
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dperm_cli.core.digests import hash_parts
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.memo import GIB, Memo, measure_bytes
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.kernels.shared import kernel_problem, map_choice, mapped_rows
 from dperm_cli.kernels.shared.feature_maps import Features
@@ -28,10 +29,12 @@ from dperm_cli.sets.l2_ball import L2Ball
 
 DEFAULT_BALL = {"name": "l2_ball", "radius": 10}
 _TASKS = ("binary", "regression")
-_MAPPED_ROWS: dict[str, tuple[Any, Any]] = {}
-_MADE_KEPT = 2  # data sets whose mapped rows are kept: each may take gigabytes
-_PROBLEMS: dict[tuple[Any, ...], tuple[Data, KernelCell]] = {}
-_PREPARED_KEPT = 4  # problems whose bases and inverses are kept
+# Mapped rows of data sets, of which each may take gigabytes.
+_MAPPED_ROWS: Memo[str, tuple[Any, Any]] = Memo(2 * GIB)
+# Problems with their bases and inverses; the data set beside them is not the memo's.
+_PROBLEMS: Memo[tuple[Any, ...], tuple[Data, KernelCell]] = Memo(
+    GIB, measure=lambda pair: measure_bytes(pair) - measure_bytes(pair[0])
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     _check(cell, data.facts())
     space, only = space_of(cell.mechanism), cell.mechanism.features
     key = (
+        id(data),  # which lives as long as its entry
         space,
         only,
         _whole(cell),
@@ -85,12 +89,7 @@ def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
         repr(cell.loss),
         repr(cell.kernel),
     )
-    known = _PROBLEMS.get(key)
-    if known is None or known[0] is not data:
-        while len(_PROBLEMS) >= _PREPARED_KEPT:
-            _PROBLEMS.pop(next(iter(_PROBLEMS)))
-        known = _PROBLEMS[key] = (data, _prepare(cell, data))
-    return known[1]
+    return _PROBLEMS.recall(key, lambda: (data, _prepare(cell, data)))[1]
 
 
 def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
@@ -126,12 +125,6 @@ def make_feature_rows(cell: cell_schema.Cell, found: KernelCell) -> KernelCell:
         own = replace(own, rows=x)
     problem = replace(found.problem, data=data.with_rows(x, x_test=x_test))
     return KernelCell(problem, own)
-
-
-def forget() -> None:
-    """Let go of what was made for earlier cells of this process."""
-    _MAPPED_ROWS.clear()
-    _PROBLEMS.clear()
 
 
 def remember(problem: Problem, theta: np.ndarray) -> None:
@@ -185,7 +178,7 @@ def _radius(cell: cell_schema.Cell) -> float:
 def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
     """The data set with psi(x) for rows, still to be made; records keep their names."""
     name = map_name(kernel, basis)
-    digest = hashlib.blake2b(f"{data.fingerprint} {name}".encode(), digest_size=16).hexdigest()
+    digest = hash_parts(f"{data.fingerprint} {name}")
     test = None if data.x_test is None else PendingRows(basis, data.x_test)
     return data.with_rows(
         PendingRows(basis, data.x), x_test=test, row_bound=basis.bound, fingerprint=digest,
@@ -195,13 +188,12 @@ def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
 
 def _map_data(data: Data, dense: bool) -> tuple[Any, Any]:
     """psi of the training and of the held-out rows."""
-    name = f"{data.fingerprint} {dense} {data.n}"
-    if name not in _MAPPED_ROWS:
-        while len(_MAPPED_ROWS) >= _MADE_KEPT:
-            _MAPPED_ROWS.pop(next(iter(_MAPPED_ROWS)))
+
+    def make() -> tuple[Any, Any]:
         test = None if data.x_test is None else _rows_of(data.x_test, dense)
-        _MAPPED_ROWS[name] = (_rows_of(data.x, dense), test)
-    return _MAPPED_ROWS[name]
+        return _rows_of(data.x, dense), test
+
+    return _MAPPED_ROWS.recall(f"{data.fingerprint} {dense} {data.n}", make)
 
 
 def _rows_of(pending: PendingRows, dense: bool) -> Any:

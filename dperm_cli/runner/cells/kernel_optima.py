@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
 from dperm_cli.core import npy_files
+from dperm_cli.core.digests import hash_parts
 from dperm_cli.core.errors import StorageError
+from dperm_cli.core.files import hold_lock, open_atomically
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelProblem
-from dperm_cli.results.records.cell_claims import hold_lock
 from dperm_cli.runner.cells.record_digest import code_digest
 from dperm_cli.solvers.optimum import Optimum
 
@@ -35,7 +33,7 @@ def optimum_of(problem: KernelProblem, folder: Path | None) -> Optimum:
 def _fit(problem: KernelProblem, folder: Path | None) -> Fit:
     if folder is None or problem.has_solution():
         return problem.solve()
-    name = f"kernel-{hashlib.blake2b(problem.solution_name().encode(), digest_size=16).hexdigest()}"
+    name = f"kernel-{hash_parts(problem.solution_name())}"
     with contextlib.ExitStack() as held:
         with contextlib.suppress(StorageError):
             # one process solves it, the others wait and read
@@ -65,14 +63,9 @@ def _recall(problem: KernelProblem, path: Path) -> None:
 
 def _keep(found: Fit, path: Path) -> None:
     """Store atomically; a folder that cannot be written only costs time."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".kernel-", suffix=".npz", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                solution, code = found.solution, np.array(code_digest())
-                np.savez(file, slopes=solution.slopes, weights=solution.weights, code=code)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+    solution, code = found.solution, np.array(code_digest())
+    with (
+        contextlib.suppress(StorageError),
+        open_atomically(path, sync=False, private=True) as file,
+    ):
+        np.savez(file, slopes=solution.slopes, weights=solution.weights, code=code)

@@ -9,21 +9,22 @@ from pathlib import Path
 
 from dperm_cli.core import progress
 from dperm_cli.core.errors import StorageError
-from dperm_cli.datasets.shared.parsed_cache import cache_dir
+from dperm_cli.core.files import hold_lock
+from dperm_cli.core.memo import MIB, Memo
+from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
-from dperm_cli.results.records.cell_claims import hold_lock
 from dperm_cli.runner.cells import kernel_optima
 from dperm_cli.solvers import optimum
 from dperm_cli.solvers.optimum import Optimum
 
-# How many problems' optima a process remembers: each has a dual as long as its data.
-KEPT = 256
+# What a process remembers of optima: each has a dual as long as its data.
+_BUDGET = 256 * MIB
 
 
 def make_solver() -> Callable[[Problem | KernelProblem], Optimum]:
     """The optimum of a problem, found once, also among processes that share a cache."""
-    solved: dict[str, Optimum] = {}
+    solved: Memo[str, Optimum] = Memo(_BUDGET)
     # kept optima are not private: the cache is its owner's alone
     cache = cache_dir()
     solve = _solve if cache is None else partial(_solve_cached, folder=cache / "optima")
@@ -31,12 +32,7 @@ def make_solver() -> Callable[[Problem | KernelProblem], Optimum]:
     def optimum_of(problem: Problem | KernelProblem) -> Optimum:
         if isinstance(problem, KernelProblem):
             return kernel_optima.optimum_of(problem, cache and cache / "optima")
-        name = problem.fingerprint()
-        if name not in solved:
-            if len(solved) >= KEPT:
-                solved.pop(next(iter(solved)))
-            solved[name] = solve(problem)
-        return solved[name]
+        return solved.recall(problem.fingerprint(), lambda: solve(problem))
 
     return optimum_of
 

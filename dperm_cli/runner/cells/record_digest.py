@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from pathlib import Path
 
 import dperm_cli
+from dperm_cli.core.digests import hash_sources
 
 # Rooms whose change may change a record; tables and figures are made anew from records.
 ROOMS = (
@@ -28,9 +28,5 @@ def code_digest() -> str:
     paths = [root / name for name in FILES]
     for room in ROOMS:
         paths += sorted((root / room).rglob("*.py"))
-    digest = hashlib.blake2b(digest_size=10)
-    for path in paths:
-        name = path.relative_to(root).as_posix()
-        if name not in IGNORED_FILES:
-            digest.update(name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+    decides = (path for path in paths if path.relative_to(root).as_posix() not in IGNORED_FILES)
+    return hash_sources(decides, root, size=10)

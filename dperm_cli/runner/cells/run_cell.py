@@ -13,7 +13,8 @@ import numpy as np
 from dperm_cli import __version__
 from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting
-from dperm_cli.core.errors import DpermError, InputError, Unsupported
+from dperm_cli.core.digests import hash_facts
+from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
@@ -113,15 +114,15 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
             raise InputError("privacy.population", cell.population, allowed)
         released = kernel_cells.pad_problem(problem, cell.population)
     named = data.identity if _uses_record_names(cell) else data.fingerprint
-    name = cell_schema.digest([cell.identity(), named, *read])
-    return Prepared(cell, problem, released, cell_schema.digest(facts), name, data, own)
+    name = hash_facts([cell.identity(), named, *read])
+    return Prepared(cell, problem, released, hash_facts(facts), name, data, own)
 
 
 def _uses_record_names(cell: cell_schema.Cell) -> bool:
     """Whether batches are named by the records as they were read: two files of equal rows may then
     differ in them, and must not share their noise."""
     mechanism = cell.mechanism
-    while hasattr(mechanism, "inner"):
+    while mechanism.inner is not None:
         mechanism = mechanism.inner
     return cell.relation == "add_remove" and mechanism.one_pass
 
@@ -144,7 +145,7 @@ def run(
     except Exception as error:
         if debug:
             raise
-        text = " ".join(f"{type(error).__name__}: {error}".split())
+        text = describe_error(error)
         return [common | {"status": "failed", "reason": text[:500]}]
 
 

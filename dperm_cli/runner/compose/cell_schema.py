@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -245,12 +243,6 @@ def known_top_level() -> list[str]:
     return sorted(TOP_LEVEL.union(GROUPS, STUDY_KEYS))
 
 
-def digest(facts: Any) -> str:
-    """A short stable name for a JSON-able object."""
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
-
-
 def _privacy(config: dict[str, Any]) -> dict[str, Any]:
     for key in config:
         if key not in ("name", "relation", "population"):
@@ -335,7 +327,7 @@ def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
 
 def _without_later(config: dict[str, Any]) -> dict[str, Any]:
     """A mechanism's keys less those that came ``later`` and are at what they were before."""
-    later = getattr(registry.load("mechanism", config["name"]), "later", {})
+    later = registry.load("mechanism", config["name"]).later
     return {k: value for k, value in config.items() if k not in later or value != later[k]}
 
 

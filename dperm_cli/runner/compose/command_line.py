@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from hydra.core.override_parser.types import (
 from hydra.errors import HydraException
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.operands import CONFIG_DIR, Syntax
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
 
@@ -59,51 +60,37 @@ class Request:
 FLAGS = ("-m", "--multirun", "--config-dir", "-cd", "--cfg", "-h", "--help", "--debug")
 
 
-def parse(arguments: list[str]) -> Request:
+class RunSyntax(Syntax):
+    """The words of a run: its options, and settings for Hydra's grammar as operands."""
+
+    def refuse_option(self, word: str, after: Sequence[str]) -> InputError:
+        """For a setting with dashes (``--epsilon=1``, ``--epsilon 1``) or a misspelt flag."""
+        setting = word.lstrip("-")
+        if setting.partition("=")[0].partition(".")[0] in cell_schema.known_top_level():
+            if "=" not in setting:
+                setting += f"={after[0] if after else 'VALUE'}"
+            return InputError("option", word, "settings have no dashes", [setting])
+        return InputError("option", word, f"must be one of {', '.join(FLAGS)}", FLAGS)
+
+
+SYNTAX = RunSyntax(
+    switches={"-m": "-m", "--multirun": "-m"},
+    options={**CONFIG_DIR, "--cfg": "--cfg", "-c": "--cfg"},
+)
+
+
+def parse(arguments: Sequence[str]) -> Request:
     """Flags and settings of a command line; InputError for anything else."""
-    words, multirun, config_dir, show = list(arguments), False, None, False
-    settings: list[Setting] = []
-    while words:
-        word = words.pop(0)
-        if word in ("-m", "--multirun"):
-            multirun = True
-        elif word in ("--config-dir", "-cd"):
-            config_dir = _operand(word, words)
-        elif word.startswith("--config-dir="):
-            config_dir = word.partition("=")[2]
-        elif word in ("--cfg", "-c"):
-            _check_cfg(_operand(word, words))
-            show = True
-        elif word.startswith("-"):
-            raise _unknown_option(word, words)
-        else:
-            settings.append(_setting(word))
+    words = SYNTAX.split(arguments)
+    if words.options.get("--cfg", "job") != "job":
+        raise InputError("--cfg", words.options["--cfg"], "must be job")
+    settings = tuple(_setting(word) for word in words.operands)
+    multirun = "-m" in words.switches
     _check_sweeps(settings, multirun)
-    return Request(tuple(settings), multirun, config_dir, show)
+    return Request(settings, multirun, words.options.get("--config-dir"), "--cfg" in words.options)
 
 
-def _unknown_option(word: str, after: list[str]) -> InputError:
-    """For a setting with dashes (``--epsilon=1``, ``--epsilon 1``) or a misspelt flag."""
-    setting = word.lstrip("-")
-    if setting.partition("=")[0].partition(".")[0] in cell_schema.known_top_level():
-        if "=" not in setting:
-            setting += f"={after[0] if after else 'VALUE'}"
-        return InputError("option", word, "settings have no dashes", [setting])
-    return InputError("option", word, f"must be one of {', '.join(FLAGS)}", FLAGS)
-
-
-def _operand(flag: str, words: list[str]) -> str:
-    if not words:
-        raise InputError(flag, "", "needs a value")
-    return words.pop(0)
-
-
-def _check_cfg(value: str) -> None:
-    if value != "job":
-        raise InputError("--cfg", value, "must be job")
-
-
-def _check_sweeps(settings: list[Setting], multirun: bool) -> None:
+def _check_sweeps(settings: Iterable[Setting], multirun: bool) -> None:
     for setting in settings:
         if setting.sweep and not multirun:
             listed = ",".join(str(value) for value in setting.values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -39,8 +39,7 @@ def find_for_cell(prepared: run_cell.Prepared) -> str | None:
     def plans(name: str, mechanism: Any) -> None:
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec
-        kind = run_cell.kind_of(name, mechanism, one.privacy, one.delta, one.relation)
-        budget = run_cell.budget_of(asked, kind)
+        budget, kind = run_cell.find_budget(asked)
         if one.noise != "secure":
             run_cell.plan_with_reserve(mechanism, spec, budget)
         elif kind == "local":
@@ -55,7 +54,8 @@ def find_first(
     plans: Callable[[str, Any], None], calibration: str, sampler: Any = None
 ) -> str | None:
     """The first mechanism, as it is shipped, for which ``plans`` raises nothing."""
-    for name, mechanism in _mechanisms(calibration, sampler):
+    middle = [name for name in registry.list_protective() if name not in (*FIRST, *LAST)]
+    for name, mechanism in build_shipped((*FIRST, *middle, *LAST), calibration, sampler):
         try:
             plans(name, mechanism)
         except (Unsupported, DpermError, ArithmeticError, ValueError):
@@ -64,9 +64,11 @@ def find_first(
     return None
 
 
-def _mechanisms(calibration: str, sampler: Any) -> Iterator[tuple[str, Any]]:
-    composer, every = Composer(), registry.list_protective()
-    middle = [name for name in every if name not in (*FIRST, *LAST)]
-    for name in (*FIRST, *middle, *LAST):
+def build_shipped(
+    names: Iterable[str], calibration: str, sampler: Any = None
+) -> Iterator[tuple[str, Any]]:
+    """Mechanisms with the settings that they are shipped with, each with its name."""
+    composer = Composer()
+    for name in names:
         config = composer.compose({"mechanism": name})["mechanism"]
         yield name, cell_schema.build_mechanism(config, calibration, sampler)

@@ -11,6 +11,7 @@ from typing import Any
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.catalogue import GROUPS
+from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.runner.compose import cell_schema, inner_configuration
 from dperm_cli.runner.compose.cell_schema import STUDY_KEYS
@@ -171,7 +172,7 @@ def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
 
 def distinct(cells: list[cell_schema.Cell]) -> tuple[cell_schema.Cell, ...]:
     """Every cell once, in order."""
-    by_identity = {cell_schema.digest(cell.config): cell for cell in cells}
+    by_identity = {hash_facts(cell.config): cell for cell in cells}
     return tuple(by_identity.values())
 
 
@@ -190,4 +191,4 @@ def _study_name(cells: tuple[cell_schema.Cell, ...]) -> str:
     mechanisms = list(dict.fromkeys(cell.mechanism_name for cell in cells))
     datasets = list(dict.fromkeys(cell.config["dataset"]["name"] for cell in cells))
     words = [*datasets[:2], *mechanisms[:2]]
-    return f"{'-'.join(words)}-{cell_schema.digest([cell.config for cell in cells])[:8]}"
+    return f"{'-'.join(words)}-{hash_facts([cell.config for cell in cells])[:8]}"

@@ -27,7 +27,7 @@ _TAGS = ("timestamp", "merge", "value")
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)[eE][-+]?[0-9]+")
 
 
-_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BASE: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class _Loader(_BASE):
@@ -148,9 +148,9 @@ def _check_bounds(text: str, refuse) -> None:
     nodes = depth = 0
     for event in yaml.parse(text, _Loader):
         line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+        if isinstance(event, yaml.NodeEvent) and event.anchor:  # an alias is one too
             raise refuse(f"line {line}: anchors and aliases are not allowed")
-        if getattr(event, "tag", None):
+        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag:
             raise refuse(f"line {line}: tags (!) are not allowed")
         if isinstance(event, yaml.NodeEvent):
             nodes += 1

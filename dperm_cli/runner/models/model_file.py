@@ -21,6 +21,7 @@ import numpy as np
 
 from dperm_cli.core import npy_files, registry
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import first_words
 from dperm_cli.kernels.base import Kernel
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.runner.models.input_schema import NORMS, ROWS, SCALINGS, TASKS, InputSchema
@@ -91,8 +92,8 @@ def read(word: str) -> Publishable:
 
 
 def _make_error(word: str, reason: str) -> InputError:
-    reason = "".join(c if c.isprintable() else "?" for c in " ".join(reason.split()))[:160]
-    allowed = f"is not a predictor ({reason}); they are made with `dperm run ... save=FILE.npz`"
+    allowed = f"is not a predictor ({first_words(reason, 160)}); "
+    allowed += "they are made with `dperm run ... save=FILE.npz`"
     return InputError("MODEL", word, allowed)
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError
@@ -81,7 +82,7 @@ class FeatureMap:
         if not isinstance(features, Landmarks):
             raise TypeError(f"{type(features).__name__} is no map that can be published")
         points = features.points
-        dense = points.toarray() if hasattr(points, "toarray") else points
+        dense = points.toarray() if sparse.issparse(points) else points
         arrays = {"points": np.asarray(dense, dtype=float), "basis": features.weights}
         return cls("landmarks", features.kernel, arrays, source)
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.core import npy_files
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import InputError, make_printable
 from dperm_cli.core.files import first_words, report_read_errors
 from dperm_cli.core.number_text import number_in
 from dperm_cli.runner.models.input_schema import InputSchema
 
 KEY = "ROWS"
+COLUMNS = ("name", "position")  # how columns are found, the default first
 SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 _SHOWN = 5
 
@@ -176,6 +177,6 @@ def _columns(names: Sequence[str]) -> str:
 
 def _join_names(names: Sequence[str]) -> str:
     """Some of the names, without characters that a terminal would act upon."""
-    shown = ["".join(c if c.isprintable() else "?" for c in name)[:60] for name in names[:_SHOWN]]
+    shown = [make_printable(name, 60) for name in names[:_SHOWN]]
     more = f", .. ({len(names)} in all)" if len(names) > _SHOWN else ""
     return ", ".join(shown) + more

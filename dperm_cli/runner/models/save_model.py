@@ -17,10 +17,10 @@ import numpy as np
 from dperm_cli import __version__
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, PrivacyError
+from dperm_cli.core.files import write_atomically
 from dperm_cli.kernels.shared.feature_maps import Features, Landmarks
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting import ledger_totals
-from dperm_cli.results.records.store import atomic_write
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of
@@ -137,7 +137,7 @@ def map_of(basis: Features, points: Any) -> FeatureMap:
 
 def save(path: Path, found: Publishable) -> None:
     """Write the model file, atomically; StorageError where it cannot be written."""
-    atomic_write(path, model_file.bytes_of(found))
+    write_atomically(path, model_file.bytes_of(found))
 
 
 def load(word: str) -> Publishable:

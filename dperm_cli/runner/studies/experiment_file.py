@@ -17,7 +17,7 @@ from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.claims import claims
-from dperm_cli.results.claims.claims import SIZES, Claim
+from dperm_cli.results.claims.claims import SIZES, Claim, read_words
 from dperm_cli.runner.compose import user_yaml
 from dperm_cli.runner.compose.study_plan import MOST_CELLS
 
@@ -130,7 +130,7 @@ def parse(data: Mapping[str, Any], size: str) -> Experiment:
         verb=verb,
         size=size,
         parts=parts,
-        table=_words("experiment.table", data.get("table", [])),
+        table=read_words("experiment.table", data.get("table", [])),
         plot=tuple(_panel(entry, place) for place, entry in
                    enumerate(_list("experiment.plot", data.get("plot", [])))),
         claims=claims.parse(data.get("claims", [])),
@@ -151,13 +151,13 @@ def _part(name: str, entry: Any, data: Mapping[str, Any], size: str) -> Part:
     if trials is not None:
         base["trials"] = trials
     axes = _select_sizes(_map(f"{key}.axes", given.get("axes", {})), size)
-    sizes = _words(f"{key}.sizes", given.get("sizes", list(SIZES)))
+    sizes = read_words(f"{key}.sizes", given.get("sizes", list(SIZES)))
     for word in sizes:
         checks.choice(f"{key}.sizes", word, SIZES)
     return Part(
         name=name,
         text=_word(f"{key}.text", given.get("text", "")),
-        needs=_words(f"{key}.needs", given.get("needs", [])),
+        needs=read_words(f"{key}.needs", given.get("needs", [])),
         base=base,
         axes=tuple(_axis(f"{key}.axes.{word}", word, axes[word]) for word in axes),
         elsewhere=None if size in sizes else f"runs at size={sizes[0]}",
@@ -186,7 +186,7 @@ def _panel(entry: Any, place: int) -> dict[str, Any]:
         if word not in PANEL_KEYS:
             raise UnknownKey(f"{key}.{word}", [f"{key}.{k}" for k in PANEL_KEYS])
     for word in ("part", "curve", "worst", "best", "pool", "lines"):
-        given[word] = list(_words(f"{key}.{word}", given.get(word, [])))
+        given[word] = list(read_words(f"{key}.{word}", given.get(word, [])))
     for line in given["lines"]:
         checks.choice(f"{key}.lines", line, LINES)
     for word, default in (("title", ""), ("y", "excess_risk"), ("statistic", "median")):
@@ -237,10 +237,3 @@ def _word(key: str, value: Any) -> str:
     if not isinstance(value, str):
         raise InputError(key, value, "must be text")
     return value
-
-
-def _words(key: str, value: Any) -> tuple[str, ...]:
-    listed = value if isinstance(value, list) else [value]
-    if not all(isinstance(word, str) and word for word in listed):
-        raise InputError(key, value, "must be a word or a list of words")
-    return tuple(listed)

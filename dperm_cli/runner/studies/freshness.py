@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -10,10 +9,12 @@ from pathlib import Path
 
 import dperm_cli
 from dperm_cli import results
+from dperm_cli.core.digests import hash_parts, hash_sha256, hash_sources
 from dperm_cli.core.errors import StorageError
+from dperm_cli.core.files import read_bytes, write_atomically
 from dperm_cli.results.ledger.release_log import LOG
 from dperm_cli.results.records.schema import canonical_json
-from dperm_cli.results.records.store import Store, atomic_write, read_bytes
+from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import CLAIMS
 
 NOTE = "shown.json"
@@ -35,7 +36,7 @@ def note(out: Path, judged: bytes, files: Sequence[str]) -> None:
     """Remember what the files of this report were made of."""
     names = sorted({CLAIMS, *(Path(path).name for path in files)})
     found = {"inputs": _inputs(out, judged), "files": {n: _digest(out / n) for n in names}}
-    atomic_write(out / NOTE, json.dumps(found, indent=1, sort_keys=True).encode() + b"\n")
+    write_atomically(out / NOTE, json.dumps(found, indent=1, sort_keys=True).encode() + b"\n")
 
 
 def _inputs(out: Path, judged: bytes) -> str:
@@ -45,22 +46,16 @@ def _inputs(out: Path, judged: bytes) -> str:
     said = {name: value for name, value in manifest.items() if name not in ("argv", "git")}
     records = {cell: store.digest(cell) for cell in store.cells()}
     made = {"records": records, "manifest": said, "log": _digest(out / LOG)}
-    digest = hashlib.sha256(canonical_json(made).encode())
-    digest.update(judged)
-    digest.update(_code().encode())
-    return digest.hexdigest()
+    return hash_sha256(canonical_json(made), judged, _code())
 
 
 @cache
 def _code() -> str:
     folder = Path(results.__file__).parent
-    digest = hashlib.sha256(dperm_cli.__version__.encode())
-    for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".js", ".css",
-                                                                             ".html")):  # fmt: skip
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+    shown = [path for path in folder.rglob("*") if path.suffix in (".py", ".js", ".css", ".html")]
+    return hash_parts(dperm_cli.__version__, hash_sources(sorted(shown), folder))
 
 
 def _digest(path: Path) -> str | None:
     data = read_bytes(path)
-    return None if data is None else hashlib.sha256(data).hexdigest()
+    return None if data is None else hash_sha256(data)

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.operands import Words
 from dperm_cli.results.records.store import Store
 
 
-def split_arguments(arguments: list[str], keys: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """(operands, options) of a command line; UnknownKey for another option."""
-    known, operands, options = list(keys), [], {}
-    for word in arguments:
-        key, equals, value = word.partition("=")
-        if word.startswith("-"):
-            raise InputError("option", word, "is not one of this verb", known)
-        if equals and key in known:
-            options[key] = value
-        elif equals and not os.path.exists(word):
-            raise UnknownKey(key, known)
-        else:
-            operands.append(word)
-    return operands, options
-
-
-def find_only_folder(operands: list[str], options: Mapping[str, str]) -> Path:
+def name_one(words: Words, key: str = "STUDY") -> str:
     """The one folder that a verb is about; ``out=`` is taken as well."""
-    named = [*operands, *([options["out"]] if "out" in options else [])]
+    named = [*words.operands, *([words.settings["out"]] if "out" in words.settings else [])]
     if len(named) != 1:
-        raise InputError("STUDY", " ".join(named), "must be one folder (the out= of a run)")
-    return find_folder(named[0])
+        raise InputError(key, " ".join(named), "must be one folder (the out= of a run)")
+    return named[0]
 
 
 def find_folder(name: str) -> Path:

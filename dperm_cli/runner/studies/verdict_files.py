@@ -10,9 +10,9 @@ from typing import Any
 
 from dperm_cli import __version__
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.files import read_bytes, write_atomically
 from dperm_cli.results.claims import claims_page
 from dperm_cli.results.claims.claims import SIZES, Verdict
-from dperm_cli.results.records.store import atomic_write, read_bytes
 
 FILE = "verdicts.json"
 
@@ -37,4 +37,4 @@ def write(folder: Path, name: str, size: str, verdicts: Sequence[Verdict]) -> No
         size: claims_page.verdict_record(verdicts, __version__),
     }
     found = json.dumps({"experiment": name, "sizes": sizes}, indent=1, sort_keys=True)
-    atomic_write(folder / name / FILE, found.encode() + b"\n")
+    write_atomically(folder / name / FILE, found.encode() + b"\n")

@@ -19,9 +19,9 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import npy_files
+from dperm_cli.core.files import hold_lock, storage_errors
 from dperm_cli.problem.data import Data
-from dperm_cli.results.records.cell_claims import WORK, hold_lock
-from dperm_cli.results.records.store import report_storage_errors
+from dperm_cli.results.records.cell_claims import WORK
 
 _PARTS = ("data", "indices", "indptr")
 
@@ -38,7 +38,7 @@ def use_spool(out: Path) -> Iterator[Path]:
     name = f"spool-{secrets.token_hex(4)}"
     with hold_lock(work / f"{name}.lock"):
         try:
-            with report_storage_errors(work / name):
+            with storage_errors(work / name):
                 (work / name).mkdir(mode=0o700)
             yield work / name
         finally:
@@ -55,7 +55,7 @@ def clear(out: Path) -> None:
 
 def share(folder: Path, data: Data) -> None:
     """Write the data set to a new folder; StorageError names it."""
-    with report_storage_errors(folder):
+    with storage_errors(folder):
         folder.mkdir(parents=True, mode=0o700)
         facts: dict[str, Any] = {}
         for field in dataclasses.fields(data):
@@ -74,7 +74,7 @@ def share(folder: Path, data: Data) -> None:
 
 def load(folder: Path) -> Data:
     """The data set in the folder, its arrays mapped."""
-    with report_storage_errors(folder):
+    with storage_errors(folder):
         found = json.loads((folder / "facts.json").read_text())
         for field in dataclasses.fields(Data):
             value = found.get(field.name)

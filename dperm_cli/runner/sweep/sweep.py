@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core.errors import DpermError
-from dperm_cli.datasets.shared.parsed_cache import cache_dir
+from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.results.records.cell_claims import WORK, Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells

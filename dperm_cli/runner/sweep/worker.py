@@ -19,6 +19,8 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from dperm_cli.core.errors import DpermError, StorageError
+from dperm_cli.core.memo import GIB, Memo
+from dperm_cli.core.package_paths import use_cache
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
@@ -152,7 +154,8 @@ class Report:
 
 _one_at_a_time = threading.Lock()
 _parents: list[int] = []
-_data: dict[tuple[str, str], Data] = {}
+# Data sets that are mapped from files: pages are shared, but each keeps its files open.
+_data: Memo[tuple[str, str], Data] = Memo(8 * GIB, most=8)
 
 
 def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
@@ -183,12 +186,9 @@ def _run_chunk(setup: Setup, tasks: Sequence[Task], outcomes: list[Outcome]) -> 
 
 def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
     """The cell with its data; DpermError when this process would not make the record asked for."""
-    name = (setup.spool, task.data)
-    if name not in _data:
-        if len(_data) >= 8:
-            _data.clear()
-        _data[name] = shared_data.load(Path(setup.spool) / task.data)
-    item = cells.prepare(task.cell, _data[name])
+    folder = Path(setup.spool) / task.data
+    data = _data.recall((setup.spool, task.data), lambda: shared_data.load(folder))
+    item = cells.prepare(task.cell, data)
     if item.key != task.key:
         raise DpermError("a worker runs another version of dperm, or sees other files, than the "
                          "process that planned the study")  # fmt: skip
@@ -198,18 +198,9 @@ def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
 @contextlib.contextmanager
 def _use_planner_folder(setup: Setup) -> Iterator[None]:
     """The planner's working folder and cache, where this process can have them."""
-    before = os.environ.get("DPERM_CACHE_DIR")
     folder = setup.folder if os.path.isdir(setup.folder) else os.getcwd()
-    if setup.cache is not None:
-        os.environ["DPERM_CACHE_DIR"] = setup.cache
-    try:
-        with contextlib.chdir(folder):
-            yield
-    finally:
-        if before is None:
-            os.environ.pop("DPERM_CACHE_DIR", None)
-        else:
-            os.environ["DPERM_CACHE_DIR"] = before
+    with use_cache(setup.cache), contextlib.chdir(folder):
+        yield
 
 
 def _follow_parent(parent: int) -> None:

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported, describe_error
+from dperm_cli.core.files import write_atomically
 from dperm_cli.privacy.accounting import calibrate, generator_range, ledger_totals, paper_chains
 from dperm_cli.privacy.budget import Budget, Guarantee
-from dperm_cli.privacy.events import (
-    Channel,
-    DisjointBatches,
-    Event,
-    Gaussian,
-    SampledGaussian,
-)
+from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import range_delta
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.results.charts import account_figure
 from dperm_cli.results.ledger.remarks import list_remarks
-from dperm_cli.results.records.schema import canonical_json
-from dperm_cli.results.records.store import atomic_write
+from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.tables import account_table
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism
@@ -48,7 +42,7 @@ def account(arguments: list[str]) -> int:
             shown.cell(done, ask.name)
             rows.append(make_row(ask))
     if asked.format == "json":
-        print("\n".join(canonical_json(row) for row in rows), flush=True)
+        print(json_lines(rows), flush=True)
     else:
         print(account_table.format_table(rows).rstrip("\n"), flush=True)
     # the answer first: the figure takes longer than the numbers
@@ -100,7 +94,7 @@ def make_row(ask: AccountLine) -> dict[str, Any]:
     except (ArithmeticError, ValueError, InputError) as error:
         if isinstance(error, InputError) and not _is_overflow(error.value):
             raise
-        words = " ".join(f"{type(error).__name__}: {error}".split())
+        words = describe_error(error)
         return row | {"status": "failed", "reason": f"these numbers cannot be computed: {words}"}
 
 
@@ -133,7 +127,7 @@ def _noise_for(ask: AccountLine, kind: str, delta: float) -> dict[str, Any]:
     try:
         plan = ask.mechanism.plan(ask.spec, budget)
     except Unsupported as reason:
-        if not hasattr(ask.mechanism, "sampler"):
+        if ask.mechanism.sampler is None:
             raise
         return _exact_noise(ask, kind, budget, reason)
     guarantee = ledger_totals.recompute(
@@ -168,7 +162,7 @@ def _budget_for(ask: AccountLine, kind: str, delta: float) -> dict[str, Any]:
         events, kind=kind, delta=delta, relation=ask.relation, certificate=None
     )
     facts = _facts(ask, guarantee, events, ask.noise_scale)
-    if hasattr(ask.mechanism, "sampler"):
+    if ask.mechanism.sampler is not None:
         facts["note"] = "; ".join([*list_weaknesses(guarantee, ask.spec.n), EXACT_DRAW])
     return facts
 
@@ -176,8 +170,9 @@ def _budget_for(ask: AccountLine, kind: str, delta: float) -> dict[str, Any]:
 def _facts(
     ask: AccountLine, guarantee: Guarantee, events: Sequence[Event], scale: float
 ) -> dict[str, Any]:
-    noisy_sums = Gaussian | SampledGaussian | DisjointBatches
-    sums = all(isinstance(event, noisy_sums) for event in events)
+    taken = [event.gradients(ask.spec.n) for event in events]
+    gradients = [count for count in taken if count is not None]
+    sums = len(gradients) == len(taken)
     return {
         "epsilon_accounted": guarantee.epsilon,
         "guarantee": guarantee.kind,
@@ -185,18 +180,18 @@ def _facts(
         "noise_scale": scale,
         "noise_over_nl": scale / (ask.spec.n * ask.spec.lipschitz) if sums else None,
         "steps": max(_steps(event, ask.spec.n) for event in events),
-        "gradients": _gradients(events, ask.spec.n) if sums else None,
+        "gradients": sum(gradients) if sums else None,
         "events": [ledger_totals.describe(event, ask.relation) for event in events],
         "note": _note(events, guarantee, ask.spec),
         **_chains(events, guarantee),
     }
 
 
-def _chains(events: Sequence[Event], guarantee: Guarantee) -> dict[str, float | None]:
+def _chains(events: Sequence[Any], guarantee: Guarantee) -> dict[str, float | None]:
     """The epsilons that BST14's lemmas give one-record steps: as printed, and repaired."""
     event = events[0]
     found: dict[str, float | None] = {"epsilon_chain": None, "epsilon_chain_repaired": None}
-    if not isinstance(event, SampledGaussian) or len(events) > 1:
+    if not event.samples_records or len(events) > 1:
         return found
     if (event.batch, event.sampling, guarantee.relation) != (1, "fixed", "replace_one"):
         return found
@@ -209,7 +204,7 @@ def _chains(events: Sequence[Event], guarantee: Guarantee) -> dict[str, float | 
 
 
 def _note(events: Sequence[Event], guarantee: Guarantee, spec: ProblemSpec) -> str | None:
-    noisy = [event for event in events if hasattr(event, "scale")]
+    noisy = [event for event in events if event.noise_scale is not None]
     added = min(1.0, range_delta(noisy, guarantee.relation, spec.p))
     found = list_weaknesses(guarantee, spec.n)
     if added > generator_range.NEGLIGIBLE_DELTA_SHARE * guarantee.delta:
@@ -228,17 +223,7 @@ def list_weaknesses(guarantee: Guarantee, n: int) -> list[str]:
 
 def _steps(event: Event, n: int) -> int:
     """How many answers or noisy values there are: of a channel, those of all n users."""
-    return event.draws * (n if isinstance(event, Channel) else 1)
-
-
-def _gradients(events: Iterable[Event], n: int) -> int:
-    """Gradients of single records that one release takes (the mean, under Poisson sampling)."""
-    return sum(
-        event.count * n
-        if isinstance(event, DisjointBatches)
-        else event.draws * (event.batch if isinstance(event, SampledGaussian) else n)
-        for event in events
-    )
+    return event.draws * (n if event.kind() == "local" else 1)
 
 
 def _level(ask: AccountLine) -> tuple[str, float]:
@@ -265,7 +250,7 @@ def _certified_curves(ask: AccountLine, low: float, high: float) -> list[dict[st
     """Certified against nominal epsilon for every calibration the mechanism knows."""
     found = []
     for calibration in cell_schema.CALIBRATIONS:
-        if getattr(ask.mechanism, "calibration", None) not in cell_schema.CALIBRATIONS:
+        if ask.mechanism.calibration not in cell_schema.CALIBRATIONS:
             continue  # it knows none, or words of its own
         mechanism = replace(ask.mechanism, calibration=calibration)
         for epsilon in _geometric(low, high, EPSILON_POINTS[calibration]):
@@ -296,5 +281,5 @@ def _geometric(low: float, high: float, count: int) -> list[float]:
 
 def _write(out: Path, files: dict[str, bytes]) -> list[str]:
     for name, content in files.items():
-        atomic_write(out / name, content)
+        write_atomically(out / name, content)
     return list(files)

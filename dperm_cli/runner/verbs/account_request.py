@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import checks, registry
+from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
 from dperm_cli.problem.regulariser import Regulariser
@@ -251,8 +252,5 @@ def _out(given: Any, asks: Sequence[AccountLine], arguments: list[str]) -> Path:
     if given == "auto":
         words = [w for w in arguments if not w.startswith(("format=", "out=", "figure="))]
         names = list(dict.fromkeys(ask.name for ask in asks))
-        given = f"outputs/account-{'-'.join(names[:2])}-{cell_schema.digest(sorted(words))[:8]}"
-    out = Path(given)
-    if out.exists() and not out.is_dir():
-        raise InputError("out", given, "is a file; it must be a folder")
-    return out
+        given = f"outputs/account-{'-'.join(names[:2])}-{hash_facts(sorted(words))[:8]}"
+    return Path(checks.folder("out", given))

@@ -16,7 +16,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dperm_cli import __version__
-from dperm_cli.core import checks
 from dperm_cli.core.errors import (
     EXIT_FAILED,
     EXIT_INPUT,
@@ -26,6 +25,7 @@ from dperm_cli.core.errors import (
     Unsupported,
 )
 from dperm_cli.core.number_text import number_in
+from dperm_cli.core.operands import Syntax
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.budget import Budget
@@ -41,7 +41,6 @@ from dperm_cli.runner.verbs import run
 from dperm_cli.views.kernel import KernelView
 
 STDIN = "-"
-COLUMNS = ("name", "position")
 
 
 def ask(arguments: list[str]) -> int:
@@ -51,20 +50,21 @@ def ask(arguments: list[str]) -> int:
 
 
 def _ask(arguments: list[str]) -> int:
-    by = [word.partition("=")[2] for word in arguments if word.startswith("columns=")]
-    by_position = checks.choice("columns", by[-1] if by else "name", COLUMNS) == "position"
-    arguments = [word for word in arguments if not word.startswith("columns=")]
-    operands = [word for word in arguments if "=" not in word]
+    words = Syntax(keys=("columns",), passes_on=True).split(arguments)
+    by_position, operands = (
+        words.choose("columns", query_rows.COLUMNS) == "position",
+        words.operands,
+    )
     if len(operands) > 1:
         raise InputError("ask", " ".join(operands), "must be one file of rows, or - for the input")
     source = operands[0] if operands else STDIN
     if source != STDIN and not os.path.isfile(source):
         raise InputError("ask", source, "is not a file")
-    study = study_plan.plan_study(parse([word for word in arguments if "=" in word]))
+    study = study_plan.plan_study(parse(words.passed_on))
     if len(study.cells) != 1:
         raise InputError("ask", f"{len(study.cells)} cells", "must be one cell: a session is one")
     try:
-        prepared, session, words = start_session(study.cells[0], Path(study.out))
+        prepared, session, told = start_session(study.cells[0], Path(study.out))
     except Unsupported as reason:
         print(f"dperm: unsupported: {reason}", file=sys.stderr)
         return EXIT_FAILED
@@ -76,7 +76,7 @@ def _ask(arguments: list[str]) -> int:
         else:
             # a file is refused as a whole, before anything is spent
             faults, rows = [], iter(list(_rows(lines, columns)))
-        print(words, file=sys.stderr)
+        print(told, file=sys.stderr)
         code = _answer_rows(prepared, session, rows)
         return code or (EXIT_INPUT if faults else EXIT_OK)
 
@@ -86,7 +86,7 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
 
     The session leaves its record in ``out`` before it answers.
     """
-    if not hasattr(item.mechanism, "session"):
+    if item.mechanism.session is None:
         allowed = "answers no queries one by one; set mechanism=kernel_release or "
         raise InputError("mechanism", item.mechanism_name, f"{allowed}kernel_interactive")
     if item.noise != "research":

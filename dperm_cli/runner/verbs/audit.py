@@ -2,99 +2,36 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-import secrets
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.audit import mechanism_audit as audits
 from dperm_cli.audit.case_report import Report
-from dperm_cli.audit.mechanism_audit import Verdict, examine
+from dperm_cli.audit.mechanism_audit import Verdict
 from dperm_cli.core import checks, registry
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey, Unsupported
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK
+from dperm_cli.core.files import write_atomically
 from dperm_cli.privacy.budget import RELATIONS, Budget
-from dperm_cli.results.records.store import atomic_write
+from dperm_cli.results.records.row_facts import csv_lines
+from dperm_cli.runner.audit_findings import Findings, attack_instance
+from dperm_cli.runner.audit_request import Asked, parse, read_number
 from dperm_cli.runner.audits import audit_grid, audit_tables, bad_input, fuzz, one_run
 from dperm_cli.runner.audits.audit_grid import GridWalk
 from dperm_cli.runner.audits.pool import Job, run_jobs
-from dperm_cli.runner.compose import cell_schema, study_plan
+from dperm_cli.runner.compose import cell_schema
 
 DELTA = 1e-5
-# Keys of the audit itself; all others are those of a run, and make a configuration.
-AUDIT_KEYS = ("seed", "format", "out", "pair", "case", "part", "workers", "stop")
-GRID_KEYS = ("mechanism", "epsilon", "delta")  # alone, they choose among mechanisms and make none
-FORMATS = ("table", "json")
-PARTS = ("all", "adversary", "grid")
-STOPS = ("never", "first")
-QUICK_ROUNDS = 40
 SLOW_MECHANISMS = (
     "noisy_sgd",
     "high_probability",
     "localization",
     "frank_wolfe",
 )  # walks that take longest
-
-
-@dataclass(frozen=True)
-class AuditRequest:
-    """A command line: the audit's own keys, and the words that a run would take."""
-
-    words: tuple[str, ...]
-    settings: dict[str, str]
-    quick: bool
-    seed: int
-    format: str
-    out: Path | None
-    workers: Any
-
-    @property
-    def has_configuration(self) -> bool:
-        """Whether a run is described, and not mechanisms alone."""
-        keys = [word.partition("=")[0] for word in self.words]
-        return "pair" in self.settings or any(key not in GRID_KEYS for key in keys)
-
-    def read_word(self, key: str, default: str) -> str:
-        """The last value typed for one of the keys in ``GRID_KEYS``."""
-        found = [word.partition("=")[2] for word in self.words if word.partition("=")[0] == key]
-        return found[-1] if found else default
-
-
-@dataclass
-class Findings:
-    """All that an audit found, in the order of the mechanisms."""
-
-    verdicts: list[Verdict]
-    reports: list[Report]
-    walks: list[GridWalk]
-
-    @property
-    def faults(self) -> list[str]:
-        """What is wrong, a line each."""
-        found = [
-            f"{v.name}, {v.budget.relation}: {fault}" for v in self.verdicts for fault in v.faults
-        ]
-        for report in self.reports:
-            found += [f"{report.head}: {fault}" for fault in report.faults]
-        for walk in self.walks:
-            found += [
-                f"{walk.name}, {what}: a plan is above its budget: {reason}"
-                for what, reason in walk.missing
-                if reason.startswith("refused to release")
-            ]
-        return found
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing at all was attacked."""
-        return not self.verdicts and not any(report.is_attacked for report in self.reports)
 
 
 def audit(arguments: list[str]) -> int:
@@ -116,52 +53,11 @@ def audit(arguments: list[str]) -> int:
     return EXIT_FAILED if found.faults or found.is_empty else EXIT_OK
 
 
-def parse(arguments: list[str]) -> AuditRequest:
-    """The command line; InputError for what the audit itself cannot read."""
-    own, words = {}, []
-    _check_keys(arguments)
-    for word in arguments:
-        key, equals, value = word.partition("=")
-        if word == "--quick":
-            continue
-        if key not in AUDIT_KEYS:
-            words.append(word)
-            continue
-        if not equals or (not value and key != "out"):
-            raise InputError(key, value, "needs a value: write KEY=VALUE")
-        own[key] = value
-    checks.choice("part", own.get("part", "all"), PARTS)
-    checks.choice("stop", own.get("stop", "never"), STOPS)
-    return AuditRequest(
-        words=tuple(words),
-        settings=own,
-        quick="--quick" in arguments,
-        seed=_seed(own.get("seed", "0")),
-        format=checks.choice("format", own.get("format", "table"), FORMATS),
-        out=_folder(own.get("out", "")),
-        workers=_workers(own.get("workers", "auto")),
-    )
-
-
-def _check_keys(arguments: list[str]) -> None:
-    """UnknownKey for a word that neither the audit nor a run reads, with the keys of both."""
-    run = cell_schema.known_top_level()
-    for word in arguments:
-        key, equals, value = word.partition("=")
-        if equals and key == "draw":
-            raise InputError(key, value, "repeats a draw of fuzz=: give both")
-        # what is no plain key is for the grammar of a run to refuse
-        if equals and key.isidentifier() and key not in (*AUDIT_KEYS, *run):
-            values = dict(word.split("=", 1) for word in arguments if "=" in word)
-            guess = study_plan.suggest_nested_key(key, values)
-            raise UnknownKey(key, {*AUDIT_KEYS, *fuzz.KEYS, *run}, guess)
-
-
-def _audit_all(asked: AuditRequest) -> Findings:
+def _audit_all(asked: Asked) -> Findings:
     """Every mechanism's own adversary, and the declared grid."""
     names = _names(asked.read_word("mechanism", "all"))
     levels = [_epsilon(word) for word in asked.read_word("epsilon", "1").split(",")]
-    delta = _number(asked.read_word("delta", repr(DELTA)))
+    delta = read_number(asked.read_word("delta", repr(DELTA)))
     delta = cell_schema.check_delta("delta", delta)
     part, case = asked.settings.get("part", "all"), _case(asked)
     jobs: list[Job] = []
@@ -217,7 +113,7 @@ def _no_case(walk: GridWalk) -> Report:
 
 
 def _adversaries(
-    names: Sequence[str], levels: Sequence[float], delta: float, asked: AuditRequest
+    names: Sequence[str], levels: Sequence[float], delta: float, asked: Asked
 ) -> list[Job]:
     return [
         Job((name, f"epsilon={epsilon:g}", relation), attack_as_shipped,
@@ -232,20 +128,6 @@ def _adversaries(
 def attack_as_shipped(name: str, budget: Budget, seed: int, quick: bool) -> Verdict | None:
     """A mechanism's own adversary against it; None where it has no plan."""
     return attack_instance(name, registry.load("mechanism", name)(), budget, seed, quick)
-
-
-def attack_instance(
-    name: str, mechanism: Any, budget: Budget, seed: int, quick: bool
-) -> Verdict | None:
-    """The adversary of an instance; None where there is no plan to attack."""
-    rounds = (QUICK_ROUNDS if quick else audits.ROUNDS) // 2  # the two relations share them
-    try:
-        return examine(name, mechanism, budget, seed=seed, quick=quick, rounds=rounds)
-    except Unsupported:
-        return None
-    except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        return audits.make_refused_verdict(name, budget, f"raised {text}")
 
 
 def _make_budget(name: str, epsilon: float, delta: float, relation: str) -> Budget:
@@ -264,41 +146,12 @@ def _names(given: str) -> list[str]:
 
 
 def _epsilon(word: str) -> float:
-    return cell_schema.check_epsilon(_number(word))
+    return cell_schema.check_epsilon(read_number(word))
 
 
-def _number(word: str) -> Any:
-    try:
-        return float(word)
-    except ValueError:
-        return word
-
-
-def _case(asked: AuditRequest) -> int | None:
+def _case(asked: Asked) -> int | None:
     word = asked.settings.get("case")
-    return None if word is None else checks.integer("case", _number(word), low=0)
-
-
-def _workers(word: str) -> Any:
-    return word if word == "auto" else checks.integer("workers", _number(word), low=1, high=256)
-
-
-def _seed(word: str) -> int:
-    if word == "fresh":
-        return secrets.randbits(32)
-    try:
-        return cell_schema.check_seed(int(word))
-    except ValueError:
-        raise InputError("seed", word, "must be an integer >= 0, or fresh", ["fresh"]) from None
-
-
-def _folder(word: str) -> Path | None:
-    if not word:
-        return None
-    out = Path(checks.path("out", word))
-    if out.exists() and not out.is_dir():
-        raise InputError("out", word, "is a file; it must be a folder")
-    return out
+    return None if word is None else checks.integer("case", read_number(word), low=0)
 
 
 def _write(out: Path, rows: list[dict[str, Any]]) -> None:
@@ -306,19 +159,15 @@ def _write(out: Path, rows: list[dict[str, Any]]) -> None:
     for kind, name in (("adversary", "audit.csv"), ("case", "cases.csv")):
         chosen = [row for row in rows if row["kind"] == kind]
         if chosen:
-            atomic_write(out / name, _csv(chosen).encode())
+            write_atomically(out / name, _csv(chosen).encode())
             written.append(name)
-    atomic_write(out / "audit.json", (_json(rows) + "\n").encode())
+    write_atomically(out / "audit.json", (_json(rows) + "\n").encode())
     print(f"wrote {out}: {', '.join([*written, 'audit.json'])}", file=sys.stderr)
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(list(rows[0]))
-    for row in rows:
-        writer.writerow(["; ".join(v) if isinstance(v, list) else v for v in row.values()])
-    return text.getvalue()
+    cells = (["; ".join(v) if isinstance(v, list) else v for v in row.values()] for row in rows)
+    return csv_lines(rows[0], cells)
 
 
 def _json(rows: list[dict[str, Any]]) -> str:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import sys
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
-from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.tables import comparison as comparison
 from dperm_cli.runner.studies import study_folder
 
-FORMATS = ("table", "json")
-
 
 def compare(arguments: list[str]) -> int:
     """``dperm compare RUN_A RUN_B [format=table|json]``; 1 where B's guarantee is weaker."""
-    operands, options = study_folder.split_arguments(arguments, ("format",))
-    form = checks.choice("format", options.get("format", "table"), FORMATS)
+    words = Syntax(keys=("format",)).split(arguments)
+    form, operands = words.choose("format", FORMATS), words.operands
     if len(operands) != 2:
         raise InputError("STUDY", " ".join(operands), "must be two folders (the out= of two runs)")
     stores = [Store(study_folder.find_folder(name)) for name in operands]
@@ -32,7 +30,7 @@ def compare(arguments: list[str]) -> int:
         lines += [pair.plain() for pair in found.pairs if not pair.weaker]
         lines += [{"in": "a", "cell": name} for name in found.only_a]
         lines += [{"in": "b", "cell": name} for name in found.only_b]
-        print("\n".join(map(canonical_json, lines)))
+        print(json_lines(lines))
     else:
         print(comparison.format_comparison(found, *operands))
     for path in damaged:

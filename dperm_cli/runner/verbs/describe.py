@@ -14,16 +14,16 @@ from threadpoolctl import threadpool_limits
 from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
+from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
+from dperm_cli.core.files import write_atomically
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.charts import problem_portrait
 from dperm_cli.results.records.schema import canonical_json
-from dperm_cli.results.records.store import atomic_write
 from dperm_cli.runner.cells import metrics, run_cell
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import parse
-from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.sweep.progress import open_step_meter
 from dperm_cli.runner.verbs import run
 from dperm_cli.solvers.optimum import Optimum
@@ -37,7 +37,7 @@ def describe(arguments: list[str]) -> int:
     request = parse(arguments)
     study_plan.check_levels(request)
     study = study_plan.plan_study(request)
-    if len({cell_schema.digest(_problem_keys(c.config)) for c in study.cells}) > 1:
+    if len({hash_facts(_problem_keys(c.config)) for c in study.cells}) > 1:
         raise InputError("describe", " ".join(arguments), "takes one problem at a time")
     (prepared,) = run.prepare(study.cells[:1])
     typed = {setting.key.partition(".")[0] for setting in request.settings}
@@ -52,7 +52,7 @@ def describe(arguments: list[str]) -> int:
         found = collect_facts(prepared, run.make_solver()(prepared.target), sorted(epsilons), asked)
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     for ending, content in problem_portrait.draw_figure(found).items():
-        atomic_write(out / f"problem.{ending}", content)
+        write_atomically(out / f"problem.{ending}", content)
     print(
         canonical_json(found) if study.format == "json" else problem_portrait.format_problem(found)
     )
@@ -81,6 +81,7 @@ def collect_facts(
     """
     problem, spec = prepared.problem, prepared.problem.spec()
     constraint: Any = problem.constraint
+    kernel = prepared.cell.kernel
     centre = constraint.centre()
     floor = float(problem.objective(centre))
     width, error = constraint.width(
@@ -92,7 +93,7 @@ def collect_facts(
         "preprocessing": "; ".join(problem.data.preprocessing),
         "loss": problem.loss.name,
         "constraint": constraint.name,
-        "kernel": getattr(prepared.cell.kernel, "name", None),
+        "kernel": None if kernel is None else kernel.name,
         "n": spec.n,
         "p": spec.p,
         "lipschitz": spec.lipschitz_total,
@@ -121,12 +122,10 @@ def collect_facts(
 
 def _list_all(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
     """All mechanisms that promise something, as they are shipped."""
-    composer, found = Composer(), {}
-    for name in registry.list_protective():
-        config = composer.compose({"mechanism": name})["mechanism"]
-        made = cell_schema.build_mechanism(config, like.calibration, like.sampler)
-        found[name] = (name, made)
-    return found
+    shipped = fitting_mechanism.build_shipped(
+        registry.list_protective(), like.calibration, like.sampler
+    )
+    return {name: (name, made) for name, made in shipped}
 
 
 def _list_requested(cells: Iterable[cell_schema.Cell]) -> dict[str, tuple[str, Any]]:
@@ -172,8 +171,7 @@ def _outlook(
     try:
         asked = replace(prepared, cell=replace(one, mechanism=mechanism, mechanism_name=name))
         spec: Any = asked.spec
-        kind = run_cell.kind_of(name, mechanism, one.privacy, one.delta, one.relation)
-        budget = replace(run_cell.budget_of(prepared, kind), epsilon=epsilon)
+        budget = replace(run_cell.find_budget(asked)[0], epsilon=epsilon)
         made = run_cell.plan_with_reserve(mechanism, spec, budget)
     except Unsupported as reason:
         return {"epsilon": epsilon, "supported": False, "reason": str(reason)}

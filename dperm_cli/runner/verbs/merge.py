@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError, StorageError
+from dperm_cli.core.errors import InputError, StorageError, make_printable
+from dperm_cli.core.files import read_bytes, write_atomically
+from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import release_log
-from dperm_cli.results.records.store import Store, atomic_write, read_bytes
+from dperm_cli.results.records.store import Store
 from dperm_cli.runner.studies import study_folder
 from dperm_cli.runner.verbs import report, run
 
@@ -20,9 +22,9 @@ _NAMED = 5
 
 def merge(arguments: list[str]) -> int:
     """``dperm merge STUDY STUDY [..] out=FOLDER [format=table|json]``."""
-    operands, options = study_folder.split_arguments(arguments, ("out", "format"))
-    form = checks.choice("format", options.get("format", "table"), report.FORMATS)
-    to = checks.path("out", options.get("out", ""), "must name the folder to write to")
+    words = Syntax(keys=("out", "format")).split(arguments)
+    form, operands = words.choose("format", FORMATS), words.operands
+    to = checks.path("out", words.settings.get("out", ""), "must name the folder to write to")
     if len(operands) < 2:
         raise InputError("STUDY", " ".join(operands), "must be at least two folders")
     out = Path(to)
@@ -39,7 +41,7 @@ def merge(arguments: list[str]) -> int:
         if data is None:
             raise StorageError(f"{source.path(cell)}: has gone")
         if source is not target:
-            atomic_write(target.path(cell), data)
+            write_atomically(target.path(cell), data)
     target.write_manifest(manifest([*sources, *([target] if target.read_manifest() else [])]))
     print(f"{len(found)} records of {len(sources)} studies", file=sys.stderr)
     made = report.print_study(out, form, trust=True, others=sources)
@@ -53,7 +55,7 @@ def list_log_entries(source: Store) -> list[release_log.Entry | release_log.Gap]
     return [
         *release_log.read_entries(source.out),
         *(entry for entry in records if entry is not None),
-        *(release_log.Gap(f"{_printable(source.out.name)}: {words}") for words in lost),
+        *(release_log.Gap(f"{make_printable(source.out.name)}: {words}") for words in lost),
     ]
 
 
@@ -92,10 +94,6 @@ def _conflict(cell: str, one: Store, other: Store) -> bool:
     if one.digest(cell) == other.digest(cell):
         return False
     return None in (release_log.read_entry(one, cell), release_log.read_entry(other, cell))
-
-
-def _printable(name: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in name)[:100]
 
 
 def manifest(sources: Sequence[Store]) -> dict[str, Any]:

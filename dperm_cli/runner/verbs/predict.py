@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from pathlib import Path
@@ -11,33 +9,36 @@ from typing import Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_OK, InputError
-from dperm_cli.results.records.store import atomic_write
+from dperm_cli.core.files import write_atomically
+from dperm_cli.core.operands import Syntax
+from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.models import query_rows, save_model
 from dperm_cli.runner.models.publishable import Publishable
-from dperm_cli.runner.studies import study_folder
-
-FORMATS = ("csv", "json")
-COLUMNS = ("name", "position")
+from dperm_cli.runner.models.query_rows import COLUMNS
 
 
 def predict(arguments: list[str]) -> int:
     """``dperm predict MODEL ROWS [columns=name|position] [format=csv|json] [out=FILE]``."""
-    operands, options = study_folder.split_arguments(arguments, ("columns", "format", "out"))
+    words = Syntax(keys=("columns", "format", "out")).split(arguments)
+    operands = words.operands
     if len(operands) != 2:
         allowed = "must be a model and a file of rows"
         raise InputError("predict", " ".join(operands), allowed)
-    form = checks.choice("format", options.get("format", "csv"), FORMATS)
-    by = checks.choice("columns", options.get("columns", "name"), COLUMNS)
-    to = Path(checks.path("out", options["out"])) if "out" in options else None
+    form, by = words.choose("format", ("csv", "json")), words.choose("columns", COLUMNS)
+    to = Path(checks.path("out", words.settings["out"])) if "out" in words.settings else None
     found = save_model.load(operands[0])
     rows = query_rows.read(operands[1], found.schema, by == "position")
     try:
         columns = _columns_of(found, rows)
     except (ValueError, MemoryError) as error:
         raise InputError("MODEL", operands[0], f"cannot be used: {error}") from None
-    text = _json(columns) if form == "json" else _csv(columns)
+    lines = list(zip(*columns.values(), strict=True))
+    if form == "json":
+        text = "".join(json.dumps(dict(zip(columns, line, strict=True))) + "\n" for line in lines)
+    else:
+        text = csv_lines(columns, lines)
     if to is not None:
-        atomic_write(to, text.encode())
+        write_atomically(to, text.encode())
     else:
         sys.stdout.write(text)
     print("\n".join(describe_predictions(found, rows.shape[0])), file=sys.stderr)
@@ -70,16 +71,3 @@ def _columns_of(found: Publishable, rows: Any) -> dict[str, list]:
         labels = [names[1.0 if value >= 0.0 else -1.0] for value in values]
         return {"score": values.tolist(), "label": labels}
     return {"value": found.schema.target_of(values).tolist()}
-
-
-def _csv(columns: dict[str, list]) -> str:
-    sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return sink.getvalue()
-
-
-def _json(columns: dict[str, list]) -> str:
-    lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
-    return "".join(json.dumps(line) + "\n" for line in lines)

@@ -7,34 +7,25 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dperm_cli.core import checks
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError, UnknownKey
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
+from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.ledger.remarks import summarise_remarks
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import Report
 from dperm_cli.results.report import write_report as make
+from dperm_cli.runner.studies import study_folder
 
-FORMATS = ("table", "json")
 MIN_BAND_TRIALS = 10  # trials from which a 5-95 % band says something
-KEYS = ("format", "html", "out")
 
 
 def report(arguments: list[str]) -> int:
     """``dperm report FOLDER [format=table|json] [html=true|false]``."""
-    folders = [word for word in arguments if "=" not in word]
-    options = dict(word.split("=", 1) for word in arguments if "=" in word)
-    for key in options:
-        if key not in KEYS:
-            raise UnknownKey(key, list(KEYS))
-    folders += [options["out"]] if "out" in options else []
-    if len(folders) != 1:
-        raise InputError("FOLDER", " ".join(folders), "must be one folder (the out= of a run)")
-    folder = Path(folders[0])
+    words = Syntax(keys=("format", "html", "out")).split(arguments)
+    folder = study_folder.name_one(words, "FOLDER")
     if not os.path.isdir(folder):
-        raise InputError("FOLDER", str(folder), "must be an existing folder (the out= of a run)")
-    format_ = checks.choice("format", options.get("format", "table"), FORMATS)
-    page = checks.choice("html", options.get("html", "true"), ("true", "false")) == "true"
-    made = print_study(folder, format_, page=page)
+        raise InputError("FOLDER", folder, "must be an existing folder (the out= of a run)")
+    page = words.choose("html", ("true", "false")) == "true"
+    made = print_study(Path(folder), words.choose("format", FORMATS), page=page)
     if made.broken:
         print("a record is damaged; the same `dperm run` computes it again", file=sys.stderr)
     return exit_code(made)
@@ -60,13 +51,13 @@ def print_study(
     ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
     what only the ledger knows, as it does of the ``others`` that were merged into this folder.
     """
-    from dperm_cli.results.records.schema import canonical_json
+    from dperm_cli.results.records.schema import json_lines
     from dperm_cli.runner.cells.ledger_accountant import Accounting
 
     made = make(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
                 others=others)  # fmt: skip
     if format_ == "json":
-        print("\n".join(canonical_json(row) for row in made.summary))
+        print(json_lines(made.summary))
     else:
         print(made.text.rstrip("\n"))
     names = ", ".join(os.path.basename(path) for path in made.files)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from dperm_cli import __version__
 from dperm_cli.core import catalogue, checks
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, UnknownKey
+from dperm_cli.core.digests import hash_facts
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
+from dperm_cli.core.files import write_atomically
+from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax
 from dperm_cli.core.package_paths import data_dir
 from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.records import manifest
-from dperm_cli.results.records.schema import canonical_json
-from dperm_cli.results.records.store import Store, atomic_write
+from dperm_cli.results.records.schema import json_lines
+from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import CLAIMS, write_report
 from dperm_cli.runner.cells import channel_rows, geometry_rows
 from dperm_cli.runner.cells.ledger_accountant import Accounting
@@ -37,7 +38,6 @@ from dperm_cli.runner.verbs.account_request import AccountLine, parse_request
 
 KEYS = ("size", "out", "format", "force", "workers", "backend", "address", "on_error",
         "verdicts")  # fmt: skip
-RESERVED = ("all", "claims")  # in place of an experiment's id
 ABSENT = "is not here"
 
 
@@ -55,21 +55,11 @@ class ReproduceRequest:
     verdicts: str | None = None
 
 
-def reproduce(arguments: list[str]) -> int:
-    """Run and judge; 1 where a cell failed or a claim did not come out as filed."""
-    with threadpool_limits(1):
-        return _reproduce(arguments)
-
-
-def _reproduce(arguments: list[str]) -> int:
-    asked = request(arguments)
-    if asked.name in RESERVED:
-        from dperm_cli.runner.verbs import reproduce_all
-
-        return getattr(reproduce_all, asked.name)(asked, arguments)
+def reproduce_one(asked: ReproduceRequest, arguments: list[str]) -> int:
+    """Run and judge one experiment; 1 where a cell failed or a claim did not come out as filed."""
     done = carry_out(asked, arguments)
     if asked.format == "json":
-        print("\n".join(canonical_json(verdict.plain()) for verdict in done.verdicts))
+        print(json_lines(verdict.plain() for verdict in done.verdicts))
     else:
         print(done.text)
         print(experiment_tables.verdicts_text(done.verdicts).rstrip("\n"))
@@ -123,7 +113,7 @@ def carry_out(
     if not shown and freshness.is_fresh(asked.out, judged):
         return ReproduceResult(verdicts, failed, (), "")
     # before the report, whose page shows them
-    atomic_write(asked.out / CLAIMS, judged)
+    write_atomically(asked.out / CLAIMS, judged)
     made = write_report(asked.out, accountant=Accounting(), trust=True)
     if not made.faults and not made.gaps:
         freshness.note(asked.out, judged, made.files)
@@ -135,20 +125,8 @@ def carry_out(
 
 def request(arguments: list[str]) -> ReproduceRequest:
     """The command line, every word checked."""
-    words, names, given, folder = list(arguments), [], {}, None
-    while words:
-        word = words.pop(0)
-        key, equals, value = word.partition("=")
-        if key in ("--config-dir", "-cd"):
-            folder = value if equals else words.pop(0) if words else ""
-        elif word.startswith("-"):
-            raise InputError("option", word, "must be --config-dir", ["--config-dir"])
-        elif equals:
-            if key not in KEYS:
-                raise UnknownKey(key, KEYS)
-            given[key] = value
-        else:
-            names.append(word)
+    words = Syntax(keys=KEYS, options=CONFIG_DIR).split(arguments)
+    names, given = words.operands, words.settings
     if len(names) != 1:
         listed = ", ".join(catalogue.choices("experiment"))
         raise InputError("experiment", " ".join(names), f"must be one of {listed}")
@@ -157,11 +135,11 @@ def request(arguments: list[str]) -> ReproduceRequest:
     checks.path("out", out, "must be a folder name")
     return ReproduceRequest(
         name=names[0],
-        size=checks.choice("size", given.get("size", "small"), claims.SIZES),
+        size=words.choose("size", claims.SIZES),
         out=Path(out),
-        format=checks.choice("format", given.get("format", "table"), cell_schema.FORMATS),
-        force=checks.choice("force", given.get("force", "false"), ("true", "false")) == "true",
-        config_dir=folder,
+        format=words.choose("format", FORMATS),
+        force=words.choose("force", ("false", "true")) == "true",
+        config_dir=words.options.get("--config-dir"),
         options=options(given),
         verdicts=given.get("verdicts"),
     )
@@ -223,27 +201,60 @@ def _configure_cell(settings: Settings, composer: Composer) -> dict[str, Any]:
 def _run(found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]) -> tuple[int, Parts]:
     """Run what has no record yet; (failed cells, parts with the names of their cells)."""
     composer = Composer(asked.config_dir)
+
+    def prepare(part: Part) -> dict[str, Any]:
+        return {item.key: item for item in app.prepare(cells_of(part, composer))}
+
+    store, parts, prepared = _begin(found, asked, arguments, prepare)
+    tally = run_cells(list(prepared.values()), store, asked.force, asked.options)
+    return tally.failed, parts
+
+
+def _begin(
+    found: Experiment,
+    asked: ReproduceRequest,
+    arguments: Sequence[str],
+    list_cells: Callable[[Part], Mapping[str, Any]],
+) -> tuple[Store, Parts, dict[str, Any]]:
+    """The store with its manifest, the parts, and by record name what each cell is made of."""
     parts: Parts = []
-    prepared = {}
+    cells: dict[str, Any] = {}
     for part in found.parts:
-        entry = _entry(part)
+        entry = {"name": part.name, "text": part.text, "cells": [], "absent": part.find_reason()}
         parts.append(entry)
         if entry["absent"]:
             continue
         try:
-            ready = app.prepare(cells_of(part, composer))
+            mine = list_cells(part)
         except InputError as error:
             if ABSENT not in error.allowed:
                 raise
             entry["absent"] = f"data: {error.value} {error.allowed.partition(':')[0]}"
             continue
-        entry["cells"] = [item.key for item in ready]
-        prepared.update({item.key: item for item in ready})
-    _check_some(found, parts)
+        entry["cells"] = list(mine)
+        cells |= mine
+    if not cells:  # no part can run: nothing is left behind
+        raise InputError("experiment", found.name, f"cannot run here: {parts[0]['absent']}")
     store = Store(asked.out)
-    _write_manifest(store, found, parts, arguments)
-    tally = run_cells(list(prepared.values()), store, asked.force, asked.options)
-    return tally.failed, parts
+    keys = [key for part in parts for key in part["cells"]]
+    extra = {"study": found.name, "experiment": describe(found, parts)}
+    store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
+    return store, parts, cells
+
+
+def _plan_cells(
+    store: Store,
+    asked: ReproduceRequest,
+    cells: Mapping[str, Any],
+    name: Callable[[Any], str],
+    answer: Callable[[Any], list[dict[str, Any]]],
+) -> None:
+    """Write the records of cells that release nothing, those that are not there yet."""
+    with open_meter(len(cells)) as shown:
+        for done, (key, cell) in enumerate(cells.items()):
+            shown.cell(done, name(cell))
+            if asked.force or not store.has(key):
+                store.write(key, answer(cell))
 
 
 def _account(
@@ -251,23 +262,12 @@ def _account(
 ) -> tuple[int, Parts]:
     """The same for accounting alone: its rows are plans, nothing is released."""
     composer = Composer(asked.config_dir)
-    parts: Parts = []
-    asks: dict[str, tuple[AccountLine, Settings]] = {}
-    for part in found.parts:
-        entry = _entry(part)
-        parts.append(entry)
-        if not entry["absent"]:
-            mine = _asks(part, composer)
-            entry["cells"] = list(mine)
-            asks |= mine
-    _check_some(found, parts)
-    store = Store(asked.out)
-    _write_manifest(store, found, parts, arguments)
-    with open_meter(len(asks)) as shown:
-        for done, (key, (ask, settings)) in enumerate(asks.items()):
-            shown.cell(done, f"{ask.name} n={ask.spec.n} {ask.calibration}")
-            if asked.force or not store.has(key):
-                store.write(key, [plan_experiment(ask, settings)])
+    store, parts, cells = _begin(found, asked, arguments, lambda part: _asks(part, composer))
+
+    def name(cell: tuple[AccountLine, Settings]) -> str:
+        return f"{cell[0].name} n={cell[0].spec.n} {cell[0].calibration}"
+
+    _plan_cells(store, asked, cells, name, lambda cell: [plan_experiment(*cell)])
     return 0, parts
 
 
@@ -279,34 +279,20 @@ def _run_derived(
     found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]
 ) -> tuple[int, Parts]:
     """The same for channels, sets and random matrices: there are no records to release from."""
-    parts: Parts = []
-    cells: dict[str, Settings] = {}
-    for part in found.parts:
-        entry = _entry(part)
-        parts.append(entry)
-        if not entry["absent"]:
-            named = {_derived_key(found.verb, settings): settings for settings in part.cells()}
-            entry["cells"] = list(named)
-            cells |= named
-    _check_some(found, parts)
-    store = Store(asked.out)
-    _write_manifest(store, found, parts, arguments)
-    with open_meter(len(cells)) as shown:
-        for done, (key, settings) in enumerate(cells.items()):
-            shown.cell(done, " ".join(f"{word}={value}" for word, value in settings.items()))
-            if asked.force or not store.has(key):
-                store.write(key, _ANSWERS[found.verb](settings))
+
+    def list_cells(part: Part) -> dict[str, Settings]:
+        return {_derived_key(found.verb, settings): settings for settings in part.cells()}
+
+    def name(settings: Settings) -> str:
+        return " ".join(f"{word}={value}" for word, value in settings.items())
+
+    store, parts, cells = _begin(found, asked, arguments, list_cells)
+    _plan_cells(store, asked, cells, name, _ANSWERS[found.verb])
     return 0, parts
 
 
 def _derived_key(verb: str, settings: Settings) -> str:
-    return cell_schema.digest(
-        [verb, cell_schema.canonical(dict(settings)), __version__, code_digest()]
-    )
-
-
-def _entry(part: Part) -> dict[str, Any]:
-    return {"name": part.name, "text": part.text, "cells": [], "absent": part.find_reason()}
+    return hash_facts([verb, cell_schema.canonical(dict(settings)), __version__, code_digest()])
 
 
 def _asks(part: Part, composer: Composer) -> dict[str, tuple[AccountLine, Settings]]:
@@ -315,10 +301,8 @@ def _asks(part: Part, composer: Composer) -> dict[str, tuple[AccountLine, Settin
         words = [f"{key}={_format_word(value)}" for key, value in settings.items()]
         config = cell_schema.canonical(dict(settings))
         for ask in parse_request([*words, "figure=false"], composer).asks:
-            found[cell_schema.digest(["account", config, ask.name, __version__, code_digest()])] = (
-                ask,
-                {**config, "mechanism": ask.name},
-            )
+            key = hash_facts(["account", config, ask.name, __version__, code_digest()])
+            found[key] = (ask, {**config, "mechanism": ask.name})
     return found
 
 
@@ -341,21 +325,6 @@ def _format_word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _check_some(found: Experiment, parts: Parts) -> None:
-    """An experiment of which no part can run says so, and leaves nothing behind."""
-    if not any(part["cells"] for part in parts):
-        why = parts[0]["absent"]
-        raise InputError("experiment", found.name, f"cannot run here: {why}")
-
-
-def _write_manifest(
-    store: Store, found: Experiment, parts: Parts, arguments: Sequence[str]
-) -> None:
-    keys = [key for part in parts for key in part["cells"]]
-    extra = {"study": found.name, "experiment": describe(found, parts)}
-    store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
-
-
 __all__ = [
     "carry_out",
     "cells_of",
@@ -363,6 +332,6 @@ __all__ = [
     "describe",
     "judge",
     "plan_experiment",
-    "reproduce",
+    "reproduce_one",
     "request",
 ]

@@ -1,4 +1,4 @@
-"""``dperm reproduce all`` and ``dperm reproduce claims``: every experiment in turn, on one page."""
+"""``dperm reproduce``: one experiment, every one in turn, or the page of their claims."""
 
 from __future__ import annotations
 
@@ -9,18 +9,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, StorageError
+from dperm_cli.core.files import write_atomically
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.claims import claims_page, experiment_tables
 from dperm_cli.results.claims.claims import FAIL, NO_DATA, NOT_JUDGED, PASS
-from dperm_cli.results.records.schema import canonical_json
-from dperm_cli.results.records.store import atomic_write
+from dperm_cli.results.records.schema import json_lines
 from dperm_cli.runner.studies import experiment_file as experiments
 from dperm_cli.runner.studies import verdict_files
 from dperm_cli.runner.verbs import reproduce
 
 CANNOT = "cannot run here"
+
+
+def reproduce_experiments(arguments: list[str]) -> int:
+    """``dperm reproduce``: one experiment, all of them, or the page of their claims."""
+    with threadpool_limits(1):
+        asked = reproduce.request(arguments)
+        verbs = {"all": run_all, "claims": print_claims}
+        return verbs.get(asked.name, reproduce.reproduce_one)(asked, arguments)
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ def run_all(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) -> int:
         if asked.format == "table":
             print(_text(line), flush=True)
     if asked.format == "json":
-        print("\n".join(canonical_json(line.plain()) for line in lines))
+        print(json_lines(line.plain() for line in lines))
     else:
         print(summary(lines))
     return EXIT_FAILED if any(line.code for line in lines) else EXIT_OK
@@ -107,7 +117,7 @@ def print_claims(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) ->
     if str(asked.out) == "-":
         print(text, end="")
         return EXIT_OK
-    atomic_write(asked.out, text.encode())
+    write_atomically(asked.out, text.encode())
     print(f"wrote {asked.out}", file=sys.stderr)
     return EXIT_OK
 
@@ -122,4 +132,4 @@ def read_entries(folder: Path) -> list[claims_page.Entry]:
     return found
 
 
-__all__ = ["print_claims", "read_entries", "run_all", "summary"]
+__all__ = ["print_claims", "read_entries", "reproduce_experiments", "run_all", "summary"]

@@ -8,6 +8,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from dperm_cli.core import checks
+from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.package_paths import data_dir
 from dperm_cli.problem.data import Data
@@ -16,7 +18,7 @@ from dperm_cli.results.ledger.ledger import LEDGER
 from dperm_cli.results.ledger.release_log import LOG
 from dperm_cli.results.page.html_page import PAGE
 from dperm_cli.results.records import manifest
-from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.runner.cells import run_cell as cells
@@ -44,7 +46,7 @@ def run(
 
 def _run(arguments: list[str], request: Request, study: study_plan.Study, figures: bool) -> int:
     if request.show:
-        print("\n".join(canonical_json(cell.config) for cell in study.cells))
+        print(json_lines(cell.config for cell in study.cells))
         return EXIT_OK
     to = save_model.check_path(study.save)
     if to is not None:
@@ -91,8 +93,7 @@ def _save(to: Path | None, item: cells.Prepared, described: InputSchema, store: 
 
 def check_folder(out: Path) -> None:
     """InputError when the output folder is a file, or holds files of that name by somebody else."""
-    if out.exists() and not out.is_dir():
-        raise InputError("out", str(out), "is a file; it must be a folder")
+    checks.folder("out", str(out))
     ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, LOG, PAGE)
     ours = (*ours, *FIGURES)
     found = [name for name in ours if (out / name).exists()]
@@ -107,7 +108,7 @@ def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
     loaded: dict[str, Data] = {}
     prepared = []
     for item in study_cells:
-        name = cell_schema.digest(item.config["dataset"])
+        name = hash_facts(item.config["dataset"])
         if name not in loaded:
             loaded[name] = item.dataset.load(None if folder is None else Path(folder))
         data = loaded[name]

@@ -7,23 +7,22 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_OK
+from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.studies import study_folder
 from dperm_cli.runner.sweep.progress import duration
 
-FORMATS = ("table", "json")
 _LISTED = 50
 
 
 def status(arguments: list[str]) -> int:
     """``dperm status STUDY [format=table|json]``."""
-    operands, options = study_folder.split_arguments(arguments, ("format", "out"))
-    form = checks.choice("format", options.get("format", "table"), FORMATS)
-    found = collect_facts(study_folder.find_only_folder(operands, options))
+    words = Syntax(keys=("format", "out")).split(arguments)
+    form = words.choose("format", FORMATS)
+    found = collect_facts(study_folder.find_folder(study_folder.name_one(words)))
     print(canonical_json(found) if form == "json" else format_status(found))
     return EXIT_OK
 

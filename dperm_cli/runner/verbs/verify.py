@@ -6,9 +6,12 @@ import os
 import sys
 
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
+from dperm_cli.core.files import read_bytes
+from dperm_cli.core.operands import Syntax
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, release_log
-from dperm_cli.results.records.store import Snapshot, content_digest, read_bytes
+from dperm_cli.results.record_format import content_digest
+from dperm_cli.results.records.store import Snapshot
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 from dperm_cli.runner.cells.ledger_accountant import Accounting
@@ -19,8 +22,7 @@ _LISTED = 50
 
 def verify(arguments: list[str]) -> int:
     """``dperm verify STUDY``; 3 where a file is damaged, 1 where one contradicts the records."""
-    operands, options = study_folder.split_arguments(arguments, ("out",))
-    out = study_folder.find_only_folder(operands, options)
+    out = study_folder.find_folder(study_folder.name_one(Syntax(keys=("out",)).split(arguments)))
     store = Snapshot(out)
     damaged = store.verify()
     wrong = [] if damaged else contents(store)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
+from dperm_cli.core.memo import MIB, Memo
 from dperm_cli.sets.base import ConvexSet, by_rows, length, reached_diameter
 from dperm_cli.sets.shared import hull_quadratic
 from dperm_cli.sets.shared.hull_quadratic import Mixture
 
-_KEPT = 256  # points whose mixtures are remembered
 _PAIRS = 1500  # points up to which every distance is computed
 _BLOCK = 4_000_000  # numbers of atoms that are looked at together
 _FLAT = 1e-20  # of the largest variance: what counts as none
@@ -86,7 +85,7 @@ class Atomic(ConvexSet):
 
     def __init__(self, atoms: Any) -> None:
         self.atoms, self.p = atoms, atoms.m
-        self._known: OrderedDict[bytes, Mixture] = OrderedDict()
+        self._known: Memo[bytes, Mixture] = Memo(64 * MIB, most=256)
 
     @property
     def size(self) -> float:
@@ -185,10 +184,7 @@ class Atomic(ConvexSet):
 
     def remember(self, point: np.ndarray, mixture: Mixture) -> Mixture:
         """Keep what a point of the set is made of."""
-        self._known[np.ascontiguousarray(point).tobytes()] = mixture
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
-        return mixture
+        return self._known.put(np.ascontiguousarray(point).tobytes(), mixture)
 
     def error_bound(self, theta: np.ndarray, near: np.ndarray) -> np.ndarray:
         """A bound on |near - projection of theta| for rows of the set: |.|^2 is at most the gap."""

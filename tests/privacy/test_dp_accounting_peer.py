@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import subprocess
-import sys
-
 import pytest
 
-from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.accountant import account
-from dperm_cli.privacy.accounting.dp_accounting_check import epsilon_pld, epsilon_rdp
 from dperm_cli.privacy.events import (
     Approx,
     Channel,
@@ -21,6 +16,7 @@ from dperm_cli.privacy.events import (
     Pure,
     SampledGaussian,
 )
+from tests.privacy.dp_accounting_peer import epsilon_pld, epsilon_rdp
 
 FULL = [Gaussian(84.494, 1.0, 100)]
 
@@ -123,23 +119,3 @@ def test_refusals():
         for events, relation in (([Channel(1.0)], "replace_one"), (fixed, "add_remove")):
             with pytest.raises(Unsupported):
                 route(events, delta=1e-6, relation=relation)
-        with pytest.raises(InputError):
-            route(FULL, delta=math.nan, relation="replace_one")
-        with pytest.raises(InputError):
-            route(FULL, delta=1e-6, relation="replace")
-
-
-def test_the_library_is_optional():
-    # neither the accountant nor the wrapper needs it until it is asked
-    code = (
-        "import sys; sys.modules['dp_accounting'] = None\n"
-        "from dperm_cli.core.errors import Unsupported\n"
-        "from dperm_cli.privacy.accounting import accountant, dp_accounting_check\n"
-        "from dperm_cli.privacy.events import Gaussian\n"
-        "event = [Gaussian(5.0, 1.0)]\n"
-        "accountant.account(event, delta=1e-6, relation='replace_one')\n"
-        "try: dp_accounting_check.epsilon_pld(event, delta=1e-6, relation='replace_one')\n"
-        "except Unsupported as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "dp-accounting" in done.stdout

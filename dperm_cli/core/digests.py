@@ -1,0 +1,73 @@
+"""Digests: the one place that hashes parts, files and JSON-able facts.
+
+What is hashed where one call would not do stays where it is: records one by one with a key
+(``record_names``), rows in a tight loop (``datasets/_digest``), a running digest of draws
+(``audit/case``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+# Text, or anything whose bytes lie in one piece: bytes, a contiguous array.
+Part = Any
+
+
+def hash_parts(*parts: Part, size: int = 16) -> str:
+    """BLAKE2b of the parts, one behind the other.
+
+    Args:
+        parts: Text (as UTF-8) or buffers; where one ends and the next begins is not hashed.
+        size: Length of the digest in bytes.
+
+    Returns:
+        The digest in hexadecimal, two digits a byte.
+
+    >>> hash_parts("ab", b"c") == hash_parts("abc")
+    True
+    """
+    return hash_each(parts, size)
+
+
+def hash_each(parts: Iterable[Part], size: int = 16) -> str:
+    """``hash_parts`` of parts that are made one at a time, where all at once would be too large."""
+    return _hash(hashlib.blake2b(digest_size=size), parts)
+
+
+def hash_sha256(*parts: Part) -> str:
+    """SHA-256 of the parts, as ``hash_parts`` takes them, in hexadecimal."""
+    return _hash(hashlib.sha256(), parts)
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's bytes in hexadecimal, read piece by piece."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_sources(paths: Iterable[Path], root: Path, size: int = 16) -> str:
+    """BLAKE2b of source files: their names below ``root`` and their bytes, in the order given."""
+    named = ((path.relative_to(root).as_posix() + "\0", path.read_bytes()) for path in paths)
+    return hash_each((part for pair in named for part in pair), size)
+
+
+def hash_facts(facts: Any, size: int = 10) -> str:
+    """A short name for JSON-able facts, whatever the order of their keys.
+
+    >>> hash_facts({"a": 1, "b": 2}) == hash_facts({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=str)
+    return hash_parts(text, size=size)
+
+
+def _hash(digest: Any, parts: Iterable[Part]) -> str:
+    for part in parts:
+        view = memoryview(part.encode() if isinstance(part, str) else part)
+        # a view without bytes cannot be cast
+        digest.update(view.cast("B") if view.nbytes else b"")
+    return digest.hexdigest()

@@ -1,0 +1,128 @@
+"""The words behind a verb, taken apart once: options, KEY=VALUE settings and operands.
+
+Every verb declares its ``Syntax``. What Hydra's grammar has to read
+(``runner/compose/command_line.py``) is passed on word by word.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError, UnknownKey
+
+FORMATS = ("table", "json")  # of what a verb prints, the default first
+CONFIG_DIR: Mapping[str, str] = MappingProxyType(
+    {"--config-dir": "--config-dir", "-cd": "--config-dir"}
+)
+HELP = ("-h", "--help")
+
+
+@dataclass(frozen=True)
+class Words:
+    """A command line that was taken apart.
+
+    Attributes:
+        operands: What the verb is about, in order: folders, files, names.
+        settings: The values of the verb's own keys; of a key that stands twice the last one.
+        options: The values of options such as ``--config-dir DIR``; "" where it is missing.
+        switches: The options without a value that were typed.
+        passed_on: Words for another reader, in order.
+    """
+
+    operands: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    switches: frozenset[str] = frozenset()
+    passed_on: tuple[str, ...] = ()
+
+    def choose(self, key: str, allowed: Sequence[str]) -> str:
+        """The value of a key, one of ``allowed``, of which the first is the default.
+
+        Raises:
+            InputError: It is another one.
+        """
+        return checks.choice(key, self.settings.get(key, allowed[0]), allowed)
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """Which words a verb takes.
+
+    Args:
+        keys: The keys of its own settings.
+        switches: Options without a value, and the name that each is known by.
+        options: Options with a value, ``--option VALUE`` or ``--option=VALUE``, likewise.
+        operands: Whether it takes operands. Where not, a bare word is a key without its value.
+        passes_on: Whether words that are not its own are for another reader, and not refused.
+        empty: Keys that may have no value, of a verb without operands.
+
+    >>> found = Syntax(keys=("out", "format")).split(["a", "out=b", "c", "out=d"])
+    >>> found.operands, found.settings, found.choose("format", FORMATS)
+    (('a', 'c'), {'out': 'd'}, 'table')
+    """
+
+    keys: Sequence[str] = ()
+    switches: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    operands: bool = True
+    passes_on: bool = False
+    empty: Sequence[str] = ()
+
+    def split(self, arguments: Sequence[str]) -> Words:
+        """Take a command line apart.
+
+        Raises:
+            InputError: A word is no option of the verb, or a key of it has no value.
+            UnknownKey: It is a setting of a key that the verb does not have.
+        """
+        words, operands, passed_on = list(arguments), [], []
+        settings: dict[str, str] = {}
+        options: dict[str, str] = {}
+        switches = set()
+        while words:
+            word = words.pop(0)
+            key, equals, value = word.partition("=")
+            if word in self.switches:
+                switches.add(self.switches[word])
+            elif key in self.options:
+                options[self.options[key]] = value if equals else words.pop(0) if words else ""
+            elif word.startswith("-") and not self.passes_on:
+                raise self.refuse_option(word, words)
+            elif key in self.keys and (equals or not self.operands):
+                if not self.operands and not value and not (equals and key in self.empty):
+                    raise InputError(key, value, "needs a value: write KEY=VALUE")
+                settings[key] = value
+            elif self._is_unknown(word, equals):
+                raise UnknownKey(key, self.keys)
+            elif self.passes_on and (equals or not self.operands):
+                passed_on.append(word)
+            else:
+                operands.append(word)
+        return Words(tuple(operands), settings, options, frozenset(switches), tuple(passed_on))
+
+    def refuse_option(self, word: str, after: Sequence[str]) -> InputError:
+        """The error for an option that the verb does not have, ``after`` being the words behind."""
+        if not self.options:
+            return InputError("option", word, "is not one of this verb", self.keys)
+        known = next(iter(self.options))
+        return InputError("option", word, f"must be {known}", [known])
+
+    def _is_unknown(self, word: str, equals: str) -> bool:
+        if self.passes_on:
+            return False
+        # a folder may have such a name
+        return not self.operands or (bool(equals) and bool(self.keys) and not os.path.exists(word))
+
+
+def settings_in(words: Iterable[str]) -> dict[str, str]:
+    """The values of all words KEY=VALUE; of a key that stands twice the last one."""
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def wants_help(arguments: Iterable[str]) -> bool:
+    """Whether a command line asks for its verb's help, wherever it says so."""
+    return any(word in HELP for word in arguments)

@@ -1,0 +1,52 @@
+"""What events and streams ask of the gate, and what the gate asks of a tape that listens to it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Tape(Protocol):
+    """Observer of everything that passes the gate; may replace what is drawn.
+
+    ``value`` is what the noise hides: [trials, dim]; None for the record numbers of a batch, and
+    ``streams.LAW`` for a draw from a law, with which no value passes. ``public`` must be equal on
+    neighbouring runs. ``stream`` has the event, its number and a new ``meter()``.
+    """
+
+    def hear(
+        self, stream: Any, value: Any, drawn: np.ndarray, public: tuple[Any, ...]
+    ) -> np.ndarray: ...
+
+
+class NoiseSource(Protocol):
+    """The side of a gate that streams see: its facts, and random numbers for one stream.
+
+    Attributes:
+        trials: How many independent releases are drawn.
+        relation: The neighbouring relation of the plan.
+        tape: What listens, if anything does.
+        system: Whether channels' answers come from the operating system's generator.
+        source: That generator: a number of words -> uint64 words.
+    """
+
+    trials: int
+    relation: str
+    tape: Tape | None
+    system: bool
+    source: Any
+
+    def draws(self, kind: str) -> Any:
+        """The noise of a new stream: ``Keyed``, or ``OnGrid``."""
+
+    def steps(self, number: int) -> Any:
+        """The ``Steps`` of a new stream."""
+
+    def keys(self) -> np.ndarray:
+        """The keys [trials, 2], uint64, of a new stream."""
+        ...
+
+    def next_number(self) -> int:
+        """The number of a new stream, in the order of asking."""
+        ...

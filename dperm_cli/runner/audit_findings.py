@@ -1,0 +1,59 @@
+"""What an audit found, and the attack of a mechanism's own adversary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dperm_cli.audit import mechanism_audit as audits
+from dperm_cli.audit.case_report import Report
+from dperm_cli.audit.mechanism_audit import Verdict, examine
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy.budget import Budget
+from dperm_cli.runner.audits.audit_grid import GridWalk
+
+QUICK_ROUNDS = 40
+
+
+@dataclass
+class Findings:
+    """All that an audit found, in the order of the mechanisms."""
+
+    verdicts: list[Verdict]
+    reports: list[Report]
+    walks: list[GridWalk]
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong, a line each."""
+        found = [
+            f"{v.name}, {v.budget.relation}: {fault}" for v in self.verdicts for fault in v.faults
+        ]
+        for report in self.reports:
+            found += [f"{report.head}: {fault}" for fault in report.faults]
+        for walk in self.walks:
+            found += [
+                f"{walk.name}, {what}: a plan is above its budget: {reason}"
+                for what, reason in walk.missing
+                if reason.startswith("refused to release")
+            ]
+        return found
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all was attacked."""
+        return not self.verdicts and not any(report.is_attacked for report in self.reports)
+
+
+def attack_instance(
+    name: str, mechanism: Any, budget: Budget, seed: int, quick: bool
+) -> Verdict | None:
+    """The adversary of an instance; None where there is no plan to attack."""
+    rounds = (QUICK_ROUNDS if quick else audits.ROUNDS) // 2  # the two relations share them
+    try:
+        return examine(name, mechanism, budget, seed=seed, quick=quick, rounds=rounds)
+    except Unsupported:
+        return None
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return audits.make_refused_verdict(name, budget, f"raised {text}")

@@ -1,0 +1,159 @@
+"""The atomic writer and the lock by file name."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from dperm_cli.core import files
+from dperm_cli.core.errors import StorageError
+from dperm_cli.core.files import hold_lock, open_atomically, read_bytes, write_atomically
+
+# Ends, as a killed process does, when the new content is written and not yet in its place.
+CRASH = """
+import os, sys
+from pathlib import Path
+from dperm_cli.core.files import write_atomically
+os.replace = lambda *_: os._exit(9)
+write_atomically(Path(sys.argv[1]), b"new")
+"""
+HOLD = """
+import sys, time
+from pathlib import Path
+from dperm_cli.core.files import hold_lock
+with hold_lock(Path(sys.argv[1])) as held:
+    print(held, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_crash_between_write_and_rename_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"old")
+    child = subprocess.run([sys.executable, "-c", CRASH, str(path)], check=False)
+    assert child.returncode == 9
+    assert path.read_bytes() == b"old"
+    (left,) = [name for name in os.listdir(tmp_path) if name != "a.csv"]
+    assert left.startswith(".a.csv.")
+    assert left.endswith(".tmp")
+    write_atomically(path, b"newer")
+    assert path.read_bytes() == b"newer"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_error_in_the_block_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with pytest.raises(error), open_atomically(path) as file:  # noqa: PT012
+        file.write(b"half of")
+        raise error
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_names_the_path(tmp_path, monkeypatch, call):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, call, fail)
+    with pytest.raises(StorageError, match="a: no space left on device"):
+        write_atomically(tmp_path / "a", b"new")
+    assert os.listdir(tmp_path) == []
+
+
+def test_folders_are_made_and_private_files_are_for_their_owner(tmp_path):
+    public, private = tmp_path / "b" / "c" / "d", tmp_path / "e" / "f"
+    write_atomically(public, b"x")
+    with open_atomically(private, sync=False, private=True) as file:
+        file.write(b"y")
+    assert read_bytes(public) == b"x"
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    assert stat.S_IMODE(private.parent.stat().st_mode) == 0o700
+    assert read_bytes(tmp_path / "absent") is None
+
+
+def test_a_lock_is_had_once_and_its_file_goes_with_it(tmp_path):
+    path = tmp_path / "new" / "a"
+    with hold_lock(path) as first, hold_lock(path) as second:
+        assert (first, second) == (True, False)
+        assert path.exists()
+    assert os.listdir(path.parent) == []
+    with hold_lock(path) as again:
+        assert again
+
+
+def test_waiting_ends_with_the_holder(tmp_path):
+    order = []
+
+    def wait():
+        with hold_lock(tmp_path / "a", wait=True) as held:
+            order.append(("second", held))
+
+    with hold_lock(tmp_path / "a") as held:
+        other = threading.Thread(target=wait)
+        other.start()
+        other.join(0.05)
+        order.append(("first", held))
+    other.join(10.0)
+    assert order == [("first", True), ("second", True)]
+
+
+def test_many_who_wait_hold_it_one_at_a_time(tmp_path, monkeypatch):
+    """Each takes the file away as it lets go, while the others are between opening and locking."""
+    monkeypatch.setattr(files, "_LOCK_SECONDS", 1e-4)
+    inside, most, turns = [], [], []
+
+    def work():
+        for _ in range(20):
+            with hold_lock(tmp_path / "sub" / "a", wait=True):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+                turns.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60.0)
+    assert (len(turns), max(most)) == (80, 1)
+
+
+def test_the_lock_of_a_killed_process_is_taken(tmp_path):
+    path = tmp_path / "a"
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "True\n"
+    with hold_lock(path) as held:
+        assert not held
+    child.kill()
+    child.communicate()
+    with hold_lock(path) as held:
+        assert held
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_without_locks_everybody_is_granted_one(tmp_path, monkeypatch, code):
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with hold_lock(tmp_path / "a") as first, hold_lock(tmp_path / "a", wait=True) as second:
+        assert (first, second) == (True, True)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_lock_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="file/a"), hold_lock(tmp_path / "file" / "a"):
+        pass
