@@ -10,33 +10,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dperm_cli.core import registry
+
 RECORDS = 6  # of a data set, where the design says nothing else
 POPULATION = 9  # where a population is declared
 VERY_WIDE = 430  # above 2 (n + 200) + 3: a plan of 200 steps then works in the rows' coordinates
 CLASSES = 3
 LONGEST_DRAW = 2.0  # seconds that a sampler may plan for: an audit draws many times
 
-TASKS = {
-    "logistic": "binary",
-    "hinge": "binary",
-    "huberized_hinge": "binary",
-    "linear": "binary",
-    "squared": "regression",
-    "absolute": "regression",
-    "multinomial": "multiclass",
-    "l1_median": "location",
-    "l2_median": "location",
-}
-KERNEL_LOSSES = ("logistic", "hinge", "squared")
+LOSSES, SETS = registry.audited("loss"), registry.audited("constraint")
+PLAIN = tuple(name for name in LOSSES if not registry.load("loss", name).width)
+KERNEL_LOSSES = tuple(name for name in PLAIN if registry.load("loss", name).most_pull is not None)
+KINKED = next(name for name in LOSSES if registry.load("loss", name).pieces is not None)
+QUADRATIC = next(name for name in LOSSES if registry.load("loss", name).quadratic)
 
 COMMON: dict[str, tuple[Any, ...]] = {
     "p": (3, 1, 8, 20),
-    "loss": (
-        "logistic", "hinge", "squared", "absolute", "huberized_hinge", "multinomial", "l1_median",
-    ),
+    "loss": LOSSES,
     "row_bound": (1.0, 0.3, 12.0, 100.0),
     "radius": (10.0, 1.0, 1e6, 1e12),
-    "constraint": ("l2_ball", "l1_ball", "box", "simplex"),
+    "constraint": SETS,
     "relation": ("replace_one", "add_remove", "declared population"),
     "ridge": (0.1, 0.0, 2.0),
     "delta": (1e-5, "auto", 0.0),
@@ -129,22 +122,22 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     },
 }  # fmt: skip
 
-_LAWFUL = {"radius": 1e12, "ridge": 0.0, "loss": "logistic"}
+_LAWFUL = {"radius": 1e12, "ridge": 0.0, "loss": LOSSES[0]}
 
 # Rows that must be in the design: the paths that a plan chooses from several settings at once,
 # where no boundary and no adaptive step hides the size of the noise.
 FIRST: dict[str, tuple[Mapping[str, Any], ...]] = {
     "noisy_gd": (
         {"p": VERY_WIDE, "mechanism.step_size": 1e-3, "mechanism.averaging": "last", **_LAWFUL},
-        {"p": VERY_WIDE, "mechanism.step_size": "auto", "constraint": "l2_ball"},
-        {"p": VERY_WIDE, "storage": "sparse", "mechanism.step_size": 1e-3, "loss": "hinge"},
+        {"p": VERY_WIDE, "mechanism.step_size": "auto", "constraint": SETS[0]},
+        {"p": VERY_WIDE, "storage": "sparse", "mechanism.step_size": 1e-3, "loss": KINKED},
         {"noise": "secure", "mechanism.step_size": 1e-3, **_LAWFUL},
         {"noise": "secure", "storage": "sparse", "relation": "declared population"},
     ),
     "noisy_sgd": (
         {"p": 20, "mechanism.output": "last", **_LAWFUL},
-        {"p": 20, "mechanism.output": "last", "loss": "hinge", "storage": "sparse", "ridge": 0.1},
-        {"p": 20, "mechanism.sampling": "poisson", "mechanism.batch": 2, "loss": "squared"},
+        {"p": 20, "mechanism.output": "last", "loss": KINKED, "storage": "sparse", "ridge": 0.1},
+        {"p": 20, "mechanism.sampling": "poisson", "mechanism.batch": 2, "loss": QUADRATIC},
         {"p": 20, "mechanism.sampling": "poisson", "mechanism.output": "last", **_LAWFUL,
          "ridge": 0.1},
         {"p": 8, "storage": "sparse", "mechanism.output": "last", **_LAWFUL, "ridge": 0.1},
@@ -155,6 +148,11 @@ FIRST: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"p": VERY_WIDE, "radius": 1e12, "ridge": 0.1, "delta": 1e-5},
     ),
 }  # fmt: skip
+
+
+def find_task(loss: str) -> str:
+    """The task of the records that a loss is audited with."""
+    return registry.load("loss", loss).tasks[0]
 
 
 def factors(name: str, kernel: bool, features: bool = False) -> dict[str, tuple[Any, ...]]:
@@ -184,18 +182,18 @@ def settings(name: str, row: Mapping[str, Any], local: bool = False) -> dict[str
         row: a value of every factor.
         local: whether nobody but the users may see a record: their privacy is another kind.
     """
-    loss = row["loss"]
+    loss, task = row["loss"], find_task(row["loss"])
     found: dict[str, Any] = {
         "mechanism": name,
         "dataset": "npz" if row["storage"] == "dense" else "svmlight",
-        "dataset.task": TASKS[loss],
+        "dataset.task": task,
         "dataset.row_bound": row["row_bound"],
         "loss": loss,
         "ridge": row["ridge"],
         "epsilon": row["epsilon"],
         "delta": row["delta"],
     }
-    found |= _dataset(row, TASKS[loss])
+    found |= _dataset(row, task)
     if row["relation"] != "replace_one":
         found["privacy.relation"] = "add_remove"
     if row["relation"] == "declared population":

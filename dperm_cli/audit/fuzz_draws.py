@@ -12,27 +12,17 @@ import numpy as np
 
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import generator, seed_sequence
-from dperm_cli.kernels.shared.kernel_problem import LOSSES as KERNEL_LOSSES
 
+_LAST = 99  # of the places of losses and sets that are drawn from
 MODEL = "model.npz"  # save=
 READERS = ("csv", "npz", "svmlight", "parquet")
 MODES = ("replace_one", "declared", "auto")  # the relation, and where the population is from
 # What happens to the record in which the two files differ.
 CHANGES = ("zeros", "extremes", "duplicate", "last of a class", "opposite", "missing")
-LOSSES = {
-    "binary": ("logistic", "logistic", "hinge", "huberized_hinge", "linear"),
-    "regression": ("squared", "squared", "absolute", "positive_part", "huberized_positive_part"),
-    "multiclass": ("multinomial",),
-    "location": ("l1_median", "l2_median"),
-}
-SMOOTH = ("logistic", "squared", "huberized_hinge", "huberized_positive_part", "multinomial")
-KINKED = ("hinge", "positive_part")  # those with a rounded form
 NEED_SMOOTH = (
     "objective_perturbation", "approximate_minima_perturbation", "frank_wolfe", "newton",
 )  # fmt: skip
 PROJECTED = {"projected", "standard_projection"}
-VERTICES = ("l1_ball", "simplex")
-SETS = ("l2_ball", "l2_ball", "l1_ball", "box", "simplex", "lp_ball")
 INNERS = (
     "noisy_gd", "noisy_sgd", "one_pass_sgd", "objective_perturbation", "output_perturbation",
     "exponential", "approximate_minima_perturbation", "frank_wolfe",
@@ -322,12 +312,17 @@ class _Drawing:
         return [] if clash and not self._wild else [f"{key}={value}"]
 
     def _loss(self, target: Target, task: str, kernel: bool) -> str:
-        losses = KERNEL_LOSSES if kernel else LOSSES[task]
-        fitting = [name for name in losses if task in registry.load("loss", name).tasks]
+        named = {name: registry.load("loss", name)() for name in registry.audited("loss", _LAST)}
+        if kernel:
+            fitting = [n for n, one in named.items() if one.most_pull and task in one.tasks]
+        else:
+            fitting = [name for name, one in named.items() if one.tasks[0] == task]
+            often = fitting[:1] if named[fitting[0]].code is not None else []
+            fitting = [*often, *fitting]  # the first one twice
         if "huberized" in target.chain and not self._wild:
-            fitting = [name for name in fitting if name in (*SMOOTH, *KINKED)]
+            fitting = [n for n in fitting if named[n].smoothness or named[n].round_kink]
         elif set(NEED_SMOOTH) & set(target.chain) and not self._wild:
-            fitting = [name for name in fitting if name in SMOOTH] or fitting
+            fitting = [name for name in fitting if named[name].smoothness] or fitting
         return self._one(fitting)
 
     def _problem(self, target: Target, task: str, kernel: bool, delta: str) -> list[str]:
@@ -343,12 +338,13 @@ class _Drawing:
         plain = self._wild or len(target.chain) == 1
         words += ["lasso=0.05"] if plain and self._chance(0.1) else []
         radius = self._power(-3.0, 12.0) if self._chance(0.4) else self._power(-0.5, 1.5)
-        sets = SETS
+        sets = registry.audited("constraint", _LAST)
+        sets = (sets[0], *sets)
         if not self._wild and (
             {"local_mirror_descent", "mirror_descent"} & set(target.chain)
             or ("frank_wolfe" in target.chain and delta == "0")
         ):
-            sets = VERTICES
+            sets = registry.offering("constraint", "axis_hull")
         return [*words, f"constraint={self._one(sets)}", f"constraint.radius={radius:g}"]
 
     def _kernel(self, head: Any) -> list[str]:

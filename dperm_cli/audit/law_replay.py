@@ -16,7 +16,7 @@ from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 from dperm_cli.problem.problem import Problem
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.potential import Records
-from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.sets import make_ball
 from dperm_cli.views.central import CentralView
 from dperm_cli.views.kernel import KernelView
 
@@ -58,7 +58,7 @@ class WatchedKernel(KernelView):
 
     def observe_scores(self, values: np.ndarray, radius: float | None = None) -> np.ndarray:
         found = np.array(values)
-        ball = None if radius is None else L2Ball(radius, found.shape[1])
+        ball = None if radius is None else make_ball(radius, found.shape[1])
         self._seen.append(Scores(found) if ball is None else Slope(found, ball))
         return values
 

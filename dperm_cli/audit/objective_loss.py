@@ -50,7 +50,7 @@ def plan_faults(events: Sequence[Any], problem: Problem, relation: str) -> list[
     """
     found = []
     loss, spec = problem.loss, problem.spec()
-    known = hasattr(loss, "curvature") and hasattr(loss, "slope")
+    known = loss.curvature is not None
     for event in events:
         if event.law != "perturbed_objective" or not known or problem.data.task != "binary":
             continue

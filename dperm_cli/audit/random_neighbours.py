@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.audit import declared_grid
 from dperm_cli.audit.replay import Replay, replace_record, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
@@ -20,13 +21,14 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
-SETS = ("l2_ball", "l1_ball")  # the second where a mechanism knows nothing of the first
-LOSSES = ("logistic", "hinge", "squared", "absolute")
+SETS = declared_grid.SETS[:2]  # the second where a mechanism knows nothing of the first
+LOSSES = tuple(
+    name for name in declared_grid.PLAIN if registry.load("loss", name).slope is not None
+)
 STEPS = 12  # of a mechanism that has steps: the gate sees every one of them
 LOUD = 100.0  # times the epsilon: hardly any noise
 _N, _P = 5, 3
 KERNEL = "kernel"  # in place of a set, for mechanisms whose space is that
-KERNEL_LOSSES = ("logistic", "hinge", "squared")
 KERNELS = ("linear", "rbf", "polynomial")
 _QUERIES = 4
 
@@ -57,7 +59,7 @@ def _search(
             faults.append("the public facts follow the records")
         loud = bool(number // len(LOSSES) % 2)
         # public facts are those of the loss, and of the kernel if there is one
-        key = (first.loss.name, first.kernel.name if shape == "kernel" else "", loud)
+        key = (first.loss.name, first.kernel.name if isinstance(first, KernelProblem) else "", loud)
         if key not in plans:
             plans[key] = _find_plan(candidates, first, levels[loud])
         chosen = plans[key]
@@ -99,11 +101,12 @@ def make_pairs(
 ) -> Iterator[tuple[Any, Any, int]]:
     """Random neighbours, numbered: dense and sparse, all ``LOSSES`` in turn.
 
-    ``shape=KERNEL`` makes kernel problems, with all ``KERNEL_LOSSES`` and ``KERNELS``.
+    ``shape=KERNEL`` makes kernel problems, with all ``declared_grid.KERNEL_LOSSES`` and
+    ``KERNELS``.
     """
     rng = generator(seed_sequence(seed, "audit", "neighbours", relation))
     for number in range(rounds):
-        losses = KERNEL_LOSSES if shape == KERNEL else LOSSES
+        losses = declared_grid.KERNEL_LOSSES if shape == KERNEL else LOSSES
         loss = losses[number % len(losses)]
         first = _random(rng, loss, shape, sparse_rows=number % 3 == 2)
         if shape == KERNEL:

@@ -257,13 +257,14 @@ def _as_alg_7(at: Setting) -> str | None:
     printed = at.budget.epsilon / (6.0 * spec.lipschitz_total * spec.constraint.diameter)
     there = _walks(at) is None and "exponent" in at.settings["sampler"]
     same = there and math.isclose(at.settings["sampler"]["exponent"], printed, rel_tol=1e-9)
-    shape = None if spec.constraint.name in ("l2_ball", "box") else "is for l2_ball or box"
+    known = spec.constraint.is_ball or spec.constraint.half_side is not None
+    shape = None if known else "is for l2_ball or box"
     return find_reason(_walks(at), None if same else "is for calibration=paper", shape)
 
 
 def _steps(at: Setting) -> float:
     """On the unit ball or the cube [-1, 1]^p, to which the set is scaled."""
-    diameter = 2.0 * (math.sqrt(at.spec.p) if at.spec.constraint.name == "box" else 1.0)
+    diameter = 2.0 * (1.0 if at.spec.constraint.half_side is None else math.sqrt(at.spec.p))
     return exponential_cost(at.spec.n, at.spec.p, at.budget.epsilon, diameter, 2.0).most
 
 

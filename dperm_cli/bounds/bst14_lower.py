@@ -90,11 +90,14 @@ class CapsLower:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return find_reason(check_guarantee(at, "pure"), _check_set(at, *random_directions.GAINS))
+        known = random_directions.choose_gain(at.spec.constraint) is not None
+        return find_reason(
+            check_guarantee(at, "pure"), _check_set(at, known, "is for l2_ball or box or l1_ball")
+        )
 
     def value(self, at: Setting) -> float:
         spec, epsilon = at.spec, at.budget.epsilon
-        gain_of = random_directions.GAINS[spec.constraint.name]
+        gain_of = random_directions.choose_gain(spec.constraint) or random_directions.log_gain
         last = math.ceil(min(spec.n, (3.0 * spec.p + 20.0) / epsilon))
         k = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)
         if at.budget.relation == "replace_one":
@@ -133,7 +136,8 @@ class TracingLower:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        return _check_set(at, "l2_ball", "box")
+        body = at.spec.constraint
+        return _check_set(at, body.is_ball or body.half_side is not None, "is for l2_ball or box")
 
     def value(self, at: Setting) -> float:
         spec, epsilon, delta = at.spec, at.budget.epsilon, at.budget.delta
@@ -146,7 +150,7 @@ class TracingLower:
         last = math.ceil(min(spec.n, 2.0 + reach * reach))
         m = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)[:, None]
         a = np.geomspace(0.05, 1e5, 60)
-        length, square = code_length(spec.p if spec.constraint.name == "l2_ball" else 1, m, a)
+        length, square = code_length(spec.p if spec.constraint.is_ball else 1, m, a)
         more = (1.0 + m / (2.0 * a)) * m
         c = more * math.sinh(epsilon) / math.sqrt(spec.p)
         radius, bend, pull = spec.constraint.radius, spec.n * spec.ridge, spec.lipschitz
@@ -202,7 +206,8 @@ def _packing_strongly_convex(at: Setting) -> float:
 def _check_packing(at: Setting) -> str | None:
     few = "needs p >= 3" if at.spec.p < 3 else None
     exact = None if at.budget.relation == "replace_one" else "is for replace_one"
-    return find_reason(check_guarantee(at, "pure"), few, exact, _check_set(at, "l2_ball"))
+    ball = _check_set(at, at.spec.constraint.is_ball, "is for l2_ball")
+    return find_reason(check_guarantee(at, "pure"), few, exact, ball)
 
 
 def _check_curvature(at: Setting) -> str | None:
@@ -272,14 +277,14 @@ def _check_unregularised(at: Setting) -> str | None:
     return None if at.spec.regulariser.vanishes else "is for losses without a regulariser"
 
 
-def _check_set(at: Setting, *sets: str) -> str | None:
-    """A reason unless the set is one of these, and unregularised if it is not the ball."""
-    name, spec = at.spec.constraint.name, at.spec
-    if name not in sets:
-        return f"is for {' or '.join(sets)}"
+def _check_set(at: Setting, fits: bool, reason: str) -> str | None:
+    """A reason unless the set fits, and is unregularised if it is not the ball."""
+    spec = at.spec
+    if not fits:
+        return reason
     if spec.lasso > 0:
         return "is for losses without a lasso"
-    curved = name != "l2_ball" and spec.ridge > 0
+    curved = not spec.constraint.is_ball and spec.ridge > 0
     return "is for a Euclidean ball where there is a ridge" if curved else None
 
 

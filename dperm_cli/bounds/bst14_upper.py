@@ -165,7 +165,7 @@ def _moments(at: Setting) -> tuple[float, float]:
 def _interior(at: Setting) -> bool:
     """Whether every data set's minimiser is that over all of R^p: |theta*| <= L / ridge."""
     spec = at.spec
-    ball = spec.constraint.name == "l2_ball" and spec.lasso == 0
+    ball = spec.constraint.is_ball and spec.lasso == 0
     return ball and spec.lipschitz <= spec.ridge * spec.constraint.radius
 
 

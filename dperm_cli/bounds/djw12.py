@@ -188,18 +188,13 @@ def _gradient(at: Setting) -> float:
     return lipschitz * multiplier
 
 
-def inner_box(constraint) -> float | None:
-    """The radius of the largest l_inf ball around 0 in the set; None where that is not known."""
-    share = {"box": 1.0, "l2_ball": constraint.p**-0.5, "l1_ball": 1.0 / constraint.p}
-    return share[constraint.name] * constraint.size if constraint.name in share else None
-
-
 def _check_inner_box(at: Setting) -> str | None:
-    return None if inner_box(at.spec.constraint) else "is for a box, a ball or an l1 ball around 0"
+    return None if at.spec.constraint.inner_cube else "is for a box, a ball or an l1 ball around 0"
 
 
 def _check_l1_ball(at: Setting) -> str | None:
-    return None if at.spec.constraint.name == "l1_ball" else "is for the l1 ball"
+    hull = at.spec.constraint.axis_hull
+    return None if hull is not None and hull.signed else "is for the l1 ball"
 
 
 def _check_records(at: Setting, least: float) -> str | None:
@@ -229,7 +224,7 @@ def _check_theorem_2(at: Setting) -> str | None:
 
 
 def _box_times(at: Setting, value: float) -> float:
-    radius = inner_box(at.spec.constraint)
+    radius = at.spec.constraint.inner_cube
     assert radius is not None
     return radius * value
 
@@ -313,7 +308,7 @@ def _check_average(at: Setting) -> str | None:
 def _reach(at: Setting) -> float:
     """How far the set's points are from its centre, at most."""
     shape = at.spec.constraint
-    return shape.radius if inner_box(shape) else shape.diameter
+    return shape.radius if shape.inner_cube else shape.diameter
 
 
 def _sgd_value(at: Setting) -> float:

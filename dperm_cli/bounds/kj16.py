@@ -25,7 +25,7 @@ from dperm_cli.bounds.base import (
 from dperm_cli.bounds.bst14_combined import INNER, inner_of
 from dperm_cli.problem import projection_dimension
 from dperm_cli.problem.problem import make_spec
-from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.sets import make_ball
 
 PROJECTED = ("projected", "standard_projection")
 _FAR = 1e9  # margins as far out as this stand for all
@@ -37,8 +37,6 @@ def two_sided(spec: Any) -> float | None:
     The width of a symmetric C; else at most 2 w + sqrt(2 / pi) |centre|.
     """
     body = spec.constraint
-    if not hasattr(body, "width"):
-        return None
     width, error = body.width(draws=2)
     if error > 0.0:
         return None
@@ -52,7 +50,7 @@ def inner_setting(at: Setting) -> Setting:
     """The inner mechanism's own plan: a ball around Phi C in m dimensions, rows as shortened."""
     facts, spec = at.settings, at.spec
     radius = facts["projected_radius"]
-    ball: Any = L2Ball(radius, int(facts["m"]))
+    ball = make_ball(radius, int(facts["m"]))
     bounds = replace(spec.bounds, row=facts["row_bound"], radius=radius, columns=ball.p)
     assert spec.form is not None
     inside = make_spec(spec.n, spec.form, ball, spec.regulariser, spec.task, bounds)
@@ -146,7 +144,9 @@ def _pure(at: Setting) -> float:
 
 def _lasso(at: Setting) -> str | None:
     spec = at.spec
-    here = spec.loss == "squared" and spec.constraint.name == "l1_ball"
+    form, hull = spec.form, spec.constraint.axis_hull
+    squared = form is not None and form.quadratic and form.smoothness == 1.0
+    here = squared and hull is not None and hull.signed
     unit = spec.row_bound <= 1.0 and spec.target_bound <= 1.0
     return find_reason(
         _order("pure")(at), None if here and unit else "is for squared loss on an L1 ball, |x| <= 1"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, gammaln
@@ -64,11 +65,14 @@ def log_gain_of_axes(p: int, x: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(1.0 - np.asarray(x, dtype=float), 1e-300) / (2.0 * p))
 
 
-GAINS: dict[str, Gain] = {
-    "l2_ball": log_gain,
-    "box": log_gain_of_corners,
-    "l1_ball": log_gain_of_axes,
-}
+def choose_gain(body: Any) -> Gain | None:
+    """That of the directions of a ball, the corners of a cube, the vertices of an L1 ball."""
+    if body.is_ball:
+        return log_gain
+    if body.half_side is not None:
+        return log_gain_of_corners
+    hull = body.axis_hull
+    return log_gain_of_axes if hull is not None and hull.signed else None
 
 
 def lean(p: int, log_ratio: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:

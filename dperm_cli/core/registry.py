@@ -65,6 +65,19 @@ def list_protective() -> tuple[str, ...]:
     return tuple(name for name in found if load("mechanism", name).guarantees != ("none",))
 
 
+@cache
+def offering(room: str, capability: str) -> tuple[str, ...]:
+    """The plug-ins of a room whose class says more than None of a capability, by name."""
+    return tuple(name for name in names(room) if getattr(load(room, name), capability) is not None)
+
+
+@cache
+def audited(room: str, last: int = 9) -> tuple[str, ...]:
+    """The losses or sets that audits try, in the order of their ``audit_place``, up to ``last``."""
+    places = {name: load(room, name).audit_place for name in offering(room, "audit_place")}
+    return tuple(sorted((name for name in places if places[name] <= last), key=places.__getitem__))
+
+
 def class_name(name: str) -> str:
     """``noisy_sgd`` -> ``NoisySgd``."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

@@ -43,6 +43,7 @@ class Kernel(ABC):
 
     name: ClassVar[str]
     shifts: ClassVar[bool] = False  # K(x, z) is a function of x - z
+    matrix: ClassVar[Any] = None  # of a kernel that is given by one
 
     def __post_init__(self) -> None:
         checks.choice("kernel.features", self.features, FEATURES)

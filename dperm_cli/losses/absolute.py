@@ -15,6 +15,7 @@ class Absolute(Glm):
     """l(z; y) = |z - y| for targets |y| <= target_bound: 1-Lipschitz, not smooth."""
 
     name: ClassVar[str] = "absolute"
+    audit_place: ClassVar[int] = 4
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 3
 
@@ -34,10 +35,12 @@ class Absolute(Glm):
         """min(2 margin, margin + target), at |y| = target."""
         return min(2.0 * margin, margin + target)
 
-    @property
-    def smoothness(self) -> None:
-        """None: the loss has a kink."""
-        return None
+    def noise_excess(self, off: np.ndarray, width: float) -> np.ndarray:
+        """off^2 / (2 width) up to the width, |off| - width / 2 beyond."""
+        off = np.abs(off)
+        if width == 0.0:
+            return off
+        return np.where(off <= width, off * off / (2.0 * width), off - width / 2.0)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = a y for |a| <= 1, +inf outside."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.losses.huberized_hinge import HuberizedHinge
 from dperm_cli.losses.shared.margin_loss import Glm
 
 
@@ -15,8 +16,10 @@ class Hinge(Glm):
     """l(z; y) = max(0, 1 - y z) for labels y in {-1, +1}: 1-Lipschitz, not smooth."""
 
     name: ClassVar[str] = "hinge"
+    audit_place: ClassVar[int] = 2
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 1
+    affine_margin: ClassVar[float] = 1.0
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss at margins [..., n] for labels [n]."""
@@ -34,15 +37,35 @@ class Hinge(Glm):
         """min(2 margin, 1 + margin)."""
         return min(2.0 * margin, 1.0 + margin)
 
-    @property
-    def smoothness(self) -> None:
-        """None: the loss has a kink."""
-        return None
-
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = a y for a y in [-1, 0], +inf outside."""
         product = np.asarray(a) * y
         return np.where((product >= -1) & (product <= 0), product, np.inf)
+
+    def round_kink(self, width: float) -> HuberizedHinge:
+        """The huberized hinge."""
+        return HuberizedHinge(width)
+
+    def most_pull(self, target: float) -> float:
+        """1, at the kink."""
+        return 1.0
+
+    def fenchel_terms(
+        self, z: np.ndarray, a: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """As products, of which nothing cancels."""
+        u, slack = -a * y, 1.0 - y * z
+        terms = (1.0 - u) * np.maximum(slack, 0.0) + u * np.maximum(-slack, 0.0)
+        return terms, float(np.sum(terms))
+
+    def sign_mean(self, bias: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The mean over labels."""
+        up, down = np.maximum(1.0 - z, 0.0), np.maximum(1.0 + z, 0.0)
+        return 0.5 * ((1.0 + bias) * up + (1.0 - bias) * down)
+
+    def best_mean(self, bias: np.ndarray) -> np.ndarray:
+        """The likelier label."""
+        return np.sign(bias)
 
     def pieces(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """(sign, offset, up, down): l = up max(r, 0) + down max(-r, 0), r = sign z + offset."""

@@ -10,6 +10,8 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.losses.shared import huber
 from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_rounded_part
+from dperm_cli.problem.data import Data
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class HuberizedHinge(Glm):
     """
 
     name: ClassVar[str] = "huberized_hinge"
+    audit_place: ClassVar[int] = 5
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 5
 
@@ -62,3 +65,13 @@ class HuberizedHinge(Glm):
         """l*(a) = -s - h s (1 - s) with s = -a y in [0, 1], +inf outside."""
         s = -np.asarray(a) * y
         return huber.conjugate(s, self.width) - s
+
+    def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
+        """A rounded part of a row's margin."""
+        sign, offset = -data.y, np.ones(data.n)
+        width = 1.0 / (2.0 * float(self.smoothness))
+        return add_rounded_part(program, theta, data.x, sign, offset, width)
+
+    def most_pull(self, target: float) -> float:
+        """1 + h at most."""
+        return 1.0 + float(self.width)

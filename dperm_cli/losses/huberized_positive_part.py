@@ -10,6 +10,8 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.losses.shared import huber
 from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_rounded_part
+from dperm_cli.problem.data import Data
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class HuberizedPositivePart(Glm):
     """
 
     name: ClassVar[str] = "huberized_positive_part"
+    audit_place: ClassVar[int] = 12
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 7
 
@@ -63,3 +66,9 @@ class HuberizedPositivePart(Glm):
         """l*(a) = a y - h s (1 - s) with s = -a in [0, 1], +inf outside."""
         a = np.asarray(a)
         return huber.conjugate(-a, self.width) + a * y
+
+    def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
+        """A rounded part of a row's margin."""
+        sign, offset = -np.ones(data.n), data.y
+        width = 1.0 / (2.0 * float(self.smoothness))
+        return add_rounded_part(program, theta, data.x, sign, offset, width)

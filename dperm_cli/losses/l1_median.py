@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.losses.base import norm_factor
+from dperm_cli.losses.base import norm_factor, to_dense
 from dperm_cli.losses.shared.median_loss import Median
-from dperm_cli.problem.data import Bounds
+from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_l1_distances
+from dperm_cli.problem.data import Bounds, Data
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,11 @@ class L1Median(Median):
     """l(theta; x) = |theta - x|_1: the (1, inf)-loss of [DJW12, Sec. 2], sqrt(p)-Lipschitz."""
 
     name: ClassVar[str] = "l1_median"
+    audit_place: ClassVar[int] = 7
     tasks: ClassVar[tuple[str, ...]] = ("location",)
-    code: ClassVar[None] = None
+    default_of: ClassVar[tuple[str, ...]] = ("location",)
+    location_code: ClassVar[int] = 100
+    distance_power: ClassVar[float] = 1.0
 
     def norm(self, difference: np.ndarray) -> np.ndarray:
         """|v|_1 of each row of [..., p]."""
@@ -32,6 +36,32 @@ class L1Median(Median):
     def duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
         """Clipped to [-1, 1], and the largest modulus before."""
         return np.clip(dual, -1.0, 1.0), float(np.max(np.abs(dual), initial=0.0))
+
+    def envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:
+        """Signs that turn linearly within ``width`` of a record's entry."""
+        return np.clip((theta - to_dense(data.x)) / width, -1.0, 1.0)
+
+    def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
+        """The moduli of theta less each row."""
+        return add_l1_distances(program, theta, to_dense(data.x))
+
+    def sign_mean(self, bias: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The mean over records 1 and -1 of one coordinate."""
+        away, back = np.abs(z - 1.0), np.abs(z + 1.0)
+        return 0.5 * ((1.0 + bias) * away + (1.0 - bias) * back)
+
+    def best_mean(self, bias: np.ndarray) -> np.ndarray:
+        """The likelier record."""
+        return np.sign(bias)
+
+    def mirrored_excess(self, rows: np.ndarray, to: np.ndarray) -> np.ndarray:
+        """Half of |row - to| + |row + to| - 2 |row|, coordinate by coordinate."""
+        moved = np.abs(rows - to) + np.abs(rows + to) - 2.0 * np.abs(rows)
+        return 0.5 * np.sum(moved, axis=1)
+
+    def cube_excess(self, half: float, off: np.ndarray) -> float:
+        """off^2 / (2 h) up to the half side h, off - h / 2 beyond, in each coordinate."""
+        return float(np.sum(np.where(off <= half, off * off / (2.0 * half), off - half / 2.0)))
 
     def lipschitz_norm(self, bounds: Bounds, norm: float) -> float:
         """sup |g|_norm over subgradients g [DJW12, Def. 2]: p, sqrt(p), 1 for norm 1, 2, inf."""

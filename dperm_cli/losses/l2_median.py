@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.losses.base import norm_factor
+from dperm_cli.losses.base import norm_factor, to_dense
 from dperm_cli.losses.shared.median_loss import Median
-from dperm_cli.problem.data import Bounds
+from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_distances
+from dperm_cli.problem.data import Bounds, Data
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,10 @@ class L2Median(Median):
     """l(theta; x) = |theta - x|_2, the Euclidean 1-median [BST14, Sec. 1]: 1-Lipschitz."""
 
     name: ClassVar[str] = "l2_median"
+    audit_place: ClassVar[int] = 13
     tasks: ClassVar[tuple[str, ...]] = ("location",)
-    code: ClassVar[None] = None
+    location_code: ClassVar[int] = 101
+    distance_power: ClassVar[float] = 2.0
 
     def norm(self, difference: np.ndarray) -> np.ndarray:
         """|v|_2 of each row of [..., p]."""
@@ -33,6 +36,20 @@ class L2Median(Median):
         """Rows longer than 1 are shortened to it; and the greatest length before."""
         length = np.linalg.norm(dual, axis=-1, keepdims=True)
         return dual / np.maximum(length, 1.0), float(np.max(length, initial=0.0))
+
+    def envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:
+        """Directions that shorten within ``width`` of a record."""
+        steps = theta - to_dense(data.x)
+        return steps / np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), width)
+
+    def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
+        """The distance of theta to each row."""
+        return add_distances(program, theta, to_dense(data.x))
+
+    def mirrored_excess(self, rows: np.ndarray, to: np.ndarray) -> np.ndarray:
+        """Half of |row - to| + |row + to|, less |row|."""
+        far, near = np.linalg.norm(rows - to, axis=1), np.linalg.norm(rows + to, axis=1)
+        return 0.5 * (far + near) - np.linalg.norm(rows, axis=1)
 
     def lipschitz_norm(self, bounds: Bounds, norm: float) -> float:
         """sup |g|_norm over subgradients g [DJW12, Def. 2]: sqrt(p), 1, 1 for norm 1, 2, inf."""

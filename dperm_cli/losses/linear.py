@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.cone_rows import ConeProgram, ToDual
 from dperm_cli.problem.data import Data, Minorant
 
 
@@ -17,8 +18,11 @@ class Linear(Glm):
     """l(z; y) = -y z, that is -<y x, theta>: the loss of the lower bounds [BST14, Sec. 5]."""
 
     name: ClassVar[str] = "linear"
+    audit_place: ClassVar[int] = 10
     tasks: ClassVar[tuple[str, ...]] = ("binary", "regression")
     code: ClassVar[int] = 4
+    quadratic: ClassVar[bool] = True
+    affine_margin: ClassVar[float] = math.inf
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss at margins [..., n] for labels or targets [n]."""
@@ -48,6 +52,12 @@ class Linear(Glm):
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = 0 at a = -y, +inf elsewhere."""
         return np.where(np.asarray(a) == -np.asarray(y), 0.0, np.inf)
+
+    def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
+        """Its slopes, which are the dual point."""
+        slopes = self.slope(np.zeros(data.n), data.y)
+        program.linear(theta, data.x.T @ slopes)
+        return lambda multipliers: slopes
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
         """The loss itself, whatever the dual point [n]: it is affine."""

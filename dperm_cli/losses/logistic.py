@@ -18,8 +18,11 @@ class Logistic(Glm):
     """l(z; y) = log(1 + exp(-y z)) for labels y in {-1, +1}: 1-Lipschitz, 1/4-smooth in z."""
 
     name: ClassVar[str] = "logistic"
+    audit_place: ClassVar[int] = 1
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
+    default_of: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 0
+    transcendental: ClassVar[bool] = True
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss at margins [..., n] for labels [n]; no overflow at any finite margin."""
@@ -58,6 +61,27 @@ class Logistic(Glm):
         if bounds.columns == 1:
             return bounds.row * logistic_gap.on_the_line(margin)
         return bounds.row * logistic_gap.in_the_plane(margin)
+
+    def curvature_ratio(self, margin: float) -> float:
+        """4 s(M) s(-M) for margins up to M."""
+        return 4.0 * float(expit(margin)) * float(expit(-margin))
+
+    def most_pull(self, target: float) -> float:
+        """max -z l'(z)."""
+        return 0.2784645427610738
+
+    def sign_mean(self, bias: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The mean over labels."""
+        return np.logaddexp(0.0, -z) + 0.5 * (1.0 - bias) * z
+
+    def best_mean(self, bias: np.ndarray) -> np.ndarray:
+        """The log odds of the labels."""
+        with np.errstate(divide="ignore"):
+            return np.log1p(bias) - np.log1p(-bias)
+
+    def odds_mean(self, z: np.ndarray, likely: np.ndarray) -> np.ndarray:
+        """softplus(z) - likely z."""
+        return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))) - likely * z
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = u log u + (1 - u) log(1 - u) with u = -a y in [0, 1], +inf outside."""

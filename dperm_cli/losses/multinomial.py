@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, xlog1py, xlogy
+from scipy.special import expit, softmax, xlog1py, xlogy
 
-from dperm_cli.losses.base import PerRecord, row_norm
+from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
 from dperm_cli.losses.shared import logistic_gap
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 
@@ -26,8 +26,10 @@ class Multinomial(PerRecord):
     """
 
     name: ClassVar[str] = "multinomial"
+    audit_place: ClassVar[int] = 6
     tasks: ClassVar[tuple[str, ...]] = ("multiclass",)
-    code: ClassVar[None] = None
+    default_of: ClassVar[tuple[str, ...]] = ("multiclass",)
+    smoothness: ClassVar[float] = 0.5
 
     def dimension(self, facts: PublicFacts) -> int:
         """columns * classes."""
@@ -86,6 +88,21 @@ class Multinomial(PerRecord):
         margin = _ROOT2 * bounds.row * bounds.radius
         gap = logistic_gap.on_the_line if bounds.columns == 1 else logistic_gap.in_the_plane
         return _ROOT2 * bounds.row * gap(margin)
+
+    def hessian(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """sum_i x_i x_i^T kron (diag(q_i) - q_i q_i^T), [p, p]."""
+        q = softmax(np.asarray(data.x @ theta.reshape(data.p, -1)), axis=1)
+        p, k = data.p, q.shape[1]
+        matrix = np.empty((p, k, p, k))
+        for a in range(k):
+            for b in range(a + 1):
+                own = q[:, a] * ((a == b) - q[:, b])
+                matrix[:, a, :, b] = matrix[:, b, :, a] = weighted_gram(data.x, own)
+        return matrix.reshape(p * k, p * k)
+
+    def hessian_rank(self, bounds: Bounds) -> int:
+        """That of diag(q) - q q^T."""
+        return bounds.classes - 1
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """Each record's class probabilities [n, classes] at theta [p], where ``minorant`` touches

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dperm_cli.losses.huberized_positive_part import HuberizedPositivePart
 from dperm_cli.losses.shared.margin_loss import Glm
 
 
@@ -15,6 +16,7 @@ class PositivePart(Glm):
     """l(z; y) = max(0, y - z) for targets |y| <= target_bound [BST14, App. A]: 1-Lipschitz."""
 
     name: ClassVar[str] = "positive_part"
+    audit_place: ClassVar[int] = 11
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 6
 
@@ -34,15 +36,14 @@ class PositivePart(Glm):
         """min(2 margin, margin + target), at y = target."""
         return min(2.0 * margin, margin + target)
 
-    @property
-    def smoothness(self) -> None:
-        """None: the loss has a kink."""
-        return None
-
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = a y for a in [-1, 0], +inf outside."""
         a = np.asarray(a)
         return np.where((a >= -1) & (a <= 0), a * y, np.inf)
+
+    def round_kink(self, width: float) -> HuberizedPositivePart:
+        """The huberized positive part."""
+        return HuberizedPositivePart(width)
 
     def pieces(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """(sign, offset, up, down): l = up max(r, 0) + down max(-r, 0), r = sign z + offset."""

@@ -20,9 +20,12 @@ class Squared(Glm):
     """
 
     name: ClassVar[str] = "squared"
+    audit_place: ClassVar[int] = 3
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     also: ClassVar[tuple[str, ...]] = ("binary",)
+    default_of: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 2
+    quadratic: ClassVar[bool] = True
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss at margins [..., n] for targets [n]."""
@@ -55,6 +58,18 @@ class Squared(Glm):
     def gradient_gap(self, bounds: Bounds) -> float:
         """row (row radius + 2 target): x x^T - x' x'^T has norm at most row^2."""
         return bounds.row * (bounds.row * bounds.radius + 2.0 * bounds.target)
+
+    def curvature_ratio(self, margin: float) -> float:
+        """1: the second derivative is constant."""
+        return 1.0
+
+    def most_pull(self, target: float) -> float:
+        """target^2 / 4, at z = y / 2."""
+        return 0.25 * target**2
+
+    def noise_excess(self, off: np.ndarray, width: float) -> np.ndarray:
+        """off^2 / 2, whatever the noise."""
+        return 0.5 * np.square(off)
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         """l*(a) = a y + a^2 / 2."""

@@ -12,6 +12,7 @@ from dperm_cli.core import registry
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
+from dperm_cli.sets import make_ball
 
 KINDS = ("gaussian", "profile", "interval", "sign", "threshold")
 FAR_RADIUS = 1e9  # radius of a set whose boundary is never met
@@ -64,18 +65,18 @@ def linear_pair(
     if relation == "add_remove":
         x = np.zeros((n, 1))
         x[0] = 1.0
-        return _on_a_line(x, y, ridge, radius), _on_a_line(np.zeros((n, 1)), y, ridge, radius)
+        return make_line(x, y, ridge, radius), make_line(np.zeros((n, 1)), y, ridge, radius)
     other = y.copy()
     other[0] = -1.0
     x = np.ones((n, 1))
-    return _on_a_line(x, y, ridge, radius), _on_a_line(x, other, ridge, radius)
+    return make_line(x, y, ridge, radius), make_line(x, other, ridge, radius)
 
 
-def _on_a_line(x: np.ndarray, y: np.ndarray, ridge: float, radius: float) -> Problem:
+def make_line(x: np.ndarray, y: np.ndarray, ridge: float, radius: float) -> Problem:
+    """Linear losses of records on a line, over an interval."""
     name = "adversarial pair"
     data = Data.of_records(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
-    ball = registry.load("constraint", "l2_ball")(radius, 1)
-    return Problem(data, registry.load("loss", "linear")(), ball, ridge)
+    return Problem(data, registry.load("loss", "linear")(), make_ball(radius, 1), ridge)
 
 
 def kernel_pair() -> tuple[KernelProblem, KernelProblem]:

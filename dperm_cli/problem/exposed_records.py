@@ -21,10 +21,9 @@ def count_exposed_records(loss: Loss, data: Data, theta: np.ndarray) -> int | No
     if data.task == "location":
         x = data.x.toarray() if sparse.issparse(data.x) else data.x
         return int(np.sum(np.linalg.norm(x - theta, axis=1) <= CLOSE * data.row_bound))
-    pieces = getattr(loss, "pieces", None)
-    if pieces is None:
+    if loss.pieces is None:
         return None
-    sign, offset, up, down = pieces(data.y)
+    sign, offset, up, down = loss.pieces(data.y)
     if up == -down:
         return None  # a line has no kink
     return int(np.sum(np.abs(sign * np.asarray(data.x @ theta) + offset) <= CLOSE))

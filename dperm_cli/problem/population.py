@@ -30,7 +30,7 @@ ROWS, ENTRIES = 1 << 17, 1 << 24  # of the fresh sample, at most
 
 
 def excess_risk(
-    dataset: Any, data: Data, loss: str, theta: np.ndarray, constraint: Any = None
+    dataset: Any, data: Data, loss: Any, theta: np.ndarray, constraint: Any = None
 ) -> tuple[float, float] | None:
     """(excess over the minimiser, its standard error) per record at theta [p], or None.
 
@@ -38,23 +38,32 @@ def excess_risk(
     without a regulariser. The fresh rows are fixed by the data set's seed and are none of its own.
     ``constraint`` is the set that the least is taken on where a data set knows it on every set.
     """
-    if hasattr(dataset, "excess"):
+    if dataset.excess is not None:
         exact = None if constraint is None else dataset.excess(loss, theta, constraint)
         return None if exact is None else (exact, 0.0)
-    if data.minimiser is None or loss not in getattr(dataset, "minimises", ()):
+    best = data.minimiser
+    if best is None:
         return None
-    if loss == "l1_median" and getattr(dataset, "shape", "") == "box":
-        return _cube_median(dataset.half_side, np.abs(theta - data.minimiser)), 0.0
-    rows = _rows(dataset, data.minimiser.tobytes())
-    terms = _TERMS[loss](dataset, rows, data.minimiser, theta)
-    count = len(terms)
+    if loss.cube_excess is not None and dataset.cube_half_side is not None:
+        return loss.cube_excess(dataset.cube_half_side, np.abs(theta - best)), 0.0
+    terms = _terms(dataset, loss, best, theta)
+    if terms is None:
+        return None
     mean = float(np.mean(terms))
-    return max(mean, 0.0), float(np.std(terms)) / np.sqrt(count - 1.0)
+    return max(mean, 0.0), float(np.std(terms)) / np.sqrt(len(terms) - 1.0)
 
 
-def _cube_median(half: float, off: np.ndarray) -> float:
-    """The l1 median loss at this distance, in each coordinate, from the centre of a cube."""
-    return float(np.sum(np.where(off <= half, off * off / (2.0 * half), off - half / 2.0)))
+def _terms(dataset: Any, loss: Any, best: np.ndarray, theta: np.ndarray) -> np.ndarray | None:
+    """The excess at each fresh row; None for a law whose minimiser is not the loss's."""
+    known = best.tobytes()
+    if dataset.law == "log_odds" and loss.odds_mean is not None:
+        likely, least = _at_the_best(dataset, known)
+        return loss.odds_mean(_rows(dataset, known) @ theta, likely) - least
+    if dataset.law == "even_noise" and loss.noise_excess is not None:
+        return loss.noise_excess(_rows(dataset, known) @ (theta - best), float(dataset.noise))
+    if dataset.law == "mirrored" and loss.mirrored_excess is not None:
+        return loss.mirrored_excess(_rows(dataset, known) - best, theta - best)
+    return None
 
 
 @memoise(budget=512 * MIB)  # one sample takes up to 128 MB
@@ -63,54 +72,9 @@ def _rows(dataset: Any, minimiser: bytes) -> np.ndarray:
     return dataset.fresh(max(2, min(ROWS, ENTRIES // theta.size)), theta)
 
 
-def _logistic_excess(
-    dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray
-) -> np.ndarray:
-    z, (likely, least) = x @ theta, _at_the_best(dataset, best.tobytes())
-    return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))) - likely * z - least
-
-
 @memoise(budget=128 * MIB)
 def _at_the_best(dataset: Any, minimiser: bytes) -> tuple[np.ndarray, np.ndarray]:
     """s(z*) and softplus(z*) - s(z*) z* of each fresh row: the same for every theta."""
     z = _rows(dataset, minimiser) @ np.frombuffer(minimiser)
     likely = np.exp(-np.logaddexp(0.0, -z))
     return likely, np.logaddexp(0.0, z) - likely * z
-
-
-def _squared_excess(dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    return 0.5 * np.square(x @ (theta - best))
-
-
-def _absolute_excess(
-    dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray
-) -> np.ndarray:
-    off, width = np.abs(x @ (theta - best)), float(dataset.noise)
-    if width == 0.0:
-        return off
-    return np.where(off <= width, off * off / (2.0 * width), off - width / 2.0)
-
-
-def _l1_median_excess(
-    dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray
-) -> np.ndarray:
-    off, to = x - best, theta - best
-    moved = np.abs(off - to) + np.abs(off + to) - 2.0 * np.abs(off)
-    return 0.5 * np.sum(moved, axis=1)
-
-
-def _l2_median_excess(
-    dataset: Any, x: np.ndarray, best: np.ndarray, theta: np.ndarray
-) -> np.ndarray:
-    off, to = x - best, theta - best
-    far, near = np.linalg.norm(off - to, axis=1), np.linalg.norm(off + to, axis=1)
-    return 0.5 * (far + near) - np.linalg.norm(off, axis=1)
-
-
-_TERMS = {
-    "logistic": _logistic_excess,
-    "squared": _squared_excess,
-    "absolute": _absolute_excess,
-    "l1_median": _l1_median_excess,
-    "l2_median": _l2_median_excess,
-}

@@ -4,113 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core.digests import hash_parts
-from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
+from dperm_cli.problem.data import Bounds, Data, PublicFacts
 from dperm_cli.problem.regulariser import Regulariser
 
-
-class Loss(Protocol):
-    """A convex loss of one record.
-
-    ``losses.shared.margin_loss.Glm`` serves those of the margin <x, theta>.
-
-    ``code`` names the compiled twin in ``loops.slopes``; None where there is none. Methods take
-    theta as rows of [..., p]. ``gradient`` is the sum over the data's records of one subgradient
-    each. ``lipschitz`` and ``curvature_bound`` hold for every record within the bounds (Euclidean,
-    in theta). ``minorant`` turns a dual point of the loss's own shape into an affine function
-    below the summed loss: what certificates are made of.
-    """
-
-    name: ClassVar[str]
-    tasks: ClassVar[tuple[str, ...]]
-
-    @property
-    def code(self) -> int | None: ...
-
-    @property
-    def width(self) -> float:
-        """Half-width of the rounding of a huberized loss's kink; 0 for others."""
-        ...
-
-    def dimension(self, facts: PublicFacts) -> int: ...
-
-    def values(self, theta: np.ndarray, data: Data) -> np.ndarray: ...
-
-    def gradient(self, theta: np.ndarray, data: Data) -> np.ndarray: ...
-
-    def lipschitz(self, bounds: Bounds) -> float: ...
-
-    def curvature_bound(self, bounds: Bounds) -> float | None: ...
-
-    def oscillation(self, bounds: Bounds, constraint: Any) -> float: ...
-
-    def variation(self, bounds: Bounds, constraint: Any) -> float: ...
-
-    def gradient_gap(self, bounds: Bounds) -> float: ...
-
-    def minorant(self, dual: np.ndarray, data: Data) -> Minorant: ...
-
-    def majorant(self, theta: np.ndarray, data: Data) -> np.ndarray:
-        """Sum over records of matrices above their Hessians; of losses with curvature alone."""
-        ...
-
-
-class Constraint(Protocol):
-    """A closed bounded convex set in R^p; all norms without a name are Euclidean."""
-
-    name: ClassVar[str]
-
-    @property
-    def code(self) -> int | None: ...
-
-    @property
-    def p(self) -> int:
-        """The dimension."""
-        ...
-
-    @property
-    def size(self) -> float:
-        """The ball's radius in its own norm: the one number its compiled projection needs."""
-        ...
-
-    @property
-    def radius(self) -> float:
-        """sup of |theta| over the set."""
-        ...
-
-    @property
-    def diameter(self) -> float:
-        """sup of |theta - theta'| over the set."""
-        ...
-
-    @property
-    def least_diameter(self) -> float:
-        """A distance that two points of the set have; ``diameter`` wherever that is exact."""
-        ...
-
-    def project(self, theta: np.ndarray) -> np.ndarray:
-        """Euclidean projection of each row of [..., p]."""
-        ...
-
-    def support(self, g: np.ndarray) -> np.ndarray:
-        """sup of <g, theta> over the set, for each row of [..., p]."""
-        ...
-
-    def lmo(self, g: np.ndarray) -> np.ndarray:
-        """A minimiser of <g, theta> over the set, for each row of [..., p]."""
-        ...
-
-    def gauge(self, theta: np.ndarray) -> np.ndarray: ...
-
-    def contains(self, theta: np.ndarray, tolerance: float = 1e-9) -> np.ndarray: ...
-
-    def centre(self) -> np.ndarray:
-        """A point of the set that depends on no data, shape [p]."""
-        ...
+# What a loss and a set have to be is said where they live, above this room: every loss is a
+# ``losses.base.PerRecord``, every set a ``sets.base.ConvexSet``.
+Loss = Any
+Constraint = Any
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.base import Certificate, Target
+from dperm_cli.samplers.base import Certificate, Sampler, Target
 
 ORDER = ("closed_form", "rejection", "tangent_cells", "proximal")
 LAST_RESORT = "hit_and_run"
@@ -17,7 +17,7 @@ MOST_CELL_DIMENSION = 3
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Sampler):
     """Exact samplers first, the general one last, each only where its certificate allows it.
 
     Closed forms; rejection where its acceptance is at least ``LEAST_ACCEPTANCE`` for every data

@@ -148,7 +148,7 @@ class Certificate:
         return self.dist_inf == 0.0
 
 
-class Sampler(Protocol):
+class Sampler:
     """A frozen dataclass whose fields are the keys of ``conf/sampler/<name>.yaml``.
 
     ``plan`` raises Unsupported, with the cost and an alternative, where the law has no certificate
@@ -156,10 +156,14 @@ class Sampler(Protocol):
     ArithmeticError and not a private outcome.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
+    allow_heuristic: Any = False  # draws from a law that nothing is known of
+    candidates: Any = None  # ``candidates()``, of one that takes the first of others
 
-    def plan(self, target: Target, dist_inf: float) -> Certificate: ...
+    def plan(self, target: Target, dist_inf: float) -> Certificate:
+        raise NotImplementedError
 
     def draw(
         self, potential: Potential, target: Target, certificate: Certificate, source: Source
-    ) -> np.ndarray: ...
+    ) -> np.ndarray:
+        raise NotImplementedError

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.interval_pieces import law
 from dperm_cli.samplers.shared.potential import piecewise
 from dperm_cli.samplers.shared.potential_checks import remember
@@ -35,7 +35,7 @@ _MOST_PROPOSALS = 100_000
 
 
 @dataclass(frozen=True)
-class ClosedForm:
+class ClosedForm(Sampler):
     """``conf/sampler/closed_form.yaml`` has no keys besides the name."""
 
     name: ClassVar[str] = "closed_form"
@@ -63,18 +63,19 @@ class ClosedForm:
 def linear(target: Target) -> bool:
     """Whether every record's loss is affine on the set."""
     spec = target.spec
-    if spec.loss == "hinge":
-        return spec.row_bound * spec.constraint.radius <= 1.0
-    return spec.loss == "linear"
+    if spec.form is None:
+        return False
+    return spec.row_bound * spec.constraint.radius <= spec.form.affine_margin
 
 
 def case(target: Target) -> str | None:
     """Which of the laws above this is, None for others."""
-    body = getattr(target.constraint, "body", target.constraint)
+    body, form = target.constraint.inner_body, target.spec.form
     if target.dimension <= 1:
         return "line" if piecewise(target.spec) else None
     affine = linear(target)
-    if getattr(body, "name", "") == "box" and (affine or target.spec.loss == "l1_median"):
+    by_coordinates = affine or (form is not None and form.distance_power == 1.0)
+    if body.half_side is not None and by_coordinates:
         return "coordinates"
     if not affine or target.lasso > 0:
         return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.proximal import Proximal
 from dperm_cli.samplers.shared.potential_checks import remember
 from dperm_cli.samplers.shared.walk_grid import Grid, describe, grid
@@ -26,7 +26,7 @@ _HEURISTIC = "none: heuristic"
 
 
 @dataclass(frozen=True)
-class GridWalk:
+class GridWalk(Sampler):
     """[BST14, Alg. 5, 6 and 7]: a lazy walk on a grid of a cube around the set.
 
     The set is brought into isotropic position by its own map; the cube's cells are so small that f

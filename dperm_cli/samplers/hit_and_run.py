@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.core import checks
-from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.heuristic import certificate
 from dperm_cli.samplers.shared.tangent_boxes import Frame
 from dperm_cli.samplers.shared.uniform import draw_uniform
@@ -17,7 +17,7 @@ _SHRINKS = 200
 
 
 @dataclass(frozen=True)
-class HitAndRun:
+class HitAndRun(Sampler):
     """A chain with the stationary law pi and no bound on how soon it comes near.
 
     One step takes a uniform direction in the set's affine hull and samples the slice

@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.core import checks
-from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.heuristic import certificate
 from dperm_cli.samplers.shared.tangent_boxes import Frame
 from dperm_cli.samplers.shared.uniform import draw_uniform
 
 
 @dataclass(frozen=True)
-class Mala:
+class Mala(Sampler):
     """A chain with the stationary law pi and no bound, with constants, on how soon it comes near.
 
     y = x - h grad f(x) + sqrt(2 h) N(0, I) within the set's affine hull, kept with the chance of

@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.potential_checks import evaluate_in_blocks, remember
 from dperm_cli.samplers.shared.tangent_boxes import Frame
 
@@ -23,7 +23,7 @@ _TARGET_CHANGE = 0.25  # of f between a point of the set and the nearest one of 
 
 
 @dataclass(frozen=True)
-class Net:
+class Net(Sampler):
     """theta of a finite net of the set with probability proportional to exp(-f(theta)).
 
     [BST14, Sec. 1.1] names this as the simple way to the pure rate. The net follows from the set

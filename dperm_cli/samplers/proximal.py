@@ -23,9 +23,8 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.losses.shared.margin_loss import Glm
-from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared import compiled_chain
-from dperm_cli.samplers.shared.ball_intersections import is_localised
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.samplers.shared.truncated_gaussian import TruncatedSampler, choose_truncated_sampler
 from dperm_cli.samplers.shared.uniform import make_uniform_draw
@@ -38,14 +37,12 @@ _ROUNDING = 1e-11
 _LARGEST, _HALVINGS = 4, 70
 # Seconds per step, per record and evaluation, and per entry of the rows and evaluation.
 _STEP_COST, _RECORD_COST, _ENTRY_COST = 1.0e-4, 3e-8, 1e-9
-# What data sets with all their kinks in one place weigh when h is chosen, and losses whose slope
-# jumps by 1 and not by 2.
+# What data sets with all their kinks in one place weigh when h is chosen.
 _HARD = 0.001
-_ONE_SIDED = ("hinge", "positive_part")
 
 
 @dataclass(frozen=True)
-class Proximal:
+class Proximal(Sampler):
     """step_size : h, or ``auto``. most_seconds : an estimate above it is refused."""
 
     name: ClassVar[str] = "proximal"
@@ -228,16 +225,16 @@ def misses(target: Target, h: float) -> tuple[float, float]:
     running time alone.
     """
     spec, dim, body = target.spec, target.dimension, target.constraint
-    radius = 0.5 * body.diameter if is_localised(body) else body.outer_radius
+    radius = body.outer_radius if body.ball_about is None else 0.5 * body.diameter
     spread = min(h, radius**2 / (dim + 2.0))
     pull, row = target.exponent * spec.n, spec.bounds.row
     if spec.smoothness is not None:
         trace = spec.smoothness * (1.0 if isinstance(spec.form, Glm) else min(2.0, dim))
         usual, hard = 0.25 * spread * pull * trace, 0.5 * spread * pull * trace
-    elif spec.loss == "l2_median":
+    elif spec.form is not None and spec.form.distance_power == 2.0:
         usual, hard = pull * dim * spread / row, pull * math.sqrt(dim * spread)
     else:
-        jump, width = (1.0 if spec.loss in _ONE_SIDED else 2.0), row * radius / math.sqrt(dim + 2.0)
+        jump, width = _jump(spec.form), row * radius / math.sqrt(dim + 2.0)
         width, count = max(width, 0.5 * spec.target_bound), 1.0
         if not isinstance(spec.form, Glm):
             width, count, row = row / math.sqrt(dim), float(dim), 1.0
@@ -250,13 +247,21 @@ def misses(target: Target, h: float) -> tuple[float, float]:
     return usual + more, hard + more
 
 
+def _jump(form: Any) -> float:
+    """By how much the slope of the loss jumps at its kink: 2 at most for a slope of up to 1."""
+    if form is None or form.pieces is None:
+        return 2.0
+    _, _, up, down = form.pieces(np.zeros(1))
+    return up + down
+
+
 def _fixed_point(body: Any) -> np.ndarray:
     """A point of the set that chains start at."""
-    return body.point if is_localised(body) else body.centre()
+    return body.centre() if body.ball_about is None else body.ball_about[0]
 
 
 def _has_uniform(body: Any) -> bool:
-    if is_localised(body):  # the draw is made on another one than the plan
+    if body.ball_about is not None:  # the draw is made on another one than the plan
         return False
     try:
         make_uniform_draw(body)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.gaussian_envelope import OnBall, OnBox, WithinBox
 from dperm_cli.samplers.shared.potential_checks import check_envelope, evaluate_in_blocks, remember
 from dperm_cli.samplers.shared.quadratic_minorant import (
@@ -30,7 +30,7 @@ _BLOCK = 4096
 
 
 @dataclass(frozen=True)
-class Rejection:
+class Rejection(Sampler):
     """pi itself, for the logistic and the squared loss on Euclidean balls and boxes.
 
     At the minimiser every record has a parabola below its loss at all margins of the set; their sum
@@ -118,7 +118,7 @@ def log_acceptance(target: Target) -> float:
     [docs/proofs/_samplers.md, Lemma 4].
     """
     found = log_uniform_acceptance(target.oscillation, target.dimension)
-    if target.lasso == 0 and (target.dimension == 1 or _name(_body(target)) == "l2_ball"):
+    if target.lasso == 0 and (target.dimension == 1 or _body(target).is_ball):
         found = max(found, 0.5 * target.dimension * _log_ratio(target))
     return found - SLACK
 
@@ -155,7 +155,7 @@ def _check(target: Target) -> None:
             f"rejection has a quadratic minorant for the logistic and the squared loss, not for "
             f"{spec.loss}; use sampler=proximal, or tangent_cells in up to 3 dimensions"
         )
-    if target.dimension != spec.p or not (_name(body) in ("l2_ball", "box") or _interval(body)):
+    if target.dimension != spec.p or not _known(body):
         raise Unsupported("rejection draws on l2_ball and box; use sampler=proximal on other sets")
     if spec.p > MOST_PARAMETERS:
         raise Unsupported(
@@ -176,15 +176,11 @@ def _log_ratio(target: Target) -> float:
 
 
 def _body(target: Target) -> Any:
-    return getattr(target.constraint, "body", target.constraint)
+    return target.constraint.inner_body
 
 
-def _name(body: Any) -> str:
-    return getattr(body, "name", "")
-
-
-def _interval(body: Any) -> bool:
-    return body.p == 1 and body.symmetric
+def _known(body: Any) -> bool:
+    return body.is_ball or body.half_side is not None or (body.p == 1 and body.symmetric)
 
 
 def _half(body: Any) -> float:
@@ -194,7 +190,7 @@ def _half(body: Any) -> float:
 
 def _proposal(target: Target, q: Minorant) -> Proposal:
     body = _body(target)
-    if body.p > 1 and _name(body) == "l2_ball":
+    if body.p > 1 and body.is_ball:
         return Proposal(OnBall(q.hessian, q.hessian @ q.at - q.slope, body.radius), q)
     half = _half(body)
     diagonal = on_box(q, half)
@@ -228,7 +224,7 @@ def _draw_with_fixed_tries(
         raise ArithmeticError("the minimiser was not found: not a private outcome")
     body, p = _body(target), target.spec.p
     chosen, found = draw_uniform(body, source), False
-    flat = p > 1 and _name(body) == "l2_ball"
+    flat = p > 1 and body.is_ball
     box = None if flat else on_box(q, _half(body))
     for start in range(0, tries, _BLOCK):
         count = min(_BLOCK, tries - start)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.base import Certificate, Potential, Source, Target
+from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.potential_checks import check_envelope, remember
 from dperm_cli.samplers.shared.tangent_boxes import Cells, Frame, cover, quantile
 
@@ -19,7 +19,7 @@ _MOST_BLOCKS = 1_000_000
 
 
 @dataclass(frozen=True)
-class TangentCells:
+class TangentCells(Sampler):
     """pi itself, for any convex loss and any set with a projection, of dimension 3 at most.
 
     The set is covered by boxes; on each, f >= its tangent at the box's centre. A point is proposed

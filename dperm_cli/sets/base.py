@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,16 +23,81 @@ def reached_diameter(body: Any) -> float:
     return float(np.max(length(body.lmo(axes) - body.lmo(-axes))))
 
 
+class AxisHull(NamedTuple):
+    """The convex hull of radius e_j for all axes j, and of -radius e_j too where ``signed``."""
+
+    radius: float
+    signed: bool
+
+
+class Balls(NamedTuple):
+    """{z : |z - centres[b]| <= radii[b] for all b}, of [balls, p] and [balls]."""
+
+    centres: np.ndarray
+    radii: np.ndarray
+
+
 class ConvexSet(ABC):
     """A compact convex set in R^p; a subclass gives project, lmo and the sizes.
 
-    ``symmetric`` says that C = -C. Methods take rows of [..., p].
+    Methods take rows of [..., p]. What follows ``accuracy`` are capabilities: a set that offers one
+    is served by the faster or sharper method that needs it, and by the general one otherwise.
+
+    Attributes:
+        name: as configurations spell it.
+        keys: the fields that a configuration calls by another name: ``{"radius": "half_width"}``.
+        symmetric: whether C = -C.
+        accuracy: of a projection, over the radius.
+        audit_place: among those that audits try, the least demanding first; below 10 in the
+            declared grid, from there on by the fuzzer.
+        code: of the compiled projection in ``loops.projections``.
+        iterative: whether each projection is itself a search.
+        by_gap: whether minimisers over the set are certified by their gap alone.
+        sign_symmetric: whether flipping signs of coordinates leaves the set as it is.
+        thresholded: whether thresholding and then projecting minimises |theta - x|^2 / 2 +
+            c |theta|_1 over the set.
+        is_ball: whether it is the Euclidean ball about the origin.
+        polyhedral: whether it is given by its half-spaces or its corners.
+        half_side: a, where the set is the cube [-a, a]^p.
+        norm_power: q, where the set is {|theta|_q <= size}.
+        inner_cube: half the side of the largest cube about the origin inside the set.
+        l1_radius: sup of |theta|_1 over the set.
+        axis_hull: the set as the hull of points on the axes.
+        mixtures: the ``atomic_hull.Atomic`` that knows what its points are mixtures of.
+        cutting_ball: the radius of a ball about the origin that the set ``inner`` is cut down to.
+        ball_about: the (point, reach) of a ball that the set ``inner`` is cut down to.
+        cone_rows: ``cone_rows(program, theta)`` adds the rows that keep the variables theta in the
+            set (``problem.cone_rows``).
+        barrier: makes the set's piece of an interior-point iteration (``problem.set_barriers``).
+        normals: points whose normal cones are known exactly (``problem.normal_cones``).
     """
 
+    name: ClassVar[str] = ""
+    keys: ClassVar[Mapping[str, str]] = {}
     p: int
     radius: Any  # sup of |theta| over the set
     symmetric: ClassVar[bool] | bool = True
-    accuracy: ClassVar[float] = 4e-15  # of a projection, over the radius
+    accuracy: ClassVar[float] = 4e-15
+
+    audit_place: ClassVar[int | None] = None
+    code: ClassVar[int | None] = None
+    iterative: ClassVar[bool] = False
+    by_gap: Any = False
+    sign_symmetric: Any = False
+    thresholded: ClassVar[bool] = False
+    is_ball: ClassVar[bool] = False
+    polyhedral: ClassVar[bool] = False
+    half_side: Any = None
+    norm_power: Any = None
+    inner_cube: Any = None
+    l1_radius: Any = None
+    axis_hull: Any = None
+    mixtures: Any = None
+    cutting_ball: Any = None
+    ball_about: Any = None
+    cone_rows: Any = None
+    barrier: Any = None
+    normals: Any = None
 
     @property
     @abstractmethod
@@ -94,6 +160,15 @@ class ConvexSet(ABC):
         """An orthonormal basis of the affine hull's directions, [p, dimension of the set]."""
         return np.eye(self.p)
 
+    @property
+    def inner_body(self) -> ConvexSet:
+        """The set that does the work, where this one is another under a name; itself."""
+        return self
+
+    def balls(self) -> Balls | None:
+        """The set as an intersection of Euclidean balls, None where it is something else."""
+        return None
+
     def vertices(self) -> np.ndarray | None:
         """Points [m, p] whose convex hull the set is, where there are few; otherwise None."""
         return None
@@ -144,9 +219,31 @@ class OfRadius(ConvexSet):
 
 
 class Delegate(ConvexSet):
-    """A set that is another one under a name: everything is asked of ``body``."""
+    """A set that is another one under a name: everything is asked of ``body``.
+
+    What kind of set it is (a ball, a cube, a hull) is for its ``inner_body`` to say.
+    """
 
     body: Any
+
+    @property
+    def inner_body(self) -> Any:
+        return self.body
+
+    @property
+    def by_gap(self) -> bool:  # type: ignore[override]
+        return self.body.by_gap
+
+    @property
+    def cone_rows(self) -> Any:  # type: ignore[override]
+        return self.body.cone_rows
+
+    @property
+    def mixtures(self) -> Any:  # type: ignore[override]
+        return self.body.mixtures
+
+    def balls(self) -> Balls | None:
+        return self.body.balls()
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]

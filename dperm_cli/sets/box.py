@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
+from dperm_cli.problem.cone_rows import ConeProgram, add_cube
+from dperm_cli.problem.normal_cones import CubeNormals
+from dperm_cli.problem.set_barriers import BoxBarrier
 from dperm_cli.sets.base import dimension
 from dperm_cli.sets.shared.gaussian_widths import expected_norm
 from dperm_cli.sets.shared.norm_ball import NormBall
@@ -22,8 +26,13 @@ class Box(NormBall):
     """
 
     name: ClassVar[str] = "box"
+    audit_place: ClassVar[int] = 3
     code: ClassVar[int] = 2
     keys: ClassVar[Mapping[str, str]] = {"radius": "half_width"}
+    sign_symmetric: ClassVar[bool] = True
+    thresholded: ClassVar[bool] = True
+    norm_power: ClassVar[float] = math.inf
+    barrier: ClassVar[Any] = BoxBarrier
 
     half_width: float
     p: int
@@ -36,6 +45,25 @@ class Box(NormBall):
     @property
     def size(self) -> float:
         return self.half_width
+
+    @property
+    def half_side(self) -> float:
+        return self.half_width
+
+    @property
+    def inner_cube(self) -> float:
+        return self.half_width
+
+    @property
+    def l1_radius(self) -> float:
+        return self.half_width * self.p
+
+    @property
+    def normals(self) -> CubeNormals:
+        return CubeNormals(self)
+
+    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        add_cube(program, theta, self.size)
 
     @property
     def radius(self) -> float:

@@ -29,7 +29,6 @@ class Ellipsoid(Delegate):
     """
 
     name: ClassVar[str] = "ellipsoid"
-    code: ClassVar[None] = None
     keys: ClassVar[dict[str, str]] = {"radius": "scale"}
 
     scale: float

@@ -36,7 +36,6 @@ class Image(Delegate):
     """
 
     name: ClassVar[str] = "image"
-    code: ClassVar[None] = None
     keys: ClassVar[dict[str, str]] = {"radius": "scale"}
 
     scale: float

@@ -12,6 +12,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.problem.cone_rows import ConeProgram, add_ball
 from dperm_cli.sets.base import ConvexSet, dimension, length, reached_diameter, unit
 from dperm_cli.sets.shared import nested_set
 from dperm_cli.sets.shared.roots import rising_crossing
@@ -34,8 +35,8 @@ class Intersection(ConvexSet):
     """
 
     name: ClassVar[str] = "intersection"
-    code: ClassVar[None] = None
     keys: ClassVar[dict[str, str]] = {"radius": "ball"}
+    iterative: ClassVar[bool] = True
 
     ball: float
     p: int
@@ -56,6 +57,22 @@ class Intersection(ConvexSet):
     @property
     def size(self) -> float:
         return self.ball
+
+    @property
+    def cutting_ball(self) -> float:
+        return self.ball
+
+    @property
+    def sign_symmetric(self) -> bool:
+        return self._set.sign_symmetric
+
+    @property
+    def cone_rows(self) -> Any:
+        return None if self._set.cone_rows is None else self._add_cone_rows
+
+    def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        self._set.cone_rows(program, theta)
+        add_ball(program, theta, self.ball)
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.sets.base import OfRadius
+from dperm_cli.problem.cone_rows import ConeProgram, add_l1_ball
+from dperm_cli.problem.normal_cones import CrossNormals
+from dperm_cli.problem.set_barriers import L1Barrier
+from dperm_cli.sets.base import AxisHull, OfRadius
 from dperm_cli.sets.shared.gaussian_widths import expected_norm
 from dperm_cli.sets.shared.norm_ball import NormBall
 
@@ -18,7 +21,31 @@ class L1Ball(OfRadius, NormBall):
     """{theta in R^p : |theta|_1 <= radius}; its vertices are +-radius e_j."""
 
     name: ClassVar[str] = "l1_ball"
+    audit_place: ClassVar[int] = 2
     code: ClassVar[int] = 1
+    sign_symmetric: ClassVar[bool] = True
+    thresholded: ClassVar[bool] = True
+    norm_power: ClassVar[float] = 1.0
+    barrier: ClassVar[Any] = L1Barrier
+
+    @property
+    def axis_hull(self) -> AxisHull:
+        return AxisHull(self.radius, signed=True)
+
+    @property
+    def inner_cube(self) -> float:
+        return 1.0 / self.p * self.size
+
+    @property
+    def l1_radius(self) -> float:
+        return self.radius
+
+    @property
+    def normals(self) -> CrossNormals:
+        return CrossNormals(self)
+
+    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        add_l1_ball(program, theta, self.size)
 
     @property
     def inner_radius(self) -> float:

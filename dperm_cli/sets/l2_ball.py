@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.sets.base import OfRadius, length, unit
+from dperm_cli.problem.cone_rows import ConeProgram, add_ball
+from dperm_cli.problem.normal_cones import SphereNormals
+from dperm_cli.problem.set_barriers import L2Barrier
+from dperm_cli.sets.base import Balls, OfRadius, length, unit
 from dperm_cli.sets.shared.gaussian_widths import expected_length
 from dperm_cli.sets.shared.norm_ball import NormBall
 
@@ -17,7 +21,31 @@ class L2Ball(OfRadius, NormBall):
     """{theta in R^p : |theta|_2 <= radius}."""
 
     name: ClassVar[str] = "l2_ball"
+    audit_place: ClassVar[int] = 1
     code: ClassVar[int] = 0
+    sign_symmetric: ClassVar[bool] = True
+    thresholded: ClassVar[bool] = True
+    is_ball: ClassVar[bool] = True
+    norm_power: ClassVar[float] = 2.0
+    barrier: ClassVar[Any] = L2Barrier
+
+    @property
+    def normals(self) -> SphereNormals:
+        return SphereNormals(self)
+
+    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        add_ball(program, theta, self.size)
+
+    @property
+    def inner_cube(self) -> float:
+        return self.p**-0.5 * self.size
+
+    @property
+    def l1_radius(self) -> float:
+        return self.size * math.sqrt(self.p)
+
+    def balls(self) -> Balls:
+        return Balls(np.zeros((1, self.p)), np.array([float(self.radius)]))
 
     @property
     def inner_radius(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.problem.cone_rows import ConeProgram, add_power_ball
 from dperm_cli.sets.base import ConvexSet, Delegate, dimension
 from dperm_cli.sets.box import Box
 from dperm_cli.sets.l1_ball import L1Ball
@@ -30,7 +31,8 @@ class LpBall(Delegate):
     """
 
     name: ClassVar[str] = "lp_ball"
-    code: ClassVar[None] = None
+    audit_place: ClassVar[int] = 10
+    sign_symmetric: ClassVar[bool] = True
     keys: ClassVar[dict[str, str]] = {"radius": "reach"}
 
     reach: float
@@ -45,6 +47,10 @@ class LpBall(Delegate):
     @property
     def size(self) -> float:
         return self.reach
+
+    @property
+    def norm_power(self) -> float:
+        return self.power
 
     @cached_property
     def body(self) -> ConvexSet:
@@ -67,6 +73,13 @@ class _Between(NormBall):
     @property
     def size(self) -> float:
         return self._reach
+
+    @property
+    def norm_power(self) -> float:
+        return self._power
+
+    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        add_power_ball(program, theta, self._power, self._reach)
 
     @property
     def radius(self) -> float:

@@ -34,7 +34,7 @@ class Polytope(Delegate):
     """
 
     name: ClassVar[str] = "polytope"
-    code: ClassVar[None] = None
+    polyhedral: ClassVar[bool] = True
     keys: ClassVar[dict[str, str]] = {"radius": "scale", "vertices": "points"}
 
     scale: float

@@ -8,7 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.sets.base import OfRadius
+from dperm_cli.problem.cone_rows import ConeProgram, add_shares
+from dperm_cli.problem.normal_cones import SimplexNormals
+from dperm_cli.sets.base import AxisHull, OfRadius
 from dperm_cli.sets.shared.gaussian_widths import expected_max
 
 
@@ -20,8 +22,19 @@ class Simplex(OfRadius):
     """
 
     name: ClassVar[str] = "simplex"
-    code: ClassVar[None] = None
+    audit_place: ClassVar[int] = 4
     symmetric: ClassVar[bool] = False
+
+    @property
+    def axis_hull(self) -> AxisHull:
+        return AxisHull(self.radius, signed=False)
+
+    @property
+    def normals(self) -> SimplexNormals:
+        return SimplexNormals(self)
+
+    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        add_shares(program, theta, self.size)
 
     @property
     def diameter(self) -> float:

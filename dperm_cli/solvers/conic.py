@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.problem.problem import Problem
-from dperm_cli.solvers import cone_losses, cone_programs, cone_sets, dual_points
+from dperm_cli.solvers import cone_programs, dual_points
 
 _MOST_ENTRIES = 8_000_000
 _LARGEST_ORDER = 1500
@@ -23,11 +23,9 @@ Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 def applies(problem: Problem) -> bool:
     """Whether set, loss and size are within reach, and the solver is there."""
-    if not (cone_sets.has_conic_form(problem.constraint) and cone_programs.available()):
+    if problem.constraint.cone_rows is None or not cone_programs.available():
         return False
-    return _fits(problem) or (
-        dual_points.has_curvature(problem.loss) and problem.p <= _LARGEST_ORDER
-    )
+    return _fits(problem) or (problem.loss.hessian is not None and problem.p <= _LARGEST_ORDER)
 
 
 def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
@@ -37,7 +35,8 @@ def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
 
 def _fits(problem: Problem) -> bool:
     """Whether the loss has a conic form of its own, of a size that can be had."""
-    return 0 <= cone_losses.count_entries(problem) <= _MOST_ENTRIES
+    loss, data = problem.loss, problem.data
+    return loss.cone_cost is not None and loss.cone_entries(data) <= _MOST_ENTRIES
 
 
 def _whole(problem: Problem, seconds: float) -> Iterates:
@@ -48,7 +47,7 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
     """
     end = time.perf_counter() + seconds
     program, theta = _over_set(problem)
-    to_dual = cone_losses.add_loss(program, problem, theta)
+    to_dual = problem.loss.cone_cost(program, problem.data, theta)
     if problem.ridge > 0:
         program.quadratic(theta, np.full(theta.size, problem.penalty.ridge))
     if problem.tilt is not None:
@@ -126,7 +125,7 @@ def l1_slope(problem: Problem, g: np.ndarray) -> np.ndarray | None:
 
     None where the set has no conic form or the solver fails.
     """
-    if not (cone_sets.has_conic_form(problem.constraint) and cone_programs.available()):
+    if problem.constraint.cone_rows is None or not cone_programs.available():
         return None
     penalty, radius = problem.penalty, problem.constraint.radius
     program, theta = _over_set(problem)
@@ -156,7 +155,7 @@ def _l1_norm(
 def _over_set(problem: Problem) -> tuple[cone_programs.Program, np.ndarray]:
     program = cone_programs.Program()
     theta = program.variables(problem.p, problem.constraint.radius)
-    cone_sets.add_set(program, problem.constraint, theta)
+    problem.constraint.cone_rows(program, theta)
     return program, theta
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from itertools import count
-from typing import Any
 
 import numpy as np
 
@@ -20,8 +19,6 @@ Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 _EVERY = 20
 _FIRST_SMOOTHING = 0.1
-# Sets on which thresholding and then projecting minimises |theta - x|^2 / 2 + c |theta|_1
-_THRESHOLDED = ("l2_ball", "l1_ball", "box")
 
 
 def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
@@ -29,7 +26,7 @@ def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
 
     ``seconds`` is for the caller to keep: a step is short.
     """
-    if dual_points.has_kinks(problem.loss) or dual_points.curvature_bound(problem) is not None:
+    if problem.loss.envelope_dual is not None or problem.loss.smoothness is not None:
         return _accelerate_descent(problem, start)
     return _descend_subgradient(problem, start)
 
@@ -40,8 +37,8 @@ def _accelerate_descent(problem: Problem, start: np.ndarray) -> Iterates:
     A loss with kinks is replaced by its Moreau envelope, whose slopes are dual feasible and
     whose width follows the gap down. So is the l1 norm where thresholding cannot deal with it.
     """
-    ridge, spread = problem.penalty.ridge, _spread(problem)
-    l1_norm, bound = _L1Norm(problem), dual_points.curvature_bound(problem)
+    ridge, spread = problem.penalty.ridge, problem.loss.spread(problem.data)
+    l1_norm, bound = _L1Norm(problem), problem.loss.smoothness
     theta = ahead = start
     momentum, width = 1.0, _FIRST_SMOOTHING
     for step in count():
@@ -71,7 +68,7 @@ class _L1Norm:
     """
 
     def __init__(self, problem: Problem) -> None:
-        weight, exact = problem.penalty.lasso, problem.constraint.name in _THRESHOLDED
+        weight, exact = problem.penalty.lasso, problem.constraint.thresholded
         self._thresholded, self._rounded = (weight, 0.0) if exact else (0.0, weight)
         self._width, self._p = _FIRST_SMOOTHING * problem.constraint.radius, problem.p
 
@@ -114,27 +111,7 @@ def _descend_subgradient(problem: Problem, theta: np.ndarray) -> Iterates:
 
 def steepness(problem: Problem) -> float:
     """A bound on the curvature of the smooth part of the objective; one fifth to spare."""
-    bound = dual_points.curvature_bound(problem)
+    bound = problem.loss.smoothness
     if bound is None:
         raise ValueError(f"{problem.loss.name} has no bounded curvature")
-    return bound * _spread(problem) + problem.penalty.ridge
-
-
-def _spread(problem: Problem) -> float:
-    """What the curvature per unit of each record's argument is multiplied by."""
-    x: Any = problem.data.x
-    return float(problem.data.n) if dual_points.is_median(problem.loss) else _largest_eigenvalue(x)
-
-
-def _largest_eigenvalue(x: Any) -> float:
-    """Of X^T X, by power iteration, with a margin of a fifth; at most the Frobenius bound."""
-    squares = x.multiply(x).sum() if hasattr(x, "multiply") else np.sum(np.square(x))
-    v = np.random.Generator(np.random.Philox(0)).standard_normal(x.shape[1])
-    value = 0.0
-    for _ in range(30):
-        v = x.T @ (x @ v)
-        value = float(np.linalg.norm(v))
-        if value == 0:
-            break
-        v /= value
-    return max(min(1.2 * value, float(squares)), np.finfo(float).tiny)
+    return bound * problem.loss.spread(problem.data) + problem.penalty.ridge

@@ -6,7 +6,6 @@ What is certified is what ``optimum`` computes from the points and slopes offere
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 
@@ -24,18 +23,11 @@ _DAMPING = 1e-13  # of the mean curvature: a model that is flat somewhere has ma
 Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 
-def find_hull(constraint: Any) -> Atomic | None:
-    """The hull behind a constraint set, or None."""
-    while constraint is not None and not isinstance(constraint, Atomic):
-        constraint = getattr(constraint, "body", None)
-    return constraint
-
-
 def applies(problem: Problem) -> bool:
     """Whether the set is such a hull, the loss has curvature and no l1 norm is added."""
     return (
-        find_hull(problem.constraint) is not None
-        and dual_points.has_curvature(problem.loss)
+        problem.constraint.mixtures is not None
+        and problem.loss.hessian is not None
         and problem.lasso == 0
         and problem.p <= _LARGEST_ORDER
     )
@@ -43,8 +35,7 @@ def applies(problem: Problem) -> bool:
 
 def iterate(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
     """Pairs (theta [p], dual): minimise the model over the hull, search the segment, and again."""
-    body = find_hull(problem.constraint)
-    assert body is not None
+    body = problem.constraint.mixtures
     here, mixture = body.mixture(here)
     for _ in range(_STEPS):
         gap = yield here, dual_points.make_dual_point(problem, here)

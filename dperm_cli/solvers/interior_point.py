@@ -15,15 +15,8 @@ import numpy as np
 from scipy import linalg
 
 from dperm_cli.problem.problem import Problem
-from dperm_cli.solvers.barriers import (
-    BARRIERS,
-    Arrays,
-    Block,
-    Moduli,
-    NoLoss,
-    PiecewiseLinearLoss,
-    SmoothLoss,
-)
+from dperm_cli.problem.set_barriers import Arrays, Block
+from dperm_cli.solvers.barriers import Moduli, NoLoss, PiecewiseLinearLoss, SmoothLoss
 from dperm_cli.solvers.newton_system import NewtonSystem, Solver
 
 _LARGEST_ORDER = 3000
@@ -35,9 +28,10 @@ _HALVINGS = 40
 
 def applies(problem: Problem) -> bool:
     """Whether the loss, the set and the size are within the method's reach."""
-    smooth = hasattr(problem.loss, "curvature") or hasattr(problem.loss, "pieces")
-    known = problem.constraint.name in BARRIERS
-    return smooth and known and min(problem.data.n, problem.data.p) <= _LARGEST_ORDER
+    loss, data = problem.loss, problem.data
+    smooth = loss.curvature is not None or loss.pieces is not None
+    known = problem.constraint.barrier is not None
+    return smooth and known and min(data.n, data.p) <= _LARGEST_ORDER
 
 
 def iterate(problem: Problem) -> Generator[tuple[np.ndarray, np.ndarray], float, None]:
@@ -67,8 +61,8 @@ class _State:
         self._system = NewtonSystem(data.x)
         self.theta, self.z = np.zeros(data.p), np.zeros(data.n)
         scale = float(np.sum(loss.value(self.z, data.y)))
-        smooth = hasattr(loss, "curvature")
-        barrier = BARRIERS[problem.constraint.name]
+        smooth = loss.curvature is not None
+        barrier = problem.constraint.barrier
         in_set, in_loss = barrier.products(data.p), 0 if smooth else 2 * data.n
         in_loss += 2 * data.p if lasso > 0 else 0
         # One product for the whole set is soon outrun by the loss's many: it is given more weight.

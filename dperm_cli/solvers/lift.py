@@ -21,7 +21,7 @@ from dperm_cli.sets.shared import hull_quadratic
 from dperm_cli.sets.shared.atomic_hull import Atomic
 from dperm_cli.sets.shared.ball_image import Quadric
 from dperm_cli.sets.shared.half_spaces import HalfSpaces
-from dperm_cli.solvers import cone_programs, cone_sets
+from dperm_cli.solvers import cone_programs
 
 _ROUNDS = 100
 _ENTER = 200  # columns that enter a linear program at a time
@@ -69,44 +69,32 @@ def lift(constraint: Any, phi: Projection, projected: Any, v: np.ndarray) -> Lif
 
 def reason_against(constraint: Any) -> str | None:
     """Why points cannot be lifted to this set, or None."""
-    body = getattr(constraint, "body", constraint)
-    if isinstance(body, HalfSpaces | Quadric) or _read_name(constraint) in _CLOSED:
+    body = constraint.inner_body
+    if isinstance(body, HalfSpaces | Quadric) or constraint.is_ball:
+        return None
+    if constraint.half_side is not None or constraint.axis_hull is not None:
         return None
     if body.vertices() is not None:
         return None
     if not cone_programs.available():
         return "lifting to this set needs the conic solver: install clarabel"
-    if not cone_sets.has_conic_form(constraint):
+    if constraint.cone_rows is None:
         return "this set has no form that a conic solver takes: use a ball, a box or a polytope"
     return None
-
-
-_CLOSED = ("l1_ball", "l2_ball", "simplex", "box")
-
-
-def _read_name(constraint: Any) -> str:
-    return getattr(constraint, "name", "")
 
 
 def _one(
     constraint: Any, phi: Projection, projected: Any, v: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
     """(theta, gauge, lower bound) of one point."""
-    inner = getattr(constraint, "body", constraint)
-    hull = atoms_of(projected)
+    inner = constraint.inner_body
+    hull = projected.mixtures
     if hull is not None:
         weights, gauge, lower = _mixture(hull, v)
         return _of_atoms(constraint, hull, *weights), gauge, lower
-    if _read_name(constraint) == "box" or isinstance(inner, HalfSpaces):
+    if constraint.half_side is not None or isinstance(inner, HalfSpaces):
         return _in_half_spaces(constraint, inner, phi, v)
     return _in_cone(constraint, phi, v)
-
-
-def atoms_of(projected: Any) -> Atomic | None:
-    """The hull that does a projected set's work, if one does."""
-    while projected is not None and not isinstance(projected, Atomic):
-        projected = getattr(projected, "body", None)
-    return projected
 
 
 def _closed_form(
@@ -117,8 +105,8 @@ def _closed_form(
     Phi^T (Phi Phi^T)^+ v in a ball, A u for the shortest u with Phi A u = v in an ellipsoid; both
     are drawn in by what rounding leaves outside.
     """
-    inner = getattr(constraint, "body", constraint)
-    if _read_name(constraint) == "l2_ball":
+    inner = constraint.inner_body
+    if constraint.is_ball:
         price = v @ np.linalg.pinv(random_projection.gram(phi), rcond=1e-13, hermitian=True)
         theta = phi.back(price)
         gauge = length(theta) / constraint.radius
@@ -235,8 +223,8 @@ def _of_atoms(constraint: Any, hull: Atomic, labels: np.ndarray, weights: np.nda
     rest = 1.0 - float(np.sum(weights))
     theta = np.zeros(constraint.p)
     places, signs = labels % hull.atoms.count, np.where(labels >= hull.atoms.count, -1.0, 1.0)
-    if _read_name(constraint) in ("l1_ball", "simplex"):
-        np.add.at(theta, places, weights * signs * constraint.radius)
+    if constraint.axis_hull is not None:
+        np.add.at(theta, places, weights * signs * constraint.axis_hull.radius)
     else:
         theta += weights @ constraint.vertices()[places]
     return theta if hull.symmetric else theta + rest * constraint.centre()
@@ -253,7 +241,7 @@ def _in_half_spaces(
 
     d, centre = constraint.p, constraint.centre()
     matrix = phi.columns(np.arange(d)).T
-    if _read_name(constraint) == "box":
+    if constraint.half_side is not None:
         normals, room = np.vstack([np.eye(d), -np.eye(d)]), np.full(2 * d, constraint.size)
     else:
         normals, room = body.matrix, body.offset
@@ -292,7 +280,7 @@ class _Perspective(cone_programs.Program):
         super().__init__()
         self.share = self.variables(1)
         self.point = self.variables(constraint.p, constraint.radius)
-        cone_sets.add_set(self, constraint, self.point)
+        constraint.cone_rows(self, self.point)
 
     def add(
         self, cone: str, terms: list[tuple[Any, np.ndarray]], constant: Any, power: float = 0.0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.problem.problem import Problem
-from dperm_cli.solvers import conic, dual_points
+from dperm_cli.solvers import conic
 
 _ZERO = 1e-7  # what is taken for 0 in a coordinate, as a share of the set's radius
 
@@ -31,7 +31,7 @@ def _l1_slopes(problem: Problem, g: np.ndarray, theta: np.ndarray) -> list[np.nd
     lies) and the multipliers of a cone program."""
     most = problem.penalty.lasso
     least = np.clip(-g, -most, most)
-    if _sign_symmetric(problem.constraint):
+    if problem.constraint.sign_symmetric:
         return [least]
     clear = np.abs(theta) > _ZERO * problem.constraint.radius
     found = [least, np.where(clear, most * np.sign(theta), least), np.full_like(g, most)]
@@ -39,21 +39,13 @@ def _l1_slopes(problem: Problem, g: np.ndarray, theta: np.ndarray) -> list[np.nd
     return found if best is None else [*found, best]
 
 
-def _sign_symmetric(constraint: Any) -> bool:
-    """Whether flipping signs of coordinates is known to leave the set as it is."""
-    name = getattr(constraint, "name", "")
-    if name == "intersection":
-        return _sign_symmetric(constraint.inner)
-    return name in ("l2_ball", "l1_ball", "box", "lp_ball")
-
-
 def _smooth_bound(problem: Problem, g: np.ndarray, theta: np.ndarray) -> float:
     weight = problem.penalty.ridge
     if weight == 0:
         return -support(problem.constraint, -g, theta)
-    own = getattr(problem.constraint, "by_gap", False)  # projections are dear there
+    own = problem.constraint.by_gap  # projections are dear there
     points = [theta] if own else []
-    if not own or not dual_points.has_curvature(problem.loss):
+    if not own or problem.loss.hessian is None:
         points.append(problem.constraint.project(-g / weight))
     return max(_at_point(problem, g, v) for v in points)
 
@@ -71,14 +63,15 @@ def support(constraint: Any, g: np.ndarray, near: np.ndarray) -> float:
     any c >= 0 and x give sup <= (K's support at g - c x) + c r |x|, with equality for a maximiser
     x and the best c.
     """
-    if not hasattr(constraint, "ball"):
+    ball = constraint.cutting_ball
+    if ball is None:
         return float(constraint.support(g))
     inner, far = constraint.inner, float(np.linalg.norm(g))
-    found = min(support(inner, g, near), constraint.ball * far)
+    found = min(support(inner, g, near), ball * far)
     for x in (near, constraint.lmo(-g)):
         length = float(np.linalg.norm(x))
         if length > 0 and far > 0:
-            found = min(found, _split_bound(inner, constraint.ball, g, x / length))
+            found = min(found, _split_bound(inner, ball, g, x / length))
     return found
 
 

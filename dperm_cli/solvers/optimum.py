@@ -199,8 +199,8 @@ class _Best:
         if value < self._value:
             self.theta, self._value = theta, value
         # where the bound is built on the point itself, on the one that the dual belongs to
-        own = getattr(self._problem.constraint, "by_gap", False)
-        lower = certificate(self._problem, theta if own else self.theta, dual)
+        own = theta if self._problem.constraint.by_gap else self.theta
+        lower = certificate(self._problem, own, dual)
         if lower > self._lower:
             self._lower, self._dual = lower, dual
             self._floor = negligible(self._problem, self.theta, dual)
@@ -272,8 +272,8 @@ def _methods(problem: Problem) -> list[tuple[str, Method]]:
 
 def _at_a_vertex(problem: Problem) -> bool:
     """Whether the objective is linear and the set has few vertices next to which to look."""
-    plain = problem.loss.name == "linear" and problem.ridge == problem.lasso == 0.0
-    return plain and problem.constraint.name in ("l1_ball", "simplex")
+    plain = problem.loss.affine_margin == math.inf and problem.ridge == problem.lasso == 0.0
+    return plain and problem.constraint.axis_hull is not None
 
 
 def _vertex(problem: Problem, start: np.ndarray, seconds: float) -> Candidates:

@@ -27,7 +27,7 @@ import numpy as np
 
 from dperm_cli.core import progress
 from dperm_cli.problem.problem import Problem, ProblemSpec
-from dperm_cli.solvers import first_order, linear_minimum, normal_cones, rounding_bounds
+from dperm_cli.solvers import first_order, linear_minimum, rounding_bounds
 from dperm_cli.solvers.optimum import solve
 from dperm_cli.solvers.rounding_bounds import RoundingBounds
 
@@ -66,8 +66,8 @@ def provable_distance(
         return 2.0 * facts.distance(0.0) + 2.0 * math.sqrt(
             (_LEAST_ETA * slopes * diameter + _slack_error(spec, facts)) / modulus
         )
-    by_gap = getattr(spec.constraint, "by_gap", False)  # an active-set method: next to no gap
-    least = (_LEAST_ETA if by_gap else _LEAST_GAP) * slopes * diameter
+    # certified by its gap: an active-set method, which leaves next to none
+    least = (_LEAST_ETA if spec.constraint.by_gap else _LEAST_GAP) * slopes * diameter
     return math.sqrt(2.0 * (least + 2.0 * rounding_bounds.of_values(spec, modulus, tilt)) / modulus)
 
 
@@ -120,8 +120,7 @@ def _gap_only(spec: ProblemSpec) -> bool:
     """Whether steps of first order would not get nearer than a certified gap."""
     if rounding_bounds.has_exact_normals(spec):
         return False
-    iterative = spec.constraint.name == "intersection" or getattr(spec.constraint, "by_gap", False)
-    return spec.lasso > 0 or iterative
+    return spec.lasso > 0 or spec.constraint.iterative or spec.constraint.by_gap
 
 
 def _slack_error(spec: ProblemSpec, facts: RoundingBounds) -> float:
@@ -197,8 +196,9 @@ class _Descent:
 
     def __init__(self, problem: Problem, tilts: np.ndarray, facts: RoundingBounds) -> None:
         self._problem, self._tilts, self._facts = problem, tilts, facts
-        self._sums, self._exact = _Sums(problem), rounding_bounds.has_exact_normals(problem.spec())
-        self._lasso = 0.0 if problem.constraint.name == "simplex" else problem.penalty.lasso
+        self._sums, self._normals = _Sums(problem), problem.constraint.normals
+        flat = self._normals is not None and self._normals.constant_l1
+        self._lasso = 0.0 if flat else problem.penalty.lasso
         self._steep = first_order.steepness(problem)
         root = math.sqrt(min(facts.modulus / self._steep, 1.0))
         self._momentum = (1.0 - root) / (1.0 + root)
@@ -261,13 +261,11 @@ class _Descent:
         cut = self._lasso / steep
         if cut > 0:
             point = np.sign(point) * np.maximum(np.abs(point) - cut, 0.0)
-        if self._exact:
-            return normal_cones.project(self._problem.constraint, point)
-        return self._problem.constraint.project(point)
+        return (self._normals or self._problem.constraint).project(point)
 
     def _proof(self, theta: np.ndarray, slope: np.ndarray) -> np.ndarray:
         """Bounds [trials] on the distances of points of ``normal_cones`` to the minimisers."""
-        left = normal_cones.residual(self._problem.constraint, theta, slope, self._lasso)
+        left = self._normals.residual(theta, slope, self._lasso)
         return np.array([self._facts.distance(float(size)) for size in left])
 
     def _distance(
@@ -275,7 +273,7 @@ class _Descent:
     ) -> np.ndarray:
         """Bounds [trials] on the distances of ``moved`` to the minimisers."""
         there = self._slope(moved, trials)
-        if self._exact:
+        if self._normals is not None:
             return self._proof(moved, there)
         facts = self._facts
         normal = self._steep * (theta - moved) - slope

@@ -11,24 +11,18 @@ import math
 from dataclasses import dataclass
 
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.problem.normal_cones import U
 from dperm_cli.problem.problem import ProblemSpec
 
-UNIT_ROUNDOFF = 2.0**-53
 BLOCK = 1 << 14  # records whose gradients are summed by one product
 MOST_STEPS = 10**9  # of the method that cannot fail
 LEAST_CONVEXITY = 1e-8  # of the curvature: below, that method would take more steps
 _SECOND_ORDER = 1.0 + 1e-6  # products of two rounding errors, and rows a hair above their bound
-_EXACT = ("l2_ball", "l1_ball", "box", "simplex")
 
 
 def gam(k: float) -> float:
     """k u / (1 - k u), for k u < 1 / 2."""
-    return k * UNIT_ROUNDOFF / (1.0 - k * UNIT_ROUNDOFF)
-
-
-def pairwise(length: int) -> float:
-    """The k of gam(k) for a sum of ``length`` numbers by halving."""
-    return math.ceil(math.log2(max(length, 2))) + 1.0
+    return k * U / (1.0 - k * U)
 
 
 @dataclass(frozen=True)
@@ -79,19 +73,20 @@ def rounding(spec: ProblemSpec, modulus: float, tilt: float) -> RoundingBounds:
     """
     n, p, radius = spec.n, spec.p, spec.constraint.radius
     beta = spec.smoothness or 0.0
-    classes = spec.bounds.classes if spec.loss == "multinomial" else 2
+    classes = spec.bounds.classes
     lasso = spec.penalty.lasso * math.sqrt(p)
     length = modulus * radius + tilt + n * spec.lipschitz + lasso
     row = max(spec.row_bound, 1e-300)
     bent, slope = beta / row**2, spec.lipschitz / row
-    one = (8.0 + 4.0 * classes) * UNIT_ROUNDOFF * (slope + bent * (2.0 + spec.target_bound) + 2.0)
+    one = (8.0 + 4.0 * classes) * U * (slope + bent * (2.0 + spec.target_bound) + 2.0)
     summed = n if n <= BLOCK else BLOCK + math.ceil(n / BLOCK)
     margins = beta * gam(p + 4.0 * classes + 2.0) * radius
     slopes = n * (margins + one * spec.row_bound + gam(summed + 3.0) * spec.lipschitz)
-    error = (slopes + 16.0 * UNIT_ROUNDOFF * length) * _SECOND_ORDER
-    off_set, step = _of_set(spec)
+    error = (slopes + 16.0 * U * length) * _SECOND_ORDER
+    normals, accuracy = spec.constraint.normals, spec.constraint.accuracy * radius
+    off_set, step = (accuracy, accuracy) if normals is None else (normals.off_set, normals.step)
     # theta - slope / steep, in three operations
-    step += 6.0 * UNIT_ROUNDOFF * (radius + 2.0 * length / (n * beta + modulus))
+    step += 6.0 * U * (radius + 2.0 * length / (n * beta + modulus))
     return RoundingBounds(modulus, n * beta + modulus, error, length, off_set, step)
 
 
@@ -100,22 +95,7 @@ def has_exact_normals(spec: ProblemSpec) -> bool:
 
     With a lasso as well: on the simplex its value is constant.
     """
-    return spec.constraint.name in _EXACT
-
-
-def _of_set(spec: ProblemSpec) -> tuple[float, float]:
-    """(``off_set``, what its projection adds to a step) of ``RoundingBounds``."""
-    p, radius = spec.p, spec.constraint.radius
-    if spec.constraint.name == "l2_ball":
-        off = (pairwise(p) + 8.0) * UNIT_ROUNDOFF * radius
-        return off, 2.0 * off
-    if spec.constraint.name in ("l1_ball", "simplex"):
-        # the level, in every coordinate, and what is left of the sum, in one of them
-        return 0.0, 4.0 * UNIT_ROUNDOFF * radius * (p + 2.0 + math.sqrt(p) * (pairwise(p) + 8.0))
-    if spec.constraint.name == "box":
-        return 0.0, 0.0
-    accuracy = getattr(spec.constraint, "accuracy", 4e-15)
-    return accuracy * radius, accuracy * radius
+    return spec.constraint.normals is not None
 
 
 def steps(facts: RoundingBounds, diameter: float, distance: float) -> int:

@@ -15,16 +15,17 @@ from scipy import sparse
 
 from dperm_cli.problem.problem import Problem
 
-_SETS = ("l2_ball", "box")
 _MOST = 1 << 25  # entries that are sorted at once: 256 MiB
 _HALVINGS = 200
 
 
 def applies(problem: Problem) -> bool:
     """Whether the loss, the regulariser and the set leave the coordinates to themselves."""
-    if problem.loss.name != "l1_median" or problem.penalty.lasso > 0.0:
+    body = problem.constraint
+    if problem.loss.distance_power != 1.0 or problem.penalty.lasso > 0.0:
         return False
-    return problem.constraint.name in _SETS and problem.data.n * problem.p <= _MOST
+    known = body.is_ball or body.half_side is not None
+    return known and problem.data.n * problem.p <= _MOST
 
 
 def iterate(problem: Problem, *_: object) -> Generator[tuple[np.ndarray, np.ndarray], float, None]:
@@ -34,8 +35,9 @@ def iterate(problem: Problem, *_: object) -> Generator[tuple[np.ndarray, np.ndar
     columns, ridge = np.sort(x, axis=0), problem.penalty.ridge
     slant = np.broadcast_to(problem.slant, (problem.p,))
     theta, mu = _root(columns, ridge, slant), ridge
-    if problem.constraint.name == "box":
-        theta = np.clip(theta, -problem.constraint.size, problem.constraint.size)
+    half_side = problem.constraint.half_side
+    if half_side is not None:
+        theta = np.clip(theta, -half_side, half_side)
     elif np.linalg.norm(theta) > problem.constraint.radius:
         theta, mu = _on_sphere(columns, ridge, slant, problem.constraint.radius)
     yield theta, _dual(x, theta, -(mu * theta + slant))

@@ -14,9 +14,6 @@ from dperm_cli.privacy.streams import ChannelStream
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, ProblemSpec
 
-# Losses that devices have compiled subgradients of, beside those with a code of their own.
-MEDIANS = {"l1_median": local_learning.L1_MEDIAN, "l2_median": local_learning.L2_MEDIAN}
-
 
 class LocalView:
     """Users and their devices: what comes back of record i and a point theta is a channel's answer.
@@ -50,7 +47,7 @@ class Devices:
 
     def __init__(self, problem: Problem, stream: ChannelStream, row_norm: float) -> None:
         loss, data = problem.loss, problem.data
-        code = MEDIANS.get(loss.name, loss.code)
+        code = loss.code if loss.location_code is None else loss.location_code
         self._stream, self._users = stream, data.n
         self.compiled = code is not None
         shape, norm = stream.coding.shape, stream.channel.norm
@@ -58,7 +55,7 @@ class Devices:
             self._gradient = _plain(loss, data, norm, row_norm)
             return
         self._rows = sgd.rows(data.x, data.y)
-        self._device = Device(int(code), float(getattr(loss, "width", 0.0)), float(row_norm))
+        self._device = Device(int(code), float(loss.width), float(row_norm))
         self._gradient = _of_rows(self._rows, self._device, shape)
 
     def ask(self, user: int, theta: np.ndarray) -> np.ndarray:

@@ -9,7 +9,6 @@ import pytest
 
 from dperm_cli.loops import proximal_chain as loop
 from dperm_cli.samplers.shared import compiled_chain
-from dperm_cli.samplers.shared.ball_intersections import find_balls
 from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import cell_p_value, problem, target
 from tests.samplers.test_balls import two_balls
@@ -26,7 +25,7 @@ def law(loss, body, n=21, epsilon=4.0, **regulariser):
     made = problem(loss, n, body, **regulariser)
     facts = target(made, epsilon)
     potential = Records(made.loss, made.data, facts)
-    found = find_balls(body)
+    found = body.balls()
     shape = loop.Law(
         compiled_chain.find_loss_code(facts), getattr(made.loss, "width", 0.0),
         facts.exponent, facts.ridge, facts.lasso, np.ascontiguousarray(found.centres), found.radii,
@@ -125,7 +124,7 @@ def test_where_the_numbers_are_cut_does_not_show(loss):
 def test_a_gaussian_is_left_where_no_ball_is_near():
     """Two balls that hold nearly all of it: no tilt, and the moments of N(y, h)."""
     body = two_balls(50.0, np.zeros(3), 40.0)
-    found = find_balls(body)
+    found = body.balls()
     k = np.ones(2)
     middle, variance = loop.tilts(np.ones(3), 0.5, found.centres, found.radii, k)
     assert np.allclose(middle, 1.0)
@@ -138,7 +137,7 @@ def test_tilts_bring_the_mean_squares_to_the_balls():
     p = 30
     point = np.zeros(p)
     point[0] = 0.9
-    found = find_balls(two_balls(1.0, point, 0.5))
+    found = two_balls(1.0, point, 0.5).balls()
     k, mean = np.zeros(2), np.full(p, 0.4)
     middle, variance = loop.tilts(mean, 0.3, found.centres, found.radii, k)
     assert variance == pytest.approx(1.0 / (1.0 / 0.3 + 2.0 * np.sum(k)))

@@ -20,7 +20,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, SamplerError
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.samplers.auto import Auto
-from dperm_cli.samplers.base import Certificate
+from dperm_cli.samplers.base import Certificate, Sampler
 from dperm_cli.samplers.shared import choose_sampler
 from dperm_cli.views.central import CentralView, TrialNumbers
 from tests.conftest import small_problem
@@ -30,7 +30,7 @@ KEPT = ("proximal",)
 
 
 @dataclasses.dataclass(frozen=True)
-class Exact:
+class Exact(Sampler):
     """A sampler for tests: the set's centre, said to be exact or to be unknown."""
 
     dist_inf: float = 0.0

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit.replay import replace_record, replay
+from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.mechanisms.combinators.huberized import ROUNDED, Huberized
+from dperm_cli.mechanisms.combinators.huberized import Huberized
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
@@ -26,24 +27,22 @@ def released(mechanism, problem):
     return mechanism.release(CentralView(problem), plan, gate).theta
 
 
-@pytest.mark.parametrize("loss", sorted(ROUNDED))
+@pytest.mark.parametrize("loss", registry.offering("loss", "round_kink"))
 @pytest.mark.parametrize("width", [0.05, 0.5])
 def test_it_is_the_inner_mechanism_on_the_rounded_loss(loss, width):
-    from dperm_cli.core import registry
-
     problem = small_problem(loss=loss, n=20)
-    rounded = registry.load("loss", ROUNDED[loss])(width=width)
+    rounded = registry.load("loss", f"huberized_{loss}")(width=width)
     by_hand = Problem(problem.data, rounded, problem.constraint)
     mechanism, inner = Huberized(QUICK, width), NoisyGd(steps=5)
     np.testing.assert_array_equal(released(mechanism, problem), released(inner, by_hand))
     plan = mechanism.plan(problem.spec(), BUDGET)
     assert plan.events == inner.plan(by_hand.spec(), BUDGET).events
-    assert plan.settings["loss"] == ROUNDED[loss]
+    assert plan.settings["loss"] == f"huberized_{loss}"
     assert mechanism.events(problem.spec(), 2.0) == inner.events(by_hand.spec(), 2.0)
     assert by_hand.spec().smoothness == pytest.approx(1.0 / (2.0 * width))
 
 
-@pytest.mark.parametrize("loss", sorted(ROUNDED))
+@pytest.mark.parametrize("loss", registry.offering("loss", "round_kink"))
 def test_rounding_lifts_the_sum_by_a_quarter_of_the_width(loss):
     """l <= l_h <= l + h / 4, reached at the kink."""
     problem = small_problem(loss=loss, n=20)

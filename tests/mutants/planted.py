@@ -193,8 +193,8 @@ FAULTS = (
         ("run", *KERNEL, "mechanism=kernel_semi_interactive", "mechanism.queries=8"),
     ),
     Planted(
-        "a Hessian of many classes has rank one", "mechanisms/shared/perturbed_objective.py",
-        "        return spec.bounds.classes - 1  # that of diag(p) - p p^T",
+        "a Hessian of many classes has rank one", "losses/multinomial.py",
+        "        return bounds.classes - 1",
         "        return 1  # x x^T, times a matrix of the classes",
         "The Jacobian has a factor for each class but one and one is accounted for, and Gaussian"
         " noise is taken where its proof fails; objective and approximate minima perturbation with"

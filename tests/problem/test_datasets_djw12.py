@@ -98,6 +98,7 @@ def test_excess_is_the_enumerated_risk_above_its_least(loss, keys, name, size):
     from scipy.optimize import minimize
 
     found = make(n=100, p=3, **{"signal": 3.0, "seed": 2, **keys})
+    form = registry.load("loss", loss)()
     region, data, rng = (
         shape(name, size, 3),
         make(n=4, p=3, **keys).load(),
@@ -105,7 +106,7 @@ def test_excess_is_the_enumerated_risk_above_its_least(loss, keys, name, size):
     )
     points = region.project(rng.standard_normal((40, 3)) * size)
     risks = np.array([enumerated(found, loss, point) for point in points])
-    told = [excess_risk(found, data, loss, point, region) for point in points]
+    told = [excess_risk(found, data, form, point, region) for point in points]
     assert all(one is not None and one[1] == 0.0 for one in told)
     excess = np.array([one[0] for one in told])
     # one least for all points, and no point of the set is below it
@@ -136,7 +137,8 @@ def test_excess_is_the_enumerated_risk_above_its_least(loss, keys, name, size):
 )
 def test_no_excess_where_the_least_is_not_known(loss, keys, name, size):
     found = make(n=10, p=3, **keys)
-    assert excess_risk(found, found.load(), loss, np.zeros(3), shape(name, size, 3)) is None
+    form, region = registry.load("loss", loss)(), shape(name, size, 3)
+    assert excess_risk(found, found.load(), form, np.zeros(3), region) is None
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_median_of_a_cube_is_exact():
         return pieces[0] / (2.0 * half)
 
     expect = sum(moved(abs(off)) for off in theta - data.minimiser)
-    risk, error = excess_risk(cloud, data, "l1_median", theta)
+    risk, error = excess_risk(cloud, data, registry.load("loss", "l1_median")(), theta)
     assert error == 0.0
     assert risk == pytest.approx(expect, rel=1e-9)
     assert np.abs(data.x - data.minimiser).max() <= half

@@ -12,7 +12,7 @@ from scipy import optimize, sparse
 from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
-from dperm_cli.solvers import conic, dual_points, first_order, interior_point, optimum
+from dperm_cli.solvers import conic, dual_points, interior_point, optimum
 from dperm_cli.solvers.cone_programs import Program
 
 LOSSES, SETS = registry.names("loss"), registry.names("constraint")
@@ -333,7 +333,8 @@ def test_a_cone_program_by_hand():
 
 
 def test_spread_of_the_medians_is_the_number_of_records():
-    assert first_order._spread(pair("l2_median", "simplex")) == 30.0
+    medians = pair("l2_median", "simplex")
+    assert medians.loss.spread(medians.data) == 30.0
 
 
 # the cache

@@ -17,7 +17,7 @@ def dataset(name, **keys):
 
 
 def at(found, data, loss, theta):
-    risk = excess_risk(found, data, loss, np.asarray(theta, dtype=float))
+    risk = excess_risk(found, data, registry.load("loss", loss)(), np.asarray(theta, dtype=float))
     assert risk is not None
     return risk
 
@@ -103,9 +103,9 @@ def test_fresh_rows_are_none_of_the_training_rows():
 
 def test_is_none_where_no_minimiser_is_known():
     found, data = dataset("synthetic_logistic", n=10, n_test=0)
-    assert excess_risk(found, data, "hinge", data.minimiser) is None
+    assert excess_risk(found, data, registry.load("loss", "hinge")(), data.minimiser) is None
     found, data = dataset("bst14_packing", n=100, signal=10)
-    assert excess_risk(found, data, "linear", np.zeros(10)) is None
+    assert excess_risk(found, data, registry.load("loss", "linear")(), np.zeros(10)) is None
 
 
 def test_records_exposed():

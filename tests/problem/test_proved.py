@@ -12,7 +12,7 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
-from dperm_cli.solvers import normal_cones, perturbed_minimiser, rounding_bounds
+from dperm_cli.solvers import perturbed_minimiser, rounding_bounds
 from tests.conftest import small_problem
 
 SETS = ("l2_ball", "l1_ball", "box", "simplex")
@@ -83,8 +83,8 @@ def test_points_are_where_their_normals_are_known(constraint):
         facts = rounding_bounds.rounding(_spec(constraint, p, radius), 1.0, 0.0)
         rng = np.random.default_rng(p)
         rows = np.concatenate([s * radius * rng.standard_normal((5, p)) for s in (1e-3, 1.0, 1e6)])
-        found = normal_cones.project(body, rows)
-        again = normal_cones.project(body, found)
+        found = body.normals.project(rows)
+        again = body.normals.project(found)
         assert np.max(np.abs(found - again)) <= facts.off_set + 1e-15 * radius
         assert np.max(np.linalg.norm(found - body.project(rows), axis=1)) <= 1e-13 * p * radius
         for row, v in zip(found, rows, strict=True):
@@ -114,10 +114,10 @@ def test_what_is_left_is_the_distance_to_the_normals(constraint, lasso):
     lasso = 0.0 if constraint == "simplex" else lasso
     for _ in range(30):
         slope = 3.0 * rng.standard_normal((1, 5))
-        start = normal_cones.project(body, 2.0 * rng.standard_normal((1, 5)))
+        start = body.normals.project(2.0 * rng.standard_normal((1, 5)))
         start[0, start[0] == np.min(np.abs(start))] = 0.0
-        at = normal_cones.project(body, start)
-        left = normal_cones.residual(body, at, slope, lasso)[0]
+        at = body.normals.project(start)
+        left = body.normals.residual(at, slope, lasso)[0]
         for _ in range(60):
             element = slope + _normal(constraint, body, at, rng)
             kink = np.where(at == 0.0, rng.uniform(-1.0, 1.0, at.shape), np.sign(at))
@@ -125,8 +125,8 @@ def test_what_is_left_is_the_distance_to_the_normals(constraint, lasso):
         # the minimiser of |theta - v|^2 / 2 + lasso |theta|_1
         v = 3.0 * rng.standard_normal((1, 5))
         shrunk = np.sign(v) * np.maximum(np.abs(v) - lasso, 0.0)
-        best = normal_cones.project(body, shrunk)
-        assert normal_cones.residual(body, best, best - v, lasso)[0] <= 1e-13
+        best = body.normals.project(shrunk)
+        assert body.normals.residual(best, best - v, lasso)[0] <= 1e-13
 
 
 def _normal(constraint, body, at, rng):
@@ -277,7 +277,7 @@ def test_sums_in_blocks_are_the_sums(n):
     apart = np.linalg.norm(perturbed_minimiser._Sums(problem)(theta) - whole, axis=1)
     assert np.all(apart <= 10.0 * facts.slope)
     # n^2 u / 2 without blocks
-    assert facts.slope < 0.8 * n * n * rounding_bounds.UNIT_ROUNDOFF
+    assert facts.slope < 0.8 * n * n * rounding_bounds.U
 
 
 def test_a_gap_is_never_wider_than_it_is_computed_to_be():

@@ -293,7 +293,7 @@ def test_a_lifted_point_follows_from_what_was_released_and_not_from_the_search_f
     phi = draw("rademacher", 2, 24, 0)
     simplex = a_set("simplex", 24)
     image = image_set.image(simplex, phi)
-    columns, hull = phi.columns(np.arange(24)), lift.atoms_of(image)
+    columns, hull = phi.columns(np.arange(24)), image.mixtures
     assert hull is not None
     alike = np.flatnonzero(np.all(columns == columns[0], axis=1))
     others = np.flatnonzero(np.any(columns != columns[0], axis=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dperm_cli.samplers.shared.ball_intersections import NearBall, WithinBalls, find_balls
+from dperm_cli.samplers.shared.ball_intersections import NearBall, WithinBalls
 from dperm_cli.samplers.shared.truncated_gaussian import choose_truncated_sampler
 from dperm_cli.sets.shared.localized_set import Localised
 from tests.samplers import Numbers, cell_p_value
@@ -21,12 +21,12 @@ def two_balls(radius, point, reach):
 
 def test_sets_that_are_balls():
     point = np.array([0.2, 0.1])
-    found = find_balls(Localised(two_balls(1.0, point, 0.5), point, 0.3))
+    found = Localised(two_balls(1.0, point, 0.5), point, 0.3).balls()
     assert np.array_equal(found.centres, [[0.0, 0.0], point, point])
     assert np.array_equal(found.radii, [1.0, 0.5, 0.3])
-    assert find_balls(build("box", 1.0, 2)) is None
-    assert find_balls(Localised(build("box", 1.0, 2), point, 0.5)) is None
-    assert find_balls(build("polytope", 1.0, 2)) is None
+    assert build("box", 1.0, 2).balls() is None
+    assert Localised(build("box", 1.0, 2), point, 0.5).balls() is None
+    assert build("polytope", 1.0, 2).balls() is None
 
 
 @pytest.mark.parametrize("mean", [(0.2, 0.1), (1.5, 0.5), (-1.0, 0.4), (0.4, -3.0)])
@@ -40,7 +40,7 @@ def test_restricted_gaussians(body, mean):
     """1000 draws in cells; two standard deviations in one place, one in another."""
     mean, variance = np.array(mean), 0.3
     draw, source = choose_truncated_sampler(body), Numbers(2)
-    assert isinstance(draw, WithinBalls if find_balls(body) is not None else NearBall)
+    assert isinstance(draw, WithinBalls if body.balls() is not None else NearBall)
     found = np.array([draw(mean, variance, source) for _ in range(1000)])
     assert np.all(body.contains(found, 1e-9))
 

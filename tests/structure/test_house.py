@@ -13,8 +13,7 @@ from tests.structure.measure import COUNTED, SCALED, House
 CEILINGS: dict[str, float] = {
     "circles-in-typing": 0,
     "participles": 29,
-    "plugins": 242,
-    "getattr": 106,
+    "getattr": 60,
 }
 TARGETS = {name: target for name, target, *_ in (*COUNTED, *SCALED)}
 # how much code there is goes up with every feature: it is measured, and held to nothing

@@ -165,11 +165,11 @@ def test_they_are_for_one_answer_a_record_and_no_regulariser():
 def test_inner_boxes():
     for name, expect in (("box", 2.0), ("l2_ball", 1.0), ("l1_ball", 0.5)):
         shape = bare(p=4, radius=2.0, constraint=name).spec.constraint
-        assert djw12.inner_box(shape) == pytest.approx(expect)
+        assert shape.inner_cube == pytest.approx(expect)
         corner = np.full(4, expect)
         assert shape.contains(corner)
         assert not shape.contains(1.001 * corner)
-    assert djw12.inner_box(bare(constraint="simplex").spec.constraint) is None
+    assert bare(constraint="simplex").spec.constraint.inner_cube is None
 
 
 # --- what the methods do
@@ -254,7 +254,7 @@ def test_the_hard_family_lies_between_the_bounds(mechanism, channel, constraint,
             plan = found.plan(problem.spec(), budget)
             gate = Gate([seed_sequence(seed, "t")], plan=(plan.events, "replace_one"))
             theta = found.release(open_view(found, problem), plan, gate).theta
-            risks.append(law.excess("linear", theta[0], shape))
+            risks.append(law.excess(problem.loss, theta[0], shape))
         means.append((np.mean(risks), np.std(risks) / math.sqrt(30)))
     at = Setting(problem.spec(), budget, "local", mechanism, plan.noise_scale, plan.steps,
                  plan.settings)  # fmt: skip

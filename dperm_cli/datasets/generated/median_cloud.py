@@ -28,8 +28,7 @@ class MedianCloud(Generated):
     """
 
     task: ClassVar[str] = "location"
-    default_loss: ClassVar[str] = "l1_median"
-    minimises: ClassVar[tuple[str, ...]] = ("l1_median", "l2_median")
+    law: ClassVar[str] = "mirrored"
 
     shape: str = "ball"
     shift: float = 0.5
@@ -66,6 +65,10 @@ class MedianCloud(Generated):
     def half_side(self) -> float:
         """Of the cube around the median, for ``shape=box``."""
         return (self.row_bound - self.shift) / math.sqrt(int(self.p))
+
+    @property
+    def cube_half_side(self) -> float | None:
+        return self.half_side if self.shape == "box" else None
 
     def _draw(self, part: str, n: int, median: np.ndarray) -> np.ndarray:
         room = self.row_bound - self.shift

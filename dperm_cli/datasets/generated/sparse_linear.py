@@ -11,13 +11,14 @@ from scipy import sparse
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared.generated_rows import INSIDE, guard_memory, leaf
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseLinear:
+class SparseLinear(DataSet):
     """``signal`` copies of one row with ``spread`` equal entries +-1/sqrt(spread), then padding.
 
     The padding is half c and half -c for another such row and cancels, up to one c where its length

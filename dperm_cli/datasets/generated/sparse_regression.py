@@ -31,8 +31,7 @@ class SparseRegression(LinearModel):
     """
 
     task: ClassVar[str] = "regression"
-    default_loss: ClassVar[str] = "squared"
-    minimises: ClassVar[tuple[str, ...]] = ("squared", "absolute")
+    law: ClassVar[str] = "even_noise"
 
     p: int = 100
     nonzeros: int = 5

@@ -27,8 +27,7 @@ class SyntheticLogistic(LinearModel):
     """
 
     task: ClassVar[str] = "binary"
-    default_loss: ClassVar[str] = "logistic"
-    minimises: ClassVar[tuple[str, ...]] = ("logistic",)
+    law: ClassVar[str] = "log_odds"
 
     signal: float = 5.0
 

@@ -29,7 +29,6 @@ class ZipfRegression(Generated):
 
     name: ClassVar[str] = "zipf_regression"
     task: ClassVar[str] = "regression"
-    default_loss: ClassVar[str] = "squared"
 
     p: int = 1000
     row_nonzeros: int = 10

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from dperm_cli.core import checks
+from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import one_dimension
 from dperm_cli.problem.data import Data
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bst14D1:
+class Bst14D1(DataSet):
     """n/3 records (x=-1, y=1) and 2n/3 records (x=1, y=-1), n/3 rounded to the nearest integer.
 
     The summed loss (y - x theta)_+ has its kink and its minimum at theta = -1.

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from dperm_cli.core import checks
+from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import one_dimension
 from dperm_cli.problem.data import Data
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bst14D2:
+class Bst14D2(DataSet):
     """max(n/2 - 1/(32 h), 0) records (x=-1, y=1), the others (x=1, y=1); h = ``width``.
 
     The first count is rounded to the nearest integer. The summed loss (y - x theta)_+ has slope

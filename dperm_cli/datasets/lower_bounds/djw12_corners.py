@@ -11,6 +11,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared.generated_rows import guard_memory, leaf
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
@@ -22,7 +23,7 @@ BLOCK = 1 << 22  # random numbers held at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Djw12Corners:
+class Djw12Corners(DataSet):
     """n corners s of the cube [-1, 1]^p or of the l_1 ball, drawn independently.
 
     Of the cube, s_j = +1 with chance (1 + b v_j) / 2, independently over j; of the l_1 ball, a
@@ -104,56 +105,31 @@ class Djw12Corners:
             rows -= 1.0
         return x
 
-    def excess(self, loss: str, theta: np.ndarray, constraint: Any) -> float | None:
+    def excess(self, loss: Any, theta: np.ndarray, constraint: Any) -> float | None:
         """E l(s; theta) less its least on the set, exactly; None where the least is not known.
 
         Linear losses on any set; otherwise sets on which the loss is linear (all within the unit
         box for location, within margins of 1 for the hinge loss), and boxes of any size where it
         is a sum over coordinates.
         """
-        if self.task != ("location" if loss == "l1_median" else "binary"):
+        median = loss.distance_power == 1.0
+        if self.task != ("location" if median else "binary"):
             return None
-        if loss == "linear" or (loss in ("hinge", "l1_median") and self._is_linear(constraint)):
+        affine = (median or loss.affine_margin >= 1.0) and self._is_linear(constraint)
+        if affine or loss.affine_margin == math.inf:
             mean = self.bias / (self.p if self.corners == "cross" else 1.0)
             return max(0.0, float(constraint.support(mean)) - float(mean @ theta))
-        if constraint.name != "box" or (self.corners == "cube" and loss != "l1_median"):
+        if constraint.half_side is None or (self.corners == "cube" and not median):
             return None
-        best = _LEAST[loss](self.bias) if loss in _LEAST else None
-        if best is None:
+        if loss.best_mean is None:
             return None
-        best = np.clip(best, -constraint.size, constraint.size)
-        off = _VALUE[loss](self.bias, theta) - _VALUE[loss](self.bias, best)
+        best = np.clip(loss.best_mean(self.bias), -constraint.size, constraint.size)
+        off = loss.sign_mean(self.bias, theta) - loss.sign_mean(self.bias, best)
         return max(0.0, float(np.sum(off)) / (self.p if self.corners == "cross" else 1.0))
 
     def _is_linear(self, constraint: Any) -> bool:
         """Whether no coordinate, or for the hinge on the cube no margin, exceeds 1 on the set."""
-        p = int(self.p)
-        longest = {"box": p, "l2_ball": math.sqrt(p), "l1_ball": 1.0}  # |theta|_1 over the size
-        if constraint.name not in longest:
+        if constraint.l1_radius is None:
             return False
         margins = self.corners == "cube" and self.task == "binary"
-        return bool(constraint.size * (longest[constraint.name] if margins else 1.0) <= 1.0)
-
-
-def _hinge(bias: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    up, down = np.maximum(1.0 - theta, 0.0), np.maximum(1.0 + theta, 0.0)
-    return 0.5 * ((1.0 + bias) * up + (1.0 - bias) * down)
-
-
-def _logistic(bias: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    return np.logaddexp(0.0, -theta) + 0.5 * (1.0 - bias) * theta
-
-
-def _l1_median(bias: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    away, back = np.abs(theta - 1.0), np.abs(theta + 1.0)
-    return 0.5 * ((1.0 + bias) * away + (1.0 - bias) * back)
-
-
-def _log_odds(bias: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log1p(bias) - np.log1p(-bias)
-
-
-# of one coordinate: the expected loss, and where it is least
-_VALUE = {"hinge": _hinge, "logistic": _logistic, "l1_median": _l1_median}
-_LEAST = {"hinge": np.sign, "logistic": _log_odds, "l1_median": np.sign}
+        return bool((constraint.l1_radius if margins else constraint.size) <= 1.0)

@@ -33,7 +33,6 @@ class BreastCancer(RowOptions):
     """Malignant (+1) against benign (-1); columns to [-1, 1] by BOUNDS, rows to norm 1."""
 
     task: ClassVar[str] = "binary"
-    default_loss: ClassVar[str] = "logistic"
     size: ClassVar[tuple[int, int]] = (569, 30)
     where: ClassVar[str] = "embedded"
 

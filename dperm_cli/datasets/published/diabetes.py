@@ -35,7 +35,6 @@ class Diabetes(RowOptions):
     """The raw measures (not the standardised ones), columns to [-1, 1] by BOUNDS, unit rows."""
 
     task: ClassVar[str] = "regression"
-    default_loss: ClassVar[str] = "squared"
     size: ClassVar[tuple[int, int]] = (442, 10)
     where: ClassVar[str] = "embedded"
     target_bounds: ClassVar[tuple[float, float]] = TARGET_BOUNDS

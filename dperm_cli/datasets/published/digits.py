@@ -10,7 +10,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.datasets.shared import embedded_files
-from dperm_cli.datasets.shared.row_pipeline import DEFAULT_LOSS, Raw, RowOptions, prepare
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, prepare
 from dperm_cli.problem.data import Data
 
 CONTRASTS = ("parity", "high", "classes")
@@ -38,10 +38,6 @@ class Digits(RowOptions):
     @property
     def task(self) -> str:
         return "multiclass" if self.contrast == "classes" else "binary"
-
-    @property
-    def default_loss(self) -> str:
-        return DEFAULT_LOSS[self.task]
 
     def bounds(self) -> np.ndarray:
         """The range of a pixel."""

@@ -100,7 +100,7 @@ def verify(dataset: Any, data_dir: Path | None = None) -> list[Finding]:
         dataset = registry.load("dataset", dataset)()
     findings: list[Finding] = []
     try:
-        if hasattr(dataset, "raw"):
+        if dataset.raw is not None:
             raw = dataset.raw(data_dir)
             findings += _raw_findings(dataset, raw, data_dir)
         data = dataset.load(data_dir)

@@ -17,13 +17,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared import archives
 from dperm_cli.datasets.shared.label_names import class_map, label_map, map_labels
-from dperm_cli.datasets.shared.row_pipeline import (
-    DEFAULT_LOSS,
-    Raw,
-    RowOptions,
-    check_finite,
-    prepare,
-)
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite, prepare
 from dperm_cli.problem.data import Data
 
 TASKS = ("binary", "regression", "multiclass", "location")
@@ -80,10 +74,6 @@ class FileOptions(RowOptions, ABC):
     def limit(self) -> int:
         """Bytes a compressed file may unpack to."""
         return int(self.max_size * archives.GIB)
-
-    @property
-    def default_loss(self) -> str:
-        return DEFAULT_LOSS[self.task]
 
     @property
     def classes(self) -> int:

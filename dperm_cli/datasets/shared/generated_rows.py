@@ -13,6 +13,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.datasets.base import DataSet
 
 # Rows are placed this far (relatively) inside the bound, so that rounding keeps them within it.
 INSIDE = 1.0 - 1e-13
@@ -21,7 +22,7 @@ ROWS = ("unit", "clip", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generated:
+class Generated(DataSet):
     """The keys of a set that is drawn record by record: a smaller n gives a prefix of a larger one.
 
     n, n_test : training and held-out records; p : columns; row_bound : bound on the rows' L2 norm.

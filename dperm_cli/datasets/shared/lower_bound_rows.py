@@ -11,6 +11,7 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared.generated_rows import guard_memory
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
@@ -19,7 +20,7 @@ TASKS = {"binary": "linear", "location": "l2_median"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LowerBoundInstance(ABC):
+class LowerBoundInstance(DataSet, ABC):
     """n records in {-1/sqrt(p), 1/sqrt(p)}^p: informative ones first, then padding.
 
     The padding is half c and half -c for the corner c = (1, ..., 1)/sqrt(p) and cancels, up to one

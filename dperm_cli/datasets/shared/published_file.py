@@ -17,13 +17,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.datasets.shared import content_digest, parsed_cache, svmlight_reader
-from dperm_cli.datasets.shared.row_pipeline import (
-    DEFAULT_LOSS,
-    Raw,
-    RowOptions,
-    check_finite,
-    prepare,
-)
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite, prepare
 from dperm_cli.problem.data import Data
 
 ENDINGS = ("", ".bz2", ".gz", ".xz", ".txt", ".zip")
@@ -101,11 +95,7 @@ class Registered(RowOptions):
     def task(self) -> str:
         if self.target_bounds is not None:
             return "regression"
-        return "multiclass" if getattr(self, "classes", "binary") == "all" else "binary"
-
-    @property
-    def default_loss(self) -> str:
-        return DEFAULT_LOSS[self.task]
+        return "multiclass" if self.classes == "all" else "binary"
 
     @classmethod
     def sources(cls) -> tuple[Source, ...]:

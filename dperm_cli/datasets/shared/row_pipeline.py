@@ -17,6 +17,7 @@ from scipy import sparse
 from dperm_cli.core import checks
 from dperm_cli.core.digests import hash_each
 from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import column_rules, row_rules
 from dperm_cli.datasets.shared.row_rules import Rows
 from dperm_cli.problem.data import Data
@@ -24,12 +25,6 @@ from dperm_cli.problem.record_names import name_records
 
 ROWS = ("unit", "clip", "none")
 SCALINGS = ("none", "bounds", "minmax", "standardise")
-DEFAULT_LOSS = {
-    "binary": "logistic",
-    "regression": "squared",
-    "multiclass": "multinomial",
-    "location": "l1_median",
-}
 NORMS = (1, 2, "inf", math.inf)
 
 
@@ -55,7 +50,7 @@ class Raw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowOptions:
+class RowOptions(DataSet):
     """The keys that every data set of rows understands.
 
     rows : ``unit`` scales every row to norm row_bound, ``clip`` shortens longer rows to it,

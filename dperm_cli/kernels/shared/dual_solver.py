@@ -250,16 +250,16 @@ class _DualSolver:
         """What the slopes prove, everything formed anew in float64."""
         state, sums = self.system.products(a)
         z = -sums / self.modulus
-        terms = _fenchel(self.loss, z, a, self.y)
+        terms, sizes = self.loss.fenchel_terms(z, a, self.y)
         square = max(0.0, float(a @ sums)) / self.modulus**2
         value = float(np.sum(self.loss.value(z, self.y))) + 0.5 * self.modulus * square
-        gap = math.fsum(terms) + self._rounding(z, a, terms)
+        gap = math.fsum(terms) + self._rounding(z, a, sizes)
         distance = math.sqrt(gap / self.modulus)
         norm = math.sqrt(square)
         weights = -(state if self.finite else a) / self.modulus
         return Solution(a, weights, z, norm, value, gap, distance, 0.0, 0)
 
-    def _rounding(self, z: np.ndarray, a: np.ndarray, terms: np.ndarray) -> float:
+    def _rounding(self, z: np.ndarray, a: np.ndarray, sizes: float) -> float:
         """What rounded margins can hide: each z_i is off by a share of sum |a_j| |phi|^2 / m, and
         the term's slope in z_i is l'(z_i) - a_i."""
         system = self.system
@@ -268,7 +268,7 @@ class _DualSolver:
         slack = np.abs(self.loss.slope(z, self.y) - a)
         curved = 0.0 if self.loss.smoothness is None else float(self.loss.smoothness)
         more = 0.5 * curved * error**2 * system.n
-        return error * float(np.sum(slack)) + more + 4.0 * _EPS * _sizes(self.loss, z, a, terms)
+        return error * float(np.sum(slack)) + more + 4.0 * _EPS * sizes
 
     def polish(self, now: Solution, a: np.ndarray, state: np.ndarray) -> np.ndarray:
         """Passes over the records near the kink, and exact steps on those that lie on it."""
@@ -276,7 +276,7 @@ class _DualSolver:
         slack = np.abs(1.0 - y * now.margins)
         free = (a != 0.0) & (a != -y)
         count = min(system.n, max(2000, 4 * int(np.sum(free))))
-        near = free | (_fenchel(self.loss, now.margins, a, y) > 0.0)
+        near = free | (self.loss.fenchel_terms(now.margins, a, y)[0] > 0.0)
         near[np.argpartition(slack, count - 1)[:count]] = True
         chosen = np.flatnonzero(near)
         for _ in range(_ROUNDS):
@@ -418,18 +418,3 @@ def _start(loss: Any, y: np.ndarray) -> np.ndarray:
     """Slopes at w = 0, or 0 for a loss with a kink."""
     zero = np.zeros(len(y))
     return zero if loss.smoothness is None else loss.slope(zero, y)
-
-
-def _fenchel(loss: Any, z: np.ndarray, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """l(z) + l*(a) - a z of every record, >= 0."""
-    if loss.name == "hinge":
-        u, slack = -a * y, 1.0 - y * z
-        return (1.0 - u) * np.maximum(slack, 0.0) + u * np.maximum(-slack, 0.0)
-    return np.maximum(loss.value(z, y) + loss.conjugate(a, y) - a * z, 0.0)
-
-
-def _sizes(loss: Any, z: np.ndarray, a: np.ndarray, terms: np.ndarray) -> float:
-    """The sum of the moduli that are added up in the terms."""
-    if loss.name == "hinge":
-        return float(np.sum(terms))
-    return float(np.sum(np.abs(a * z))) + 2.0 * len(z)

@@ -26,7 +26,6 @@ from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.data import Data, Matrix
 from dperm_cli.problem.public_facts import PublicFacts
 
-LOSSES = ("hinge", "logistic", "squared", "huberized_hinge")
 CLOSE = 1e-3  # of the minimiser's sensitivity: how near a solution has to be
 _TARGET_SHARE = 0.95  # of that, what the solver is asked for: the rest is room for rounding
 _SECONDS = 900.0  # that a solution may take, unless told else
@@ -346,8 +345,7 @@ def map_name(kernel: Kernel, features: Features | None) -> str:
     """A name of the kernel in force: its keys and, of landmarks and matrices, their numbers."""
     keys = replace(kernel, queries="1", radius="auto", landmarks="auto", size="auto")
     words = [repr(keys), type(features).__name__]
-    matrix = getattr(kernel, "matrix", None)
-    parts = [] if matrix is None else [matrix]
+    parts = [] if kernel.matrix is None else [kernel.matrix]
     if isinstance(features, Landmarks):
         parts.append(features.points)
     elif features is not None:
@@ -365,13 +363,7 @@ def norm_bound(loss: Any, bound: float, ridge: float, target: float) -> tuple[fl
     logistic loss and target^2 / 4 for the squared one. L R / lambda is the other bound
     ([JT13, Sec. 5] has twice that), and the smaller one is taken.
     """
-    pull = {
-        "hinge": 1.0,
-        "huberized_hinge": 1.0 + float(loss.width),
-        "logistic": 0.2784645427610738,
-        "squared": 0.25 * target**2,
-    }[loss.name]
-    radius = math.sqrt(pull / ridge)
+    radius = math.sqrt(loss.most_pull(target) / ridge)
     lipschitz = float(loss.slope_bound(bound * radius, target))
     return min(radius, lipschitz * bound / ridge), lipschitz
 

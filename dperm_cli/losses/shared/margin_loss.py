@@ -7,28 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.losses.base import PerRecord, row_norm
+from dperm_cli.losses.base import PerRecord, row_norm, weighted_gram
+from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_pieces
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 
 
 class Glm(PerRecord):
-    """A loss l(<x, theta>; y), from a subclass's ``value``, ``slope``, ``slope_bound``, ``span``,
-    ``smoothness`` and ``conjugate`` in the margin.
+    """A loss l(<x, theta>; y), from a subclass's ``value``, ``slope``, ``slope_bound`` and ``span``
+    in the margin, and whatever else it offers.
 
     Those broadcast over margins [..., n] and labels [n]; ``slope_bound(margin, target)`` is
     sup |slope| over |z| <= margin and |y| <= target, ``span(margin, target)`` the sup over those y
     of max - min of the loss over those z, ``smoothness`` the Lipschitz constant of the slope or
-    None, ``conjugate(a, y)`` = sup_z (a z - l(z; y)). ``width`` is the one number that the compiled
-    slope may need beside its code.
+    None, ``conjugate(a, y)`` = sup_z (a z - l(z; y)). ``pieces(y)`` = (sign, offset, up, down) says
+    that l = up max(r, 0) + down max(-r, 0) with r = sign z + offset and sign^2 = 1: the conjugate
+    follows from it.
     """
 
     value: Any
-    slope: Any
     slope_bound: Any
     span: Any
-    smoothness: Any
-    conjugate: Any
-    width: float = 0.0
+    conjugate: Any = None
 
     def dimension(self, facts: PublicFacts) -> int:
         """One parameter per column."""
@@ -81,13 +80,67 @@ class Glm(PerRecord):
         span = self.span(bounds.row * constraint.radius, bounds.target)
         return min(span, super().variation(bounds, constraint))
 
+    @property
+    def has_conjugate(self) -> bool:
+        """Whether one slope per record is a dual point; tangents in theta serve otherwise."""
+        return self.conjugate is not None or self.pieces is not None
+
+    def conjugates(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a), the loss's own or that of its pieces."""
+        if self.conjugate is not None:
+            return self.conjugate(a, y)
+        sign, offset, up, down = self.pieces(y)
+        along = sign * np.asarray(a)
+        return np.where((along >= -down) & (along <= up), -along * offset, np.inf)
+
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """The slopes [n] at theta [p], where ``minorant`` touches the summed loss."""
+        if not self.has_conjugate:
+            return super().dual(theta, data)
         return self.slope(margins(theta, data), data.y)
+
+    def dual_slope(self, dual: np.ndarray, data: Data) -> np.ndarray:
+        """The slope [p] of ``minorant``."""
+        return np.asarray(data.x.T @ dual) if self.has_conjugate else super().dual_slope(dual, data)
+
+    @property
+    def hessian(self) -> Any:
+        return None if self.curvature is None else self._hessian
+
+    def _hessian(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        return weighted_gram(data.x, self.curvature(margins(theta, data), data.y))
+
+    @property
+    def envelope_dual(self) -> Any:
+        return None if self.pieces is None else self._envelope_dual
+
+    def _envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:
+        sign, offset, up, down = self.pieces(data.y)
+        return sign * np.clip((sign * margins(theta, data) + offset) / width, -down, up)
+
+    @property
+    def cone_cost(self) -> Any:
+        return None if self.pieces is None else self._add_pieces
+
+    def _add_pieces(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
+        return add_pieces(program, theta, data.x, self.pieces(data.y))
+
+    def hessian_rank(self, bounds: Bounds) -> int:
+        """1: a multiple of x x^T."""
+        return 1
+
+    def fenchel_terms(
+        self, z: np.ndarray, a: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """l(z) + l*(a) - a z >= 0 of every record, and the sum of the moduli that were added."""
+        terms = np.maximum(self.value(z, y) + self.conjugates(a, y) - a * z, 0.0)
+        return terms, float(np.sum(np.abs(a * z))) + 2.0 * len(z)
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
         """From one slope per record [n], by Fenchel's inequality l(z) >= a z - l*(a), added up."""
-        conjugates = self.conjugate(dual, data.y)
+        if not self.has_conjugate:
+            return super().minorant(dual, data)
+        conjugates = self.conjugates(dual, data.y)
         if not np.all(np.isfinite(conjugates)):
             return Minorant(np.zeros(data.p), -math.inf, 0.0, 0.0)
         return Minorant(

@@ -64,6 +64,18 @@ class Median(PerRecord):
         """2 L min(diameter, 2 row): |l_d - l_d'| <= |x - x'| as well."""
         return 2.0 * self.lipschitz(bounds) * min(constraint.diameter, 2.0 * bounds.row)
 
+    def dual_slope(self, dual: np.ndarray, data: Data) -> np.ndarray:
+        """The sum of the subgradients."""
+        return np.sum(dual, axis=0)
+
+    def spread(self, data: Data) -> float:
+        """n: every record's argument is theta itself."""
+        return float(data.n)
+
+    def cone_entries(self, data: Data) -> int:
+        """Four for each entry of the rows, about."""
+        return 4 * data.n * data.p
+
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """One subgradient per record [n, p] at theta [p], where ``minorant`` touches the sum."""
         return np.vstack([self.subgradient(theta - x) for _, x in _blocks(data)])

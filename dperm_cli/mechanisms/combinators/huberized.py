@@ -16,8 +16,6 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec, without_curvature
 from dperm_cli.views.central import CentralView
 
-ROUNDED = {"hinge": "huberized_hinge", "positive_part": "huberized_positive_part"}
-
 
 @dataclass(frozen=True)
 class Huberized(Mechanism):
@@ -80,10 +78,10 @@ class Huberized(Mechanism):
 
     def round_loss(self, spec: ProblemSpec) -> Loss | None:
         """The loss with its kink rounded off, None for a smooth one."""
-        if spec.loss in ROUNDED and spec.form is not None:
-            return registry.load("loss", ROUNDED[spec.loss])(width=self.width)
+        if spec.form is not None and spec.form.round_kink is not None:
+            return spec.form.round_kink(self.width)
         if spec.smoothness is None:
-            known = ", ".join(ROUNDED)
+            known = ", ".join(registry.offering("loss", "round_kink"))
             reason = f"{spec.loss} has kinks and no rounded form here; losses that have: {known}"
             raise Unsupported(without_curvature(spec, reason))
         return None

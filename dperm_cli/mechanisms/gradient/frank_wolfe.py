@@ -21,8 +21,6 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Exponential, Gaussian
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec, without_curvature
-from dperm_cli.sets.l1_ball import L1Ball
-from dperm_cli.sets.simplex import Simplex
 from dperm_cli.views.central import CentralView
 
 ORACLES = ("auto", "choice", "noise")
@@ -203,8 +201,8 @@ def _bound_entries(spec: ProblemSpec) -> EntryBounds | None:
 
     |v - v'|_1 <= 2 r for points of the L1 ball and of the simplex, and margins are at most r b.
     """
-    body: Any = getattr(spec.constraint, "body", spec.constraint)
-    known = isinstance(body, L1Ball | Simplex) and isinstance(spec.form, Glm)
+    body = spec.constraint.inner_body
+    known = body.axis_hull is not None and isinstance(spec.form, Glm)
     if spec.entry_bound is None or not known:
         return None
     bounds, form = replace(spec.bounds, row=spec.entry_bound, radius=body.size), spec.form

@@ -168,7 +168,7 @@ class Spectral:
 
     def minimiser(self, constraint: Any, slope: np.ndarray, at: np.ndarray) -> np.ndarray:
         """argmin over the set of the model around ``at``, less ``at``."""
-        if constraint.name == "l2_ball":
+        if constraint.is_ball:
             return trust_region.minimise_in_ball(
                 self.values, self.basis, slope, at, constraint.radius
             )
@@ -199,7 +199,7 @@ class HiddenCurvature:
         constraint = self._view.spec.constraint
         model = Spectral(self._view.curvature_sum(at), self._strength)
         longest = np.linalg.norm(slope, axis=1)[:, None] / self._strength
-        if constraint.name == "l2_ball":
+        if constraint.is_ball:
             longest = np.minimum(longest, constraint.diameter)
             found = model.minimiser(constraint, slope, at)
         else:

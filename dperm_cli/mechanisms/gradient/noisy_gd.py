@@ -18,7 +18,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
-from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.sets import make_ball
 from dperm_cli.views.central import CentralView
 
 AVERAGING = ("auto", "last", "uniform", "suffix")
@@ -118,7 +118,7 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     few = gate.compiled and can_reduce(spec, plan, spec.n, extra=plan.steps)
     turned = RowSpanView(view, noise, plan.steps) if few else None
     records, noise, body = (
-        (turned, turned, L2Ball(spec.constraint.radius, turned.dim))
+        (turned, turned, make_ball(spec.constraint.radius, turned.dim))
         if turned
         else (view, noise, spec.constraint)
     )

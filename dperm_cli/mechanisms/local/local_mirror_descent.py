@@ -62,13 +62,13 @@ class LocalMirrorDescent(LocalDescent):
 
     def make_update(self, spec: ProblemSpec, facts: Any) -> UpdateRule:
         """The step of the plan's map."""
-        entropy, name = facts["map"] == "entropy", spec.constraint.name
+        entropy = facts["map"] == "entropy"
         return user_answers.compile_update(
             Learner(
                 local_learning.ENTROPY if entropy else local_learning.POWER, 0,
                 float(spec.constraint.size), user_answers.step_rule_code(facts), facts["step"],
                 float(spec.ridge), float(spec.lasso),
-                facts["power"] or 2.0, name == "l1_ball",
+                facts["power"] or 2.0, _is_cross(spec),
             )
         )  # fmt: skip
 
@@ -79,12 +79,11 @@ class LocalMirrorDescent(LocalDescent):
 
     def _map(self, spec: ProblemSpec) -> tuple[str, float | None]:
         """The map's name and its power; Unsupported for sets without one."""
-        name = spec.constraint.name
-        if name == "l1_ball":
+        if _is_cross(spec):
             if self.map in ("auto", "entropy"):
                 return "entropy", None
             return "power", l1_power(spec.p) if self.power == "auto" else float(self.power)
-        own = {"l2_ball": 2.0, "lp_ball": getattr(spec.constraint, "power", math.inf)}.get(name)
+        own = spec.constraint.norm_power
         if own is None or not 1.0 < own <= 2.0 or self.map == "entropy":
             raise Unsupported(
                 "local_mirror_descent has the entropy for the l_1 ball and the power map for the "
@@ -93,6 +92,12 @@ class LocalMirrorDescent(LocalDescent):
         if self.power != "auto" and float(self.power) != own:
             raise Unsupported(f"the map of this ball has the power {own:g}: leave power=auto")
         return "power", own
+
+
+def _is_cross(spec: ProblemSpec) -> bool:
+    """Whether the set is the l_1 ball."""
+    hull = spec.constraint.axis_hull
+    return hull is not None and hull.signed
 
 
 def l1_power(p: int) -> float:

@@ -51,6 +51,11 @@ class Exponential(Mechanism):
         checks.choice("calibration", self.calibration, ("tight", "paper"))
         object.__setattr__(self, "sampler", check_sampler(self.sampler))
 
+    @property
+    def is_unprotected(self) -> bool:
+        """Whether the user asked for draws that no guarantee covers."""
+        return bool(self.sampler.allow_heuristic)
+
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Exponent, sampler and its certificate, from public facts alone."""
         relation = budget.relation

@@ -51,6 +51,11 @@ class RegularizedExponential(Mechanism):
         checks.auto_or(checks.nonnegative, "mechanism.kappa", self.kappa)
         object.__setattr__(self, "sampler", check_sampler(self.sampler))
 
+    @property
+    def is_unprotected(self) -> bool:
+        """Whether the user asked for draws that no guarantee covers."""
+        return bool(self.sampler.allow_heuristic)
+
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """(epsilon, delta) with delta > 0."""
         if not budget.delta > 0:

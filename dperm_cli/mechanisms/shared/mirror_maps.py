@@ -17,7 +17,6 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.shared import vertex_choice
 from dperm_cli.mechanisms.shared.vertex_choice import Vertices
 from dperm_cli.problem.problem import ProblemSpec
-from dperm_cli.sets.l2_ball import L2Ball
 
 # what step_size=auto expects of an objective, as shares of its worst curvature and slope
 BEND, SLOPE = 0.02, 0.1
@@ -145,11 +144,10 @@ def choose_map(constraint: Any) -> MirrorMap:
     vertices = vertex_choice.list_vertices(constraint)
     if vertices is not None and constraint.p > 1:
         return EntropyMap(vertices)
-    body: Any = getattr(constraint, "body", constraint)
-    if isinstance(body, L2Ball):
+    body, power = constraint.inner_body, constraint.norm_power
+    if body.is_ball:
         return PowerMap(body.radius, body.p, 2.0)
-    power = getattr(constraint, "power", math.inf)
-    if constraint.name == "lp_ball" and 1.0 < power < 2.0:
+    if power is not None and 1.0 < power < 2.0:
         return PowerMap(constraint.size, constraint.p, power)
     raise Unsupported(
         "mirror_descent has a map for sets with a short list of vertices and for lp balls up to "

@@ -46,7 +46,8 @@ class Stability:
 
 
 def stability(spec: ProblemSpec, inflation: float = INFLATION) -> Stability:
-    """``Stability`` of a problem; Unsupported where nothing makes the sum strongly convex.
+    """``Stability`` of a problem; Unsupported where nothing makes the sum strongly convex, and for
+    a loss whose duality gap cannot be closed.
 
     The exact minimisers of neighbouring data sets are at most S = |grad l_d - grad l_d'| / (n
     Delta) apart. A gap g leaves a distance of sqrt(2 g / (n Delta)) to them, on both sides, and g,
@@ -57,6 +58,11 @@ def stability(spec: ProblemSpec, inflation: float = INFLATION) -> Stability:
     if not modulus > 0:
         raise Unsupported(
             "the minimiser is not stable without strong convexity: set ridge to a number above 0"
+        )
+    if spec.form is not None and not spec.form.closes_gap:
+        raise Unsupported(
+            f"{spec.loss} has kinks and offers no pieces of them: no minimiser is certain to be "
+            "found as near as the noise is made for; use mechanism=noisy_gd"
         )
     record, gap = spec.lipschitz / modulus, spec.gradient_gap / modulus
     wanted = modulus * (inflation * min(record, gap)) ** 2 / 8.0

@@ -11,7 +11,6 @@ import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.privacy.accounting import calibrate
@@ -137,11 +136,8 @@ def is_gamma(noise: str, delta: float, spec: ProblemSpec) -> bool:
 
 def hessian_rank(spec: ProblemSpec) -> int:
     """A bound on the rank of one record's Hessian, where it has one."""
-    if isinstance(spec.form, Glm):
-        return 1
-    if spec.loss == "multinomial":
-        return spec.bounds.classes - 1  # that of diag(p) - p p^T
-    return spec.p
+    found = None if spec.form is None else spec.form.hessian_rank(spec.bounds)
+    return spec.p if found is None else found
 
 
 def curvature(spec: ProblemSpec) -> float:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks, registry
+from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
@@ -20,6 +20,7 @@ from dperm_cli.problem import projection_dimension, random_projection
 from dperm_cli.problem.given_projection import Given
 from dperm_cli.problem.problem import Problem, ProblemSpec, make_spec
 from dperm_cli.problem.random_projection import Identity, Projection
+from dperm_cli.sets import make_ball
 from dperm_cli.sets.shared import image_set
 from dperm_cli.solvers import lift
 from dperm_cli.views.central import CentralView
@@ -271,6 +272,6 @@ def _embed_problem(problem: Problem, row: np.ndarray) -> Problem:
     data, d = problem.data, len(row)
     x = np.asarray(data.x) * row
     bound = float(np.linalg.norm(row))
-    ball: Any = registry.load("constraint", "l2_ball")(problem.constraint.radius / d**0.5, d)
+    ball = make_ball(problem.constraint.radius / d**0.5, d)
     data = data.with_rows(x, row_bound=bound, minimiser=None)
     return replace(problem, data=data, constraint=ball)

@@ -16,7 +16,6 @@ from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.streams import NoiseStream
 from dperm_cli.problem.problem import ProblemSpec
-from dperm_cli.sets.l2_ball import L2Ball
 from dperm_cli.views.central import CentralView
 
 LEAST_SHARE = 2  # p is at least so many times the coordinates that are left
@@ -34,7 +33,7 @@ def can_reduce(spec: ProblemSpec, plan: Plan, least_steps: int, extra: int = 1) 
     thousandth of delta, or the plain loop runs.
     """
     n, p = spec.n, spec.p
-    fits = isinstance(spec.constraint, L2Ball) and isinstance(spec.form, Glm) and spec.lasso == 0
+    fits = spec.constraint.is_ball and isinstance(spec.form, Glm) and spec.lasso == 0
     if not fits or p < LEAST_SHARE * (n + extra) + reduced_sgd.LEAST_OUTSIDE or least_steps < n:
         return False
     budget = plan.guarantee

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.core import progress, registry
+from dperm_cli.core import progress
 from dperm_cli.core.errors import PrivacyError, Unsupported
+from dperm_cli.mechanisms.adversary import make_line
 from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.privacy.events import Disclosure, Event, SamplerError
 from dperm_cli.privacy.streams import LawStream
-from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.choose_sampler import SamplerPlan, is_heuristic, name_of
@@ -70,14 +70,7 @@ def interval_pair(relation: str, records: int, half_width: float) -> tuple[Probl
         other_x[0] = 0.0
     else:
         other_y[0] = -1.0
-    return _on_interval(x, y, half_width), _on_interval(other_x, other_y, half_width)
-
-
-def _on_interval(x: np.ndarray, y: np.ndarray, half_width: float) -> Problem:
-    name = "adversarial pair"
-    data = Data.of_records(name, "binary", x, y, row_bound=1.0, target_bound=1.0, fingerprint=name)
-    ball = registry.load("constraint", "l2_ball")(half_width, 1)
-    return Problem(data, registry.load("loss", "linear")(), ball)
+    return make_line(x, y, 0.0, half_width), make_line(other_x, other_y, 0.0, half_width)
 
 
 def describe_sampler(chosen: SamplerPlan) -> dict[str, Any]:

@@ -10,12 +10,9 @@ import numpy as np
 
 from dperm_cli.privacy.streams import LawStream
 from dperm_cli.problem.problem import Constraint
-from dperm_cli.sets.box import Box
-from dperm_cli.sets.l1_ball import L1Ball
-from dperm_cli.sets.simplex import Simplex
 
 MOST = 20_000  # points of a list
-_MOST_BOX_DIMENSIONS = 12  # dimensions of a box whose corners are listed
+_CUBE = 12  # dimensions of a cube whose corners are listed
 _LEAST = 2.0**-52  # the least uniform stands for everything below this
 _CELL = -math.log(_LEAST)
 _DEPTHS = 20
@@ -88,17 +85,15 @@ class AxisVertices:
 
 def list_vertices(constraint: Constraint) -> Vertices | None:
     """The set as a hull of at most ``MOST`` points (2 p of them for the L1 ball), else None."""
-    body: Any = getattr(constraint, "body", constraint)
-    if isinstance(body, L1Ball):
-        return AxisVertices(body.radius, body.p, signed=True)
-    if isinstance(body, Simplex):
-        return AxisVertices(body.radius, body.p, signed=False)
-    if isinstance(body, Box):
-        if body.p > _MOST_BOX_DIMENSIONS:
+    body = constraint.inner_body
+    if body.axis_hull is not None:
+        return AxisVertices(body.axis_hull.radius, body.p, body.axis_hull.signed)
+    if body.half_side is not None:
+        if body.p > _CUBE:
             return None
         signs = itertools.product((1.0, -1.0), repeat=body.p)
-        return VertexTable(body.half_width * np.array(list(signs)))
-    points = body.vertices() if hasattr(body, "vertices") else None
+        return VertexTable(body.half_side * np.array(list(signs)))
+    points = body.vertices()
     if points is None and body.p == 1:
         points = body.lmo(np.array([[1.0], [-1.0]]))
     return VertexTable(points) if points is not None and len(points) <= MOST else None
@@ -106,9 +101,8 @@ def list_vertices(constraint: Constraint) -> Vertices | None:
 
 def centre_distance(constraint: Any) -> float:
     """sup of |theta - centre| over the set; an upper bound where the set knows no better."""
-    found = getattr(constraint, "outer_radius", None)
     apart = constraint.radius + float(np.linalg.norm(constraint.centre()))
-    return min(found or apart, apart, constraint.diameter)
+    return min(constraint.outer_radius or apart, apart, constraint.diameter)
 
 
 def heights(law: LawStream, step: int) -> np.ndarray:

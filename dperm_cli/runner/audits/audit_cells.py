@@ -21,7 +21,7 @@ from dperm_cli.audit.case_report import Case, Neighbours
 from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.audit.hard_pairs import Pair, Records, Shape
 from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, OpenedCell
-from dperm_cli.core import registry
+from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
 from dperm_cli.problem.data import Data
 from dperm_cli.runner.cells import kernel_cells
@@ -29,7 +29,8 @@ from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.composer import Composer
 
-_OF_A_MAP = {"constraint": "l2_ball", "radius": 10.0, "lasso": 0.0}  # in a row of the grid
+# in a row of the grid
+_OF_A_MAP = {"constraint": catalogue.defaults()["constraint"], "radius": 10.0, "lasso": 0.0}
 _HELD_OUT = 8  # rows that come with every data set: queries and landmarks are taken from them
 
 
@@ -97,11 +98,11 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
     values |= {"dataset.path": "records", "dataset.test_path": "held out"}
     config = copy.deepcopy(study_plan.configure(values, composer))
     cell = cell_schema.build_cell(config)
-    classes = declared_grid.CLASSES if declared_grid.TASKS[row["loss"]] == "multiclass" else 2
+    classes = declared_grid.CLASSES if declared_grid.find_task(row["loss"]) == "multiclass" else 2
     shape = Shape(
         n=row.get("n", declared_grid.RECORDS),
         p=row["p"],
-        task=declared_grid.TASKS[row["loss"]],
+        task=declared_grid.find_task(row["loss"]),
         row_bound=float(row["row_bound"]),
         classes=classes,
         nonnegative=row.get("kernel") == "histogram_intersection",
@@ -121,7 +122,7 @@ def _check_stand_in(row: Mapping[str, Any]) -> None:
     if n == 1 and row["relation"] != "add_remove":
         allowed = "is attacked with two records and more: a file without a record is refused"
         raise InputError("privacy.population", declared_grid.POPULATION, allowed)
-    if declared_grid.TASKS[row["loss"]] == "location":
+    if declared_grid.find_task(row["loss"]) == "location":
         allowed = "is not attacked on location data: a row of zeros is a record there"
         raise InputError("privacy.relation", "add_remove", allowed)
     mapped = row.get("rows") == "intercept" or row.get("kernel", "linear") != "linear"

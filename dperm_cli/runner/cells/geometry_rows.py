@@ -24,7 +24,6 @@ from dperm_cli.solvers.lift import lift
 KEYS = ("constraint", "constraint.radius", "constraint.power", "p", "m", "phi", "spread", "trials",
         "seed")  # fmt: skip
 DRAWS = 8192  # of a simulated width
-SPARSE = ("l1_ball", "simplex")  # where a point of ``spread`` equal entries lies on a face
 
 Settings = Mapping[str, Any]
 Row = dict[str, Any]
@@ -61,7 +60,7 @@ def _set(settings: Settings) -> Any:
     )
     p = checks.integer("geometry.p", settings.get("p"), low=2)
     made = registry.load("constraint", name)
-    size = getattr(made, "keys", {}).get("radius", "radius")
+    size = made.keys.get("radius", "radius")
     radius = checks.positive("geometry.constraint.radius", settings.get("constraint.radius", 1.0))
     more = {"power": settings["constraint.power"]} if "constraint.power" in settings else {}
     return made(**{size: radius}, p=p, **more)
@@ -80,8 +79,9 @@ def _width(body: Any, settings: Settings) -> dict[str, Any]:
 
 def _liftings(body: Any, settings: Settings) -> Iterator[dict[str, Any]]:
     """Trial by trial a matrix, a point of a face, and how far from it the lifted one is."""
-    if body.name not in SPARSE:
-        allowed = f"must be one of {', '.join(SPARSE)} to be lifted to"
+    if body.axis_hull is None:  # a point of ``spread`` equal entries lies on no face
+        known = ", ".join(registry.offering("constraint", "axis_hull"))
+        allowed = f"must be one of {known} to be lifted to"
         raise InputError("geometry.constraint", body.name, allowed)
     m = checks.integer("geometry.m", settings["m"], low=1, high=body.p)
     spread = checks.integer("geometry.spread", settings.get("spread", 1), low=1, high=body.p)
@@ -109,7 +109,7 @@ def _face_point(body: Any, spread: int, seed: int, trial: int) -> np.ndarray:
     rng = generator(seed_sequence(seed, "lifting", body.name, body.p, spread, trial))
     theta = np.zeros(body.p)
     places = rng.permutation(body.p)[:spread]
-    signs = rng.choice([-1.0, 1.0], size=spread) if body.name == "l1_ball" else 1.0
+    signs = rng.choice([-1.0, 1.0], size=spread) if body.axis_hull.signed else 1.0
     theta[places] = signs * (body.radius / spread)
     return theta
 

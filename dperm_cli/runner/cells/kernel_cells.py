@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.core import catalogue, registry
 from dperm_cli.core.digests import hash_parts
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.memo import GIB, Memo, measure_bytes
 from dperm_cli.kernels.base import Kernel
-from dperm_cli.kernels.shared import kernel_problem, map_choice, mapped_rows
+from dperm_cli.kernels.shared import map_choice, mapped_rows
 from dperm_cli.kernels.shared.feature_maps import Features
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, map_name
 from dperm_cli.kernels.shared.map_choice import MapRequest
@@ -25,9 +26,9 @@ from dperm_cli.problem.data import Data, Matrix, pad_with_zeros
 from dperm_cli.problem.problem import Problem
 from dperm_cli.problem.public_facts import PublicFacts
 from dperm_cli.runner.compose import cell_schema
-from dperm_cli.sets.l2_ball import L2Ball
+from dperm_cli.sets import make_ball
 
-DEFAULT_BALL = {"name": "l2_ball", "radius": 10}
+DEFAULT_BALL = {"name": catalogue.defaults()["constraint"], "radius": 10}
 _TASKS = ("binary", "regression")
 # Mapped rows of data sets, of which each may take gigabytes.
 _MAPPED_ROWS: Memo[str, tuple[Any, Any]] = Memo(2 * GIB)
@@ -100,7 +101,7 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     features = map_choice.make_map(kernel, facts, wanted)
     queries = map_choice.make_queries(kernel, facts, features)
     own = None
-    if cell.ridge > 0.0 and cell.loss.name in kernel_problem.LOSSES and _holds_minimiser(kernel):
+    if cell.ridge > 0.0 and cell.loss.most_pull is not None and _holds_minimiser(kernel):
         own = KernelProblem(
             data, cell.loss, kernel, cell.ridge, queries, features, radius=kernel.radius
         )
@@ -109,7 +110,7 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     radius = own.spec().radius if own is not None else _radius(cell)
     basis: Features | None = features if own is None else own.spec().basis
     assert basis is not None
-    ball: Any = L2Ball(radius, basis.dim)
+    ball = make_ball(radius, basis.dim)
     problem = Problem(_in_coordinates(data, kernel, basis), cell.loss, ball, cell.ridge)
     if not _whole(cell):
         map_choice.check_size(facts, basis.dim)
@@ -150,15 +151,15 @@ def _check(cell: cell_schema.Cell, facts: PublicFacts) -> None:
         raise InputError("constraint", cell.constraint_config.get("name"), allowed)
     if cell.lasso:
         raise InputError("lasso", cell.lasso, "is for models without a kernel")
-    if facts.task not in _TASKS or not hasattr(cell.loss, "slope"):
+    if facts.task not in _TASKS or cell.loss.slope is None:
         raise InputError("kernel", cell.kernel.name, f"is not for {facts.task} data")
 
 
 def _no_minimiser(cell: cell_schema.Cell) -> InputError:
     if not cell.ridge > 0.0:
         return InputError("ridge", cell.ridge, "must be above 0 with a kernel: it is its lambda")
-    if cell.loss.name not in kernel_problem.LOSSES:
-        known = ", ".join(kernel_problem.LOSSES)
+    if cell.loss.most_pull is None:
+        known = ", ".join(registry.offering("loss", "most_pull"))
         return InputError("loss", cell.loss.name, f"must be one of {known} with a kernel")
     allowed = "must be auto or paper here: the ball has to hold the minimiser"
     return InputError("kernel.radius", cell.kernel.radius, allowed)

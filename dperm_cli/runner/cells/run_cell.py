@@ -307,7 +307,7 @@ def _trials(
 def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) -> dict[str, Any]:
     """What a point is worth on the distribution, and which records it gives back."""
     known = population.excess_risk(
-        cell.dataset, problem.data, problem.loss.name, point, problem.constraint
+        cell.dataset, problem.data, problem.loss, point, problem.constraint
     )
     risk, error = (None, None) if known is None else known
     return {

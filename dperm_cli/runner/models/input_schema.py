@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm_cli.datasets.shared import column_rules, label_names, row_rules
 
@@ -66,7 +67,7 @@ class InputSchema:
 
     def apply_row_rule(self, raw: Any) -> np.ndarray:
         """Raw rows [m, count] as the training rows were made, [m, width]; dense."""
-        rows = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw, dtype=float)
+        rows = np.asarray(raw.toarray() if sparse.issparse(raw) else raw, dtype=float)
         if self.scaling == "bounds":
             rows = column_rules.by_bounds(rows, np.asarray(self.bounds, dtype=float), self.centred)
         if self.intercept:
@@ -105,10 +106,8 @@ def build_schema(dataset: Any, *, width: int, row_bound: float) -> InputSchema:
     Raises:
         InputError: its file has no readable header.
     """
-    intercept = bool(getattr(dataset, "intercept", False))
-    norm = float(getattr(dataset, "norm", 2))
-    scaling = getattr(dataset, "scaling", None) or "none"
-    named = getattr(dataset, "named_columns", None)
+    intercept, norm = bool(dataset.intercept), float(dataset.norm)
+    scaling, named = dataset.scaling or "none", dataset.named_columns
     columns, target = named() if named else (None, None)
     regression = dataset.task == "regression"
     return InputSchema(
@@ -119,11 +118,11 @@ def build_schema(dataset: Any, *, width: int, row_bound: float) -> InputSchema:
         target=target,
         bounds=_bounds(dataset) if scaling == "bounds" else None,
         labels=None if regression else _label_pairs(dataset),
-        target_bounds=_pair(getattr(dataset, "target_bounds", None)) if regression else None,
+        target_bounds=_pair(dataset.target_bounds) if regression else None,
         scaling=scaling,
-        centred=bool(getattr(dataset, "centred", True)),
+        centred=bool(dataset.centred),
         intercept=intercept,
-        rows=getattr(dataset, "rows", "clip"),
+        rows=dataset.rows,
         norm="inf" if norm == math.inf else f"{norm:g}",
         # the bound is that of the norm which the rule names
         row_bound=row_bound / (math.sqrt(width) if norm == math.inf else 1.0),
@@ -131,19 +130,16 @@ def build_schema(dataset: Any, *, width: int, row_bound: float) -> InputSchema:
 
 
 def _name(dataset: Any) -> str:
-    found = getattr(dataset, "name", None)
-    return found if isinstance(found, str) else type(dataset).__module__.rpartition(".")[2]
+    return dataset.name or type(dataset).__module__.rpartition(".")[2]
 
 
 def _label_pairs(dataset: Any) -> tuple[tuple[str, float], ...] | None:
     """(label in the file, sign), of a file's declared map or a published set's own."""
-    found = getattr(dataset, "labels", None)
-    if found is not None:
-        return tuple((str(name), float(sign)) for name, sign in found)
-    signs = getattr(dataset, "signs", None)
-    if signs is None:
+    if dataset.labels is not None:
+        return tuple((str(name), float(sign)) for name, sign in dataset.labels)
+    if dataset.signs is None:
         return None
-    return tuple((label_names.canonical(name), float(sign)) for name, sign in signs.items())
+    return tuple((label_names.canonical(name), float(sign)) for name, sign in dataset.signs.items())
 
 
 def _bounds(dataset: Any) -> Pair | tuple[Pair, ...] | None:

@@ -31,6 +31,7 @@ from dperm_cli.privacy.events import kind as kind_of_events
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.results.ledger import statement
 from dperm_cli.runner.models.input_schema import InputSchema
+from dperm_cli.sets import make_ball
 
 PUBLIC, DECLARED = "public", "declared"
 HELD_OUT, FILE = "held-out", "file"  # where public points come from
@@ -205,11 +206,11 @@ class Publishable:
         if relation == "add_remove" and population != spec.n:
             raise PrivacyError("under add_remove a release needs a declared privacy.population")
         kernel = isinstance(spec, KernelSpec)
-        size = spec.radius if kernel else spec.constraint.size
+        body = make_ball(spec.radius, 1) if kernel else spec.constraint
         facts = ReleaseFacts(
             loss=spec.loss,
-            constraint="l2_ball" if kernel else spec.constraint.name,
-            constraint_size=None if size is None else float(size),
+            constraint=body.name,
+            constraint_size=None if body.size is None else float(body.size),
             ridge=float(spec.ridge),
             lasso=0.0 if kernel else float(spec.lasso),
             row_bound=float(spec.row_bound),

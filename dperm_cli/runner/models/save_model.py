@@ -51,7 +51,7 @@ def check_cell(cell: cell_schema.Cell) -> None:
     if cell.kernel is not None and cell.kernel.name in model_file.NO_KERNEL:
         allowed = "cannot be saved: its matrix says more than the guarantee covers"
         raise InputError("save", f"kernel={cell.kernel.name}", allowed)
-    if getattr(cell.dataset, "unsafe_scaling", False):
+    if cell.dataset.unsafe_scaling:
         allowed = "cannot be saved: the scaling was fitted to the records"
         raise InputError("save", "dataset.unsafe_scaling", allowed)
     if getattr(cell.dataset, "phi", None) is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dperm_cli.core import checks, registry
+from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
@@ -22,7 +22,8 @@ from dperm_cli.runner.compose.composer import Composer
 DEFAULTS: dict[str, Any] = {
     "mechanism": "all", "calibration": "tight", "n": 1000, "p": 10, "L": 1.0,
     "smoothness": "none", "ridge": 0.0, "lasso": 0.0, "epsilon": 1.0, "delta": "auto",
-    "format": "table", "out": "auto", "figure": "auto", "constraint": "l2_ball", "privacy": "auto",
+    "format": "table", "out": "auto", "figure": "auto",
+    "constraint": catalogue.defaults()["constraint"], "privacy": "auto",
 }  # fmt: skip
 KEYS = (*DEFAULTS, "noise_scale", "radius")
 WHOLE = ("format", "out", "figure", "p", "constraint", "privacy", "radius")

@@ -132,7 +132,7 @@ def _check_constants(item: cell_schema.Cell, problem: Problem) -> None:
 
 
 def _check_scaling(item: cell_schema.Cell, data: Data) -> None:
-    if data.data_dependent and not getattr(item.dataset, "unsafe_scaling", False):
+    if data.data_dependent and not item.dataset.unsafe_scaling:
         allowed = (
             "is fitted to the data, which no guarantee covers; set dataset.unsafe_scaling=true"
         )

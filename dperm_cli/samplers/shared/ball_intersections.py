@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.samplers.base import Source
 from dperm_cli.samplers.shared.first_accepted import MOST, draw_first_accepted, endless
+from dperm_cli.sets.base import Balls
 
 _PROPOSALS_PER_TILT = 32  # proposals between two tilts of ``NearBall``
-
-
-class Balls(NamedTuple):
-    """{z : |z - centres[b]| <= radii[b] for all b}, of [balls, p] and [balls]."""
-
-    centres: np.ndarray
-    radii: np.ndarray
-
-
-def find_balls(constraint: Any) -> Balls | None:
-    """The set as an intersection of balls, None where it is something else."""
-    body = getattr(constraint, "body", constraint)
-    name = getattr(body, "name", "")
-    if name == "l2_ball":
-        return Balls(np.zeros((1, body.p)), np.array([float(body.radius)]))
-    if name != "localised":
-        return None
-    around = find_balls(body.inner)
-    if around is None:
-        return None
-    return Balls(
-        np.vstack([around.centres, body.point]), np.append(around.radii, float(body.reach))
-    )
-
-
-def is_localised(constraint: Any) -> bool:
-    """Whether the set is a ball's part whose place is not known when a plan is made."""
-    return getattr(constraint, "name", "") == "localised"
 
 
 class WithinBalls:

@@ -13,7 +13,7 @@ from typing import Any
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
-from dperm_cli.samplers.base import Certificate, Target
+from dperm_cli.samplers.base import Certificate, Sampler, Target
 
 # distance / epsilon of the approximate samplers: cost grows as log 1/t, or as 1/t^2
 SHARES = {"proximal": 0.01, "grid_walk": 0.05}
@@ -37,12 +37,12 @@ def choose_sampler(
 
     ``Unsupported`` where there is none, and for a draw without a guarantee that was not asked for.
     """
-    if hasattr(sampler, "candidates"):
+    if sampler.candidates is not None:
         return _first(sampler, at, epsilon, paper)
     distance = distance_share(sampler, paper) * epsilon
     target = at(distance)
     found = SamplerPlan(sampler, target, sampler.plan(target, distance))
-    if is_heuristic(found.certificate) and not getattr(sampler, "allow_heuristic", False):
+    if is_heuristic(found.certificate) and not sampler.allow_heuristic:
         words = "draws from an unknown law; set sampler.allow_heuristic=true for a row without"
         raise Unsupported(f"{name_of(sampler)} {words} a guarantee, or use sampler=auto")
     return found
@@ -72,7 +72,7 @@ def check_sampler(value: Any) -> Any:
     """A sampler, from one or from its name; InputError for anything else."""
     if isinstance(value, str):
         return registry.load("sampler", value)()
-    if hasattr(value, "candidates") or (hasattr(value, "plan") and hasattr(value, "draw")):
+    if isinstance(value, Sampler):
         return value
     names = registry.names("sampler")
     raise InputError("sampler", value, f"must be one of {', '.join(names)}", names)

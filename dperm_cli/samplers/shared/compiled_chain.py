@@ -12,12 +12,10 @@ from scipy import sparse
 
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.samplers.base import Source, Target
-from dperm_cli.samplers.shared.ball_intersections import find_balls
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.samplers.shared.potential_checks import remember
 
 MOST_ENTRIES = 1 << 25  # of the rows, dense
-_MEDIANS = {"l1_median": 100, "l2_median": 101}
 _FIRST, _LARGEST = 1 << 10, 1 << 16  # random numbers taken at a time
 # Seconds: of a step, of a coordinate of a proposal, of an entry of the rows and of a record.
 _STEP, _COORDINATE, _ENTRY, _RECORD = 3e-6, 1.5e-8, 1.5e-10, 2.5e-9
@@ -28,19 +26,16 @@ _PROPOSALS = 6.0  # of the Gaussian for one that losses are looked at for, about
 def find_loss_code(target: Target) -> int | None:
     """The compiled loss, None where there is none."""
     form = target.spec.form
-    found = _MEDIANS.get(target.spec.loss)
-    if found is not None:
-        return found
-    return getattr(form, "code", None) if isinstance(form, Glm) else None
+    if form is None:
+        return None
+    return form.code if isinstance(form, Glm) else form.location_code
 
 
 def covers(target: Target) -> bool:
     """Whether the compiled chain draws from this law."""
     spec = target.spec
     small = spec.n * spec.bounds.columns <= MOST_ENTRIES
-    return (
-        small and find_loss_code(target) is not None and find_balls(target.constraint) is not None
-    )
+    return small and find_loss_code(target) is not None and target.constraint.balls() is not None
 
 
 def estimate_seconds(target: Target, tries: float, miss: float) -> float:
@@ -50,10 +45,11 @@ def estimate_seconds(target: Target, tries: float, miss: float) -> float:
     """
     spec = target.spec
     entries = float(spec.n * spec.bounds.columns)
-    entry = _ENTRY + (_DISTANCE if spec.loss in _MEDIANS else 0.0)
-    record = _RECORD + (_TRANSCENDENTAL if spec.loss == "logistic" else 0.0)
+    form: Any = spec.form
+    entry = _ENTRY + (0.0 if form.location_code is None else _DISTANCE)
+    record = _RECORD + (_TRANSCENDENTAL if form.transcendental else 0.0)
     look = entry * entries + record * spec.n
-    gauss = _PROPOSALS * len(find_balls(target.constraint).radii) * spec.p * _COORDINATE  # type: ignore[union-attr]
+    gauss = _PROPOSALS * len(target.constraint.balls().radii) * spec.p * _COORDINATE
     short = min(1.0, 1.0 / max(miss, 1e-9))
     cut = (tries - 1.0) * (look * short + gauss + 2.0 / 6.0 * look)
     return _STEP + 3.0 * look + gauss + cut
@@ -65,12 +61,12 @@ def run(
     """The chain's point [p] after ``steps`` steps from ``start``."""
     from dperm_cli.loops import proximal_chain as loop
 
-    found, number = find_balls(target.constraint), find_loss_code(target)
+    found, number = target.constraint.balls(), find_loss_code(target)
     assert found is not None
     assert number is not None
     records = remember("chain", potential, target, lambda: _pack_records(potential.data))
     law = loop.Law(
-        number, float(getattr(potential.loss, "width", 0.0)), target.exponent, target.ridge,
+        number, float(potential.loss.width), target.exponent, target.ridge,
         target.lasso, np.ascontiguousarray(found.centres), found.radii,
     )  # fmt: skip
     chain, block, left = loop.Chain(start), _FIRST, np.empty(0)

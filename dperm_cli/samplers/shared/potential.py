@@ -7,13 +7,7 @@ import math
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.losses.absolute import Absolute
-from dperm_cli.losses.hinge import Hinge
-from dperm_cli.losses.l1_median import L1Median
-from dperm_cli.losses.linear import Linear
-from dperm_cli.losses.positive_part import PositivePart
 from dperm_cli.losses.shared.margin_loss import Glm, margins
-from dperm_cli.losses.squared import Squared
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Loss, ProblemSpec
 from dperm_cli.samplers.base import Pieces, Target
@@ -66,20 +60,19 @@ class Records:
 
     def _losses_along(self, origin: np.ndarray, direction: np.ndarray) -> Pieces:
         loss, data, c = self.loss, self.data, self._exponent
-        if isinstance(loss, L1Median):
+        if not _bends_by_pieces(loss):
+            raise NotImplementedError(loss.name)
+        if not isinstance(loss, Glm):
             rows = data.x.toarray() if sparse.issparse(data.x) else data.x
             moving = np.flatnonzero(direction)
             rate = np.broadcast_to(direction[moving], (data.n, len(moving))).ravel()
             start = (origin[moving] - rows[:, moving]).ravel()
             return _kinks(start, rate, c, c)
         start, rate = margins(origin, data), margins(direction, data)
-        if isinstance(loss, Linear):
-            return Pieces(-c * math.fsum(data.y * rate), 0.0, _NONE, _NONE)
-        if isinstance(loss, Squared):
-            slope = c * math.fsum(rate * (start - data.y))
-            return Pieces(slope, c * math.fsum(rate * rate), _NONE, _NONE)
-        if not isinstance(loss, (Hinge, Absolute, PositivePart)):
-            raise NotImplementedError(loss.name)
+        if loss.quadratic:
+            slope = c * math.fsum(rate * loss.slope(start, data.y))
+            bend = float(loss.smoothness)
+            return Pieces(slope, c * math.fsum(bend * rate * rate), _NONE, _NONE)
         sign, offset, up, down = loss.pieces(data.y)
         return _kinks(sign * start + offset, sign * rate, c * up, c * down)
 
@@ -104,7 +97,11 @@ class Records:
 
 def piecewise(spec: ProblemSpec) -> bool:
     """Whether every record's loss is piecewise quadratic along every line."""
-    return isinstance(spec.form, (Linear, Squared, Hinge, Absolute, PositivePart, L1Median))
+    return spec.form is not None and _bends_by_pieces(spec.form)
+
+
+def _bends_by_pieces(loss: Loss) -> bool:
+    return loss.quadratic or loss.pieces is not None or loss.distance_power == 1.0
 
 
 def _kinks(start: np.ndarray, rate: np.ndarray, up: float, down: float) -> Pieces:

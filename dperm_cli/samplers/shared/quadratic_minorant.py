@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 
-from dperm_cli.losses.logistic import Logistic
 from dperm_cli.losses.shared.margin_loss import margins
-from dperm_cli.losses.squared import Squared
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.samplers.base import Target
 from dperm_cli.solvers import optimum
@@ -42,7 +39,7 @@ class Minorant:
 
 def has_minorant(spec: ProblemSpec) -> bool:
     """Whether the loss is one whose second derivative rises once and falls once."""
-    return isinstance(spec.form, Logistic | Squared)
+    return spec.form is not None and spec.form.curvature_ratio is not None
 
 
 def find_minorant(potential: Any, target: Target, gap: float) -> Minorant:
@@ -67,8 +64,8 @@ def find_minorant(potential: Any, target: Target, gap: float) -> Minorant:
 def record_curvatures(loss: Any, data: Any, constraint: Any, at: np.ndarray) -> np.ndarray:
     """c [n]: l(m) >= l(m_i) + l'(m_i) (m - m_i) + c_i (m - m_i)^2 / 2 at all margins of the set."""
     here = margins(at, data)
-    if isinstance(loss, Squared):
-        return np.ones(data.n)
+    if loss.quadratic:
+        return np.full(data.n, float(loss.smoothness))
     low, high = margin_ranges(data.x, constraint)
     return curvatures(loss, here, data.y, low, high)
 
@@ -96,8 +93,7 @@ def curvatures(
 
 def margin_ranges(x: Any, constraint: Any) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest <x_i, theta> over the set, [n] each."""
-    name = getattr(constraint, "name", "")
-    if name == "l2_ball":
+    if constraint.is_ball:
         square = x.multiply(x).sum(axis=1) if sparse.issparse(x) else np.sum(x * x, axis=1)
         reach = constraint.radius * np.sqrt(np.asarray(square).ravel())
         return -reach, reach
@@ -115,12 +111,10 @@ def gram(x: Any, c: np.ndarray) -> np.ndarray:
 def least_ratio(spec: ProblemSpec) -> float:
     """<= the least curvature a record's minorant can have over the largest l''.
 
-    1 for the squared loss; 4 s(M) s(-M) for the logistic one with margins up to M.
+    Margins are at most M = row_bound * radius.
     """
-    if isinstance(spec.form, Squared):
-        return 1.0
-    margin = spec.row_bound * spec.constraint.radius
-    return 4.0 * float(expit(margin)) * float(expit(-margin))
+    assert spec.form is not None
+    return spec.form.curvature_ratio(spec.row_bound * spec.constraint.radius)
 
 
 def log_uniform_acceptance(oscillation: float, dim: int) -> float:

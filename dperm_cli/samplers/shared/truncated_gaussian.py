@@ -21,12 +21,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from dperm_cli.samplers.base import Source
-from dperm_cli.samplers.shared.ball_intersections import (
-    NarrowNearBall,
-    NearBall,
-    WithinBalls,
-    find_balls,
-)
+from dperm_cli.samplers.shared.ball_intersections import NarrowNearBall, NearBall, WithinBalls
 from dperm_cli.samplers.shared.first_accepted import BLOCK, MOST, draw_first_accepted, endless
 from dperm_cli.samplers.shared.membership import make_membership_test
 
@@ -51,28 +46,26 @@ class TruncatedSampler(Protocol):
 
 def choose_truncated_sampler(constraint: Any) -> TruncatedSampler:
     """The sampler that suits the set."""
-    body = getattr(constraint, "body", constraint)
-    name, p = getattr(body, "name", ""), body.p
+    body = constraint.inner_body
+    hull = body.axis_hull
     if body.directions().shape[1] <= 1:
         return Segment(body)
-    if name == "box":
-        return Box(np.asarray(body.support(np.eye(p))))
-    if name == "l2_ball":
-        return Ball(body.radius)
-    if name == "l1_ball":
-        return L1Ball(body.radius)
-    if name == "simplex":
-        return Simplex(body.radius)
-    if name == "intersection":
+    if body.half_side is not None:
+        return InCube(np.asarray(body.support(np.eye(body.p))))
+    if body.is_ball:
+        return InBall(body.radius)
+    if hull is not None:
+        return InCross(hull.radius) if hull.signed else InSimplex(hull.radius)
+    if body.cutting_ball is not None:
         return SetWithinBall(choose_truncated_sampler(body.inner), body)
-    if name == "localised":
-        found = find_balls(body)
+    if body.ball_about is not None:
+        found = body.balls()
         if found is not None:
             return WithinBalls(found)
         inner = choose_truncated_sampler(body.inner)
         return NarrowNearBall(inner, body) if inner.narrow else NearBall(inner, body)
     root = body.root()
-    return HalfSpace(body) if root is None else Ellipsoid(root)
+    return HalfSpace(body) if root is None else InEllipsoid(root)
 
 
 class Segment:
@@ -95,7 +88,7 @@ class Segment:
         return self.origin + min(max(t, self.low), self.high) * self.direction
 
 
-class Box:
+class InCube:
     """Independent coordinates on [-a_j, a_j]."""
 
     narrow: ClassVar[bool] = False
@@ -110,7 +103,7 @@ class Box:
         return np.clip(z, -self.half_widths, self.half_widths)
 
 
-class Ball:
+class InBall:
     """{z : |z|_2 <= R}; the tilt has a closed form."""
 
     narrow: ClassVar[bool] = False
@@ -136,7 +129,7 @@ class Ball:
         return _draw_accepted(propose, tilt, square, source)
 
 
-class Ellipsoid:
+class InEllipsoid:
     """{A phi : |phi| <= 1} in coordinates along its axes, where it is sum (u_j / a_j)^2 <= 1."""
 
     narrow: ClassVar[bool] = False
@@ -150,17 +143,17 @@ class Ellipsoid:
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray:
         middle, inverse = self.directions.T @ mean, self.inverse
 
-        def tilt_axes(k: float) -> tuple[np.ndarray, np.ndarray]:
+        def tilted(k: float) -> tuple[np.ndarray, np.ndarray]:
             s = 1.0 / (1.0 / variance + 2.0 * k * inverse)
             return s, middle * (s / variance)
 
         def moments(k: float) -> tuple[float, float]:
-            s, centre = tilt_axes(k)
+            s, centre = tilted(k)
             spread = inverse * inverse * s * (2.0 * s + 4.0 * centre * centre)
             return float(inverse @ (s + centre * centre)) - 1.0, float(np.sum(spread))
 
         tilt = _tilt(moments)
-        s, centre = tilt_axes(tilt)
+        s, centre = tilted(tilt)
         scale = np.sqrt(s)
 
         def propose(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -170,7 +163,7 @@ class Ellipsoid:
         return self.directions @ _draw_accepted(propose, tilt, 1.0, source)
 
 
-class L1Ball:
+class InCross:
     """{z : |z|_1 <= r}: each coordinate is a Gaussian times exp(-k |z|), of two pieces."""
 
     narrow: ClassVar[bool] = False
@@ -230,7 +223,7 @@ class TwoSidedNormal:
         return np.where(plus, z, -z)
 
 
-class Simplex:
+class InSimplex:
     """{z >= 0, sum z = r}: all coordinates but the largest of the mean, the rest is its own.
 
     With s the sum of the others, the last coordinate adds g(s) = -(total - s)^2 / (2 variance) to
@@ -289,11 +282,11 @@ class SetWithinBall:
     cost: ClassVar[float] = 0.001
 
     def __init__(self, inner: TruncatedSampler, body: Any) -> None:
-        self.inner, self.body, self.ball = inner, body, Ball(body.ball)
+        self.inner, self.body, self.ball = inner, body, InBall(body.cutting_ball)
         self.flat = body.directions().shape[1] < body.p
 
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray:
-        over_ball = float(np.linalg.norm(mean)) - self.body.ball
+        over_ball = float(np.linalg.norm(mean)) - self.body.cutting_ball
         over_set = float(np.linalg.norm(mean - self.body.inner.project(mean)))
         outer = self.inner if self.flat or over_set >= over_ball else self.ball
         for _ in range(MOST // BLOCK):

@@ -38,26 +38,26 @@ def make_uniform_draw(constraint: Any) -> Draw:
     ``Unsupported``, which depends on the set alone, where there is neither a formula nor a chance
     of hitting the set.
     """
-    body = getattr(constraint, "body", constraint)
-    name, p = getattr(body, "name", ""), body.p
-    if name == "box":
-        return partial(_box, body.size, p)
-    if name == "l1_ball":
-        return partial(_lp_ball, body.radius, p, 1.0)
-    if name == "simplex":
-        return partial(_simplex, body.radius, p)
-    if getattr(constraint, "name", "") == "lp_ball" and body.root() is None:
-        return partial(_lp_ball, constraint.reach, p, constraint.power)
+    body = constraint.inner_body
+    p, hull = body.p, body.axis_hull
+    if body.half_side is not None:
+        return partial(_cube, body.half_side, p)
+    if hull is not None:
+        return partial(_lp_ball if hull.signed else _simplex, hull.radius, p)
     if body.root() is not None:
         return partial(_ellipsoid, body.root())
+    if body.norm_power is not None:
+        return partial(_lp_ball, body.size, p, power=body.norm_power)
     if body.directions().shape[1] <= _FACET_DIMENSION and body.vertices() is not None:
         return _make_polytope_draw(body)
-    draw = _make_intersection_draw(body) if name == "intersection" else _make_rejection_draw(body)
+    draw = (
+        _make_rejection_draw(body) if body.cutting_ball is None else _make_intersection_draw(body)
+    )
     draw(_Fixed(), _TRIAL_BLOCKS)
     return draw
 
 
-def _box(half_width: float, p: int, source: Source) -> np.ndarray:
+def _cube(half_width: float, p: int, source: Source) -> np.ndarray:
     return half_width * (2.0 * source.uniform(p) - 1.0)
 
 
@@ -74,7 +74,7 @@ def _ellipsoid(root: np.ndarray, source: Source) -> np.ndarray:
     return root @ (g / np.linalg.norm(g) * float(source.uniform(1)[0]) ** (1.0 / k))
 
 
-def _lp_ball(radius: float, p: int, power: float, source: Source) -> np.ndarray:
+def _lp_ball(radius: float, p: int, source: Source, power: float = 1.0) -> np.ndarray:
     """g_j of density proportional to exp(-|g|^power) and an exponential e: g / (|g|^power + e).
 
     |g|^power is Gamma(1 / power), that is Gamma(1 + 1 / power) times the power of a uniform.
@@ -119,7 +119,7 @@ def _make_intersection_draw(body: Any) -> Callable[..., np.ndarray]:
     """From the inner set and from the ball by turns, until both hold the point."""
     inner = make_uniform_draw(body.inner)
     flat = body.directions().shape[1] < body.p
-    ball = partial(_ellipsoid, body.ball * np.eye(body.p))
+    ball = partial(_ellipsoid, body.cutting_ball * np.eye(body.p))
 
     def draw(source: Source, blocks: int = _MOST_BLOCKS) -> np.ndarray:
         for turn in range(blocks * _BLOCK // 4):

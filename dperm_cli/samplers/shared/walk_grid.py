@@ -60,8 +60,7 @@ def round_body(body: Any) -> RoundedBody:
     high = np.asarray(body.support(back)) - back @ shift
     low = -np.asarray(body.support(-back)) - back @ shift
     tau = float(np.max(high - low))
-    inner = getattr(body, "body", body)
-    cube = matrix.shape[1] == 1 or getattr(inner, "name", "") == "box"
+    cube = matrix.shape[1] == 1 or body.inner_body.half_side is not None
     spread = float(np.linalg.norm(back, 2)) * body.diameter
     size = tau * math.sqrt(matrix.shape[1]) if cube else min(spread, _length(high - low))
     return RoundedBody(body, matrix, shift, 0.5 * (high + low - tau), tau, size, cube)

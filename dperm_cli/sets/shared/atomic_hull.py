@@ -9,11 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from dperm_cli.core.memo import MIB, Memo
+from dperm_cli.problem.cone_rows import ConeProgram, add_mixture
 from dperm_cli.sets.base import ConvexSet, by_rows, length, reached_diameter
 from dperm_cli.sets.shared import hull_quadratic
 from dperm_cli.sets.shared.hull_quadratic import Mixture
 
 _PAIRS = 1500  # points up to which every distance is computed
+_MOST_WRITTEN = 500_000  # numbers in all atoms of a hull that are written out
 _BLOCK = 4_000_000  # numbers of atoms that are looked at together
 _FLAT = 1e-20  # of the largest variance: what counts as none
 
@@ -161,6 +163,18 @@ class Atomic(ConvexSet):
         g = np.asarray(g, dtype=float)
         labels = self.labels_of(-self.atoms.scores(g))
         return self.atoms.take(labels.ravel()).reshape(g.shape)
+
+    @property
+    def mixtures(self) -> Atomic:
+        return self
+
+    @property
+    def cone_rows(self) -> Any:
+        return self._add_cone_rows if self.atoms.count * self.p <= _MOST_WRITTEN else None
+
+    def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        count = (2 if self.atoms.signed else 1) * self.atoms.count
+        add_mixture(program, theta, self.atoms.take(np.arange(count)))
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The label of the largest of the scores [..., count]."""

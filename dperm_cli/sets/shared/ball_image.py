@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dperm_cli.problem.cone_rows import ConeProgram, add_ball, add_equal
 from dperm_cli.sets.base import ConvexSet, length, unit
 from dperm_cli.sets.shared.gaussian_widths import expected_root
 from dperm_cli.sets.shared.roots import falling_root
@@ -48,6 +49,13 @@ class Quadric(ConvexSet):
 
     def root(self) -> np.ndarray:
         return self.directions() * self.axes
+
+    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        """theta = A u with |u| <= 1."""
+        root = self.root()
+        unit_ball = program.variables(root.shape[1])
+        add_equal(program, theta, root, unit_ball)
+        add_ball(program, unit_ball, 1.0)
 
     def project(self, theta: np.ndarray) -> np.ndarray:
         """a_j^2 x_j / (a_j^2 + m) along each axis, with the m that meets the boundary."""

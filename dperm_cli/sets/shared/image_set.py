@@ -10,8 +10,8 @@ import numpy as np
 
 from dperm_cli.problem import random_projection
 from dperm_cli.problem.random_projection import Identity, Projection
+from dperm_cli.sets import make_ball
 from dperm_cli.sets.base import Delegate
-from dperm_cli.sets.l2_ball import L2Ball
 from dperm_cli.sets.shared.atomic_hull import Atomic, PointAtoms
 from dperm_cli.sets.shared.ball_image import Quadric
 from dperm_cli.sets.shared.linear_image import LinearImage
@@ -31,7 +31,6 @@ class ProjectedSet(Delegate):
     """
 
     name: ClassVar[str] = "image"
-    code: ClassVar[None] = None
 
     body: Any
     phi: Projection
@@ -44,11 +43,6 @@ class ProjectedSet(Delegate):
     def size(self) -> float:
         return self.body.size
 
-    @property
-    def by_gap(self) -> bool:
-        """Whether minimisers over the set are certified by their gap alone."""
-        return getattr(self.body, "by_gap", False)
-
     def __repr__(self) -> str:
         kind = type(self.body).__name__
         return f"ProjectedSet({kind}, m={self.p}, d={self.phi.d}, radius={self.radius!r})"
@@ -59,7 +53,6 @@ class Held(Delegate):
     """A set with sizes that hold for others too: ``radius`` and ``diameter`` are upper bounds."""
 
     name: ClassVar[str] = "image"
-    code: ClassVar[None] = None
 
     body: Any
     most_radius: float
@@ -80,11 +73,6 @@ class Held(Delegate):
     @property
     def diameter(self) -> float:  # type: ignore[override]
         return self.most_diameter
-
-    @property
-    def by_gap(self) -> bool:
-        """Whether minimisers over the set are certified by their gap alone."""
-        return getattr(self.body, "by_gap", False)
 
 
 @dataclass
@@ -125,8 +113,8 @@ def image(constraint: Any, phi: Projection) -> Any:
     """Phi C; C itself where Phi is the identity, and a ball's image on a line is a ball."""
     if isinstance(phi, Identity):
         return constraint
-    if phi.m == 1 and getattr(constraint, "name", "") == "l2_ball":
-        return L2Ball(constraint.radius * random_projection.norm(phi), 1)
+    if phi.m == 1 and constraint.is_ball:
+        return make_ball(constraint.radius * random_projection.norm(phi), 1)
     return ProjectedSet(_body(constraint, phi), phi)
 
 
@@ -142,7 +130,7 @@ def reason_against(constraint: Any, kind: str, m: int) -> str | None:
         )
     if m < d > MOST_COLUMNS and not _has_form(constraint):
         return (
-            f"the image of this {getattr(constraint, 'name', 'set')} has no closed form and is "
+            f"the image of this {constraint.name or 'set'} has no closed form and is "
             f"looked for in up to {MOST_COLUMNS} columns; there are {d}: use an L1 ball, an L2 "
             "ball, a simplex or a polytope of vertices"
         )
@@ -150,17 +138,17 @@ def reason_against(constraint: Any, kind: str, m: int) -> str | None:
 
 
 def _has_form(constraint: Any) -> bool:
-    if getattr(constraint, "name", "") in ("l1_ball", "l2_ball", "simplex"):
+    if constraint.is_ball or constraint.axis_hull is not None:
         return True
-    return isinstance(getattr(constraint, "body", constraint), Hull | Quadric)
+    return isinstance(constraint.inner_body, Hull | Quadric)
 
 
 def _body(constraint: Any, phi: Projection) -> Any:
-    name, inner = getattr(constraint, "name", ""), getattr(constraint, "body", constraint)
-    if name == "l2_ball":
+    inner, hull = constraint.inner_body, constraint.axis_hull
+    if constraint.is_ball:
         return ellipsoid(phi, constraint.radius)
-    if name in ("l1_ball", "simplex"):
-        return Atomic(ColumnAtoms(phi, constraint.radius, signed=name == "l1_ball"))
+    if hull is not None:
+        return Atomic(ColumnAtoms(phi, hull.radius, hull.signed))
     if isinstance(inner, Hull):
         return Atomic(PointAtoms(phi.apply(inner.points)))
     if isinstance(inner, Quadric):

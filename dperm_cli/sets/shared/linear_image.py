@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.problem.cone_rows import ConeProgram, add_equal
 from dperm_cli.sets.base import ConvexSet, gauge_by_cuts, length, reached_diameter
 from dperm_cli.sets.shared.ball_image import Quadric
 
@@ -34,6 +35,15 @@ class LinearImage(ConvexSet):
     @property
     def size(self) -> float:
         return self.inner.size
+
+    @property
+    def cone_rows(self) -> Any:
+        return None if self.inner.cone_rows is None else self._add_cone_rows
+
+    def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        before = program.variables(self.inner.p, self.inner.radius)
+        add_equal(program, theta, self.matrix, before)
+        self.inner.cone_rows(program, before)
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
@@ -104,10 +114,10 @@ class LinearImage(ConvexSet):
         """
         theta = np.asarray(theta, dtype=float)
         rows = theta.reshape(-1, self.p)
-        kind, injective = getattr(self.inner, "name", ""), self._rank == self.matrix.shape[1]
-        if kind == "box" and not injective:
+        injective = self._rank == self.matrix.shape[1]
+        if self.inner.half_side is not None and not injective:
             return (self._in_box(rows) @ self.matrix.T).reshape(theta.shape)
-        if kind == "polytope" or injective:
+        if self.inner.polyhedral or injective:
             return (self._preimages(rows, _STEPS) @ self.matrix.T).reshape(theta.shape)
         return self._certify_projection(rows).reshape(theta.shape)
 
@@ -164,7 +174,7 @@ class LinearImage(ConvexSet):
     def _about(self, point: np.ndarray) -> float:
         """A bound on the distance from a point: exact for few signs, else from the box around."""
         k = self.matrix.shape[1]
-        if getattr(self.inner, "name", "") == "box" and k <= _SIGNS:
+        if self.inner.half_side is not None and k <= _SIGNS:
             signs = 1.0 - 2.0 * (np.arange(2**k)[:, None] >> np.arange(k) & 1)
             corners = self.inner.size * signs @ self.matrix.T
             return float(np.max(length(corners - point)))

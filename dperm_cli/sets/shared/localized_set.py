@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.sets.base import ConvexSet, Delegate, length, unit
+from dperm_cli.problem.cone_rows import ConeProgram, add_ball
+from dperm_cli.sets.base import Balls, ConvexSet, Delegate, length, unit
 from dperm_cli.sets.intersection import Intersection
 from dperm_cli.sets.shared.roots import rising_crossing
 
@@ -24,7 +25,6 @@ class Localised(ConvexSet):
     """
 
     name: ClassVar[str] = "localised"
-    code: ClassVar[None] = None
     symmetric: ClassVar[bool] = False
 
     inner: Any
@@ -38,6 +38,25 @@ class Localised(ConvexSet):
     @property
     def size(self) -> float:
         return self.reach
+
+    @property
+    def ball_about(self) -> tuple[np.ndarray, float]:
+        return self.point, self.reach
+
+    @property
+    def cone_rows(self) -> Any:
+        return None if self.inner.cone_rows is None else self._add_cone_rows
+
+    def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        self.inner.cone_rows(program, theta)
+        add_ball(program, theta, self.reach, self.point)
+
+    def balls(self) -> Balls | None:
+        around = self.inner.balls()
+        if around is None:
+            return None
+        radii = np.append(around.radii, float(self.reach))
+        return Balls(np.vstack([around.centres, self.point]), radii)
 
     @property
     def radius(self) -> float:  # type: ignore[override]
@@ -153,8 +172,8 @@ class Localised(ConvexSet):
 
         rays = [(unit(maximiser - self.point), self.reach, self.point)]
         inner = self.inner
-        while hasattr(inner, "ball"):  # an iterative maximiser proves no upper bound
-            rays.append((unit(maximiser), inner.ball, np.zeros(self.p)))
+        while inner.cutting_ball is not None:  # an iterative maximiser proves no upper bound
+            rays.append((unit(maximiser), inner.cutting_ball, np.zeros(self.p)))
             inner = inner.inner
         normals = np.array([ray for ray, _, _ in rays])
         prices = np.array([reach + float(ray @ point) for ray, reach, point in rays])
@@ -220,6 +239,21 @@ class _ShiftedSet(Delegate):
         return None if found is None else found - self.point
 
     def root(self) -> None:
+        return None
+
+    @property
+    def by_gap(self) -> bool:
+        return False
+
+    @property
+    def cone_rows(self) -> None:
+        return None
+
+    @property
+    def mixtures(self) -> None:
+        return None
+
+    def balls(self) -> None:
         return None
 
     def width(self, rng: np.random.Generator | None = None, draws: int = 4096):

@@ -21,7 +21,7 @@ def build(inner: Any, p: int) -> Any:
     if isinstance(inner, ConvexSet):
         if inner.p != p and p != 0:
             words = f"lies in {inner.p} dimensions, but {p} are needed"
-            raise InputError(_KEY, getattr(inner, "name", "set"), words)
+            raise InputError(_KEY, inner.name or "set", words)
         return inner
     if isinstance(inner, str):
         inner = {"name": inner, "radius": 1.0}
@@ -39,7 +39,7 @@ def build(inner: Any, p: int) -> Any:
 
 def _build(inner: Mapping[str, Any], p: int) -> Any:
     cls = registry.load("constraint", inner["name"])
-    aliases = getattr(cls, "keys", {})
+    aliases = cls.keys
     back = {field: key for key, field in aliases.items()}
     fields = {back.get(f.name, f.name) for f in dataclasses.fields(cls)} - {"p"}
     given = {key: value for key, value in inner.items() if key != "name"}

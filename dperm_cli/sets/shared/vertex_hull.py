@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import nnls
 
+from dperm_cli.problem.cone_rows import ConeProgram, add_mixture
 from dperm_cli.sets.base import ConvexSet, by_rows, length
 from dperm_cli.sets.shared import rounding_ellipsoids
 
@@ -80,6 +81,9 @@ class Hull(ConvexSet):
 
     def vertices(self) -> np.ndarray:
         return self.points
+
+    def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
+        add_mixture(program, theta, self.points)
 
     def project(self, theta: np.ndarray) -> np.ndarray:
         """The nearest mixture of the points, by an active-set method, for rows of [..., p]."""

@@ -1,0 +1,49 @@
+"""What a data set declares of itself."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dperm_cli.core import registry
+
+
+class DataSet:
+    """A source of records; a subclass gives ``task`` and ``load(data_dir)``.
+
+    Attributes:
+        name: as configurations spell it; empty for that of its module.
+        task: ``binary``, ``regression``, ``multiclass`` or ``location``.
+        default_loss: what ``loss=auto`` means: that of the task, unless the data set names one.
+        raw: ``raw(data_dir)``, the records before any preparation, of a published set.
+        classes: which of the classes are told apart, where there is a choice.
+        named_columns: ``named_columns()``, the columns' names and the target's, of a file.
+        labels: the declared (file label, number) pairs; ``signs``, those of a published set.
+        law: how responses follow from rows where the population's minimiser is known: ``log_odds``
+            (y = 1 has the log odds <x, theta*>), ``even_noise`` (y = <x, theta*> + w, w uniform on
+            [-``noise``, ``noise``]) or ``mirrored`` (rows are symmetric about theta*).
+        cube_half_side: of the cube that mirrored rows are uniform in.
+        excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
+    """
+
+    name: ClassVar[str] = ""
+    task: Any = ""
+    rows: Any = "clip"
+    norm: Any = 2
+    scaling: Any = "none"
+    centred: Any = True
+    intercept: Any = False
+    unsafe_scaling: Any = False
+    raw: Any = None
+    classes: Any = "binary"
+    named_columns: Any = None
+    labels: Any = None
+    signs: Any = None
+    target_bounds: Any = None
+    law: ClassVar[str] = ""
+    cube_half_side: Any = None
+    excess: Any = None
+
+    @property
+    def default_loss(self) -> str:
+        losses = registry.names("loss")
+        return next(one for one in losses if self.task in registry.load("loss", one).default_of)
