@@ -223,16 +223,22 @@ def test_every_session_spends_anew(folder):
     assert dispatch(["verify", "s"]) == EXIT_OK
 
 
-@pytest.mark.parametrize("mechanism", [kernel_release, kernel_interactive])
-def test_the_record_comes_before_the_first_answer(folder, monkeypatch, mechanism):
+@pytest.mark.parametrize(
+    ("mechanism", "session"),
+    [
+        ("kernel_release", kernel_release.ReleaseSession),
+        ("kernel_interactive", kernel_interactive.InteractiveSession),
+    ],
+)
+def test_the_record_comes_before_the_first_answer(folder, monkeypatch, mechanism, session):
     """A crash loses no spending, and where nothing can be recorded nothing is answered."""
 
     def ask(self, rows):
         assert len(Store("s").cells()) == 1
         raise KeyboardInterrupt
 
-    name = f"mechanism={mechanism.__name__.rpartition('.')[2]}"
-    monkeypatch.setattr(mechanism.Session, "ask", ask)
+    name = f"mechanism={mechanism}"
+    monkeypatch.setattr(session, "ask", ask)
     with pytest.raises(KeyboardInterrupt):
         asked(folder, name)
     assert len(ledger(folder)["releases"]) == 1
@@ -244,7 +250,7 @@ def test_the_record_comes_before_the_first_answer(folder, monkeypatch, mechanism
         raise AssertionError("answered without a record")
 
     monkeypatch.setattr(session_record.Store, "write", full)
-    monkeypatch.setattr(mechanism.Session, "ask", never)
+    monkeypatch.setattr(session, "ask", never)
     with pytest.raises(StorageError):
         asked(folder, name)
 
@@ -253,12 +259,12 @@ def test_nobody_writes_a_ledger_over_a_record_that_comes_meanwhile(folder, monke
     """From reading the records to writing their ledger, sessions and runs keep others out."""
     held = []
 
-    def statement(*rows, real=kept_ledger.ledger.statement, **more):
+    def build_ledger(*rows, real=kept_ledger.ledger.build_ledger, **more):
         with hold_lock(folder / "s" / ".ledger.lock") as free:
             held.append(not free)
         return real(*rows, **more)
 
-    monkeypatch.setattr(kept_ledger.ledger, "statement", statement)
+    monkeypatch.setattr(kept_ledger.ledger, "build_ledger", build_ledger)
     assert asked(folder, "mechanism=kernel_release") == EXIT_OK
     assert held == [True]
     assert dispatch(["report", "s"]) == EXIT_OK

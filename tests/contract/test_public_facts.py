@@ -47,16 +47,17 @@ PARTS += ("dperm_cli.runner.cells.geometry_rows",)
 VIEWS = ("adversary",)
 # The steps of a release: they are given a view of the records, or a solution found on them.
 RELEASES = {
-    "release", "session", "projected_problem.seen", "sampled_release.draw", "user_answers.descend",
-    "norm_bound.estimate", "perturbed_objective._noisy_minimiser", "row_span.Turned.__init__",
-    "frank_wolfe._choices", "frank_wolfe._noisy", "kernel_interactive.Session.__init__",
-    "kernel_non_interactive._in_ball", "kernel_non_interactive._on_net",
-    "kernel_release.Session.__init__", "newton.Hidden.__init__", "newton._model",
-    "noisy_gd.descend", "noisy_sgd._compiled", "noisy_sgd._few_rows", "noisy_sgd._parts",
-    "noisy_sgd._plain",
+    "frank_wolfe._make_choice_oracle", "frank_wolfe._make_noise_oracle",
+    "kernel_interactive.InteractiveSession.__init__", "kernel_non_interactive._in_ball",
+    "kernel_non_interactive._on_net", "kernel_release.ReleaseSession.__init__",
+    "newton.HiddenCurvature.__init__", "newton._model", "noisy_gd.descend",
+    "noisy_minimiser.release_minimiser", "noisy_sgd._parts", "noisy_sgd._run_compiled",
+    "noisy_sgd._run_in_row_span", "noisy_sgd._run_plain", "norm_bound.estimate",
+    "perturbed_objective._noisy_minimiser", "projected_problem.project_view", "release",
+    "row_span.RowSpanView.__init__", "sampled_release.draw", "session", "user_answers.descend",
 }  # fmt: skip
 # The adversary's own records.
-ATTACKS = {"projected_problem._on_a_line", "projected_problem._raised"}
+ATTACKS = {"projected_problem._on_a_line", "projected_problem._embed_problem"}
 
 
 def modules(name: str) -> list[Any]:

@@ -26,7 +26,7 @@ GENERATORS = {
     "datasets",  # synthetic records, splits of a data set
     "sets",  # Gaussian widths, an image's default matrix
     "problem/random_projection.py",  # public random matrices
-    "solvers/first_order.py",  # start of a power iteration
+    "losses/base.py",  # start of a power iteration
     "kernels",  # public frequencies of finite maps
     "runner/verbs/describe.py",  # Gaussian widths
     "runner/cells/geometry_rows.py",  # Gaussian widths and public points to lift
@@ -36,7 +36,7 @@ GENERATORS = {
     "runner/models/session_record.py",  # names of sessions
     "audit",  # attacks: neighbours and halves of runs
     "results/ledger/release_log_lines.py",  # names of fresh releases
-    "results/records/store.py",  # names of temporary files
+    "core/files.py",  # names of temporary files
     "runner/sweep/shared_data.py",  # names of temporary folders
 }
 MODULES = {"random", "secrets", "uuid"}
@@ -179,7 +179,7 @@ def test_a_source_is_made_of_a_stream_of_the_gate_alone():
                 if methods & {"uniform", "normal"}:
                     makers.add((path.relative_to(PACKAGE).as_posix(), node.name))
     assert makers == {
-        ("views/central.py", "Numbers"),
+        ("views/central.py", "TrialNumbers"),
         ("samplers/base.py", "Source"),  # the protocol
         *TRIALS.items(),
     }

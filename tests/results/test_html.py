@@ -269,7 +269,7 @@ def test_ranking_has_one_matrix_per_problem_and_setting(records):
 
 def test_the_ledger_of_the_page_is_the_ledger(records):
     made = payload(records)
-    released = html_study.ledger.statement(records, Adding())
+    released = html_study.ledger.build_ledger(records, Adding())
     back = made["ledger"]
     mine = page_data.unpack_rows(back["releases"]["columns"], back["releases"]["count"])
     assert [(e["cell"], e["statement"], e["trials"]) for e in mine] == [

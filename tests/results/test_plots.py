@@ -347,11 +347,11 @@ def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
 
 _PRINT = """
 import hashlib, sys
-from dperm_cli.results.charts.study_figure import figure
+from dperm_cli.results.charts.study_figure import draw_figure
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.summary import summarise
 from tests.results.conftest import study_rows
-drawn, _ = figure(summarise(normalise(row) for row in study_rows()))
+drawn, _ = draw_figure(summarise(normalise(row) for row in study_rows()))
 print({name: hashlib.sha256(data).hexdigest() for name, data in drawn.items()})
 """
 

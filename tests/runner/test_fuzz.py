@@ -178,7 +178,7 @@ def test_a_pass_draws_every_target_once():
     every = fuzz_draws.targets()
     drawn = [fuzz_draws.draw(1, number).target for number in range(len(every))]
     assert set(drawn) == set(every)
-    assert {target.chain[0] for target in every} == set(fuzz_draws.registry.protective())
+    assert {target.chain[0] for target in every} == set(fuzz_draws.registry.list_protective())
 
 
 def test_the_two_files_differ_in_one_record():

@@ -76,7 +76,8 @@ def find_plugins(names: Names, folders: tuple[str, ...]) -> Plugins:
     spelled, symbols = set(), set()
     for dotted, (module, node) in names.classes.items():
         stem = module.name.rpartition(".")[2]
-        if not _lies_in(names.package, module, folders) or stem[0] == "_" or node.name[0] == "_":
+        shared = rooms.SHARED_FOLDER in module.name.split(".")
+        if not _lies_in(names.package, module, folders) or shared or node.name[0] == "_":
             continue
         label, same = _read_label(node), node.name == _spell_class(stem)
         if label or same:

@@ -41,6 +41,8 @@ EVENT_ROOM, EVENT_BASE = "privacy", "Event"
 SET_FOLDERS = ("sets",)
 LOSS_FOLDERS = ("losses",)
 OTHER_FOLDERS = ("kernels", "datasets", "mechanisms")
+# A folder in a room with what several plug-ins share: no plug-ins.
+SHARED_FOLDER = "shared"
 
 # Words that a set or a loss shares with something else: a literal means the other thing where one
 # of these words stands on the same line and none of OWN_WORDS does.
