@@ -13,7 +13,7 @@ EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
 .PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures \
-	verdicts claims $(PAPERS) $(EXPERIMENTS)
+	verdicts claims schemas $(PAPERS) $(EXPERIMENTS)
 
 help:
 	@echo 'make run        set up and run the main job on embedded real data (offline)'
@@ -28,6 +28,7 @@ help:
 	@echo '                the same for kj16, jt13 and djw12'
 	@echo 'make figures    every experiment, all figures and one table of verdicts (SIZE=small or full)'
 	@echo 'make verdicts   the same, and the verdicts kept beside the claims; make claims: docs/claims.md'
+	@echo 'make schemas    conf/*/schema.json, from the declared fields of plug-ins and settings'
 	@echo 'make lint       ruff, pyright, import rules'
 	@echo 'make bench      speed ratios, measured inside one run'
 	@echo 'make wheel      build the wheel and try it in an empty folder'
@@ -110,6 +111,10 @@ verdicts: $(VENV)/.run
 # the page of all claims, from the verdicts that are kept
 claims: $(VENV)/.run
 	$(BIN)/dperm reproduce claims out=docs/claims.md
+
+# what editors, help and completion read of the plug-ins' declared fields
+schemas: $(VENV)/.run
+	$(BIN)/python -m dperm_cli.runner.editor_schemas
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from dperm_cli.core import registry
+from dperm_cli.core.fields import keys_of
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
@@ -124,6 +125,6 @@ def small_problem(
         classes=3 if task == "multiclass" else 2,
     )
     cls = registry.load("constraint", constraint)
-    field = getattr(cls, "keys", {}).get("radius", "radius")
+    field = keys_of(cls)["radius"].name
     p = loss_object.dimension(data.facts())
     return Problem(data, loss_object, cls(**{field: radius}, p=p), ridge)

@@ -1,12 +1,17 @@
-"""What can be chosen on the command line, read from the YAML files' names and first lines.
+"""What can be chosen on the command line, from the YAML files' lines and the schemas beside them.
 
-It imports nothing heavy and parses no YAML, so that help appears at once.
+It imports no plug-in and parses no YAML, so that help appears at once. The schemas are made from
+the plug-ins' declared fields (``dperm_cli.runner.editor_schemas``).
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from dperm_cli.core.package_paths import find_shipped
 
@@ -16,19 +21,35 @@ ACCOUNT_KEYS = (
 )  # fmt: skip
 GROUPS = ("dataset", "loss", "constraint", "privacy", "mechanism", "sampler", "kernel")
 LISTED_GROUPS = (*GROUPS, "experiment")
+SCHEMA = "schema.json"
 
 
 @dataclass(frozen=True)
 class Choice:
     """One YAML file of a group: its name, one-line description and ``key: default`` lines.
 
-    ``width`` is what a constraint's file says of its Gaussian width.
+    ``plugin`` is the name in the file; ``width`` what it says of a constraint's Gaussian width.
     """
 
     name: str
     summary: str
     keys: tuple[str, ...]
+    plugin: str
     width: str = ""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A ``key: default`` line, what it means, and the words that the key takes."""
+
+    line: str
+    meaning: str
+    words: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """The key alone."""
+        return self.line.partition(":")[0]
 
 
 def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
@@ -42,20 +63,48 @@ def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
     return found
 
 
-def values(line: str) -> tuple[str, ...]:
-    """The words that a ``key: default  # a | b: meaning`` line offers for its key, if any."""
-    default, _, comment = line.partition(" #")
-    if default.partition(":")[2].strip() in ("true", "false"):
-        return ("true", "false")
-    listed = comment.split(":")[0].split("|") if "|" in comment else []
-    words = [part.split("(")[0].strip() for part in listed]
-    return tuple(word for word in words if word and " " not in word)
+def settings(group: str, choice: Choice) -> list[Setting]:
+    """What may be set in a choice of a group; a comment in a user's own file comes first."""
+    known = {file["properties"]["name"]["const"]: file for file in _schema(group)["oneOf"]}
+    return _explain(choice.keys, known.get(choice.plugin, {}).get("properties", {}))
 
 
-def top_level() -> tuple[str, ...]:
-    """The ``key: default  # meaning`` lines of the main configuration."""
-    lines = _main()
-    return tuple(line for line in lines if line[:1].isalpha() and not line.startswith("defaults"))
+def top_level() -> list[Setting]:
+    """The keys of the main configuration."""
+    lines = [ln for ln in _main() if ln[:1].isalpha() and not ln.startswith("defaults")]
+    return _explain(lines, _schema()["properties"])
+
+
+def _explain(lines: Iterable[str], declared: dict[str, Any]) -> list[Setting]:
+    found = []
+    for line in lines:
+        setting, _, comment = line.partition(" #")
+        schema = declared.get(setting.partition(":")[0], {})
+        forms = schema.get("anyOf", [schema])
+        words = [word for form in forms for word in form.get("enum", ())]
+        if {"type": "boolean"} in forms or schema.get("type") == "boolean":
+            words = ["true", "false", *words]
+        shown = [*words, *filter(None, map(_describe_range, forms))]
+        told = schema.get("description", "")
+        if schema.get("type") != "boolean" and shown:
+            told = f"{' | '.join(shown)}: {told}"
+        found.append(Setting(setting.rstrip(), comment.strip() or told, tuple(words)))
+    return found
+
+
+def _describe_range(form: dict[str, Any]) -> str:
+    """``integer >= 1`` for a number's schema, nothing for another one."""
+    if form.get("type") not in ("integer", "number"):
+        return ""
+    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {form[name]:.10g}" for name, sign in signs.items() if name in form]
+    return f"{form['type']} {' and '.join(limits)}".rstrip()
+
+
+@cache
+def _schema(group: str = "") -> dict[str, Any]:
+    with open(os.path.join(find_shipped("conf"), group, SCHEMA), encoding="utf-8") as file:
+        return json.load(file)
 
 
 def defaults() -> dict[str, str]:
@@ -75,4 +124,5 @@ def _read(path: str, name: str) -> Choice:
     summary = lines[0].lstrip("# ").rstrip() if lines and lines[0].startswith("#") else ""
     keys = tuple(ln for ln in lines if ln[:1].isalpha() and not ln.startswith("name:"))
     said = (line.removeprefix("# width: ") for line in lines[:2] if line.startswith("# width: "))
-    return Choice(name, summary, keys, next(said, ""))
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("name:"))
+    return Choice(name, summary, keys, next(named, name), next(said, ""))

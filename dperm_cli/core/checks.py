@@ -105,16 +105,6 @@ def folder(key: str, value: object, allowed: str = "must be the name of a folder
     return found
 
 
-def auto_or(check, key: str, value: object, **limits):
-    """The word ``auto`` (returned as None), or what ``check`` accepts."""
-    if value == "auto":
-        return None
-    try:
-        return check(key, value, **limits)
-    except InputError as error:
-        raise InputError(key, value, f"{error.allowed}, or auto") from None
-
-
 def _interval(low: float, high: float, low_open: bool, high_open: bool) -> str:
     left = "(" if low_open or low == -math.inf else "["
     right = ")" if high_open or high == math.inf else "]"

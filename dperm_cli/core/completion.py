@@ -97,19 +97,19 @@ def _run_words(typed: list[str], prefix: str) -> list[str]:
         head = typed_values.rpartition(",")[0]
         head = f"{head}," if head else ""
         return [f"{group}={head}{name}" for name in catalogue.choices(group)]
-    lines = _key_lines(settings_in(typed))
+    words = _words_of_keys(settings_in(typed))
     if equals:
-        return [f"{group}={word}" for word in catalogue.values(lines.get(group, ""))]
-    found = [f"{name}=" for name in (*catalogue.GROUPS, *lines)]
+        return [f"{group}={word}" for word in words.get(group, ())]
+    found = [f"{name}=" for name in (*catalogue.GROUPS, *words)]
     return [*found, "-m", "--config-dir", "--cfg", "--help"]
 
 
-def _key_lines(chosen: dict[str, str]) -> dict[str, str]:
-    """Every key that may be set beside these choices, with its line of the configuration."""
+def _words_of_keys(chosen: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    """Every key that may be set beside these choices, with the words that it takes."""
     defaults = catalogue.defaults()
-    found = {line.split(":")[0]: line for line in catalogue.top_level()}
+    found = {setting.key: setting.words for setting in catalogue.top_level()}
     for group in catalogue.GROUPS:
         choice = catalogue.choices(group).get(chosen.get(group, defaults[group]))
-        for line in choice.keys if choice else ():
-            found[f"{group}.{line.split(':')[0]}"] = line
+        for setting in catalogue.settings(group, choice) if choice else ():
+            found[f"{group}.{setting.key}"] = setting.words
     return found

@@ -10,7 +10,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax
 
 _PAGE_WIDTH = 100
-_SETTING_WIDTH = 32
+_SETTING_WIDTH = 38
 
 RUN_HEAD = """\
 usage: dperm run [-m] [--config-dir DIR] [--cfg job] [KEY=VALUE ...]
@@ -37,11 +37,11 @@ def run_help() -> str:
     for group in catalogue.GROUPS:
         lines.append(f"  {group:<11}{' '.join(catalogue.choices(group))}")
     lines += ["", "keys and their defaults"]
-    lines += [f"  {line}" for line in catalogue.top_level()]
+    lines += _settings(catalogue.top_level(), "  ")
     for group, name in catalogue.defaults().items():
-        keys = catalogue.choices(group)[name].keys
+        keys = catalogue.settings(group, catalogue.choices(group)[name])
         lines += [f"  with {group}={name}:"] if keys else []
-        lines += [f"    {group}.{key}" for key in keys]
+        lines += _settings(keys, f"    {group}.")
     return "\n".join([*lines, "", RUN_TAIL])
 
 
@@ -105,14 +105,16 @@ def _group(group: str, folder: str | None, keys: bool) -> str:
         if keys and choice.width:
             lines += _wrap_text(f"Gaussian width {choice.width}", " " * (width + 2))
         if keys:
-            lines += [part for key in choice.keys for part in _key(f"{group}.{key}")]
+            lines += _settings(catalogue.settings(group, choice), f"      {group}.")
     return "\n".join(lines)
 
 
-def _key(line: str) -> list[str]:
+def _settings(settings: list[catalogue.Setting], indent: str) -> list[str]:
     """``key: default`` in one column and its meaning in another."""
-    setting, _, meaning = line.partition(" #")
-    return _wrap_text(meaning.strip(), f"      {setting.rstrip():<{_SETTING_WIDTH}}  ")
+    heads = [
+        (f"{indent}{setting.line}".ljust(_SETTING_WIDTH) + "  ", setting) for setting in settings
+    ]
+    return [part for head, setting in heads for part in _wrap_text(setting.meaning, head)]
 
 
 def _wrap_text(text: str, head: str) -> list[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from dperm_cli.core import registry
+from dperm_cli.core.fields import CheckedFields
 
 
-class DataSet:
-    """A source of records; a subclass gives ``task`` and ``load(data_dir)``.
+class DataSet(CheckedFields):
+    """A source of records: a frozen dataclass whose fields are its YAML keys.
+
+    A subclass gives ``task`` and ``load(data_dir)``.
 
     Attributes:
         name: as configurations spell it; empty for that of its module.
@@ -25,6 +28,7 @@ class DataSet:
         excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
     """
 
+    group: ClassVar[str] = "dataset"
     name: ClassVar[str] = ""
     task: Any = ""
     rows: Any = "clip"

@@ -5,20 +5,28 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Allowed, Auto, CheckedFields, Choices, Help, Positive, Range, Seed
 from dperm_cli.problem.data import Matrix
 
+AUTO_OR_FILE = "must be auto or the name of a file"
+BallRadius = Annotated[
+    Positive | Literal["auto", "paper"],
+    Allowed("must be a finite number > 0, or auto"),
+    Help("auto = the least proved; paper = L R / ridge"),
+]
+# of kernels that are functions of x - z, and of ones with a constant
+Gamma = Annotated[Positive, Help("how fast the kernel falls with the distance")]
 FEATURES = ("auto", "exact", "explicit", "landmarks", "fourier")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(ABC):
+class Kernel(CheckedFields, ABC):
     """K(x, z) = <phi(x), phi(z)>, by ``gram``, ``diagonal``, ``bound`` and ``lipschitz``.
 
     features : ``exact`` works with the kernel itself; ``explicit``, ``landmarks`` and ``fourier``
@@ -34,30 +42,21 @@ class Kernel(ABC):
     seed : of the public frequencies.
     """
 
-    features: str = "auto"
-    size: Any = "auto"
-    landmarks: str = "auto"
-    queries: Any = "auto"
-    radius: Any = "auto"
-    seed: int = 0
+    features: Annotated[str, Choices(*FEATURES), Help("a finite map in its place")] = "auto"
+    size: Annotated[int | Auto, Range(1, 20_000), Help("auto = 500 (frequencies: 250)")] = "auto"
+    landmarks: Annotated[str, Allowed(AUTO_OR_FILE), Help("a file; auto = held-out inputs")] = (
+        "auto"
+    )
+    queries: Annotated[
+        int | str, Range(1, 20_000), Help("Z: held-out inputs (auto = 500) or a file")
+    ] = "auto"
+    radius: BallRadius = "auto"
+    seed: Annotated[Seed, Help("of frequencies and held-out inputs")] = 0
 
+    group: ClassVar[str] = "kernel"
     name: ClassVar[str]
     shifts: ClassVar[bool] = False  # K(x, z) is a function of x - z
     matrix: ClassVar[Any] = None  # of a kernel that is given by one
-
-    def __post_init__(self) -> None:
-        checks.choice("kernel.features", self.features, FEATURES)
-        checks.auto_or(checks.integer, "kernel.size", self.size, low=1, high=20_000)
-        for key in ("landmarks", "queries"):
-            given = getattr(self, key)
-            if isinstance(given, str) and given:
-                continue
-            if key == "landmarks":
-                raise InputError("kernel.landmarks", given, "must be auto or the name of a file")
-            checks.integer("kernel.queries", given, low=1, high=20_000)
-        if self.radius != "paper":
-            checks.auto_or(checks.positive, "kernel.radius", self.radius)
-        checks.integer("kernel.seed", self.seed, low=0)
 
     @abstractmethod
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:

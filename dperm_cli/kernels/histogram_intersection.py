@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Help, Range
 from dperm_cli.kernels.base import Kernel, dense
 from dperm_cli.problem.data import Matrix
 
@@ -25,15 +26,15 @@ class HistogramIntersection(Kernel):
     phi has no Lipschitz constant: |phi(x) - phi(z)|^2 = |x - z|_1.
     """
 
-    normalise: bool = True
-    columns: int = 0
+    normalise: Annotated[bool, Help("divide by the roots of K(x, x) and K(z, z): R = 1")] = True
+    columns: Annotated[int, Range(0), Help("of the data set; needed with normalise=false")] = 0
 
     name: ClassVar[str] = "histogram_intersection"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.boolean("kernel.normalise", self.normalise)
-        checks.integer("kernel.columns", self.columns, low=0 if self.normalise else 1)
+        if not self.normalise:
+            checks.integer("kernel.columns", self.columns, low=1)
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         rows, others = self._bags(a), self._bags(b)

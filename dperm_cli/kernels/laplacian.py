@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
-from dperm_cli.kernels.base import Kernel, dense
+from dperm_cli.kernels.base import Gamma, Kernel, dense
 from dperm_cli.problem.data import Matrix
 
 _BLOCK = 1 << 22  # entries of the differences held at once
@@ -21,14 +20,10 @@ class Laplacian(Kernel):
     phi has no Lipschitz constant.
     """
 
-    gamma: float = 1.0
+    gamma: Gamma = 1.0
 
     name: ClassVar[str] = "laplacian"
     shifts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.positive("kernel.gamma", self.gamma)
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         rows, others = dense(a), dense(b)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
+from dperm_cli.core.fields import Count, Help, NonNegative, Range
 from dperm_cli.kernels.base import Kernel, dense, finite, products, squares
 from dperm_cli.problem.data import Matrix
 
@@ -22,15 +22,10 @@ class Polynomial(Kernel):
     with k(s) = (s + offset)^degree: the largest eigenvalue of the mixed derivative of K at x = z.
     """
 
-    degree: int = 3
-    offset: float = 1.0
+    degree: Annotated[Count, Range(1, 20), Help("of the polynomial")] = 3
+    offset: Annotated[NonNegative, Help("added to the inner product")] = 1.0
 
     name: ClassVar[str] = "polynomial"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.integer("kernel.degree", self.degree, low=1, high=20)
-        checks.nonnegative("kernel.offset", self.offset)
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return (products(a, b) + self.offset) ** int(self.degree)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Allowed, Help, Positive, Required
 from dperm_cli.core.memo import GIB, memoise
 from dperm_cli.kernels.base import Kernel, dense
 from dperm_cli.kernels.shared.point_files import array_of
 from dperm_cli.problem.data import Matrix
 
+NO_MATRIX = "must name a file with the matrix"
 _ROOM = 1e-8  # of the largest eigenvalue: rounding of whoever made the matrix
 
 
@@ -26,16 +27,15 @@ class Precomputed(Kernel):
     ``cap`` is the declared R: objects with M[x, x] above R^2 are shortened to it in feature space.
     """
 
-    path: str | None = None
-    cap: float = 1.0
+    path: Annotated[
+        str | None,
+        Required(NO_MATRIX),
+        Allowed(NO_MATRIX),
+        Help("a .npy file, or .npz with k; required"),
+    ] = None
+    cap: Annotated[Positive, Help("R: longer objects are shortened to it in feature space")] = 1.0
 
     name: ClassVar[str] = "precomputed"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.path, str) or not self.path:
-            raise InputError("kernel.path", self.path, "must name a file with the matrix")
-        checks.positive("kernel.cap", self.cap)
 
     @property
     def matrix(self) -> np.ndarray:

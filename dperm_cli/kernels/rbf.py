@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
-from dperm_cli.kernels.base import Kernel, distances
+from dperm_cli.kernels.base import Gamma, Kernel, distances
 from dperm_cli.problem.data import Matrix
 
 
@@ -17,14 +16,10 @@ from dperm_cli.problem.data import Matrix
 class Rbf(Kernel):
     """K(x, z) = exp(-gamma |x - z|^2): R = 1, and L_phi = sqrt(2 gamma)."""
 
-    gamma: float = 1.0
+    gamma: Gamma = 1.0
 
     name: ClassVar[str] = "rbf"
     shifts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.positive("kernel.gamma", self.gamma)
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return np.exp(-self.gamma * distances(a, b))

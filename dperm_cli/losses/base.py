@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.core.fields import CheckedFields
 from dperm_cli.problem.data import Bounds, Data, Minorant
 
 _BLOCK_ENTRIES = 1_000_000
 
 
-class PerRecord:
+class PerRecord(CheckedFields):
     """A convex loss of one record; a subclass gives ``values`` (of each record at rows [..., p]),
     ``gradient`` (the sum over records of one subgradient each), ``dimension``, ``lipschitz`` and
     ``curvature_bound`` (Euclidean, in theta, for every record within the bounds).
@@ -62,6 +63,7 @@ class PerRecord:
         cube_excess: ``cube_excess(half_side, off)``, the same of rows uniform in a cube.
     """
 
+    group: ClassVar[str] = "loss"
     name: ClassVar[str] = ""
     tasks: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()

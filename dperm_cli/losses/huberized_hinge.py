@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.losses.shared import huber
+from dperm_cli.losses.shared.huber import KinkWidth
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_rounded_part
 from dperm_cli.problem.data import Data
@@ -27,10 +27,7 @@ class HuberizedHinge(Glm):
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 5
 
-    width: float = 0.1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", checks.positive("loss.width", self.width))
+    width: KinkWidth = 0.1
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss at margins [..., n] for labels [n]."""

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.losses.shared import huber
+from dperm_cli.losses.shared.huber import KinkWidth
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_rounded_part
 from dperm_cli.problem.data import Data
@@ -28,10 +28,7 @@ class HuberizedPositivePart(Glm):
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 7
 
-    width: float = 0.1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "width", checks.positive("loss.width", self.width))
+    width: KinkWidth = 0.1
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The loss at margins [..., n] for targets [n]."""

@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, Literal, final
 
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, CheckedFields, Choices, Help, Positive, Range
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.privacy.accounting import calibrate, ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
@@ -26,6 +27,20 @@ LEAST_INFLUENCE = 1e-140
 
 # Of a gradient and of the set: squares and products of more are beyond float64.
 MOST_MAGNITUDE = 1e140
+
+# Fields that several mechanisms have.
+CentralNoise = Annotated[
+    str, Choices("auto", "gamma", "gaussian"), Help("auto = gamma at delta = 0, else gaussian")
+]
+LearningRate = Annotated[
+    str,
+    Choices("auto", "convex", "strongly_convex"),
+    Help("of [BST14, Thm 2.4]; strongly_convex needs ridge > 0"),
+]
+Output = Annotated[str, Choices("average", "last"), Help("of the iterates, what is released")]
+Steps = Annotated[int | Auto, Range(1, 10**6)]
+StepSize = Annotated[Positive | Literal["auto", "theory"], Help("theory = least risk bound")]
+Strength = Annotated[Positive | Auto, Help("auto = least risk in theory")]
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,7 @@ class Release:
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Mechanism(ABC):
+class Mechanism(CheckedFields, ABC):
     """The base of every mechanism: a frozen dataclass whose fields are its YAML keys.
 
     A mechanism states ``events`` (what it does to the records at a noise scale), ``settings`` (what
@@ -108,6 +123,7 @@ class Mechanism(ABC):
     ``sampling`` and ``calibration``. ``session`` answers queries one by one, where there is one.
     """
 
+    group: ClassVar[str] = "mechanism"
     guarantees: ClassVar[tuple[str, ...]] = ("approx",)
     relations: ClassVar[tuple[str, ...]] = ("replace_one", "add_remove")
     requires: ClassVar[tuple[str, ...]] = ()

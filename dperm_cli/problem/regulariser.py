@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm_cli.core import checks
+from dperm_cli.core.fields import CheckedFields, NonNegative
 
 
 @dataclass(frozen=True)
-class Regulariser:
+class Regulariser(CheckedFields):
     """r(theta) = (ridge / 2) |theta|_2^2 + lasso |theta|_1, a part of each record's loss.
 
     As [BST14, Sec. 1] folds one in: the summed objective holds n r, each record's Lipschitz
@@ -19,12 +19,8 @@ class Regulariser:
     no record, so it cancels from every difference between neighbouring data sets.
     """
 
-    ridge: float = 0.0
-    lasso: float = 0.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ridge", checks.nonnegative("ridge", self.ridge))
-        object.__setattr__(self, "lasso", checks.nonnegative("lasso", self.lasso))
+    ridge: NonNegative = 0.0
+    lasso: NonNegative = 0.0
 
     def times(self, n: int) -> Regulariser:
         """n r: what the sum over n records holds."""

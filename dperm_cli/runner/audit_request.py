@@ -94,7 +94,7 @@ def _seed(word: str) -> int:
     if word == "fresh":
         return secrets.randbits(32)
     try:
-        return cell_schema.check_seed(int(word))
+        return cell_schema.check_key("seed", int(word))
     except ValueError:
         raise InputError("seed", word, "must be an integer >= 0, or fresh", ["fresh"]) from None
 

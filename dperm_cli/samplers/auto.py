@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dperm_cli.core import checks, registry
+from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.base import Certificate, Sampler, Target
+from dperm_cli.samplers.base import AllowHeuristic, Certificate, MostSeconds, Sampler, Target
 
 ORDER = ("closed_form", "rejection", "tangent_cells", "proximal")
 LAST_RESORT = "hit_and_run"
@@ -26,12 +26,8 @@ class Auto(Sampler):
     a choice that looked at the records would show in the output.
     """
 
-    most_seconds: float = 180.0
-    allow_heuristic: bool = False
-
-    def __post_init__(self) -> None:
-        checks.positive("sampler.most_seconds", self.most_seconds)
-        checks.boolean("sampler.allow_heuristic", self.allow_heuristic)
+    most_seconds: MostSeconds = 180.0
+    allow_heuristic: AllowHeuristic = False
 
     def candidates(self) -> Iterator[Any]:
         """Samplers in the order they are tried, with their own defaults."""

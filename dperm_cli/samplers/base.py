@@ -15,10 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from dperm_cli.core.fields import CheckedFields, Help, Positive, Range, Unit
 from dperm_cli.problem.problem import ProblemSpec
 
 
@@ -148,7 +149,7 @@ class Certificate:
         return self.dist_inf == 0.0
 
 
-class Sampler:
+class Sampler(CheckedFields):
     """A frozen dataclass whose fields are the keys of ``conf/sampler/<name>.yaml``.
 
     ``plan`` raises Unsupported, with the cost and an alternative, where the law has no certificate
@@ -156,6 +157,7 @@ class Sampler:
     ArithmeticError and not a private outcome.
     """
 
+    group: ClassVar[str] = "sampler"
     name: ClassVar[str] = ""
     allow_heuristic: Any = False  # draws from a law that nothing is known of
     candidates: Any = None  # ``candidates()``, of one that takes the first of others
@@ -167,3 +169,9 @@ class Sampler:
         self, potential: Potential, target: Target, certificate: Certificate, source: Source
     ) -> np.ndarray:
         raise NotImplementedError
+
+
+# Fields that several samplers have.
+AllowHeuristic = Annotated[bool, Help("whether draws without any guarantee are allowed")]
+ChainSteps = Annotated[int, Range(1, 10**9), Help("length of the chain")]
+MostSeconds = Annotated[Positive, Help("a draw that may take longer is refused"), Unit("s")]

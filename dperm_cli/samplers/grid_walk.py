@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
-from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
+from dperm_cli.core.fields import Choices, Help, Range
+from dperm_cli.samplers.base import AllowHeuristic, Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.proximal import Proximal
 from dperm_cli.samplers.shared.potential_checks import remember
 from dperm_cli.samplers.shared.walk_grid import Grid, describe, grid
@@ -44,15 +44,9 @@ class GridWalk(Sampler):
 
     name: ClassVar[str] = "grid_walk"
 
-    steps: str = "auto"
-    most_steps: float = 1e9
-    allow_heuristic: bool = False
-
-    def __post_init__(self) -> None:
-        checks.choice("sampler.steps", self.steps, MODES)
-        most = checks.number("sampler.most_steps", self.most_steps, low=1.0, high=1e13)
-        object.__setattr__(self, "most_steps", most)
-        checks.boolean("sampler.allow_heuristic", self.allow_heuristic)
+    steps: Annotated[str, Choices(*MODES), Help("spectral: the chain's matrix (p = 1)")] = "auto"
+    most_steps: Annotated[float, Range(1, 1e13), Help("longer walks are refused")] = 1e9
+    allow_heuristic: Annotated[AllowHeuristic, Help("walks are cut at most_steps")] = False
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """The paper's length of the walk, or a refusal with its cost."""

@@ -7,8 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
-from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
+from dperm_cli.samplers.base import (
+    AllowHeuristic,
+    Certificate,
+    ChainSteps,
+    Potential,
+    Sampler,
+    Source,
+    Target,
+)
 from dperm_cli.samplers.shared.heuristic import certificate
 from dperm_cli.samplers.shared.tangent_boxes import Frame
 from dperm_cli.samplers.shared.uniform import draw_uniform
@@ -27,13 +34,8 @@ class HitAndRun(Sampler):
 
     name: ClassVar[str] = "hit_and_run"
 
-    steps: int = 1000
-    allow_heuristic: bool = False
-
-    def __post_init__(self) -> None:
-        steps = checks.integer("sampler.steps", self.steps, low=1, high=10**9)
-        object.__setattr__(self, "steps", steps)
-        checks.boolean("sampler.allow_heuristic", self.allow_heuristic)
+    steps: ChainSteps = 1000
+    allow_heuristic: AllowHeuristic = False
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """``Unsupported`` unless ``allow_heuristic``; ``dist_inf`` is not reached in any sense."""

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
-from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
+from dperm_cli.core.fields import Help, Positive
+from dperm_cli.samplers.base import (
+    AllowHeuristic,
+    Certificate,
+    ChainSteps,
+    Potential,
+    Sampler,
+    Source,
+    Target,
+)
 from dperm_cli.samplers.shared.heuristic import certificate
 from dperm_cli.samplers.shared.tangent_boxes import Frame
 from dperm_cli.samplers.shared.uniform import draw_uniform
@@ -27,17 +35,11 @@ class Mala(Sampler):
 
     name: ClassVar[str] = "mala"
 
-    steps: int = 2000
-    step_size: float | None = None
-    allow_heuristic: bool = False
-
-    def __post_init__(self) -> None:
-        steps = checks.integer("sampler.steps", self.steps, low=1, high=10**9)
-        object.__setattr__(self, "steps", steps)
-        if self.step_size is not None:
-            h = checks.positive("sampler.step_size", self.step_size)
-            object.__setattr__(self, "step_size", h)
-        checks.boolean("sampler.allow_heuristic", self.allow_heuristic)
+    steps: ChainSteps = 2000
+    step_size: Annotated[
+        Positive | None, Help("null = from the largest curvature that public facts allow")
+    ] = None
+    allow_heuristic: AllowHeuristic = False
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """``Unsupported`` unless ``allow_heuristic``; ``dist_inf`` is not reached in any sense."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Count, Help, Positive, Range
 from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.potential_checks import evaluate_in_blocks, remember
 from dperm_cli.samplers.shared.tangent_boxes import Frame
@@ -38,15 +38,10 @@ class Net(Sampler):
 
     name: ClassVar[str] = "net"
 
-    covering: float | None = None
-    most_points: int = MOST_POINTS
-
-    def __post_init__(self) -> None:
-        if self.covering is not None:
-            distance = checks.positive("sampler.covering", self.covering)
-            object.__setattr__(self, "covering", distance)
-        most = checks.integer("sampler.most_points", self.most_points, low=1, high=1 << 26)
-        object.__setattr__(self, "most_points", most)
+    covering: Annotated[
+        Positive | None, Help("distance of any point to the net; null = f changes by 1/4")
+    ] = None
+    most_points: Annotated[Count, Range(1, 1 << 26), Help("larger nets are refused")] = MOST_POINTS
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """dist_inf = 0: the law on the net has the exponential mechanism's own guarantee."""

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Allowed, Auto, Help, Positive
 from dperm_cli.losses.shared.margin_loss import Glm
-from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
+from dperm_cli.samplers.base import Certificate, MostSeconds, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared import compiled_chain
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.samplers.shared.truncated_gaussian import TruncatedSampler, choose_truncated_sampler
@@ -47,13 +47,10 @@ class Proximal(Sampler):
 
     name: ClassVar[str] = "proximal"
 
-    step_size: float | str = "auto"
-    most_seconds: float = 120.0
-
-    def __post_init__(self) -> None:
-        if self.step_size != "auto":
-            checks.positive("sampler.step_size", self.step_size)
-        checks.positive("sampler.most_seconds", self.most_seconds)
+    step_size: Annotated[
+        Positive | Auto, Allowed("must be a finite number > 0"), Help("auto = from public bounds")
+    ] = "auto"
+    most_seconds: MostSeconds = 120.0
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """Length of the chain for this distance, from public facts alone."""

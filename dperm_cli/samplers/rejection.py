@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Help, Range
 from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.gaussian_envelope import OnBall, OnBox, WithinBox
 from dperm_cli.samplers.shared.potential_checks import check_envelope, evaluate_in_blocks, remember
@@ -46,14 +46,9 @@ class Rejection(Sampler):
 
     name: ClassVar[str] = "rejection"
 
-    fixed_tries: int | str | None = None
-
-    def __post_init__(self) -> None:
-        if self.fixed_tries is not None:
-            tries = checks.auto_or(
-                checks.integer, "sampler.fixed_tries", self.fixed_tries, low=1, high=MOST_FIXED
-            )
-            object.__setattr__(self, "fixed_tries", "auto" if tries is None else tries)
+    fixed_tries: Annotated[
+        int | Auto | None, Range(1, MOST_FIXED), Help("null = until one is kept")
+    ] = None
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """Exact with dist_inf = 0; with ``fixed_tries`` what Thm 3 gives, at most ``dist_inf``."""

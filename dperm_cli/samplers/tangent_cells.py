@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Count, Help, Range
 from dperm_cli.samplers.base import Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.shared.potential_checks import check_envelope, remember
 from dperm_cli.samplers.shared.tangent_boxes import Cells, Frame, cover, quantile
@@ -32,14 +32,8 @@ class TangentCells(Sampler):
 
     name: ClassVar[str] = "tangent_cells"
 
-    acceptance: float = 0.6
-    most_cells: int = 6000
-
-    def __post_init__(self) -> None:
-        share = checks.number("sampler.acceptance", self.acceptance, low=0.0, high=0.99)
-        object.__setattr__(self, "acceptance", share)
-        cells = checks.integer("sampler.most_cells", self.most_cells, low=1, high=1_000_000)
-        object.__setattr__(self, "most_cells", cells)
+    acceptance: Annotated[float, Range(0, 0.99), Help("share of useful work (speed alone)")] = 0.6
+    most_cells: Annotated[Count, Range(1, 1_000_000), Help("where refining stops")] = 6000
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """Exact: ``dist_inf`` is 0, whatever was allowed."""

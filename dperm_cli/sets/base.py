@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Check, CheckedFields, FromRun, Help, Key, Positive, Range
 
 _DRAWS = 4096
 _CHUNK = 1024
@@ -37,7 +37,7 @@ class Balls(NamedTuple):
     radii: np.ndarray
 
 
-class ConvexSet(ABC):
+class ConvexSet(CheckedFields, ABC):
     """A compact convex set in R^p; a subclass gives project, lmo and the sizes.
 
     Methods take rows of [..., p]. What follows ``accuracy`` are capabilities: a set that offers one
@@ -45,7 +45,6 @@ class ConvexSet(ABC):
 
     Attributes:
         name: as configurations spell it.
-        keys: the fields that a configuration calls by another name: ``{"radius": "half_width"}``.
         symmetric: whether C = -C.
         accuracy: of a projection, over the radius.
         audit_place: among those that audits try, the least demanding first; below 10 in the
@@ -72,11 +71,11 @@ class ConvexSet(ABC):
         normals: points whose normal cones are known exactly (``problem.normal_cones``).
     """
 
+    group: ClassVar[str] = "constraint"
     name: ClassVar[str] = ""
-    keys: ClassVar[Mapping[str, str]] = {}
     p: int
     radius: Any  # sup of |theta| over the set
-    symmetric: ClassVar[bool] | bool = True
+    symmetric: Any = True
     accuracy: ClassVar[float] = 4e-15
 
     audit_place: ClassVar[int | None] = None
@@ -202,16 +201,19 @@ class ConvexSet(ABC):
         return scale * np.eye(self.p), self.centre()
 
 
+# The key ``constraint.radius``, under the name that a set's own size has, and the dimension. p = 0
+# asks for a set in any dimension, so that a configuration can be checked before there are data.
+Radius = Annotated[Positive, Key("radius"), Help("of the set, in its own norm")]
+AnyDimension = Annotated[int, Range(0), FromRun(), Help("number of parameters")]
+Dimension = Annotated[AnyDimension, Check(lambda key, value: dimension(value))]
+
+
 @dataclass(frozen=True)
 class OfRadius(ConvexSet):
     """A set that its Euclidean radius and its dimension decide."""
 
-    radius: float
-    p: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", checks.positive("constraint.radius", self.radius))
-        object.__setattr__(self, "p", dimension(self.p))
+    radius: Radius
+    p: Dimension
 
     @property
     def size(self) -> float:

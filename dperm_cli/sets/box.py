@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.problem.cone_rows import ConeProgram, add_cube
 from dperm_cli.problem.normal_cones import CubeNormals
 from dperm_cli.problem.set_barriers import BoxBarrier
-from dperm_cli.sets.base import dimension
+from dperm_cli.sets.base import Dimension, Radius
 from dperm_cli.sets.shared.gaussian_widths import expected_norm
 from dperm_cli.sets.shared.norm_ball import NormBall
 
@@ -28,19 +26,13 @@ class Box(NormBall):
     name: ClassVar[str] = "box"
     audit_place: ClassVar[int] = 3
     code: ClassVar[int] = 2
-    keys: ClassVar[Mapping[str, str]] = {"radius": "half_width"}
     sign_symmetric: ClassVar[bool] = True
     thresholded: ClassVar[bool] = True
     norm_power: ClassVar[float] = math.inf
     barrier: ClassVar[Any] = BoxBarrier
 
-    half_width: float
-    p: int
-
-    def __post_init__(self) -> None:
-        half_width = checks.positive("constraint.radius", self.half_width)
-        object.__setattr__(self, "half_width", half_width)
-        object.__setattr__(self, "p", dimension(self.p))
+    half_width: Radius
+    p: Dimension
 
     @property
     def size(self) -> float:

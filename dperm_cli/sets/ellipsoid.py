@@ -4,15 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.sets.base import Delegate, dimension
+from dperm_cli.core.fields import Allowed, Check, Help, Range, fields_of
+from dperm_cli.sets.base import AnyDimension, Delegate, Radius, dimension
 from dperm_cli.sets.shared import public_arrays
 from dperm_cli.sets.shared.ball_image import Quadric
+
+AT_LEAST_1 = "must be a number >= 1"
+
+
+def _check_axes(key: str, value: Any) -> tuple[float, ...]:
+    axes = public_arrays.vector(key, value)
+    for axis in axes:
+        checks.positive(key, axis)
+    return axes
+
+
+def _definite(key: str, value: Any) -> tuple[tuple[float, ...], ...]:
+    rows = np.array(public_arrays.matrix(key, value))
+    allowed = "must be a symmetric positive definite matrix"
+    if rows.shape[0] != rows.shape[1] or not np.allclose(rows, rows.T, rtol=1e-12, atol=0.0):
+        raise InputError(key, f"<{rows.shape[0]} x {rows.shape[1]} numbers>", allowed)
+    values = np.linalg.eigvalsh(rows)
+    if not values[0] > 1e-14 * values[-1]:
+        raise InputError(key, f"<smallest eigenvalue {values[0]:.3g}>", allowed)
+    return tuple(tuple(row) for row in (0.5 * (rows + rows.T)).tolist())
 
 
 @dataclass(frozen=True)
@@ -29,33 +50,25 @@ class Ellipsoid(Delegate):
     """
 
     name: ClassVar[str] = "ellipsoid"
-    keys: ClassVar[dict[str, str]] = {"radius": "scale"}
 
-    scale: float
-    p: int
-    axes: tuple[float, ...] | None = None
-    condition: float | None = None
-    matrix: tuple[tuple[float, ...], ...] | None = None
-    path: str | None = None
+    scale: Radius
+    p: AnyDimension
+    axes: Annotated[public_arrays.Vector | None, Check(_check_axes), Help("over the radius")] = None
+    condition: Annotated[
+        float | None, Range(1), Allowed(AT_LEAST_1), Help("largest over smallest semi-axis")
+    ] = None
+    matrix: Annotated[
+        public_arrays.Matrix | None, Check(_definite), Help("Q, positive definite")
+    ] = None
+    path: public_arrays.NumbersFile = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.positive("constraint.radius", self.scale))
+        super().__post_init__()
         given = [f for f in ("axes", "condition", "matrix", "path") if getattr(self, f) is not None]
         if len(given) > 1:
             raise InputError(f"constraint.{given[1]}", "given", f"excludes constraint.{given[0]}")
         if self.path is not None:
             self._read()
-        if self.axes is not None:
-            self._keep("axes", public_arrays.vector("constraint.axes", self.axes))
-            for value in self.axes:
-                checks.positive("constraint.axes", value)
-        if self.condition is not None:
-            allowed = "must be a number >= 1"
-            condition = checks.number("constraint.condition", self.condition, low=1.0,
-                                      allowed=allowed)  # fmt: skip
-            self._keep("condition", condition)
-        if self.matrix is not None:
-            self._keep("matrix", _definite("constraint.matrix", self.matrix))
         rows = self.axes or self.matrix
         field = "axes" if self.axes else "matrix"
         self._keep("p", dimension(self.p, None if rows is None else len(rows), field))
@@ -77,24 +90,10 @@ class Ellipsoid(Delegate):
             return Quadric(self.scale * self.condition**-share)
         return Quadric(self.scale / np.sqrt(np.arange(1.0, self.p + 1)))
 
-    def _keep(self, field: str, value: Any) -> None:
-        object.__setattr__(self, field, value)
-
     def _read(self) -> None:
         arrays = public_arrays.from_file("constraint.path", self.path, "matrix")
         found = [name for name in ("axes", "matrix") if name in arrays]
         if len(found) != 1:
             raise InputError("constraint.path", self.path, "must hold either axes or matrix")
-        self._keep(found[0], arrays[found[0]])
+        self._keep(found[0], fields_of(Ellipsoid)[found[0]].check(arrays[found[0]]))
         self._keep("path", None)
-
-
-def _definite(key: str, value: Any) -> tuple[tuple[float, ...], ...]:
-    rows = np.array(public_arrays.matrix(key, value))
-    allowed = "must be a symmetric positive definite matrix"
-    if rows.shape[0] != rows.shape[1] or not np.allclose(rows, rows.T, rtol=1e-12, atol=0.0):
-        raise InputError(key, f"<{rows.shape[0]} x {rows.shape[1]} numbers>", allowed)
-    values = np.linalg.eigvalsh(rows)
-    if not values[0] > 1e-14 * values[-1]:
-        raise InputError(key, f"<smallest eigenvalue {values[0]:.3g}>", allowed)
-    return tuple(tuple(row) for row in (0.5 * (rows + rows.T)).tolist())

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.sets.base import Delegate, dimension
+from dperm_cli.core.fields import Check, Help
+from dperm_cli.sets.base import AnyDimension, Delegate, Radius, dimension
 from dperm_cli.sets.shared import nested_set, public_arrays
 from dperm_cli.sets.shared.ball_image import Quadric
 from dperm_cli.sets.shared.linear_image import LinearImage
 from dperm_cli.sets.shared.vertex_hull import Hull
 
 _SEED = 20140
+
+
+def _check_matrix(key: str, value: Any) -> public_arrays.Matrix:
+    rows = public_arrays.matrix(key, value)
+    if not np.any(rows):
+        raise InputError(key, "<zeros>", "must not be all zeros")
+    return rows
 
 
 @dataclass(frozen=True)
@@ -36,22 +42,19 @@ class Image(Delegate):
     """
 
     name: ClassVar[str] = "image"
-    keys: ClassVar[dict[str, str]] = {"radius": "scale"}
 
-    scale: float
-    p: int
-    inner: Mapping[str, Any] | None = None
-    matrix: tuple[tuple[float, ...], ...] | None = None
-    path: str | None = None
+    scale: Radius
+    p: AnyDimension
+    inner: nested_set.Inner = None
+    matrix: Annotated[
+        public_arrays.Matrix | None, Check(_check_matrix), Help("null = a fixed rotation")
+    ] = None
+    path: public_arrays.NumbersFile = None
 
     def __post_init__(self) -> None:
-        self._keep("scale", checks.positive("constraint.radius", self.scale))
+        super().__post_init__()
         if self.path is not None:
             self._read()
-        if self.matrix is not None:
-            self._keep("matrix", public_arrays.matrix("constraint.matrix", self.matrix))
-            if not np.any(self.matrix):
-                raise InputError("constraint.matrix", "<zeros>", "must not be all zeros")
         inner = {"name": "l1_ball", "radius": 1.0} if self.inner is None else self.inner
         given = None if self.matrix is None else len(self.matrix)
         self._keep("p", dimension(self.p, given, "matrix"))
@@ -81,14 +84,11 @@ class Image(Delegate):
         rotation = rotation * np.where(np.diag(upper) < 0, -1.0, 1.0)
         return rotation * np.linspace(1.0, 0.5, self.p)
 
-    def _keep(self, field: str, value: Any) -> None:
-        object.__setattr__(self, field, value)
-
     def _read(self) -> None:
         if self.matrix is not None:
             raise InputError("constraint.matrix", "given", "excludes constraint.path")
         arrays = public_arrays.from_file("constraint.path", self.path, "matrix")
         if "matrix" not in arrays:
             raise InputError("constraint.path", self.path, "must hold an array named matrix")
-        self._keep("matrix", arrays["matrix"])
+        self._keep("matrix", _check_matrix("constraint.matrix", arrays["matrix"]))
         self._keep("path", None)

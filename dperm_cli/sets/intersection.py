@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.problem.cone_rows import ConeProgram, add_ball
-from dperm_cli.sets.base import ConvexSet, dimension, length, reached_diameter, unit
+from dperm_cli.sets.base import (
+    AnyDimension,
+    ConvexSet,
+    Radius,
+    dimension,
+    length,
+    reached_diameter,
+    unit,
+)
 from dperm_cli.sets.shared import nested_set
 from dperm_cli.sets.shared.roots import rising_crossing
 
@@ -35,21 +41,20 @@ class Intersection(ConvexSet):
     """
 
     name: ClassVar[str] = "intersection"
-    keys: ClassVar[dict[str, str]] = {"radius": "ball"}
     iterative: ClassVar[bool] = True
 
-    ball: float
-    p: int
-    inner: Mapping[str, Any] | None = None
+    ball: Radius
+    p: AnyDimension
+    inner: nested_set.Inner = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ball", checks.positive("constraint.radius", self.ball))
+        super().__post_init__()
         p, inner = dimension(self.p), self.inner
         if inner is None:
             inner = {"name": "l1_ball", "radius": math.sqrt(p) / 1.5 * self.ball}
         built = nested_set.build(inner, self.p if self.inner is not None else p)
-        object.__setattr__(self, "inner", built)
-        object.__setattr__(self, "p", built.p)
+        self._keep("inner", built)
+        self._keep("p", built.p)
         if self._least > self.ball:
             words = f"must be at least {self._least:.6g}, the least norm in constraint.inner"
             raise InputError("constraint.radius", self.ball, words)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Check, Help
 from dperm_cli.problem.cone_rows import ConeProgram, add_power_ball
-from dperm_cli.sets.base import ConvexSet, Delegate, dimension
+from dperm_cli.sets.base import ConvexSet, Delegate, Dimension, Radius
 from dperm_cli.sets.box import Box
 from dperm_cli.sets.l1_ball import L1Ball
 from dperm_cli.sets.l2_ball import L2Ball
@@ -21,6 +22,17 @@ from dperm_cli.sets.shared.norm_ball import NormBall
 from dperm_cli.sets.shared.roots import falling_root
 
 _ALLOWED = "must be a number >= 1, or inf"
+
+
+def _power(key: str, value: Any) -> float:
+    if isinstance(value, str) and value.lower() in ("inf", ".inf", "infinity"):
+        return math.inf
+    if isinstance(value, float) and value == math.inf:
+        return value
+    try:
+        return checks.number(key, value, low=1.0)
+    except InputError:
+        raise InputError(key, value, _ALLOWED) from None
 
 
 @dataclass(frozen=True)
@@ -33,16 +45,10 @@ class LpBall(Delegate):
     name: ClassVar[str] = "lp_ball"
     audit_place: ClassVar[int] = 10
     sign_symmetric: ClassVar[bool] = True
-    keys: ClassVar[dict[str, str]] = {"radius": "reach"}
 
-    reach: float
-    p: int
-    power: float = 1.5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reach", checks.positive("constraint.radius", self.reach))
-        object.__setattr__(self, "p", dimension(self.p))
-        object.__setattr__(self, "power", _power(self.power))
+    reach: Radius
+    p: Dimension
+    power: Annotated[float, Check(_power), Help("of the norm, from 1 to inf")] = 1.5
 
     @property
     def size(self) -> float:
@@ -170,14 +176,3 @@ def _norm(rows: np.ndarray, power: float) -> np.ndarray:
     scaled = modulus / np.where(sound, largest, 1.0)[..., None]
     total = np.sum(scaled**power, axis=-1) ** (1.0 / power)
     return np.where(sound, largest * total, largest)
-
-
-def _power(value: object) -> float:
-    if isinstance(value, str) and value.lower() in ("inf", ".inf", "infinity"):
-        return math.inf
-    if isinstance(value, float) and value == math.inf:
-        return value
-    try:
-        return checks.number("constraint.power", value, low=1.0)
-    except InputError:
-        raise InputError("constraint.power", value, _ALLOWED) from None

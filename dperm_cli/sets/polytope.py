@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.sets.base import Delegate, dimension
+from dperm_cli.core.fields import Check, Help, Key, keys_of
+from dperm_cli.sets.base import AnyDimension, Delegate, Radius, dimension
 from dperm_cli.sets.shared import public_arrays
 from dperm_cli.sets.shared.half_spaces import HalfSpaces
 from dperm_cli.sets.shared.vertex_hull import Hull
@@ -35,26 +35,31 @@ class Polytope(Delegate):
 
     name: ClassVar[str] = "polytope"
     polyhedral: ClassVar[bool] = True
-    keys: ClassVar[dict[str, str]] = {"radius": "scale", "vertices": "points"}
 
-    scale: float
-    p: int
-    points: tuple[tuple[float, ...], ...] | None = None
-    matrix: tuple[tuple[float, ...], ...] | None = None
-    offset: tuple[float, ...] | None = None
-    path: str | None = None
+    scale: Radius
+    p: AnyDimension
+    points: Annotated[
+        public_arrays.Matrix | None,
+        Check(public_arrays.matrix),
+        Key("vertices"),
+        Help("null = +-e_j"),
+    ] = None
+    matrix: Annotated[
+        public_arrays.Matrix | None, Check(public_arrays.matrix), Help("of half-spaces")
+    ] = None
+    offset: Annotated[
+        public_arrays.Vector | None, Check(public_arrays.vector), Help("of half-spaces")
+    ] = None
+    path: public_arrays.NumbersFile = None
 
     def __post_init__(self) -> None:
-        self._keep("scale", checks.positive("constraint.radius", self.scale))
+        super().__post_init__()
         if self.path is not None:
             self._read()
         halves = self.matrix is not None or self.offset is not None
         if self.points is not None and halves:
             raise InputError("constraint.vertices", "given", f"{_EITHER}, not both")
-        given, field = None, ""
-        if self.points is not None:
-            self._keep("points", public_arrays.matrix("constraint.vertices", self.points))
-            given, field = len(self.points[0]), "vertices"
+        given, field = (None if self.points is None else len(self.points[0])), "vertices"
         if halves:
             given, field = self._halves(), "matrix"
         self._keep("p", dimension(self.p, given, field))
@@ -79,17 +84,13 @@ class Polytope(Delegate):
         for name in ("matrix", "offset"):
             if getattr(self, name) is None:
                 raise InputError(f"constraint.{name}", None, _EITHER)
-        rows = public_arrays.matrix("constraint.matrix", self.matrix)
-        offset = public_arrays.vector("constraint.offset", self.offset)
-        self._keep("matrix", rows)
-        self._keep("offset", offset)
+        rows, offset = self.matrix, self.offset
+        assert rows is not None
+        assert offset is not None
         if len(rows) != len(offset):
             words = f"must hold one number for each of the {len(rows)} rows of constraint.matrix"
             raise InputError("constraint.offset", f"<{len(offset)} numbers>", words)
         return len(rows[0])
-
-    def _keep(self, field: str, value: Any) -> None:
-        object.__setattr__(self, field, value)
 
     def _read(self) -> None:
         for name in ("vertices", "matrix", "offset"):
@@ -101,5 +102,6 @@ class Polytope(Delegate):
             words = "must hold either vertices, or matrix and offset"
             raise InputError("constraint.path", self.path, words)
         for name in found:
-            self._keep("points" if name == "vertices" else name, arrays[name])
+            field = keys_of(Polytope)[name]
+            self._keep(field.name, field.check(arrays[name]))
         self._keep("path", None)

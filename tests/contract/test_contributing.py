@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,9 +24,10 @@ PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 
 def one_step():
     (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    names: dict = {}
-    exec("from __future__ import annotations\n" + block, names)
-    return names["OneStep"]()
+    module = ModuleType("one_step")
+    sys.modules[module.__name__] = module  # where the types of its fields are looked up
+    exec("from __future__ import annotations\n" + block, vars(module))
+    return module.OneStep()
 
 
 def test_the_recipe_is_private_and_replays():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
+from dperm_cli.core.fields import keys_of
 from dperm_cli.loops import projections, slopes
 
 
@@ -25,7 +26,7 @@ def test_slopes_agree(name):
 @pytest.mark.parametrize("name", registry.names("constraint"))
 def test_projections_agree(name, p):
     cls = registry.load("constraint", name)
-    constraint = cls(**{getattr(cls, "keys", {}).get("radius", "radius"): 1.7}, p=p)
+    constraint = cls(**{keys_of(cls)["radius"].name: 1.7}, p=p)
     if constraint.code is None:
         return
     rng = np.random.default_rng(2)

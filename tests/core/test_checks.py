@@ -46,12 +46,6 @@ def test_half_open_interval(value):
         checks.number("delta", value, low=0.0, high=1.0, high_open=True)
 
 
-def test_auto_is_none_and_errors_mention_it():
-    assert checks.auto_or(checks.positive, "step", "auto") is None
-    with pytest.raises(InputError, match="or auto"):
-        checks.auto_or(checks.positive, "step", "sometimes")
-
-
 def test_choice_suggests_the_nearest_name():
     with pytest.raises(InputError) as caught:
         checks.choice("loss", "logstic", ["logistic", "hinge"])

@@ -8,12 +8,12 @@ into a package as a plug-in (``power.plant_mechanism``), and imports nothing but
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Help, Positive, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.privacy.budget import Budget
@@ -32,17 +32,13 @@ class TreeAggregation(Mechanism):
     ``DisjointBatches``; the levels are composed.
     """
 
-    levels: int = 2
-    step_size: float = 0.05
+    levels: Annotated[int, Range(0, 20), Help("of the tree")] = 2
+    step_size: Annotated[Positive, Help("of every step")] = 0.05
 
     guarantees: ClassVar[tuple[str, ...]] = ("approx",)
     relations: ClassVar[tuple[str, ...]] = ("replace_one",)
     secure: ClassVar[bool] = False
     one_pass: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checks.integer("mechanism.levels", self.levels, low=0, high=20)
-        checks.positive("mechanism.step_size", self.step_size)
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Gaussian noise, and a record for every leaf."""

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import keys_of
 
 NAMES = ["l2_ball", "l1_ball", "box"]
 CODES = {"l2_ball": 0, "l1_ball": 1, "box": 2}
@@ -57,7 +58,7 @@ def test_bad_radius_names_the_users_key(name, value):
 
 def test_box_maps_the_users_key():
     cls = registry.load("constraint", "box")
-    assert cls(**{cls.keys["radius"]: 3.0}, p=4).size == 3.0
+    assert cls(**{keys_of(cls)["radius"].name: 3.0}, p=4).size == 3.0
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
+from dperm_cli.core.fields import configure
 
 
 def build(name, p, radius=1.7, **fields):
     cls = registry.load("constraint", name)
-    keys = getattr(cls, "keys", {})
-    given = {keys.get(key, key): value for key, value in {"radius": radius, **fields}.items()}
-    return cls(**given, p=p)
+    return configure(cls, "constraint", {"radius": radius, **fields}, p=p)
 
 
 def cases():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
+from dperm_cli.core.fields import keys_of
 from dperm_cli.sets.shared.localized_set import Localised
 
 SETS = ["l2_ball", "l1_ball", "box", "simplex", "ellipsoid", "intersection"]
@@ -14,7 +15,7 @@ P = 3
 
 def localised(name, reach, seed=0, rows=()):
     cls = registry.load("constraint", name)
-    field = getattr(cls, "keys", {}).get("radius", "radius")
+    field = keys_of(cls)["radius"].name
     body = cls(**{field: 1.0}, p=P)
     point = body.project(np.random.default_rng(seed).standard_normal((*rows, P)))
     return Localised(body, point, reach)

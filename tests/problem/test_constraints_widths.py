@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import catalogue, registry
+from dperm_cli.core.fields import configure
 from dperm_cli.sets.base import ConvexSet
 from dperm_cli.sets.lp_ball import LpBall
 
@@ -21,7 +22,7 @@ NAMED = ("l2_ball", "l1_ball", "box", "simplex")
 
 def named(name: str, p: int):
     cls = registry.load("constraint", name)
-    return cls(**{getattr(cls, "keys", {}).get("radius", "radius"): 1.0}, p=p)
+    return configure(cls, "constraint", {"radius": 1.0}, p=p)
 
 
 CASES = {f"{name} {p}": named(name, p) for name in NAMED for p in (2, 30, 300)}

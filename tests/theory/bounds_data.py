@@ -6,6 +6,7 @@ from typing import Any
 
 from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
+from dperm_cli.core.fields import keys_of
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import bare_spec
 from dperm_cli.problem.regulariser import Regulariser
@@ -29,7 +30,7 @@ def bare(
 ) -> Setting:
     """1-Lipschitz losses on the unit ball, without a data set or a loss."""
     cls = registry.load("constraint", constraint)
-    shape = cls(**{getattr(cls, "keys", {}).get("radius", "radius"): radius}, p=p)
+    shape = cls(**{keys_of(cls)["radius"].name: radius}, p=p)
     spec = bare_spec(n, 1.0, shape, regulariser=Regulariser(ridge, lasso), smoothness=smoothness)
     kind = "approx" if delta > 0 else "pure"
     budget = Budget(epsilon, delta, relation)

@@ -6,15 +6,15 @@ import csv as stdlib_csv
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Auto, Check, Help
 from dperm_cli.core.number_text import number_in
 from dperm_cli.datasets.shared.archives import open_bytes
-from dperm_cli.datasets.shared.table_columns import TableOptions, delimiter
+from dperm_cli.datasets.shared.table_columns import TableOptions, check_delimiter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +28,10 @@ class Csv(TableOptions):
 
     name: ClassVar[str] = "csv"
 
-    header: bool | str = "auto"
-    delimiter: str = ","
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.auto_or(checks.boolean, "dataset.header", self.header)
-        object.__setattr__(self, "delimiter", delimiter("dataset.delimiter", self.delimiter))
+    header: Annotated[
+        bool | Auto, Help("the first line holds names (auto = refused if it has numbers)")
+    ] = "auto"
+    delimiter: Annotated[str, Check(check_delimiter), Help("one of , ; | : space tab")] = ","
 
     def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
         first = self.header_line(key, path)

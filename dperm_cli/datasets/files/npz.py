@@ -5,16 +5,21 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Allowed, Help
 from dperm_cli.core.files import TooLarge, first_words
 from dperm_cli.datasets.shared import projected_records
 from dperm_cli.datasets.shared.file_options import FileOptions
 from dperm_cli.problem.data import Data
+from dperm_cli.sets.shared.public_arrays import NOT_A_FILE
+
+_NOT_AN_ARRAY = "must be the name of an array"
+ArrayName = Annotated[str, Allowed(_NOT_AN_ARRAY), Help("in the archive")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,16 +33,11 @@ class Npz(FileOptions):
 
     name: ClassVar[str] = "npz"
 
-    x: str = "x"
-    y: str = "y"
-    phi: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("x", "y"):
-            value = getattr(self, name)
-            if not isinstance(value, str) or not value:
-                raise InputError(f"dataset.{name}", value, "must be the name of an array")
+    x: ArrayName = "x"
+    y: ArrayName = "y"
+    phi: Annotated[
+        str | None, Allowed(NOT_A_FILE), Help("file of the public matrix [m, d] of projected rows")
+    ] = None
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Read, scale and bound the records; with ``phi`` they become rows of R^d."""

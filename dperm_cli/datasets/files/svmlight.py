@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Choices, Help, Range, Required
 from dperm_cli.datasets.shared import svmlight_reader
 from dperm_cli.datasets.shared.file_options import FileOptions
+
+UNDECLARED = (
+    "must be declared: the number of columns is public, and the largest index in the file depends "
+    "on its records"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,19 +29,11 @@ class Svmlight(FileOptions):
 
     name: ClassVar[str] = "svmlight"
 
-    n_features: int | None = None
-    storage: str = "sparse"
-    cache: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.n_features is None:
-            allowed = "must be declared: the number of columns is public, and the largest index in "
-            allowed += "the file depends on its records"
-            raise InputError("dataset.n_features", None, allowed)
-        checks.integer("dataset.n_features", self.n_features, low=1, high=2**31 - 2)
-        checks.choice("dataset.storage", self.storage, ("sparse", "dense"))
-        checks.boolean("dataset.cache", self.cache)
+    n_features: Annotated[
+        int | None, Range(1, 2**31 - 2), Required(UNDECLARED), Help("required")
+    ] = None
+    storage: Annotated[str, Choices("sparse", "dense"), Help("of the rows in memory")] = "sparse"
+    cache: Annotated[bool, Help("keep the parsed arrays in the cache folder")] = False
 
     def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         assert self.n_features is not None

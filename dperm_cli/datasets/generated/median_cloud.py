@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Choices, Help, NonNegative, Range
 from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, ball, guard_memory, leaf
 from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
@@ -30,17 +30,15 @@ class MedianCloud(Generated):
     task: ClassVar[str] = "location"
     law: ClassVar[str] = "mirrored"
 
-    shape: str = "ball"
-    shift: float = 0.5
-    n_test: int = 0
+    shape: Annotated[str, Choices(*SHAPES), Help("what the points fill")] = "ball"
+    shift: Annotated[NonNegative, Help("norm of the median, below row_bound")] = 0.5
+    n_test: Annotated[int, Range(0), Help("held-out records")] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.choice("dataset.shape", self.shape, SHAPES)
-        checks.nonnegative("dataset.shift", self.shift)
         if not self.shift < self.row_bound:
             allowed = f"must be below row_bound={self.row_bound:g}, so that rows can vary"
-            raise InputError("dataset.shift", self.shift, allowed)
+            raise InputError("dataset.shift", f"{self.shift:g}", allowed)
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""

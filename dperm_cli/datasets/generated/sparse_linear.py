@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Count, Help, Range
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared.generated_rows import INSIDE, guard_memory, leaf
-from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records, make_data
 from dperm_cli.problem.data import Data
 
 
@@ -33,21 +33,18 @@ class SparseLinear(DataSet):
     task: ClassVar[str] = "binary"
     default_loss: ClassVar[str] = "linear"
 
-    n: int = 1000
-    p: int = 1000
-    signal: int = 100
-    spread: int = 10
-    seed: int = 0
+    n: Records = 1000
+    p: Columns = 1000
+    signal: Annotated[int, Range(0, "n"), Help("norm M of the informative sum")] = 100
+    spread: Annotated[Count, Help("nonzero entries of a row, at most p / 2")] = 10
+    seed: DrawSeed = 0
 
     def __post_init__(self) -> None:
-        checks.integer("dataset.n", self.n, low=1)
-        checks.integer("dataset.p", self.p, low=1)
-        checks.integer("dataset.signal", self.signal, low=0, high=int(self.n))
-        checks.integer("dataset.spread", self.spread, low=1)
-        if 2 * int(self.spread) > int(self.p):
-            allowed = f"must be at most p / 2 = {int(self.p) // 2}"
-            raise InputError("dataset.spread", self.spread, allowed)
-        checks.integer("dataset.seed", self.seed, low=0)
+        super().__post_init__()
+        if 2 * self.spread > self.p:
+            raise InputError(
+                "dataset.spread", self.spread, f"must be at most p / 2 = {self.p // 2}"
+            )
 
     @property
     def size(self) -> tuple[int, int]:

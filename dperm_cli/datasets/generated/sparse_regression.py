@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Count, Help, NonNegative, Range
 from dperm_cli.datasets.shared.generated_rows import (
     LinearModel,
     ball,
@@ -17,7 +17,7 @@ from dperm_cli.datasets.shared.generated_rows import (
     leaf,
     responses,
 )
-from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.datasets.shared.row_pipeline import Columns, make_data
 from dperm_cli.problem.data import Data
 
 
@@ -33,18 +33,16 @@ class SparseRegression(LinearModel):
     task: ClassVar[str] = "regression"
     law: ClassVar[str] = "even_noise"
 
-    p: int = 100
-    nonzeros: int = 5
-    signal: float = 0.75
-    noise: float = 0.25
+    p: Columns = 100
+    nonzeros: Annotated[Count, Range(1, "p"), Help("coefficients of the truth, at most p")] = 5
+    signal: Annotated[NonNegative, Help("norm of the true parameter")] = 0.75
+    noise: Annotated[NonNegative, Help("uniform; row_bound * signal + noise <= 1")] = 0.25
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer("dataset.nonzeros", self.nonzeros, low=1, high=int(self.p))
-        checks.nonnegative("dataset.noise", self.noise)
         if not self.row_bound * self.signal + self.noise <= 1.0 + 1e-12:
             allowed = "targets must stay within 1: row_bound * signal + noise <= 1"
-            raise InputError("dataset.noise", self.noise, allowed)
+            raise InputError("dataset.noise", f"{self.noise:g}", allowed)
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dperm_cli.core.fields import Help, NonNegative
 from dperm_cli.datasets.shared.generated_rows import (
     INSIDE,
     LinearModel,
@@ -29,7 +30,7 @@ class SyntheticLogistic(LinearModel):
     task: ClassVar[str] = "binary"
     law: ClassVar[str] = "log_odds"
 
-    signal: float = 5.0
+    signal: Annotated[NonNegative, Help("norm of the true parameter")] = 5.0
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Count, Help, NonNegative, Range
 from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, guard_memory, leaf
-from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.datasets.shared.row_pipeline import Columns, make_data
 from dperm_cli.problem.data import Data
 
 
@@ -30,22 +30,18 @@ class ZipfRegression(Generated):
     name: ClassVar[str] = "zipf_regression"
     task: ClassVar[str] = "regression"
 
-    p: int = 1000
-    row_nonzeros: int = 10
-    nonzeros: int = 4
-    signal: float = 1.6
-    noise: float = 0.1
+    p: Columns = 1000
+    row_nonzeros: Annotated[Count, Help("draws a row, of j with chance ~ 1 / (j + 1)")] = 10
+    nonzeros: Annotated[Count, Range(1, "p"), Help("coefficients, on the most popular columns")] = 4
+    signal: Annotated[NonNegative, Help("L1 norm of the true parameter")] = 1.6
+    noise: Annotated[NonNegative, Help("uniform on [-noise, noise]")] = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer("dataset.row_nonzeros", self.row_nonzeros, low=1)
-        checks.integer("dataset.nonzeros", self.nonzeros, low=1, high=int(self.p))
-        checks.nonnegative("dataset.signal", self.signal)
-        checks.nonnegative("dataset.noise", self.noise)
         largest = self.row_bound * self.signal / self.nonzeros
         if largest * np.sqrt(min(self.nonzeros, self.row_nonzeros)) + self.noise > 1.0 + 1e-12:
             allowed = "targets must stay within 1: lower signal, row_bound or noise, or raise "
-            raise InputError("dataset.signal", self.signal, allowed + "dataset.nonzeros")
+            raise InputError("dataset.signal", f"{self.signal:g}", allowed + "dataset.nonzeros")
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Draw the records; ``data_dir`` is not used."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from dperm_cli.core import checks
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import one_dimension
+from dperm_cli.datasets.shared.row_pipeline import Records
 from dperm_cli.problem.data import Data
 
 
@@ -23,10 +23,7 @@ class Bst14D1(DataSet):
     default_loss: ClassVar[str] = "positive_part"
     where: ClassVar[str] = "generated"
 
-    n: int = 3000
-
-    def __post_init__(self) -> None:
-        checks.integer("dataset.n", self.n, low=1)
+    n: Records = 3000
 
     @property
     def size(self) -> tuple[int, int]:

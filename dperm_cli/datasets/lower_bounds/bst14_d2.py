@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from dperm_cli.core import checks
+from dperm_cli.core.fields import Help, Positive
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import one_dimension
+from dperm_cli.datasets.shared.row_pipeline import Records
 from dperm_cli.problem.data import Data
 
 
@@ -24,12 +25,8 @@ class Bst14D2(DataSet):
     default_loss: ClassVar[str] = "positive_part"
     where: ClassVar[str] = "generated"
 
-    n: int = 3000
-    width: float = 0.01
-
-    def __post_init__(self) -> None:
-        checks.integer("dataset.n", self.n, low=1)
-        checks.positive("dataset.width", self.width)
+    n: Records = 3000
+    width: Annotated[Positive, Help("the half-width h that the data set is made for")] = 0.01
 
     @property
     def size(self) -> tuple[int, int]:

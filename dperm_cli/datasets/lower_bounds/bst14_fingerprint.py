@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.datasets.shared.generated_rows import leaf
@@ -34,10 +33,6 @@ class Bst14Fingerprint(LowerBoundInstance):
     """
 
     name: ClassVar[str] = "bst14_fingerprint"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.number("dataset.signal", self.signal, low=0, high=float(self.n))
 
     def likely(self) -> np.ndarray:
         """Each column's probability of a +1, [p]."""

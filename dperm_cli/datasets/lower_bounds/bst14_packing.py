@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
+from dperm_cli.core.fields import Help, Range
 from dperm_cli.datasets.shared.generated_rows import leaf
 from dperm_cli.datasets.shared.lower_bound_rows import LowerBoundInstance
 
@@ -24,9 +24,7 @@ class Bst14Packing(LowerBoundInstance):
 
     name: ClassVar[str] = "bst14_packing"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.integer("dataset.signal", self.signal, low=0, high=int(self.n))
+    signal: Annotated[int, Range(0, "n"), Help("norm M of the informative sum")] = 100
 
     def informative(self) -> np.ndarray:
         rng = leaf(self.seed, self.name, "corner")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Choices, Help, NonNegative, Seed
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared.generated_rows import guard_memory, leaf
-from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.datasets.shared.row_pipeline import Columns, Records, make_data
 from dperm_cli.problem.data import Data
 
 CORNERS = ("cube", "cross")
@@ -38,22 +38,16 @@ class Djw12Corners(DataSet):
     name: ClassVar[str] = "djw12_corners"
     where: ClassVar[str] = "generated"
 
-    n: int = 1000
-    p: int = 10
-    corners: str = "cube"
-    favoured: str = "all"
-    signal: float = 1.0
-    task: str = "binary"
-    seed: int = 0
+    n: Records = 1000
+    p: Columns = 10
+    corners: Annotated[str, Choices(*CORNERS), Help("cross: one coordinate is +-1")] = "cube"
+    favoured: Annotated[str, Choices(*FAVOURED), Help("coordinates with a bias")] = "all"
+    signal: Annotated[NonNegative, Help("the bias is signal / sqrt(n), at most 1")] = 1.0
+    task: Annotated[str, Choices(*TASKS), Help("location: for corners=cube")] = "binary"
+    seed: Annotated[Seed, Help("which sides are favoured, and the draw")] = 0
 
     def __post_init__(self) -> None:
-        checks.integer("dataset.n", self.n, low=1)
-        checks.integer("dataset.p", self.p, low=1)
-        checks.choice("dataset.corners", self.corners, CORNERS)
-        checks.choice("dataset.favoured", self.favoured, FAVOURED)
-        checks.nonnegative("dataset.signal", self.signal)
-        checks.choice("dataset.task", self.task, TASKS)
-        checks.integer("dataset.seed", self.seed, low=0)
+        super().__post_init__()
         if self.corners == "cross" and self.task == "location":
             allowed = "is for corners of the cube: a coordinate of the l_1 ball's is mostly 0"
             raise InputError("dataset.task", self.task, allowed)

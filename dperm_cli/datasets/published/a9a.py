@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
+from dperm_cli.datasets.shared.row_pipeline import Centred
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class A9a(Registered):
         limit=1 << 24, url=f"{LIBSVM}/binary/a9a.t", digest="5fe089d887dcd65f1f9423fa15892243",
     )  # fmt: skip
 
-    centred: bool = False
+    centred: Centred = False
 
     def bounds(self) -> np.ndarray:
         """Indicators."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.datasets.shared import embedded_files
-from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, prepare
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, Scaling, prepare
 from dperm_cli.problem.data import Data
 
 # radius, texture, perimeter, area, smoothness, compactness, concavity, concave points, symmetry
@@ -36,7 +36,7 @@ class BreastCancer(RowOptions):
     size: ClassVar[tuple[int, int]] = (569, 30)
     where: ClassVar[str] = "embedded"
 
-    scaling: str = "bounds"
+    scaling: Scaling = "bounds"
 
     def bounds(self) -> np.ndarray:
         """The public bounds of the columns, [30, 2]."""

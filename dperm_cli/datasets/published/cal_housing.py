@@ -10,6 +10,7 @@ import numpy as np
 
 from dperm_cli.datasets.shared import text_tables
 from dperm_cli.datasets.shared.published_file import Registered, Source
+from dperm_cli.datasets.shared.row_pipeline import Intercept, Scaling
 
 # Longitude and latitude of the state, age of the houses (52 is the census' top code), rooms,
 # bedrooms, people and households of a district in round numbers (larger ones are clipped), median
@@ -37,8 +38,8 @@ class CalHousing(Registered):
         member="cal_housing.data", archive_limit=1 << 24,
     )  # fmt: skip
 
-    scaling: str = "bounds"
-    intercept: bool = True
+    scaling: Scaling = "bounds"
+    intercept: Intercept = True
 
     def bounds(self) -> np.ndarray:
         return BOUNDS

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
+from dperm_cli.datasets.shared.row_pipeline import Centred, Scaling, TestFraction
 
 # Elevation, aspect, slope, horizontal and vertical distance to water, distance to roads, hillshade
 # at 9, 12 and 15 h, distance to fire points; the other 44 columns are indicators. These are the
@@ -35,9 +36,9 @@ class Covtype(Registered):
         url=f"{LIBSVM}/binary/covtype.libsvm.binary.bz2", digest="98984023507b067375a0df4ecab05636",
     )  # fmt: skip
 
-    scaling: str = "bounds"
-    centred: bool = False
-    test_fraction: float = 0.139433
+    scaling: Scaling = "bounds"
+    centred: Centred = False
+    test_fraction: TestFraction = 0.139433
 
     def bounds(self) -> np.ndarray:
         return np.vstack([MEASURES, np.tile([0.0, 1.0], (44, 1))])

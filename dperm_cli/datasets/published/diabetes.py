@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.datasets.shared import embedded_files
-from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, prepare
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, Scaling, prepare
 from dperm_cli.problem.data import Data
 
 # Round ranges of adult medicine (blood values in mg/dl), chosen without the data.
@@ -39,7 +39,7 @@ class Diabetes(RowOptions):
     where: ClassVar[str] = "embedded"
     target_bounds: ClassVar[tuple[float, float]] = TARGET_BOUNDS
 
-    scaling: str = "bounds"
+    scaling: Scaling = "bounds"
 
     def bounds(self) -> np.ndarray:
         """The public bounds of the columns, [10, 2]."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
+from dperm_cli.core.fields import Choices, Help
 from dperm_cli.datasets.shared import embedded_files
-from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, prepare
+from dperm_cli.datasets.shared.row_pipeline import Centred, Raw, RowOptions, Scaling, prepare
 from dperm_cli.problem.data import Data
 
 CONTRASTS = ("parity", "high", "classes")
@@ -27,13 +27,9 @@ class Digits(RowOptions):
     size: ClassVar[tuple[int, int]] = (1797, 64)
     where: ClassVar[str] = "embedded"
 
-    contrast: str = "parity"
-    scaling: str = "bounds"
-    centred: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.choice("dataset.contrast", self.contrast, CONTRASTS)
+    contrast: Annotated[str, Choices(*CONTRASTS), Help("odd, 5-9, or all ten")] = "parity"
+    scaling: Scaling = "bounds"
+    centred: Centred = False
 
     @property
     def task(self) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Help
 from dperm_cli.datasets.shared import text_tables
 from dperm_cli.datasets.shared.published_file import Source, WithClasses
+from dperm_cli.datasets.shared.row_pipeline import Centred, Scaling
 
 # The documented values of the three text columns, and of the label.
 PROTOCOLS = ["icmp", "tcp", "udp"]
@@ -77,13 +78,9 @@ class Kddcup99(WithClasses):
         sha256=("8045aca0d84e70e622d1148d7df782496f6333bf6eb979a1b0837c42a9fd9561",),
     )  # fmt: skip
 
-    log: bool = True
-    scaling: str = "bounds"
-    centred: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.boolean("dataset.log", self.log)
+    log: Annotated[bool, Help("log(1 + value) of counts with long tails")] = True
+    scaling: Scaling = "bounds"
+    centred: Centred = False
 
     def bounds(self) -> np.ndarray:
         high = [

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dperm_cli.datasets.shared.published_file import LIBSVM, Source, WithClasses
+from dperm_cli.datasets.shared.published_file import LIBSVM, Classes, Source, WithClasses
+from dperm_cli.datasets.shared.row_pipeline import Centred, Scaling
 
 TRAIN = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
 TEST = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
@@ -33,9 +34,9 @@ class Mnist(WithClasses):
         url=f"{LIBSVM}/multiclass/mnist.t.bz2",
     )  # fmt: skip
 
-    classes: str = "all"
-    scaling: str = "bounds"
-    centred: bool = False
+    classes: Classes = "all"
+    scaling: Scaling = "bounds"
+    centred: Centred = False
 
     def bounds(self) -> np.ndarray:
         return np.array([0.0, 255.0])

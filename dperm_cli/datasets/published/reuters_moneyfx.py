@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dperm_cli.datasets.shared.published_file import Registered, Source
+from dperm_cli.datasets.shared.row_pipeline import Centred
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,4 +29,4 @@ class ReutersMoneyfx(Registered):
         labels={-1: 3120, 1: 179}, limit=1 << 26, digest="4e11033e038fe5019ec31dea30be772a",
     )  # fmt: skip
 
-    centred: bool = False
+    centred: Centred = False

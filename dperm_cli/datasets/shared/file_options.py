@@ -4,23 +4,48 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Allowed, Check, Choices, Help, Positive, Unit
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared import archives
-from dperm_cli.datasets.shared.label_names import class_map, label_map, map_labels
+from dperm_cli.datasets.shared.label_names import SIGNS, class_map, label_map, map_labels
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite, prepare
 from dperm_cli.problem.data import Data
 
 TASKS = ("binary", "regression", "multiclass", "location")
+
+
+def _path_text(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise InputError(key, value, "must be given: the file to read")
+    return value
+
+
+def _pair(key: str, value: object) -> tuple[float, float]:
+    allowed = "must be [low, high] with low < high"
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        raise InputError(key, value, allowed)
+    low, high = (checks.number(key, v) for v in value)
+    if not low < high or not math.isfinite(high - low):
+        raise InputError(key, list(value), allowed)
+    return low, high
+
+
+def _column_bounds(key: str, value: Any) -> tuple:
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
+        if all(isinstance(v, Sequence) and not isinstance(v, str) for v in value):
+            return tuple(_pair(key, v) for v in value)
+        return _pair(key, value)
+    raise InputError(key, value, "must be [low, high], or one such pair for each column")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,25 +68,33 @@ class FileOptions(RowOptions, ABC):
     size: ClassVar[None] = None
     name: ClassVar[str]
 
-    path: str | None = None
-    test_path: str | None = None
-    task: str = "binary"
-    labels: Any = None
-    target_bounds: Any = None
-    bounds: Any = None
-    max_size: float = archives.DEFAULT_GIB
+    path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
+    test_path: Annotated[
+        str | None, Check(_path_text), Help("of held-out records, in place of test_fraction")
+    ] = None
+    task: Annotated[str, Choices(*TASKS), Help("location: rows alone")] = "binary"
+    labels: Annotated[
+        Mapping[Any, Any] | Sequence[Any] | None,
+        Allowed(SIGNS),
+        Help('{yes: 1, "*": -1}; multiclass: [a, b]'),
+    ] = None
+    target_bounds: Annotated[
+        tuple[float, float] | None, Check(_pair), Help("public [low, high]; regression needs them")
+    ] = None
+    bounds: Annotated[
+        Sequence[Any] | None, Check(_column_bounds), Help("public [low, high], or one each")
+    ] = None
+    max_size: Annotated[Positive, Help("that a compressed file may unpack to"), Unit("GiB")] = (
+        archives.DEFAULT_GIB
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _path_text("dataset.path", self.path)
-        if self.test_path is not None:
-            _path_text("dataset.test_path", self.test_path)
-        checks.choice("dataset.task", self.task, TASKS)
-        checks.positive("dataset.max_size", self.max_size)
         declared = class_map if self.task == "multiclass" else label_map
-        object.__setattr__(self, "labels", declared(self.labels))
-        object.__setattr__(self, "target_bounds", self._target_bounds())
-        object.__setattr__(self, "bounds", _column_bounds(self.bounds))
+        self._keep("labels", declared(self.labels))
+        if self.task == "regression" and self.target_bounds is None:
+            allowed = "must be declared for task=regression: public [low, high] of the target"
+            raise InputError("dataset.target_bounds", None, allowed)
         if self.scaling == "bounds" and self.bounds is None:
             raise InputError("dataset.bounds", None, "must be declared for scaling=bounds")
         if self.rows == "none" and self.row_bound == "auto" and self.scaling != "bounds":
@@ -80,7 +113,8 @@ class FileOptions(RowOptions, ABC):
         """Number of classes: declared for task=multiclass, otherwise 2."""
         if self.task != "multiclass":
             return 2
-        return 1 + int(max(number for _, number in self.labels))
+        pairs: Any = self.labels
+        return 1 + int(max(number for _, number in pairs))
 
     def locate(self, data_dir: Path | None = None) -> Path:
         """The file itself; InputError when it is missing or is not a file."""
@@ -132,15 +166,8 @@ class FileOptions(RowOptions, ABC):
             raise InputError(key, path.name, f"record {int(missing[0]) + 1} has no label")
         if self.task == "regression":
             return _numbers(key, path, y)
-        return map_labels(y, self.labels)
-
-    def _target_bounds(self) -> tuple[float, float] | None:
-        if self.target_bounds is not None:
-            return _pair("dataset.target_bounds", self.target_bounds)
-        if self.task == "regression":
-            allowed = "must be declared for task=regression: public [low, high] of the target"
-            raise InputError("dataset.target_bounds", None, allowed)
-        return None
+        pairs: Any = self.labels
+        return map_labels(y, pairs)
 
 
 def _numbers(key: str, path: Path, y: np.ndarray) -> np.ndarray:
@@ -148,29 +175,3 @@ def _numbers(key: str, path: Path, y: np.ndarray) -> np.ndarray:
         return y.astype(np.float64)
     except (ValueError, TypeError, OverflowError):
         raise InputError(key, path.name, "the target column holds what is no number") from None
-
-
-def _path_text(key: str, value: object) -> None:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise InputError(key, value, "must be given: the file to read")
-
-
-def _pair(key: str, value: object) -> tuple[float, float]:
-    allowed = "must be [low, high] with low < high"
-    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
-        raise InputError(key, value, allowed)
-    low, high = (checks.number(key, v) for v in value)
-    if not low < high or not math.isfinite(high - low):
-        raise InputError(key, list(value), allowed)
-    return low, high
-
-
-def _column_bounds(value: object) -> tuple | None:
-    if value is None:
-        return None
-    key = "dataset.bounds"
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
-        if all(isinstance(v, Sequence) and not isinstance(v, str) for v in value):
-            return tuple(_pair(key, v) for v in value)
-        return _pair(key, value)
-    raise InputError(key, value, "must be [low, high], or one such pair for each column")

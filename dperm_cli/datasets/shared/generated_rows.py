@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Choices, Help, NonNegative, Positive, Range
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.datasets.base import DataSet
+from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records
 
 # Rows are placed this far (relatively) inside the bound, so that rounding keeps them within it.
 INSIDE = 1.0 - 1e-13
@@ -30,18 +31,11 @@ class Generated(DataSet):
 
     where: ClassVar[str] = "generated"
 
-    n: int = 2000
-    p: int = 10
-    row_bound: float = 1.0
-    n_test: int = 2000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        checks.integer("dataset.n", self.n, low=1)
-        checks.integer("dataset.p", self.p, low=1)
-        checks.positive("dataset.row_bound", self.row_bound)
-        checks.integer("dataset.n_test", self.n_test, low=0)
-        checks.integer("dataset.seed", self.seed, low=0)
+    n: Records = 2000
+    p: Columns = 10
+    row_bound: Annotated[Positive, Help("of the rows' L2 norm")] = 1.0
+    n_test: Annotated[int, Range(0), Help("held-out records")] = 2000
+    seed: DrawSeed = 0
 
     @property
     def size(self) -> tuple[int, int]:
@@ -56,13 +50,8 @@ class LinearModel(Generated, ABC):
     ``none``).
     """
 
-    signal: float = 1.0
-    rows: str = "unit"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.nonnegative("dataset.signal", self.signal)
-        checks.choice("dataset.rows", self.rows, ROWS)
+    signal: Annotated[NonNegative, Help("norm of the true parameter")] = 1.0
+    rows: Annotated[str, Choices(*ROWS), Help("unit: on the sphere; else: in the ball")] = "unit"
 
     def fresh(self, count: int, minimiser: np.ndarray) -> np.ndarray:
         """Rows of the same law that belong to neither part, [count, p]."""

@@ -18,7 +18,7 @@ ANY_OTHER = "*"
 PLUS_MINUS = (("1", 1.0), ("-1", -1.0))
 # In a YAML file these words are booleans unless they are quoted, and their spelling is lost.
 BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
-_SIGNS = "must map file labels to 1 or -1, as in {1: 1, 2: -1}"
+SIGNS = "must map file labels to 1 or -1, as in {1: 1, 2: -1}"
 _CLASSES = "must list three or more file labels in class order, or number them from 0, as in "
 _CLASSES += "{a: 0, b: 1, c: 2}; for two, use task=binary"
 
@@ -29,7 +29,7 @@ def label_map(labels: object) -> Pairs:
     """The declared map as pairs (label as text, -1.0 or +1.0); InputError names what is wrong."""
     if labels is None:
         return PLUS_MINUS
-    return _distinct(_pairs(labels, _SIGNS), (1, -1), _SIGNS)
+    return _distinct(_pairs(labels, SIGNS), (1, -1), SIGNS)
 
 
 def class_map(labels: object) -> Pairs:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Choices, Help, Range
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared.generated_rows import guard_memory
-from dperm_cli.datasets.shared.row_pipeline import make_data
+from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records, make_data
 from dperm_cli.problem.data import Data
 
 TASKS = {"binary": "linear", "location": "l2_median"}
@@ -32,17 +32,11 @@ class LowerBoundInstance(DataSet, ABC):
     name: ClassVar[str]
     where: ClassVar[str] = "generated"
 
-    n: int = 1000
-    p: int = 10
-    signal: float = 100
-    task: str = "binary"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        checks.integer("dataset.n", self.n, low=1)
-        checks.integer("dataset.p", self.p, low=1)
-        checks.choice("dataset.task", self.task, TASKS)
-        checks.integer("dataset.seed", self.seed, low=0)
+    n: Records = 1000
+    p: Columns = 10
+    signal: Annotated[float, Range(0, "n"), Help("norm M of the informative sum")] = 100
+    task: Annotated[str, Choices(*TASKS), Help("binary: every label is +1")] = "binary"
+    seed: DrawSeed = 0
 
     @property
     def default_loss(self) -> str:

@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.core import checks
 from dperm_cli.core.data_files import data_folder
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Choices, Help
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.datasets.shared import content_digest, parsed_cache, svmlight_reader
@@ -192,6 +192,9 @@ class Registered(RowOptions):
         return np.array([known[float(label)] for label in distinct])[code.reshape(-1)]
 
 
+Classes = Annotated[str, Choices("binary", "all"), Help("binary: the set's contrast")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class WithClasses(Registered):
     """A registered set with more than two classes.
@@ -199,11 +202,7 @@ class WithClasses(Registered):
     classes : ``binary`` (the contrast that the set describes) or ``all``.
     """
 
-    classes: str = "binary"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.choice("dataset.classes", self.classes, ("binary", "all"))
+    classes: Classes = "binary"
 
 
 def downloads() -> Path | None:

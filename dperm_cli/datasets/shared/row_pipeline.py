@@ -9,14 +9,14 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.core import checks
 from dperm_cli.core.digests import hash_each
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Auto, Check, Choices, Count, Help, Positive, Range, Seed
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import column_rules, row_rules
 from dperm_cli.datasets.shared.row_rules import Rows
@@ -49,6 +49,23 @@ class Raw:
     classes: int = 2
 
 
+def check_norm(key: str, value: Any) -> Any:
+    """The norm of a row: 1, 2 or inf, as a number or a word."""
+    if isinstance(value, (bool, list, dict)) or value not in NORMS:
+        raise InputError(key, value, "must be 1, 2 or inf")
+    return value
+
+
+# Fields that several data sets have.
+Records = Annotated[Count, Help("number of records")]
+Columns = Annotated[Count, Help("number of columns")]
+DrawSeed = Annotated[Seed, Help("of the draw")]
+Scaling = Annotated[str, Choices(*SCALINGS), Help("of columns; the last two are unsafe")]
+Centred = Annotated[bool, Help("scaled columns are in [-1, 1]; false: in [0, 1]")]
+Intercept = Annotated[bool, Help("append a constant coordinate, counted in the norm")]
+TestFraction = Annotated[float, Range(0, below=1), Help("held out where no test set is given")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowOptions(DataSet):
     """The keys that every data set of rows understands.
@@ -66,28 +83,24 @@ class RowOptions(DataSet):
     test_fraction, split_seed : held out after numpy's ``default_rng(split_seed).permutation``.
     """
 
-    rows: str = "unit"
-    row_bound: float | str = "auto"
-    norm: float | str = 2
-    scaling: str = "none"
-    centred: bool = True
-    unsafe_scaling: bool = False
-    intercept: bool = False
-    test_fraction: float = 0.2
-    split_seed: int = 0
+    rows: Annotated[str, Choices(*ROWS), Help("scaled: all, longer ones, none")] = "unit"
+    row_bound: Annotated[
+        Positive | Auto, Help("auto = 1 (rows=none: by public column bounds, or given)")
+    ] = "auto"
+    norm: Annotated[
+        float | str, Check(check_norm), Help("1, 2 or inf: the norm that rows=unit and clip mean")
+    ] = 2
+    scaling: Scaling = "none"
+    centred: Centred = True
+    unsafe_scaling: Annotated[bool, Help("allow scaling that is fitted to the data")] = False
+    intercept: Intercept = False
+    test_fraction: TestFraction = 0.2
+    split_seed: Annotated[Seed, Help("of the split")] = 0
 
     def __post_init__(self) -> None:
-        checks.choice("dataset.rows", self.rows, ROWS)
-        checks.auto_or(checks.positive, "dataset.row_bound", self.row_bound)
-        if isinstance(self.norm, bool) or self.norm not in NORMS:
-            raise InputError("dataset.norm", self.norm, "must be 1, 2 or inf")
+        super().__post_init__()
         if self.norm != 2 and self.rows == "none":
             raise InputError("dataset.norm", self.norm, "needs dataset.rows=unit or clip")
-        checks.choice("dataset.scaling", self.scaling, SCALINGS)
-        for key in ("centred", "unsafe_scaling", "intercept"):
-            checks.boolean(f"dataset.{key}", getattr(self, key))
-        checks.number("dataset.test_fraction", self.test_fraction, low=0, high=1, high_open=True)
-        checks.integer("dataset.split_seed", self.split_seed, low=0)
         if self.scaling in column_rules.FITTED and not self.unsafe_scaling:
             allowed = "is fitted to the data, so no privacy guarantee covers it; use bounds or "
             allowed += "none, or say dataset.unsafe_scaling=true (every row will show it)"

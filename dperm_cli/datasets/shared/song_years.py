@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.datasets.shared.published_file import Registered
-from dperm_cli.datasets.shared.row_pipeline import Raw
+from dperm_cli.datasets.shared.row_pipeline import Intercept, Raw, Scaling
 
 # Twelve averages of timbre and the 78 entries of their covariance. No ranges are published: these
 # are round numbers for features whose loudness is 0 to 60 dB and whose other eleven averages are of
@@ -27,8 +27,8 @@ class SongYears(Registered):
 
     target_bounds: ClassVar[tuple[float, float]] = YEARS
 
-    scaling: str = "bounds"
-    intercept: bool = True
+    scaling: Scaling = "bounds"
+    intercept: Intercept = True
 
     def bounds(self) -> np.ndarray:
         return BOUNDS

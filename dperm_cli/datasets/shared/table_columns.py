@@ -6,11 +6,25 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Check, Help
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared.file_options import FileOptions
+
+
+def _column(key: str, value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise InputError(key, value, "must be a column's name or position")
+    return value
+
+
+def _column_list(key: str, value: Any) -> tuple:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InputError(key, value, "must be a list of column names or positions")
+    return tuple(_column(key, column) for column in value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,19 +37,21 @@ class TableOptions(FileOptions):
     drop : columns that are neither feature nor target.
     """
 
-    target: str | int | None = None
-    columns: Sequence[str | int] | None = None
-    drop: Sequence[str | int] | None = None
+    target: Annotated[
+        str | int | None, Check(_column), Help("name or position; null = the last")
+    ] = None
+    columns: Annotated[
+        Sequence[str | int] | None,
+        Check(_column_list),
+        Help("feature columns; null = all but target and drop"),
+    ] = None
+    drop: Annotated[Sequence[str | int] | None, Check(_column_list), Help("to leave out")] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.target is not None:
-            _column("dataset.target", self.target)
-            if self.task == "location":
-                allowed = "task=location has no target; a column is left out with dataset.drop"
-                raise InputError("dataset.target", self.target, allowed)
-        for name in ("columns", "drop"):
-            object.__setattr__(self, name, _column_list(f"dataset.{name}", getattr(self, name)))
+        if self.target is not None and self.task == "location":
+            allowed = "task=location has no target; a column is left out with dataset.drop"
+            raise InputError("dataset.target", self.target, allowed)
         if self.columns is not None and not self.columns:
             raise InputError("dataset.columns", [], "must name at least one column")
 
@@ -88,22 +104,7 @@ def position(key: str, column: str | int, header: list[str]) -> int:
     raise InputError(key, column, f"no such column; there are {names}", header)
 
 
-def _column(key: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise InputError(key, value, "must be a column's name or position")
-
-
-def _column_list(key: str, value: object) -> tuple | None:
-    if value is None:
-        return None
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InputError(key, value, "must be a list of column names or positions")
-    for column in value:
-        _column(key, column)
-    return tuple(value)
-
-
-def delimiter(key: str, value: object) -> str:
+def check_delimiter(key: str, value: object) -> str:
     """The character a name stands for: one that cannot be part of a number or a line end."""
     if value in ("tab", "\\t", "\t"):
         return "\t"

@@ -6,7 +6,13 @@ differentiable, and between u_+ and u_+ + h / 4.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+
+from dperm_cli.core.fields import Help, Positive
+
+KinkWidth = Annotated[Positive, Help("half-width h of the rounding: at most h / 4 is added")]
 
 
 def value(u: np.ndarray, h: float) -> np.ndarray:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
+from dperm_cli.core.fields import Help, Range, Unit
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.privacy.budget import Budget
@@ -26,13 +26,11 @@ class NonPrivate(Mechanism):
     ``noise_scale`` is 0. Shapes: theta [trials, p], all rows equal. Cost: one certified optimum.
     """
 
-    gap: float = 1e-9
+    gap: Annotated[
+        float, Range(1e-12, 1.0), Help("certified distance from the least objective"), Unit("n L D")
+    ] = 1e-9
 
     guarantees: ClassVar[tuple[str, ...]] = ("none",)
-
-    def __post_init__(self) -> None:
-        gap = checks.number("mechanism.gap", self.gap, low=1e-12, high=1.0)
-        object.__setattr__(self, "gap", gap)
 
     @property
     def is_unprotected(self) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Help, Probability, Range
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, vertex_choice
@@ -38,17 +38,15 @@ class HighProbability(Mechanism):
     k runs and k values of the loss. Unsupported: whatever the inner mechanism does not support.
     """
 
-    inner: Any = "noisy_gd"
-    rho: float = 0.05
-    selection: float = 0.5
+    inner: inner_mechanism.Inner = "noisy_gd"
+    rho: Annotated[float, Range(above=0, high=1), Help("of failure; log2(2 / rho) runs")] = 0.05
+    selection: Annotated[Probability, Help("share of epsilon for the choice among the runs")] = 0.5
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         inner_mechanism.build_inner(self)
-        limits = {"low": 0.0, "low_open": True, "high": 1.0}
-        checks.number("mechanism.rho", self.rho, **limits)
-        checks.number("mechanism.selection", self.selection, **limits, high_open=True)
 
     @property
     def runs(self) -> int:

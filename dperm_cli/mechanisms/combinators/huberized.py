@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
-from dperm_cli.core import checks, registry
+from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Help, Positive
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
@@ -30,14 +31,14 @@ class Huberized(Mechanism):
     whatever the inner mechanism does not support.
     """
 
-    inner: Any = "objective_perturbation"  # the method that [BST14, App. A] compares with
-    width: float = 0.1
+    inner: inner_mechanism.Inner = "objective_perturbation"
+    width: Annotated[Positive, Help("half-width h of the rounding of a kink")] = 0.1
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         inner_mechanism.build_inner(self)
-        checks.positive("mechanism.width", self.width)
 
     @property
     def is_unprotected(self) -> bool:

@@ -41,12 +41,13 @@ class Localization(Mechanism):
     depend on it; sizes that hold for every centre are what the plan is made with.
     """
 
-    inner: Any = "noisy_gd"
+    inner: inner_mechanism.Inner = "noisy_gd"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         inner_mechanism.build_inner(self)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:

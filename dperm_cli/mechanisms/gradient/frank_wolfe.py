@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from dperm_cli.core import checks, progress
-from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.core import progress
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Choices, Help
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release, Steps
 from dperm_cli.mechanisms.shared import vertex_choice
 from dperm_cli.mechanisms.shared.sampled_release import interval_pair
 from dperm_cli.mechanisms.shared.vertex_choice import Vertices
@@ -23,7 +24,6 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec, without_curvature
 from dperm_cli.views.central import CentralView
 
-ORACLES = ("auto", "choice", "noise")
 _STEP_COUNTS = sorted({round(1.12**k) for k in range(58)})  # up to 639 steps
 _NEAR = 1.02  # fewer steps are worth this much of the bound
 # what steps=auto expects of an objective, as shares of its worst curvature and slope; and its
@@ -58,14 +58,12 @@ class FrankWolfe(Mechanism):
     with smaller shares of the worst curvature and slope, which suits data that are not the worst.
     """
 
-    oracle: str = "auto"
-    steps: Any = "auto"
+    oracle: Annotated[str, Choices("auto", "choice", "noise"), Help("auto = the smaller bound")] = (
+        "auto"
+    )
+    steps: Annotated[Steps | Literal["theory"], Help("theory = least risk bound")] = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-
-    def __post_init__(self) -> None:
-        checks.choice("mechanism.oracle", self.oracle, ORACLES)
-        _check_steps(self.steps)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Oracle, steps and exponent or noise, from public facts alone."""
@@ -265,13 +263,3 @@ def _curvature(spec: ProblemSpec) -> float:
     if entries is None:
         return spec.n * (spec.smoothness + spec.ridge) * square
     return spec.n * (min(spec.smoothness * square, entries.bend) + spec.ridge * square)
-
-
-def _check_steps(value: object) -> None:
-    if isinstance(value, str) and value in ("auto", "theory"):
-        return
-    try:
-        checks.integer("mechanism.steps", value, low=1, high=10**6)
-    except InputError as error:
-        words = f"{error.allowed}, or auto, or theory"
-        raise InputError("mechanism.steps", value, words, ("auto", "theory")) from None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dperm_cli.core import checks, progress
-from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.core import progress
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Output, Plan, Release, Steps, StepSize
 from dperm_cli.mechanisms.shared import mirror_maps
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -20,7 +21,6 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
-OUTPUTS = ("average", "last")
 STEPS = 200  # of step_size=auto
 FEWEST, MOST = 50, 1000  # steps that step_size=theory asks for
 _ENOUGH = 2.0  # times the steps from which on the bound is the noise's own, or nearly
@@ -45,14 +45,9 @@ class MirrorDescent(Mechanism):
     which nothing is proved.
     """
 
-    steps: Any = "auto"
-    step_size: Any = "auto"
-    output: str = "average"
-
-    def __post_init__(self) -> None:
-        checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=10**6)
-        _check_step_size(self.step_size)
-        checks.choice("mechanism.output", self.output, OUTPUTS)
+    steps: Annotated[Steps, Help("auto = 200 noisy gradients (theory = from the bound)")] = "auto"
+    step_size: Annotated[StepSize, Help("in the map's unit; theory = least risk bound")] = "auto"
+    output: Output = "average"
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Gaussian noise needs delta > 0, and the set a map."""
@@ -131,13 +126,3 @@ class MirrorDescent(Mechanism):
 
 def _event(spec: ProblemSpec, scale: float, steps: int) -> Gaussian:
     return Gaussian(scale, spec.lipschitz, steps, gap=spec.gradient_gap)
-
-
-def _check_step_size(value: object) -> None:
-    if isinstance(value, str) and value in ("auto", "theory"):
-        return
-    try:
-        checks.positive("mechanism.step_size", value)
-    except InputError as error:
-        words = f"{error.allowed}, or auto, or theory"
-        raise InputError("mechanism.step_size", value, words, ("auto", "theory")) from None

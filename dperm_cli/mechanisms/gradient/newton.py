@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dperm_cli.core import checks, progress
+from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Choices, Help, Probability
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Output, Plan, Release, Steps, Strength
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Gaussian, GaussianMatrix
 from dperm_cli.privacy.gate import Gate
@@ -44,19 +45,17 @@ class Newton(Mechanism):
     a lasso, p > 500.
     """
 
-    curvature: str = "matrix"
-    steps: Any = "auto"
-    share: Any = "auto"
-    strength: Any = "auto"
-    output: str = "last"
-
-    def __post_init__(self) -> None:
-        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
-        checks.choice("mechanism.curvature", self.curvature, CURVATURES)
-        checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=10**6)
-        checks.auto_or(checks.number, "mechanism.share", self.share, **limits)
-        checks.auto_or(checks.positive, "mechanism.strength", self.strength)
-        checks.choice("mechanism.output", self.output, OUTPUTS)
+    curvature: Annotated[
+        str, Choices(*CURVATURES), Help("matrix: released once; direction: noise on every step")
+    ] = "matrix"
+    steps: Annotated[Steps, Help("auto = 30 noisy gradients (direction: 20 noisy steps)")] = "auto"
+    share: Annotated[
+        Probability | Auto, Help("of mu^2, for curvature; auto = 0.1 (direction: 0.25)")
+    ] = "auto"
+    strength: Annotated[
+        Strength, Help("added to the curvature, the ridge included; auto: by the noise")
+    ] = "auto"
+    output: Annotated[Output, Choices(*OUTPUTS), Help("suffix: mean of the last half")] = "last"
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Smooth losses, few enough parameters, delta > 0."""

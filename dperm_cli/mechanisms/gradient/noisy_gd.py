@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks, progress
-from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.core import progress
+from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release, Steps, StepSize
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
+from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.privacy.gate import Gate
@@ -21,7 +23,6 @@ from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.sets import make_ball
 from dperm_cli.views.central import CentralView
 
-AVERAGING = ("auto", "last", "uniform", "suffix")
 STEPS = 200
 MOMENTUM = 0.9
 
@@ -43,21 +44,15 @@ class NoisyGd(Mechanism):
     ``uniform`` for ``theory``, ``last`` for a number and the schedule's choice for ``auto``.
     """
 
-    calibration: str = "tight"
-    steps: Any = "auto"
-    step_size: Any = "auto"
-    averaging: str = "auto"
-    momentum: Any = "auto"
+    calibration: Calibration = "tight"
+    steps: Annotated[Steps, Range(1, 10**7), Help("noisy full gradients; auto = 200")] = "auto"
+    step_size: Annotated[StepSize, Help("for the sum; auto: by the released gradients")] = "auto"
+    averaging: Annotated[
+        str, Choices("auto", "last", "uniform", "suffix"), Help("suffix: the last half")
+    ] = "auto"
+    momentum: Annotated[float | Auto, Range(0, below=1), Help("auto = 0.9 (theory = 0)")] = "auto"
 
     secure: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checks.choice("calibration", self.calibration, ("tight", "paper"))
-        checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=10**7)
-        _check_step_size(self.step_size)
-        checks.choice("mechanism.averaging", self.averaging, AVERAGING)
-        key, limits = "mechanism.momentum", {"low": 0.0, "high": 1.0, "high_open": True}
-        checks.auto_or(checks.number, key, self.momentum, **limits)
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Gaussian noise needs delta > 0; the paper has no scale for full gradients."""
@@ -190,13 +185,3 @@ def _pace(spec: ProblemSpec, plan: Plan, start: np.ndarray) -> StepSchedule | No
         gradient_bound=spec.n * (gradient + spec.regulariser.lipschitz(reach, spec.p)),
     )
     return StepSchedule(facts, start, plan.settings["momentum"])
-
-
-def _check_step_size(value: object) -> None:
-    if isinstance(value, str) and value in ("auto", "theory"):
-        return
-    try:
-        checks.positive("mechanism.step_size", value)
-    except InputError as error:
-        words = f"{error.allowed}, or auto, or theory"
-        raise InputError("mechanism.step_size", value, words, ("auto", "theory")) from None

@@ -5,18 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dperm_cli.core import checks, progress
+from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Choices, Count, Help, Range
 from dperm_cli.loops import reduced_sgd, sgd
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import (
+    NO_BUDGET,
+    Design,
+    LearningRate,
+    Mechanism,
+    Output,
+    Plan,
+    Release,
+    Steps,
+)
 from dperm_cli.mechanisms.shared.row_span import can_reduce
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import SAMPLINGS, SampledGaussian
 from dperm_cli.privacy.gate import Gate
@@ -24,7 +35,6 @@ from dperm_cli.privacy.streams import SampledStream
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
-RATES = ("auto", "convex", "strongly_convex")
 OUTPUTS = ("last", "average", "suffix_average")
 MOST_PLAIN_STEPS = 300_000  # of a loop in Python: about half a minute a trial
 
@@ -44,20 +54,12 @@ class NoisySgd(Mechanism):
     whose certified epsilon is far below the nominal one; ``tight`` the smallest certified sigma.
     """
 
-    calibration: str = "tight"
-    steps: Any = "auto"
-    batch: int = 1
-    sampling: str = "fixed"
-    learning_rate: str = "auto"
-    output: str = "last"
-
-    def __post_init__(self) -> None:
-        checks.choice("calibration", self.calibration, ("tight", "paper"))
-        checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=10**12)
-        checks.integer("mechanism.batch", self.batch, low=1)
-        checks.choice("mechanism.sampling", self.sampling, SAMPLINGS)
-        checks.choice("mechanism.learning_rate", self.learning_rate, RATES)
-        checks.choice("mechanism.output", self.output, OUTPUTS)
+    calibration: Calibration = "tight"
+    steps: Annotated[Steps, Range(1, 10**12), Help("noisy steps; auto = n^2 / batch")] = "auto"
+    batch: Annotated[Count, Help("records per step")] = 1
+    sampling: Annotated[str, Choices(*SAMPLINGS), Help("how a batch is drawn")] = "fixed"
+    learning_rate: LearningRate = "auto"
+    output: Annotated[Output, Choices(*OUTPUTS)] = "last"
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """What the sampling and the compiled loops cannot do."""

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks, progress
+from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Count, Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import (
+    NO_BUDGET,
+    CentralNoise,
+    LearningRate,
+    Mechanism,
+    Output,
+    Plan,
+    Release,
+)
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import DisjointBatches
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
-NOISES = ("auto", "gamma", "gaussian")
 RATES = ("auto", "convex", "strongly_convex")
-OUTPUTS = ("average", "last")
 
 
 @dataclass(frozen=True)
@@ -39,19 +46,13 @@ class OnePassSgd(Mechanism):
     independent records (docs/proofs/one_pass_sgd.md); on the empirical risk none is claimed.
     """
 
-    noise: str = "auto"
-    batches: Any = "auto"
-    learning_rate: str = "auto"
-    output: str = "average"
+    noise: CentralNoise = "auto"
+    batches: Annotated[Count | Auto, Help("auto = least population risk in theory")] = "auto"
+    learning_rate: LearningRate = "auto"
+    output: Output = "average"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     one_pass: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checks.choice("mechanism.noise", self.noise, NOISES)
-        checks.auto_or(checks.integer, "mechanism.batches", self.batches, low=1)
-        checks.choice("mechanism.learning_rate", self.learning_rate, RATES)
-        checks.choice("mechanism.output", self.output, OUTPUTS)
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Gaussian noise needs delta > 0."""

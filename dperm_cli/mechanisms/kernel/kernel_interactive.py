@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError
+from dperm_cli.core.fields import Auto, Choices, Help, Positive, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
@@ -21,8 +21,6 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.streams import SparseStream
 from dperm_cli.problem.data import Matrix
 from dperm_cli.views.kernel import KernelView
-
-CALIBRATIONS = ("auto", "paper")
 
 
 @dataclass(frozen=True)
@@ -44,18 +42,18 @@ class KernelInteractive(KernelMechanism):
     spends less than a fiftieth of epsilon. ``threshold`` is in noise scales, auto 4 ln(2 T / beta).
     """
 
-    calibration: str = "auto"
-    updates: Any = "auto"
-    threshold: Any = "auto"
-    queries: Any = "auto"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        most = sparse_answers.MOST_UPDATES
-        checks.auto_or(checks.integer, "mechanism.updates", self.updates, low=1, high=most)
-        checks.auto_or(checks.positive, "mechanism.threshold", self.threshold)
-        checks.auto_or(checks.integer, "mechanism.queries", self.queries, low=1, high=10**9)
+    calibration: Annotated[str, Choices("auto", "paper"), Help("paper = constants as printed")] = (
+        "auto"
+    )
+    updates: Annotated[
+        int | Auto,
+        Range(1, sparse_answers.MOST_UPDATES),
+        Help("B, answers that look at the data; auto = the fewest that do"),
+    ] = "auto"
+    threshold: Annotated[Positive | Auto, Help("in noise scales; auto = 4 ln(2 T / beta)")] = "auto"
+    queries: Annotated[
+        int | Auto, Range(1, 10**9), Help("T; auto = the public queries there are")
+    ] = "auto"
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel and queries."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Choices, Help, Positive, Range
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release, Steps
 from dperm_cli.mechanisms.shared import kernel_queries, sparse_answers, vertex_choice
 from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism, StabilityBounds
 from dperm_cli.privacy.accounting import calibrate
@@ -25,7 +25,6 @@ from dperm_cli.samplers.base import Source
 from dperm_cli.views.central import TrialNumbers
 from dperm_cli.views.kernel import KernelView
 
-CALIBRATIONS = ("auto", "corrected", "paper")
 SAMPLINGS = ("auto", "net", "log_concave")
 MOST_STEPS = 4096
 _POINTS, _MOST_POINTS, _MOST_CELLS = 4096, 20_000, 2_000_000
@@ -70,19 +69,15 @@ class KernelNonInteractive(KernelMechanism):
     of the exponent and the noise scale: how much of the privacy the choices get.
     """
 
-    calibration: str = "auto"
-    steps: Any = "auto"
-    share: Any = "auto"
-    sampling: str = "auto"
-    spacing: Any = "auto"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        checks.choice("mechanism.sampling", self.sampling, SAMPLINGS)
-        checks.auto_or(checks.integer, "mechanism.steps", self.steps, low=1, high=MOST_STEPS)
-        checks.auto_or(checks.positive, "mechanism.share", self.share)
-        checks.auto_or(checks.positive, "mechanism.spacing", self.spacing)
+    calibration: Annotated[
+        str, Choices("auto", "corrected", "paper"), Help("corrected = exponent eps_0 / 8")
+    ] = "auto"
+    steps: Annotated[Steps, Range(1, MOST_STEPS), Help("B")] = "auto"
+    share: Annotated[Positive | Auto, Help("exponent times noise scale of choices")] = "auto"
+    sampling: Annotated[
+        str, Choices(*SAMPLINGS), Help("auto = log_concave where it can (linear kernel)")
+    ] = "auto"
+    spacing: Annotated[Positive | Auto, Help("of the grid; auto = about 4096 points")] = "auto"
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel, and public points unless its map is finite."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError, Unsupported
+from dperm_cli.core.fields import Count, Help, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
@@ -40,14 +40,11 @@ class KernelRelease(Mechanism):
     ``session`` answers queries that are chosen one after another, up to ``queries`` of them.
     """
 
-    queries: int = 10_000
+    queries: Annotated[Count, Range(1, 100_000), Help("most queries of a session")] = 10_000
 
     relations: ClassVar[tuple[str, ...]] = ("replace_one",)
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
     space: ClassVar[str] = "kernel"
-
-    def __post_init__(self) -> None:
-        checks.integer("mechanism.queries", self.queries, low=1, high=100_000)
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel, a ridge and delta > 0."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Allowed, Auto, Choices, Help, Positive, Range
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary, kernel_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
@@ -24,8 +24,6 @@ from dperm_cli.privacy.events import Event, Gaussian, Laplace
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.views.kernel import KernelView
 
-PERTURBATIONS = ("laplace", "gaussian", "interactive")
-CALIBRATIONS = ("auto", "paper")
 _LITTLE = 0.1  # the norm's share where the predictions are attacked
 _ROUNDS = 3  # of giving the answers what basic composition leaves over
 
@@ -52,20 +50,27 @@ class KernelSemiInteractive(KernelMechanism):
 
     later: ClassVar[dict[str, Any]] = {"norm_share": 0.0}  # keys that came after the others
 
-    perturbation: str = "laplace"
-    calibration: str = "auto"
-    queries: Any = "auto"
-    norm_share: float = 0.0
-    radius: Any = "auto"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.choice("mechanism.perturbation", self.perturbation, PERTURBATIONS)
-        checks.choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        checks.number("mechanism.norm_share", self.norm_share, low=0.0, high=1.0, high_open=True)
-        checks.auto_or(checks.integer, "mechanism.queries", self.queries, low=1, high=20_000)
-        if self.radius != "paper":
-            checks.auto_or(checks.positive, "mechanism.radius", self.radius)
+    perturbation: Annotated[
+        str,
+        Choices("laplace", "gaussian", "interactive"),
+        Help("interactive: the answers of kernel_interactive"),
+    ] = "laplace"
+    calibration: Annotated[
+        str,
+        Choices("auto", "paper"),
+        Help("auto = least noise; paper = s sqrt(8 T ln(1/delta)) / epsilon"),
+    ] = "auto"
+    queries: Annotated[
+        int | Auto, Range(1, 20_000), Help("T; auto = C n epsilon lambda / (L R sqrt(ln(1/delta)))")
+    ] = "auto"
+    norm_share: Annotated[
+        float, Range(0, below=1), Help("share of epsilon that estimates |w*|; 0 = its public bound")
+    ] = 0.0
+    radius: Annotated[
+        Positive | Literal["auto", "paper"],
+        Allowed("must be a finite number > 0, or auto"),
+        Help("auto = the bound on |w*|, paper = 2 L R / lambda"),
+    ] = "auto"
 
     def check(self, spec: KernelSpec, budget: Budget) -> None:
         """A kernel, queries, and what the perturbation needs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
@@ -27,12 +27,13 @@ class RandomFeatures(Mechanism):
     support. A kernel that is no function of x - z is bad input (``kernel``).
     """
 
-    inner: Any = "objective_perturbation"
+    inner: inner_mechanism.Inner = "objective_perturbation"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     features: ClassVar[str] = "fourier"  # the finite map that the rows it sees come from
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         inner_mechanism.build_inner(self)
 
     @property

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.loops import local_learning
 from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.shared import user_answers
-from dperm_cli.mechanisms.shared.user_answers import ChannelRequest, LocalDescent, UpdateRule
+from dperm_cli.mechanisms.shared.user_answers import (
+    ChannelRequest,
+    LocalChannel,
+    LocalDescent,
+    UpdateRule,
+)
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.channels import Channel as Shape
 from dperm_cli.problem.problem import ProblemSpec
 
-MAPS = ("auto", "entropy", "power")
 LEAST_POWER = 1.001
 
 
@@ -39,14 +43,11 @@ class LocalMirrorDescent(LocalDescent):
     least, which is proved for answers=1.
     """
 
-    channel: str = "l_inf"
-    map: str = "auto"
-    power: Any = "auto"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.choice("mechanism.map", self.map, MAPS)
-        checks.auto_or(checks.number, "mechanism.power", self.power, low=LEAST_POWER, high=2.0)
+    channel: LocalChannel = "l_inf"
+    map: Annotated[str, Choices("auto", "entropy", "power"), Help("entropy: L1 ball")] = "auto"
+    power: Annotated[
+        float | Auto, Range(LEAST_POWER, 2.0), Help("of the map; auto = by the ball and p")
+    ] = "auto"
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """The set needs a map."""

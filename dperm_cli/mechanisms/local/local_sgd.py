@@ -11,7 +11,12 @@ import numpy as np
 from dperm_cli.loops import local_learning, sgd
 from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.shared import user_answers
-from dperm_cli.mechanisms.shared.user_answers import ChannelRequest, LocalDescent, UpdateRule
+from dperm_cli.mechanisms.shared.user_answers import (
+    ChannelRequest,
+    LocalChannel,
+    LocalDescent,
+    UpdateRule,
+)
 from dperm_cli.problem.problem import ProblemSpec
 
 
@@ -33,7 +38,7 @@ class LocalSgd(LocalDescent):
     sqrt T), G^2 = E |z|_2^2, which is proved for answers=1 (docs/proofs/local_sgd.md).
     """
 
-    channel: str = "l_1"
+    channel: LocalChannel = "l_1"
 
     def choose_step(self, spec: ProblemSpec, asked: ChannelRequest) -> tuple[float, dict[str, Any]]:
         """R / (G sqrt T), or R / G where steps decrease."""

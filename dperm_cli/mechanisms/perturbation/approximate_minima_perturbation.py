@@ -4,10 +4,10 @@ the solver leaves open [INSTTW19, Alg. 1]."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Help, Positive, Probability
 from dperm_cli.mechanisms.base import NO_BUDGET, Design
 from dperm_cli.mechanisms.shared import perturbed_objective
 from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism, PerturbedPlan
@@ -35,16 +35,12 @@ class ApproximateMinimaPerturbation(PerturbedMechanism):
     ``distance`` (public, in the unit of theta) is by default what arithmetic can prove.
     """
 
-    share: float = SHARE
-    distance: Any = "auto"
+    share: Annotated[Probability, Help("of epsilon and delta, for the second noise")] = SHARE
+    distance: Annotated[
+        Positive | Auto, Help("from the exact minimiser; auto = what is worth it and can be proved")
+    ] = "auto"
 
     attack_floor: ClassVar[float] = 0.8  # the second noise is small beside the first
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
-        checks.number("mechanism.share", self.share, **limits)
-        checks.auto_or(checks.positive, "mechanism.distance", self.distance)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Strength, both noises and the distance, from public facts alone."""

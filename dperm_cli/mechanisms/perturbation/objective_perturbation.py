@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.base import NO_BUDGET, Design
 from dperm_cli.mechanisms.shared import perturbed_objective
 from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism
+from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, Event, PerturbedObjective
 from dperm_cli.problem.problem import ProblemSpec
@@ -46,13 +48,8 @@ class ObjectivePerturbation(PerturbedMechanism):
     ``NOT_PRIVATE``.
     """
 
-    calibration: str = "tight"
-    allow_not_private: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.choice("calibration", self.calibration, ("tight", "paper"))
-        checks.boolean("mechanism.allow_not_private", self.allow_not_private)
+    calibration: Calibration = "tight"
+    allow_not_private: Annotated[bool, Help("calibration=paper runs, guarantee none")] = False
 
     @property
     def is_unprotected(self) -> bool:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import NO_BUDGET, CentralNoise, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import noisy_minimiser
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
-
-NOISES = ("auto", "gamma", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -37,16 +35,13 @@ class OutputPerturbation(Mechanism):
     found so well is a failed run, without a release; that it failed is not a private outcome.
     """
 
-    noise: str = "auto"
-    inflation: Any = "auto"
+    noise: CentralNoise = "auto"
+    inflation: Annotated[
+        float | Auto, Range(above=0, high=1), Help("share for an inexact minimiser; auto = 1e-3")
+    ] = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-
-    def __post_init__(self) -> None:
-        checks.choice("mechanism.noise", self.noise, NOISES)
-        limits = {"low": 0.0, "low_open": True, "high": 1.0}
-        checks.auto_or(checks.number, "mechanism.inflation", self.inflation, **limits)
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """Gaussian noise needs delta > 0."""

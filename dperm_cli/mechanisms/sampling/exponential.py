@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.samplers.base import Target
-from dperm_cli.samplers.shared.choose_sampler import check_sampler, choose_sampler
+from dperm_cli.samplers.shared.choose_sampler import LawSampler, choose_sampler
 from dperm_cli.views.central import CentralView
 
 # Room for the rounding of (epsilon - 2 t) + 2 t.
@@ -42,14 +42,10 @@ class Exponential(Mechanism):
     [BST14, Alg. 7].
     """
 
-    calibration: str = "tight"
-    sampler: Any = "auto"
+    calibration: Calibration = "tight"
+    sampler: LawSampler = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure",)
-
-    def __post_init__(self) -> None:
-        checks.choice("calibration", self.calibration, ("tight", "paper"))
-        object.__setattr__(self, "sampler", check_sampler(self.sampler))
 
     @property
     def is_unprotected(self) -> bool:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Annotated, cast
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Help, NonNegative
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
+from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.samplers.base import Target
-from dperm_cli.samplers.shared.choose_sampler import check_sampler, choose_sampler, name_of
+from dperm_cli.samplers.shared.choose_sampler import LawSampler, choose_sampler, name_of
 from dperm_cli.views.central import CentralView
 
 # Room for the rounding of (epsilon - 2 t) + 2 t and of the two logarithms of delta.
@@ -42,14 +43,9 @@ class RegularizedExponential(Mechanism):
     kappa / c + n ridge = S sqrt(2 p) / (mu R), or the ridge alone where that is more.
     """
 
-    calibration: str = "tight"
-    kappa: Any = "auto"
-    sampler: Any = "auto"
-
-    def __post_init__(self) -> None:
-        checks.choice("calibration", self.calibration, ("tight", "paper"))
-        checks.auto_or(checks.nonnegative, "mechanism.kappa", self.kappa)
-        object.__setattr__(self, "sampler", check_sampler(self.sampler))
+    calibration: Calibration = "tight"
+    kappa: Annotated[NonNegative | Auto, Help("quadratic; auto = by spread and bias")] = "auto"
+    sampler: LawSampler = "auto"
 
     @property
     def is_unprotected(self) -> bool:

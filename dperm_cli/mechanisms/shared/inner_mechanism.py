@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.fields import Check, Help, configure
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
@@ -36,6 +36,13 @@ def build_mechanism(inner: Any) -> Any:
     return prefix_error_keys(lambda: _of_mapping(inner))
 
 
+Inner = Annotated[
+    Any,
+    Check(lambda key, value: build_mechanism(value)),
+    Help("what runs; mechanism.inner.KEY=VALUE sets keys"),
+]
+
+
 def prefix_error_keys(make: Callable[[], Any]) -> Any:
     """``make()``, the keys of its errors moved below ``mechanism.inner``."""
     try:
@@ -55,27 +62,21 @@ def list_suggestions(error: InputError) -> tuple[str, ...]:
 
 
 def _of_mapping(inner: Mapping[str, Any]) -> Any:
-    cls = registry.load("mechanism", inner["name"])
-    fields = {field.name for field in dataclasses.fields(cls)}
     given = {key: value for key, value in inner.items() if key != "name"}
-    for key in given:
-        if key not in fields:
-            raise UnknownKey(f"{_KEY}.{key}", [f"{_KEY}.{name}" for name in fields])
-    return cls(**given)
+    return configure(registry.load("mechanism", inner["name"]), _KEY, given)
 
 
 def build_inner(outer: Any) -> None:
-    """Build the inner mechanism of a frozen combinator and narrow what it can promise to that.
+    """Narrow what a frozen combinator can promise to what its inner mechanism does.
 
-    Called from ``__post_init__``. The instance then offers the kinds of guarantee and the
-    relations that both have; ``sampler`` errors and the like stay the inner one's business.
-    InputError for an inner mechanism that promises nothing.
+    Called from ``__post_init__``, when the fields are checked. The instance then offers the kinds
+    of guarantee and the relations that both have; ``sampler`` errors and the like stay the inner
+    one's business. InputError for an inner mechanism that promises nothing.
     """
-    inner = build_mechanism(outer.inner)
+    inner = outer.inner
     if tuple(inner.guarantees) == ("none",):
         known = ", ".join(registry.list_protective())
         raise InputError(_KEY, name_of(inner), f"must be a mechanism with a guarantee: {known}")
-    object.__setattr__(outer, "inner", inner)
     for what in ("guarantees", "relations"):
         mine, theirs = getattr(type(outer), what), getattr(inner, what)
         object.__setattr__(outer, what, tuple(word for word in mine if word in theirs))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError, Unsupported
+from dperm_cli.core.fields import Help, Probability
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.base import Mechanism
 from dperm_cli.privacy.budget import Budget
@@ -28,16 +28,12 @@ class KernelMechanism(Mechanism):
     """What the learners of [JT13] promise, and ``failure``, the chance that their errors exceed
     what they say."""
 
-    failure: float = 0.05
+    failure: Annotated[Probability, Help("beta: chance that the errors exceed what is said")] = 0.05
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     relations: ClassVar[tuple[str, ...]] = ("replace_one",)
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
     space: ClassVar[str] = "kernel"
-
-    def __post_init__(self) -> None:
-        limits = {"low": 0.0, "low_open": True, "high": 1.0, "high_open": True}
-        checks.number("mechanism.failure", self.failure, **limits)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from dperm_cli.core.fields import Help, Positive
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
 from dperm_cli.privacy.budget import Budget
@@ -22,7 +23,7 @@ class OneSum(Mechanism):
     the place of the minimiser's own. ``by_rows``: the set may differ from trial to trial.
     """
 
-    share: float = 0.5
+    share: Annotated[Positive, Help("of the way to the minimiser of a linear loss")] = 0.5
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     by_rows: ClassVar[bool] = True

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import NO_BUDGET, CentralNoise, Mechanism, Plan, Release, Strength
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
 from dperm_cli.privacy.budget import Budget
@@ -24,7 +24,6 @@ from dperm_cli.views.central import CentralView
 
 Second = GammaNorm | Gaussian
 
-NOISES = ("auto", "gamma", "gaussian")
 SECOND_MU = 0.005  # of the noise that pays for the solver, Gaussian: .03 % more of the first
 SECOND_SHARE = 0.001  # of epsilon, for the same of a Gamma norm
 _SECOND_SIZE = 0.01  # of scale / Lam, which b moves the minimiser by: as good as no second noise
@@ -72,15 +71,11 @@ class PerturbedPlan:
 class PerturbedMechanism(Mechanism):
     """A minimiser of a perturbed objective: the keys of its noise, its events and its attack."""
 
-    noise: str = "auto"
-    strength: Any = "auto"
+    noise: CentralNoise = "auto"
+    strength: Annotated[Strength, Help("of the regulariser in all; auto = least risk")] = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     attack_floor: ClassVar[float] = 0.85  # where noise is of a Gamma norm
-
-    def __post_init__(self) -> None:
-        checks.choice("mechanism.noise", self.noise, NOISES)
-        checks.auto_or(checks.positive, "mechanism.strength", self.strength)
 
     @property
     def given(self) -> float | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Check, Choices, Help, Positive, Seed
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism
@@ -29,6 +30,13 @@ CLIP = 2.0  # times the rows' bound: |Phi x| <= 2 |x| with high probability [KJ1
 _WORDS = ("balanced", "paper")
 
 
+def check_dimension(key: str, value: Any) -> int | str:
+    """The dimension projected to: a number, or the word for a rule that finds one."""
+    if isinstance(value, str):
+        return checks.choice(key, value, _WORDS)
+    return checks.integer(key, value, low=1)
+
+
 @dataclass(frozen=True)
 class ProjectedSpace:
     """Phi, the set Phi C and the bound that projected rows are shortened to: public facts."""
@@ -45,24 +53,22 @@ class ProjectedMechanism(Mechanism):
     A subclass says which Phi a plan is made with (``choose_space``), and releases.
     """
 
-    inner: Any = "objective_perturbation"
-    m: Any = "balanced"
-    phi: str = "gaussian"
-    phi_seed: int = 0
-    clip: float = CLIP
+    inner: inner_mechanism.Inner = "objective_perturbation"
+    m: Annotated[
+        int | str, Check(check_dimension), Help("the dimension projected to; at p nothing is")
+    ] = "balanced"
+    phi: Annotated[
+        str, Choices(*random_projection.KINDS), Help("law of the public matrix; fast is not stored")
+    ] = "gaussian"
+    phi_seed: Annotated[Seed, Help("of the public matrix, which depends on no data")] = 0
+    clip: Annotated[Positive, Help("projected rows are shortened to this times the bound")] = CLIP
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("margin",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         inner_mechanism.build_inner(self)
-        if isinstance(self.m, str):
-            checks.choice("mechanism.m", self.m, _WORDS)
-        else:
-            checks.integer("mechanism.m", self.m, low=1)
-        checks.choice("mechanism.phi", self.phi, random_projection.KINDS)
-        checks.integer("mechanism.phi_seed", self.phi_seed, low=0)
-        checks.positive("mechanism.clip", self.clip)
 
     @property
     def is_unprotected(self) -> bool:

@@ -10,16 +10,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from dperm_cli.core import checks, progress
+from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Auto, Choices, Count, Help, Positive, Range
 from dperm_cli.loops import local_learning, sgd
 from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Output, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.accounting import ledger_totals
@@ -30,9 +31,9 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.local import LocalView
 
-SHAPES = channels.SHAPES
-OUTPUTS = ("average", "last")
-RULES = ("constant", "decreasing")
+LocalChannel = Annotated[
+    str, Choices(*channels.SHAPES), Help("the ball of subgradients and answers")
+]
 NORMS = {"l_inf": math.inf, "l_1": 1, "l_2": 2}
 _MOST_TRIES = 100
 SIGN_FLOOR, MOST_FLOORED = 0.95, 4.0  # of the attack on a sign, up to this epsilon
@@ -54,27 +55,20 @@ class LocalDescent(Mechanism):
     A subclass says how long its steps are (``choose_step``) and how it moves (``make_update``).
     """
 
-    channel: str
-    answers: int = 1
-    row_norm: Any = "auto"
-    step_size: Any = "auto"
-    step_rule: str = "constant"
-    output: str = "average"
+    channel: LocalChannel
+    answers: Annotated[Count, Range(1, 10**6), Help("of each user; they share the budget")] = 1
+    row_norm: Annotated[Positive | Auto, Help("of shortened rows; auto = the bound")] = "auto"
+    step_size: Annotated[Positive | Auto, Help("auto = from the bound on the risk")] = "auto"
+    step_rule: Annotated[str, Choices("constant", "decreasing"), Help("as 1 / sqrt(t)")] = (
+        "constant"
+    )
+    output: Output = "average"
 
     guarantees: ClassVar[tuple[str, ...]] = ("local",)
     relations: ClassVar[tuple[str, ...]] = ("replace_one",)
     secure: ClassVar[bool] = True
     trust: ClassVar[str] = "local"
     one_pass: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checks.choice("mechanism.channel", self.channel, SHAPES)
-        answers = checks.integer("mechanism.answers", self.answers, low=1, high=10**6)
-        object.__setattr__(self, "answers", answers)
-        checks.auto_or(checks.positive, "mechanism.row_norm", self.row_norm)
-        checks.auto_or(checks.positive, "mechanism.step_size", self.step_size)
-        checks.choice("mechanism.step_rule", self.step_rule, RULES)
-        checks.choice("mechanism.output", self.output, OUTPUTS)
 
     @abstractmethod
     def choose_step(self, spec: ProblemSpec, asked: ChannelRequest) -> tuple[float, dict[str, Any]]:

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Choices, FromRun, Help
 from dperm_cli.privacy.accounting import accountant, gaussian_profile, saddle_point
 from dperm_cli.privacy.accounting.saddle_point import Composition
 from dperm_cli.privacy.accounting.sparse_vector import MOST_REACH, UpdatesLoss
 from dperm_cli.privacy.events import Event, Laplace, kind
+
+CALIBRATIONS = ("tight", "paper")
+Calibration = Annotated[
+    str, Choices(*CALIBRATIONS), FromRun(), Help("how the noise scale follows from the budget")
+]
 
 # Relative distance of a calibrated scale from the root, at most.
 TOLERANCE = 2e-6

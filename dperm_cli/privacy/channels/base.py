@@ -4,35 +4,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dperm_cli.core import checks
+from dperm_cli.core.fields import CheckedFields, Count, Range
 from dperm_cli.loops import local_channels as loops
 from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
 
 
 @dataclass(frozen=True)
-class Channel(ABC):
+class Channel(CheckedFields, ABC):
     """A channel for vectors x in the unit ball of a norm of R^dim, of one gain > 0.
 
     Answers z have mean x. ``norm`` is the ball's (1, 2 or inf); ``code`` its compiled kernel.
     """
 
-    dim: int
-    gain: float
+    dim: Count
+    gain: Annotated[float, Range(sign_bit.LEAST)]
 
     shape: ClassVar[str]
     norm: ClassVar[float]
     code: ClassVar[int]
     # the values of an answer do not depend on what goes in, so that it can be drawn exactly
     discrete: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checks.integer("dim", self.dim, low=1)
-        checks.number("gain", self.gain, low=sign_bit.LEAST)
 
     @property
     @abstractmethod

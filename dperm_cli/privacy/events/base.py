@@ -7,10 +7,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError, Unsupported
+from dperm_cli.core.fields import CheckedFields, Choices, Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
@@ -19,6 +19,11 @@ from dperm_cli.privacy.meters import Meter, PerCall
 
 RELATIONS = ("replace_one", "add_remove")
 NOISE_LAWS = ("gaussian", "laplace", "gamma_norm")
+
+
+# The relation of an event, and the one that its numbers are proved for; empty: both.
+Relation = Annotated[str, Choices(*RELATIONS)]
+ProvedRelation = Relation | Literal[""]
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class PrivacyLoss:
     local: bool = False
 
 
-class Event(ABC):
+class Event(CheckedFields, ABC):
     """Something that a mechanism does to the records, ``count`` times in a row.
 
     A subclass is a frozen dataclass of JSON-able fields. It owns everything that depends on what
@@ -204,11 +209,6 @@ class NoiseEvent(Event):
     gap: float | None = None
     relation: str = ""
 
-    def __post_init__(self) -> None:
-        checks.positive("scale", self.scale)
-        checks.nonnegative("record_norm", self.record_norm)
-        check_steps(self)
-
     def sensitivity(self, relation: str) -> float:
         """How far a neighbour moves what is noised, at most."""
         require_proof(self, relation)
@@ -262,20 +262,11 @@ class NoiseEvent(Event):
 class OneSum(NoiseEvent):
     """``count`` adaptive releases of which each has the same norm, gap and scale."""
 
-    scale: float
-    record_norm: float
-    count: int = 1
-    gap: float | None = None
-    relation: str = ""
-
-
-def check_steps(event: Any) -> None:
-    """Check the fields that say how often, under which relation and how far two records are."""
-    checks.integer("count", event.count, low=1)
-    if event.gap is not None:
-        checks.nonnegative("gap", event.gap)
-    if event.relation:
-        checks.choice("relation", event.relation, RELATIONS)
+    scale: Positive
+    record_norm: NonNegative
+    count: Count = 1
+    gap: NonNegative | None = None
+    relation: ProvedRelation = ""
 
 
 def require_proof(event: Any, relation: str) -> None:

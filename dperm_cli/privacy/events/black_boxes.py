@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Choices, Count, NonNegative, Range
 from dperm_cli.privacy.accounting import bounded_laws
-from dperm_cli.privacy.events.base import RELATIONS, Event, PrivacyLoss
+from dperm_cli.privacy.events.base import Event, PrivacyLoss, Relation
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import ChannelRatio, Meter
 
@@ -42,14 +43,9 @@ class Pure(Event):
     under replace_one promises nothing under add_remove.
     """
 
-    epsilon: float
-    count: int = 1
-    relation: str = "replace_one"
-
-    def __post_init__(self) -> None:
-        checks.nonnegative("epsilon", self.epsilon)
-        checks.integer("count", self.count, low=1)
-        checks.choice("relation", self.relation, RELATIONS)
+    epsilon: NonNegative
+    count: Count = 1
+    relation: Relation = "replace_one"
 
     def kind(self) -> str:
         return "pure"
@@ -73,16 +69,10 @@ class Approx(Event):
     Under add_remove it is worth (2 epsilon, (1 + e^epsilon) delta) under replace_one.
     """
 
-    epsilon: float
-    delta: float
-    count: int = 1
-    relation: str = "replace_one"
-
-    def __post_init__(self) -> None:
-        checks.nonnegative("epsilon", self.epsilon)
-        checks.number("delta", self.delta, low=0.0, high=1.0, high_open=True)
-        checks.integer("count", self.count, low=1)
-        checks.choice("relation", self.relation, RELATIONS)
+    epsilon: NonNegative
+    delta: Annotated[float, Range(0, below=1)]
+    count: Count = 1
+    relation: Relation = "replace_one"
 
     def kind(self) -> str:
         return "approx" if self.delta > 0.0 else "pure"
@@ -115,16 +105,15 @@ class Channel(Event):
     ``privacy.channels`` that a message passes, where it is one of these.
     """
 
-    epsilon: float
-    messages: int = 1
-    shape: str = ""
-    dim: int = 0
+    epsilon: NonNegative
+    messages: Count = 1
+    shape: Annotated[str, Choices(*SHAPES)] | Literal[""] = ""
+    dim: Annotated[int, Range(0)] = 0
 
     law = "channel"
 
     def __post_init__(self) -> None:
-        checks.nonnegative("epsilon", self.epsilon)
-        checks.integer("messages", self.messages, low=1)
+        super().__post_init__()
         if self.shape or self.dim:
             checks.choice("shape", self.shape, SHAPES)
             checks.integer("dim", self.dim, low=1)
@@ -201,16 +190,11 @@ class SamplerError(Event):
     ``tv``: no event's probability differs by more than ``amount``.
     """
 
-    distance: str
-    amount: float
-    count: int = 1
+    distance: Annotated[str, Choices(*DISTANCES)]
+    amount: NonNegative
+    count: Count = 1
 
     law = "sampler_error"
-
-    def __post_init__(self) -> None:
-        checks.choice("distance", self.distance, DISTANCES)
-        checks.nonnegative("amount", self.amount)
-        checks.integer("count", self.count, low=1)
 
     def kind(self) -> str:
         return "approx" if self.distance == "tv" and self.amount > 0.0 else "pure"

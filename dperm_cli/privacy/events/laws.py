@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dperm_cli.core import checks
+from dperm_cli.core.fields import Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
 from dperm_cli.privacy.events.base import (
@@ -14,7 +14,7 @@ from dperm_cli.privacy.events.base import (
     NoiseEvent,
     OneSum,
     PrivacyLoss,
-    check_steps,
+    ProvedRelation,
     is_close,
     largest_move,
     require_proof,
@@ -34,19 +34,14 @@ class Exponential(Event):
     holds 0: its epsilon, with no factor 2 [McSherry-Talwar 2007; Dong-Durfee-Rogers 2020].
     """
 
-    exponent: float
-    record_oscillation: float
-    count: int = 1
-    gap: float | None = None
-    relation: str = ""
+    exponent: NonNegative
+    record_oscillation: NonNegative
+    count: Count = 1
+    gap: NonNegative | None = None
+    relation: ProvedRelation = ""
 
     law = "exponential"
     draws_from_law = True
-
-    def __post_init__(self) -> None:
-        checks.nonnegative("exponent", self.exponent)
-        checks.nonnegative("record_oscillation", self.record_oscillation)
-        check_steps(self)
 
     def kind(self) -> str:
         return "pure"
@@ -141,22 +136,16 @@ class SparseAnswers(NoiseEvent):
     (``sparse_vector``), and is never more than that of ``queries`` Laplace releases.
     """
 
-    scale: float
-    record_norm: float
-    threshold: float
-    updates: int
-    queries: int
-    count: int = 1
-    gap: float | None = None
-    relation: str = ""
+    scale: Positive
+    record_norm: NonNegative
+    threshold: Positive
+    updates: Count
+    queries: Count
+    count: Count = 1
+    gap: NonNegative | None = None
+    relation: ProvedRelation = ""
 
     law = "sparse_answers"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.positive("threshold", self.threshold)
-        checks.integer("queries", self.queries, low=1)
-        checks.integer("updates", self.updates, low=1)
 
     def kind(self) -> str:
         return "pure"

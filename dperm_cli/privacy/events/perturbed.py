@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from dperm_cli.core import checks
+from dperm_cli.core.fields import Choices, Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.objective_perturbation import joint_epsilon
-from dperm_cli.privacy.events.base import MOVES, NoiseEvent, PrivacyLoss, require_proof
+from dperm_cli.privacy.events.base import (
+    MOVES,
+    NoiseEvent,
+    PrivacyLoss,
+    ProvedRelation,
+    require_proof,
+)
 from dperm_cli.privacy.gate_protocol import NoiseSource
 
 NOISES = ("gamma_norm", "gaussian")
@@ -30,24 +37,21 @@ class PerturbedObjective(NoiseEvent):
     (epsilon, ``delta``), and is proved for rank 1.
     """
 
-    noise: str
-    scale: float
-    record_norm: float
-    curvature: float
-    strength: float
+    noise: Annotated[str, Choices(*NOISES)]
+    scale: Positive
+    record_norm: NonNegative
+    curvature: NonNegative
+    strength: Positive
     delta: float = 0.0
-    rank: int = 1
-    count: int = 1
-    gap: float | None = None
-    relation: str = ""
+    rank: Count = 1
+    count: Count = 1
+    gap: NonNegative | None = None
+    relation: ProvedRelation = ""
 
     law = "perturbed_objective"
 
     def __post_init__(self) -> None:
-        checks.choice("noise", self.noise, NOISES)
         super().__post_init__()
-        checks.nonnegative("curvature", self.curvature)
-        checks.positive("strength", self.strength)
         gaussian = self.noise == "gaussian"
         checks.number(
             "delta", self.delta, low=0.0, high=1.0 if gaussian else 0.0,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.fields import Choices, Count, NonNegative, Positive, Range
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.events.base import (
     MOVES,
@@ -15,6 +15,7 @@ from dperm_cli.privacy.events.base import (
     NoiseEvent,
     OneSum,
     PrivacyLoss,
+    ProvedRelation,
     SampledLaw,
     is_close,
     largest_move,
@@ -169,22 +170,16 @@ class SampledGaussian(NoiseEvent):
     population / batch included).
     """
 
-    scale: float
-    record_norm: float
-    batch: int
-    population: int
-    sampling: str
-    count: int = 1
-    relation: str = ""
+    scale: Positive
+    record_norm: NonNegative
+    batch: Annotated[Count, Range(1, "population")]
+    population: Count
+    sampling: Annotated[str, Choices(*SAMPLINGS)]
+    count: Count = 1
+    relation: ProvedRelation = ""
 
     law = "sampled_gaussian"
     samples_records = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.integer("population", self.population, low=1)
-        checks.integer("batch", self.batch, low=1, high=self.population)
-        checks.choice("sampling", self.sampling, SAMPLINGS)
 
     @property
     def rate(self) -> float:
@@ -259,22 +254,16 @@ class DisjointBatches(NoiseEvent):
     their moves for Gamma norms, the root of the sum of squares for Gaussian noise.
     """
 
-    scale: float
-    record_norm: float
-    batches: int
-    noise: str = "gaussian"
-    count: int = 1
-    gap: float | None = None
-    partition: str = "place"
-    relation: str = ""
+    scale: Positive
+    record_norm: NonNegative
+    batches: Count
+    noise: Annotated[str, Choices(*BATCH_NOISES)] = "gaussian"
+    count: Count = 1
+    gap: NonNegative | None = None
+    partition: Annotated[str, Choices(*PARTITIONS)] = "place"
+    relation: ProvedRelation = ""
 
     law = "disjoint_batches"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.integer("batches", self.batches, low=1)
-        checks.choice("noise", self.noise, BATCH_NOISES)
-        checks.choice("partition", self.partition, PARTITIONS)
 
     def sensitivity(self, relation: str) -> float:
         """The total move of the sums of one pass."""

@@ -15,6 +15,7 @@ import numpy as np
 from dperm_cli import __version__
 from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.fields import configure
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.problem import random_projection
 from dperm_cli.sets.base import ConvexSet
@@ -60,10 +61,9 @@ def _set(settings: Settings) -> Any:
     )
     p = checks.integer("geometry.p", settings.get("p"), low=2)
     made = registry.load("constraint", name)
-    size = made.keys.get("radius", "radius")
     radius = checks.positive("geometry.constraint.radius", settings.get("constraint.radius", 1.0))
     more = {"power": settings["constraint.power"]} if "constraint.power" in settings else {}
-    return made(**{size: radius}, p=p, **more)
+    return configure(made, "geometry.constraint", {"radius": radius, **more}, p=p)
 
 
 def _width(body: Any, settings: Settings) -> dict[str, Any]:

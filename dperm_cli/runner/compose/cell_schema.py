@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import checks, registry
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.fields import (
+    Allowed,
+    Auto,
+    Check,
+    CheckedFields,
+    Choices,
+    Count,
+    FromRun,
+    Help,
+    Key,
+    Positive,
+    Range,
+    Unit,
+    configure,
+    fields_of,
+    keys_of,
+)
+from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import RELATIONS
+from dperm_cli.runner.sweep.backends import Options
 
 PRIVACY_KINDS = ("auto", "pure", "approx", "local")
-CALIBRATIONS = ("tight", "paper")
-FORMATS = ("table", "json")
-NOISES = ("research", "secure")
-TOP_LEVEL = {
-    "epsilon", "delta", "information", "calibration", "ridge", "lasso", "trials", "seed", "noise",
-}  # fmt: skip
-# Keys of the study as a whole: how it is run and shown, which no record depends on
-STUDY_KEYS = (
-    "format", "out", "force", "backend", "workers", "address", "slurm", "on_error", "save",
-)  # fmt: skip
 # Keys that came after the first release, with defaults that leave a cell what it was before
 LATER_KEYS = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
 DEFAULT_EPSILON = 1.0  # by default
@@ -31,6 +39,129 @@ DEFAULT_EPSILON = 1.0  # by default
 EPSILONS = (1e-9, 1e6)
 LEAST_DELTA = 1e-300
 CONSTANTS = (1e-50, 1e50)
+
+
+def check_delta(key: str, value: Any) -> float:
+    """A delta that can be planned for and accounted for; InputError for any other value."""
+    found = checks.number(
+        key, value, low=0.0, high=1.0, high_open=True, allowed="must be a number in [0, 1)"
+    )
+    if 0.0 < found < LEAST_DELTA:
+        raise InputError(key, value, f"must be 0, or a number in [{LEAST_DELTA:g}, 1)")
+    return found
+
+
+def check_constant(key: str, value: Any, limits: tuple[float, float] = CONSTANTS) -> float:
+    """A positive number within the limits of the arithmetic; InputError names the key."""
+    found = checks.positive(key, value)
+    low, high = limits
+    if not low <= found <= high:
+        raise InputError(key, value, f"must be between {low:g} and {high:g}")
+    return found
+
+
+def check_weight(key: str, value: Any) -> float:
+    """A number >= 0 that enters sums: ridge, lasso, a smoothness."""
+    found, high = checks.nonnegative(key, value), CONSTANTS[1]
+    if found > high:
+        raise InputError(key, value, f"must be a finite number >= 0 and <= {high:g}")
+    return found
+
+
+def check_epsilon(key: str, value: Any) -> float:
+    """An epsilon that can be planned for and accounted for."""
+    return check_constant(key, value, EPSILONS)
+
+
+def check_folder(key: str, value: Any) -> str:
+    """The name of a folder, or auto."""
+    return checks.path(key, value, "must be a folder name, or auto")
+
+
+@dataclass(frozen=True)
+class CellKeys(CheckedFields):
+    """The keys of a run that decide what a cell releases and belong to no group."""
+
+    calibration: Calibration = "tight"
+    noise: Annotated[
+        str,
+        Choices("research", "secure"),
+        Help("seeded (not for release), or for release, without a seed"),
+    ] = "research"
+    information: Annotated[
+        Positive | None,
+        Help("privacy=local: what a user's answers may tell, instead of epsilon"),
+        Unit("nats"),
+    ] = None
+    epsilon: Annotated[
+        float,
+        Range(*EPSILONS),
+        Check(check_epsilon),
+        Help("privacy budget (a list is an axis: 'epsilon=[0.1,1,10]')"),
+    ] = DEFAULT_EPSILON
+    delta: Annotated[float | Auto, Range(0, below=1), Check(check_delta), Help("auto = 1/n^2")] = (
+        "auto"
+    )
+    ridge: Annotated[
+        float,
+        Range(0, CONSTANTS[1]),
+        Check(check_weight),
+        Help("(ridge/2)|theta|_2^2 in every record's loss"),
+    ] = 0.0
+    lasso: Annotated[
+        float,
+        Range(0, CONSTANTS[1]),
+        Check(check_weight),
+        Help("lasso |theta|_1 in every record's loss"),
+    ] = 0.0
+    trials: Annotated[
+        Count, Range(1, 1_000_000), Help("independent repetitions of the release (a simulation)")
+    ] = 10
+    seed: Annotated[int, Range(0, checks.MAX_INT64), Help("base seed of all randomness")] = 0
+
+
+@dataclass(frozen=True)
+class StudyKeys(Options):
+    """The keys of the study as a whole: how it is run and shown, which no record depends on."""
+
+    format: Annotated[str, Choices("table", "json"), Help("what is printed on stdout")] = "table"
+    out: Annotated[
+        str,
+        Check(check_folder),
+        Help("output folder; auto = outputs/<study> under the working directory"),
+    ] = "auto"
+    force: Annotated[bool, Help("recompute finished cells")] = False
+    save: Annotated[
+        Any,
+        Allowed("must be a file name ending in .npz, or none"),
+        Help("FILE.npz: keep the predictor of a study of one cell, for `dperm predict`"),
+    ] = "none"
+
+
+@dataclass(frozen=True)
+class Privacy(CheckedFields):
+    """The keys of the group ``privacy``."""
+
+    group: ClassVar[str] = "privacy"
+
+    name: Annotated[str, Choices(*PRIVACY_KINDS), Key("privacy"), FromRun()]
+    relation: Annotated[str, Choices(*RELATIONS), Help("which data sets are neighbours")] = (
+        "replace_one"
+    )
+    population: Annotated[
+        Count | Auto,
+        Range(1, 2**31),
+        Help("add_remove: a public n that does not follow the data; auto takes it from them"),
+    ] = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.population != "auto" and self.relation == "replace_one":
+            allowed = "is for relation add_remove; under replace_one n is public"
+            raise InputError("privacy.population", self.population, allowed)
+
+
+STUDY_KEYS = tuple(fields_of(StudyKeys))
 
 
 @dataclass(frozen=True)
@@ -81,18 +212,14 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     for key in config:
         if key not in known_top_level():
             raise UnknownKey(key, known_top_level())
-    calibration = checks.choice("calibration", config["calibration"], CALIBRATIONS)
-    noise = checks.choice("noise", config["noise"], NOISES)
-    if noise == "secure":
+    if config["noise"] == "secure":
         config = {key: value for key, value in config.items() if key != "seed"}
-    privacy = _privacy(config["privacy"])
     # numbers before plug-ins: a wrong one is refused before what computes is imported
-    information = _information(config, privacy["name"])
-    epsilon = _epsilon(config["epsilon"], information)
-    delta = check_delta_or_auto(config["delta"], privacy["name"])
-    ridge, lasso = check_weight("ridge", config["ridge"]), check_weight("lasso", config["lasso"])
-    trials = checks.integer("trials", config["trials"], low=1, high=1_000_000)
-    seed = None if noise == "secure" else check_seed(config["seed"])
+    asked = CellKeys(**{key: config[key] for key in fields_of(CellKeys) if key in config})
+    privacy = build_privacy(config["privacy"])
+    _check_information(config["information"], privacy.name)
+    epsilon = _epsilon(config["epsilon"], asked.information)
+    delta = check_delta_or_auto(config["delta"], privacy.name)
     _build_once(made, "constraint", config["constraint"], p=0)
     dataset = _build_once(made, "dataset", config["dataset"])
     loss = _build_once(made, "loss", _loss_config(config["loss"], dataset))
@@ -101,45 +228,39 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         dataset=dataset,
         loss=loss,
         constraint_config=dict(config["constraint"]),
-        mechanism=build_mechanism(config["mechanism"], calibration, sampler),
+        mechanism=build_mechanism(config["mechanism"], asked.calibration, sampler),
         mechanism_name=config["mechanism"]["name"],
-        privacy=privacy["name"],
-        relation=privacy["relation"],
-        population=privacy["population"],
+        privacy=privacy.name,
+        relation=privacy.relation,
+        population=None if privacy.population == "auto" else privacy.population,
         epsilon=epsilon,
         delta=delta,
-        calibration=calibration,
-        ridge=ridge,
-        lasso=lasso,
-        trials=trials,
-        noise=noise,
-        seed=seed,
+        calibration=asked.calibration,
+        ridge=asked.ridge,
+        lasso=asked.lasso,
+        trials=asked.trials,
+        noise=asked.noise,
+        seed=None if asked.noise == "secure" else asked.seed,
         config=_identity_config(config, loss),
         sampler=sampler,
-        information=information,
+        information=asked.information,
         kernel=_kernel(made, config.get("kernel", LATER_KEYS["kernel"])),
     )
     _check_task(cell)
     return cell
 
 
-def _information(config: dict[str, Any], privacy: str) -> float | None:
-    """The nats asked for; they are local privacy's alone."""
-    given = config["information"]
-    if given is None:
-        return None
-    found = checks.positive("information", given)
-    if privacy != "local":
+def _check_information(given: Any, privacy: str) -> None:
+    """The nats asked for are local privacy's alone."""
+    if given is not None and privacy != "local":
         raise InputError("information", given, "is a level of privacy=local; elsewhere set epsilon")
-    return found
 
 
 def _epsilon(given: Any, information: float | None) -> float:
     """The epsilon asked for: none (inf) beside ``information``, from which one follows."""
-    found = check_epsilon(given)
     if information is None:
-        return found
-    if found != DEFAULT_EPSILON:
+        return float(given)
+    if given != DEFAULT_EPSILON:
         allowed = "cannot stand beside information=, from which a local epsilon follows"
         raise InputError("epsilon", given, allowed)
     return math.inf
@@ -167,27 +288,13 @@ def build(group: str, config: dict[str, Any], **extra: Any) -> Any:
     """The plug-in object of a group from its configuration; every key is checked."""
     if not isinstance(config, dict) or "name" not in config:
         raise InputError(group, config, "needs a name")
-    cls = registry.load(group, config["name"])
-    aliases = getattr(cls, "keys", {})
-    fields = {f.name for f in dataclasses.fields(cls)} - set(extra)
-    back = {field: key for key, field in aliases.items()}
-    known = {back.get(field, field) for field in fields}
     given = {key: value for key, value in config.items() if key != "name"}
-    for key in given:
-        if key not in known:
-            raise UnknownKey(f"{group}.{key}", [f"{group}.{name}" for name in known])
-    values = {aliases.get(key, key): value for key, value in given.items()}
-    for field in dataclasses.fields(cls):
-        missing = field.default is field.default_factory is dataclasses.MISSING
-        if missing and field.name not in values and field.name not in extra:
-            raise InputError(f"{group}.{back.get(field.name, field.name)}", None, "is required")
-    return cls(**values, **extra)
+    return configure(registry.load(group, config["name"]), group, given, **extra)
 
 
 def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = None) -> Any:
     """A mechanism; the run's calibration and sampler are handed to those that use them."""
-    cls = registry.load("mechanism", config.get("name", ""))
-    names = {f.name for f in dataclasses.fields(cls)}
+    names = fields_of(registry.load("mechanism", config.get("name", "")))
     if "calibration" in names:
         # a mechanism with words of its own has the key in its YAML; auto follows the run's paper
         own = config.get("calibration", "auto")
@@ -207,11 +314,14 @@ def build_mechanism(config: dict[str, Any], calibration: str, sampler: Any = Non
 
 def uses_sampler(config: dict[str, Any]) -> bool:
     """Whether a mechanism, or the one inside it, draws by a sampler of the group ``sampler``."""
-    fields = dataclasses.fields(registry.load("mechanism", config["name"]))
     inner = config.get("inner")
-    return "sampler" in {f.name for f in fields} or (
-        isinstance(inner, dict) and uses_sampler(inner)
-    )
+    draws = "sampler" in fields_of(registry.load("mechanism", config["name"]))
+    return draws or (isinstance(inner, dict) and uses_sampler(inner))
+
+
+def check_key(key: str, value: Any) -> Any:
+    """The checked value of a key of a run that belongs to no group."""
+    return (fields_of(CellKeys) | fields_of(StudyKeys))[key].check(value)
 
 
 def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
@@ -220,15 +330,8 @@ def list_valued(group: str, config: dict[str, Any], key: str) -> bool:
         cls = registry.load(group, config["name"])
     except (InputError, KeyError):
         return False
-    fields = {f.name: f for f in dataclasses.fields(cls)}
-    field = fields.get(getattr(cls, "keys", {}).get(key, key))
-    if field is None:
-        return False
-    # a key of any type that is empty by default holds bounds, columns or the like
-    if str(field.type) == "Any":
-        return field.default is None
-    kind = str(field.type).lower()
-    return any(word in kind for word in ("tuple", "list", "sequence", "mapping", "dict"))
+    field = keys_of(cls).get(key)
+    return field is not None and field.takes_list
 
 
 def names_file(config: Any) -> bool:
@@ -240,63 +343,20 @@ def names_file(config: Any) -> bool:
 
 def known_top_level() -> list[str]:
     """Every word that may stand at the top of a configuration."""
-    return sorted(TOP_LEVEL.union(GROUPS, STUDY_KEYS))
+    return sorted([*fields_of(CellKeys), *GROUPS, *STUDY_KEYS])
 
 
-def _privacy(config: dict[str, Any]) -> dict[str, Any]:
-    for key in config:
-        if key not in ("name", "relation", "population"):
-            raise UnknownKey(f"privacy.{key}", ["privacy.relation", "privacy.population"])
-    name = checks.choice("privacy", config.get("name"), PRIVACY_KINDS)
-    relation = checks.choice("privacy.relation", config.get("relation", "replace_one"), RELATIONS)
-    given = config.get("population", "auto")
-    population = checks.auto_or(checks.integer, "privacy.population", given, low=1, high=2**31)
-    if population is not None and relation == "replace_one":
-        allowed = "is for relation add_remove; under replace_one n is public"
-        raise InputError("privacy.population", given, allowed)
-    return {"name": name, "relation": relation, "population": population}
-
-
-def check_epsilon(value: Any) -> float:
-    """An epsilon that can be planned for and accounted for; InputError for any other value."""
-    return check_constant("epsilon", value, EPSILONS)
-
-
-def check_delta(key: str, value: Any) -> float:
-    """A delta that can be planned for and accounted for; InputError for any other value."""
-    found = checks.number(
-        key, value, low=0.0, high=1.0, high_open=True, allowed="must be a number in [0, 1)"
-    )
-    if 0.0 < found < LEAST_DELTA:
-        raise InputError(key, value, f"must be 0, or a number in [{LEAST_DELTA:g}, 1)")
-    return found
-
-
-def check_seed(value: Any) -> int:
-    """A seed; InputError for what is none."""
-    return checks.integer("seed", value, low=0, high=2**63 - 1)
-
-
-def check_constant(key: str, value: Any, limits: tuple[float, float] = CONSTANTS) -> float:
-    """A positive number within the limits of the arithmetic; InputError names the key."""
-    found = checks.positive(key, value)
-    low, high = limits
-    if not low <= found <= high:
-        raise InputError(key, value, f"must be between {low:g} and {high:g}")
-    return found
-
-
-def check_weight(key: str, value: Any) -> float:
-    """A number >= 0 that enters sums: ridge, lasso, a smoothness."""
-    found, high = checks.nonnegative(key, value), CONSTANTS[1]
-    if found > high:
-        raise InputError(key, value, f"must be a finite number >= 0 and <= {high:g}")
-    return found
+def build_privacy(config: dict[str, Any]) -> Privacy:
+    """The level of privacy from its configuration; every key is checked."""
+    given = {key: value for key, value in config.items() if key != "name"}
+    return configure(Privacy, "privacy", given, name=config.get("name"))
 
 
 def check_delta_or_auto(value: Any, privacy: str) -> float | None:
     """The delta asked for, None for ``auto``; InputError where the kind of privacy forbids it."""
-    delta = checks.auto_or(check_delta, "delta", value)
+    delta = check_key("delta", value)
+    if delta == "auto":
+        return None
     if privacy == "local" and delta:
         raise InputError("delta", value, "must be 0 or auto under privacy=local")
     if privacy == "pure" and delta:

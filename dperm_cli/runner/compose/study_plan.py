@@ -177,13 +177,10 @@ def distinct(cells: list[cell_schema.Cell]) -> tuple[cell_schema.Cell, ...]:
 
 
 def _study(cells: tuple[cell_schema.Cell, ...], config: dict[str, Any]) -> Study:
-    format_ = cell_schema.checks.choice("format", config["format"], cell_schema.FORMATS)
-    force = cell_schema.checks.boolean("force", config["force"])
+    asked = cell_schema.StudyKeys.parse(config)
     name = _study_name(cells)
-    out = config["out"]
-    cell_schema.checks.path("out", out, "must be a folder name, or auto")
-    where = f"outputs/{name}" if out == "auto" else out
-    return Study(cells, name, format_, where, force, Options.parse(config), config.get("save"))
+    where = f"outputs/{name}" if asked.out == "auto" else asked.out
+    return Study(cells, name, asked.format, where, asked.force, asked, asked.save)
 
 
 def _study_name(cells: tuple[cell_schema.Cell, ...]) -> str:

@@ -10,16 +10,17 @@ import importlib.util
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, Self
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import DpermError, InputError, UnknownKey
+from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
 
 NAMES = ("local", "dask", "submitit")
+_SCHEMES = ("tcp://", "tls://")
 MOST_WORKERS = 4096
 _JOB = {"minutes": 60, "memory": "4GB", "cores": 1}  # of a Dask worker that SLURM starts
 # Cells per worker below which a process is not worth its start.
@@ -50,26 +51,61 @@ class Backend(Protocol):
         ...
 
 
+def check_address(key: str, value: Any) -> str:
+    """Where Dask's scheduler is: a word or an address."""
+    known = isinstance(value, str) and (value in ("auto", "slurm") or value[:6] in _SCHEMES)
+    if not known:
+        raise InputError(key, value, "must be auto, slurm or tcp://HOST:PORT of a Dask scheduler")
+    return value
+
+
+def check_jobs(key: str, value: Any) -> Mapping[str, Any]:
+    """What is asked of SLURM's jobs, by the keys of ``slurm_jobs.KEYS``."""
+    if not isinstance(value, Mapping):
+        raise InputError(key, value, "must be a map such as {partition: cpu, minutes: 60}")
+    for name, asked in value.items():
+        kind = str if name == "cluster" else slurm_jobs.KEYS.get(name)
+        if kind is None:
+            raise UnknownKey(f"slurm.{name}", [f"slurm.{known}" for known in slurm_jobs.KEYS])
+        if not isinstance(asked, kind) or isinstance(asked, bool) or (kind is int and asked < 1):
+            form = "a whole number >= 1" if kind is int else "text"
+            raise InputError(f"slurm.{name}", asked, f"must be {form}")
+    return value
+
+
 @dataclass(frozen=True)
-class Options:
+class Options(CheckedFields):
     """What was asked for, checked; nothing is started or imported yet."""
 
-    backend: str = "local"
-    workers: int | None = 1
-    address: str = "auto"
-    slurm: Mapping[str, Any] | None = None
-    on_error: str = "continue"
+    backend: Annotated[str, Choices(*NAMES), Help("Dask's workers, SLURM jobs")] = "local"
+    workers: Annotated[
+        Count | Auto,
+        Range(1, MOST_WORKERS),
+        Help("cells at once; auto = as many as there are cores"),
+    ] = 1
+    address: Annotated[
+        str,
+        Check(check_address),
+        Help("backend=dask: tcp://HOST:PORT of a scheduler; slurm; auto = a cluster here"),
+    ] = "auto"
+    slurm: Annotated[
+        Mapping[str, Any],
+        Check(check_jobs),
+        Help("of the jobs: {partition: cpu, minutes: 60, memory: 4GB, cores: 1}"),
+    ] = field(default_factory=dict)
+    on_error: Annotated[
+        str, Choices("continue", "stop"), Help("what a failed cell means for those after it")
+    ] = "continue"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.address != "auto" and self.backend != "dask":
+            raise InputError("address", self.address, "is for backend=dask")
 
     @classmethod
-    def parse(cls, given: Mapping[str, Any]) -> Options:
-        """From the keys ``backend``, ``workers``, ``address``, ``slurm`` and ``on_error``."""
-        backend = checks.choice("backend", given["backend"], NAMES)
-        workers = checks.auto_or(
-            checks.integer, "workers", given["workers"], low=1, high=MOST_WORKERS
-        )
-        on_error = checks.choice("on_error", given["on_error"], ("continue", "stop"))
-        options = cls(backend, workers, _address(given["address"], backend),
-                      _slurm(given["slurm"]), on_error)  # fmt: skip
+    def parse(cls, given: Mapping[str, Any]) -> Self:
+        """From a configuration, of which only the keys of this class are read."""
+        options = cls(**{key: given[key] for key in fields_of(cls) if key in given})
         options.check_installed()
         options.check_slurm()
         return options
@@ -85,7 +121,7 @@ class Options:
 
     def check_slurm(self) -> None:
         """InputError where jobs are asked for that SLURM would not take."""
-        asked = self.slurm or {}
+        asked = self.slurm
         if self.backend == "dask" and self.address == "slurm":
             slurm_jobs.check("dask", {**_JOB, **asked})
         elif self.backend == "submitit" and "cluster" not in asked:
@@ -93,11 +129,12 @@ class Options:
 
     def choose_backend(self, cells: int) -> Backend | None:
         """The back end for so many cells; None: run them in this process."""
+        asked = None if self.workers == "auto" else self.workers
         if self.backend == "dask":
-            return Dask(self.workers or cores(), self.address, self.slurm or {})
+            return Dask(asked or cores(), self.address, self.slurm)
         if self.backend == "submitit":
-            return Submitit(self.workers or 8, self.slurm or {})
-        workers = self.workers or min(cores(), cells // WORTH)
+            return Submitit(asked or 8, self.slurm)
+        workers = asked or min(cores(), cells // WORTH)
         return Local(workers) if workers > 1 and cells > 1 else None
 
 
@@ -288,29 +325,6 @@ def _pieces(cells: int, workers: int) -> int:
     """Chunks small enough to share work out evenly, and no smaller than that."""
     size = max(1, min(32, cells // (8 * workers)))
     return -(-cells // size)
-
-
-def _address(given: Any, backend: str) -> str:
-    allowed = "must be auto, slurm or tcp://HOST:PORT of a Dask scheduler"
-    known = ("auto", "slurm")
-    if not isinstance(given, str) or not (given in known or given[:6] in ("tcp://", "tls://")):
-        raise InputError("address", given, allowed)
-    if given != "auto" and backend != "dask":
-        raise InputError("address", given, "is for backend=dask")
-    return given
-
-
-def _slurm(given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise InputError("slurm", given, "must be a map such as {partition: cpu, minutes: 60}")
-    for key, value in given.items():
-        kind = str if key == "cluster" else slurm_jobs.KEYS.get(key)
-        if kind is None:
-            raise UnknownKey(f"slurm.{key}", [f"slurm.{name}" for name in slurm_jobs.KEYS])
-        if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and value < 1):
-            form = "a whole number >= 1" if kind is int else "text"
-            raise InputError(f"slurm.{key}", value, f"must be {form}")
-    return given
 
 
 def _need(module: str, key: str, value: str, extra: str) -> None:

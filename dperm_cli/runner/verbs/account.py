@@ -12,6 +12,7 @@ from typing import Any
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported, describe_error
 from dperm_cli.core.files import write_atomically
 from dperm_cli.privacy.accounting import calibrate, generator_range, ledger_totals, paper_chains
+from dperm_cli.privacy.accounting.calibrate import CALIBRATIONS
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import range_delta
@@ -21,7 +22,7 @@ from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.tables import account_table
 from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.compose import cell_schema, fitting_mechanism
+from dperm_cli.runner.compose import fitting_mechanism
 from dperm_cli.runner.sweep.progress import open_meter
 from dperm_cli.runner.verbs.account_request import AccountLine, parse_request
 
@@ -249,8 +250,8 @@ def _noise_curve(ask: AccountLine, scales: Sequence[float]) -> list[dict[str, An
 def _certified_curves(ask: AccountLine, low: float, high: float) -> list[dict[str, Any]]:
     """Certified against nominal epsilon for every calibration the mechanism knows."""
     found = []
-    for calibration in cell_schema.CALIBRATIONS:
-        if ask.mechanism.calibration not in cell_schema.CALIBRATIONS:
+    for calibration in CALIBRATIONS:
+        if ask.mechanism.calibration not in CALIBRATIONS:
             continue  # it knows none, or words of its own
         mechanism = replace(ask.mechanism, calibration=calibration)
         for epsilon in _geometric(low, high, EPSILON_POINTS[calibration]):

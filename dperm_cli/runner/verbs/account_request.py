@@ -74,7 +74,7 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Acc
     asks = tuple(_asks(settings, composer, constraint, privacy))
     return AccountRequest(
         asks=asks,
-        format=checks.choice("format", single["format"], cell_schema.FORMATS),
+        format=cell_schema.check_key("format", single["format"]),
         out=_out(single["out"], asks, arguments),
         figure=_figure(single["figure"], len(asks) > 1 or single["out"] != "auto"),
     )
@@ -146,8 +146,8 @@ def _privacy(
     config |= _keys_of("privacy", settings)
     if config.get("population", "auto") != "auto":
         raise InputError("privacy.population", config["population"], "is n here; set n")
-    relation = checks.choice("privacy.relation", config["relation"], cell_schema.RELATIONS)
-    return checks.choice("privacy", config["name"], cell_schema.PRIVACY_KINDS), relation
+    privacy = cell_schema.build_privacy(config)
+    return privacy.name, privacy.relation
 
 
 def _keys_of(group: str, settings: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _asks(
             spec=spec,
             relation=privacy[1],
             privacy=privacy[0],
-            epsilon=None if noise else cell_schema.check_epsilon(one["epsilon"]),
+            epsilon=None if noise else cell_schema.check_key("epsilon", one["epsilon"]),
             delta=cell_schema.check_delta_or_auto(one["delta"], privacy[0]),
             noise_scale=cell_schema.check_constant("noise_scale", one["noise_scale"])
             if noise
@@ -198,8 +198,8 @@ def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
         cell_schema.check_constant("L", one["L"]),
         constraint,
         regulariser=Regulariser(
-            cell_schema.check_weight("ridge", one["ridge"]),
-            cell_schema.check_weight("lasso", one["lasso"]),
+            cell_schema.check_key("ridge", one["ridge"]),
+            cell_schema.check_key("lasso", one["lasso"]),
         ),
         smoothness=smoothness,
     )
@@ -241,7 +241,7 @@ def _mechanisms(
                 inner_configuration.set_key(config, "mechanism", key, keys[key], composer)
                 used.add(key)
         for calibration in calibrations:
-            checks.choice("calibration", calibration, cell_schema.CALIBRATIONS)
+            cell_schema.check_key("calibration", calibration)
             built[name, calibration] = cell_schema.build_mechanism(config, calibration)
     for key in set(keys) - used:
         raise UnknownKey(f"mechanism.{key}", [f"mechanism.{k}" for k in keys if k != key])

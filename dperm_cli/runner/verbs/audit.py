@@ -146,7 +146,7 @@ def _names(given: str) -> list[str]:
 
 
 def _epsilon(word: str) -> float:
-    return cell_schema.check_epsilon(read_number(word))
+    return cell_schema.check_key("epsilon", read_number(word))
 
 
 def _case(asked: Asked) -> int | None:

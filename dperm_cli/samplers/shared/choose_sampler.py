@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported
+from dperm_cli.core.fields import Check, FromRun, Help
 from dperm_cli.samplers.base import Certificate, Sampler, Target
 
 # distance / epsilon of the approximate samplers: cost grows as log 1/t, or as 1/t^2
@@ -68,14 +69,17 @@ def name_of(sampler: Any) -> str:
     return type(sampler).__module__.rpartition(".")[2]
 
 
-def check_sampler(value: Any) -> Any:
+def check_sampler(key: str, value: Any) -> Any:
     """A sampler, from one or from its name; InputError for anything else."""
     if isinstance(value, str):
         return registry.load("sampler", value)()
     if isinstance(value, Sampler):
         return value
     names = registry.names("sampler")
-    raise InputError("sampler", value, f"must be one of {', '.join(names)}", names)
+    raise InputError(key, value, f"must be one of {', '.join(names)}", names)
+
+
+LawSampler = Annotated[Any, Check(check_sampler), FromRun(), Help("what draws from the law")]
 
 
 def _first(sampler: Any, at: Callable[[float], Target], epsilon: float, paper: bool) -> SamplerPlan:

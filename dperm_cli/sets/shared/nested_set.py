@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.fields import Allowed, Help, configure
 from dperm_cli.sets.base import ConvexSet
 
 _KEY = "constraint.inner"
+FORM = "must be a set, as in {name: l1_ball, radius: 1}"
+Inner = Annotated[Mapping[str, Any] | Any | None, Allowed(FORM), Help("null = an L1 ball")]
 
 
 def build(inner: Any, p: int) -> Any:
@@ -26,7 +28,7 @@ def build(inner: Any, p: int) -> Any:
     if isinstance(inner, str):
         inner = {"name": inner, "radius": 1.0}
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
-        raise InputError(_KEY, inner, "must be a set, as in {name: l1_ball, radius: 1}")
+        raise InputError(_KEY, inner, FORM)
     try:
         return _build(inner, p)
     except UnknownKey:
@@ -38,13 +40,5 @@ def build(inner: Any, p: int) -> Any:
 
 
 def _build(inner: Mapping[str, Any], p: int) -> Any:
-    cls = registry.load("constraint", inner["name"])
-    aliases = cls.keys
-    back = {field: key for key, field in aliases.items()}
-    fields = {back.get(f.name, f.name) for f in dataclasses.fields(cls)} - {"p"}
-    given = {key: value for key, value in inner.items() if key != "name"}
-    for key in given:
-        if key not in fields:
-            raise UnknownKey(f"{_KEY}.{key}", [f"{_KEY}.{name}" for name in fields])
-    given.setdefault("radius", 1.0)
-    return cls(**{aliases.get(key, key): value for key, value in given.items()}, p=p)
+    given = {"radius": 1.0} | {key: value for key, value in inner.items() if key != "name"}
+    return configure(registry.load("constraint", inner["name"]), _KEY, given, p=p)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from dperm_cli.core import npy_files
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import Allowed, Help
 
 ENTRIES = 1_000_000
 BYTES = 64 << 20
 Vector = tuple[float, ...]
 Matrix = tuple[tuple[float, ...], ...]
+NOT_A_FILE = "must be the name of an .npz or .csv file"
+NumbersFile = Annotated[str | None, Allowed(NOT_A_FILE), Help("public numbers, from a file")]
 
 
 def vector(key: str, value: Any) -> Vector:
@@ -36,7 +39,7 @@ def from_file(key: str, name: object, csv_array: str) -> dict[str, np.ndarray]:
     The file is public: nothing in it may come from the records. Nothing is ever unpickled.
     """
     if not isinstance(name, str) or not name:
-        raise InputError(key, name, "must be the name of an .npz or .csv file")
+        raise InputError(key, name, NOT_A_FILE)
     path = locate(key, name, None)
     if path.stat().st_size > BYTES:
         raise InputError(key, path.name, f"is larger than {BYTES} bytes")
