@@ -23,6 +23,7 @@ from dperm_cli.results.records.schema import STATUSES, normalise
 
 MANIFEST = "manifest.json"
 _CELL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_OLD_NAME = re.compile(r"[0-9a-f]{20}")  # newer names have 24 digits, sessions a word in front
 
 
 class Store:
@@ -168,6 +169,11 @@ class Snapshot(Store):
             rows = decode_file(self.path(cell), data) if data is not None and whole else None
             self._read[cell] = state, rows
         return self._read[cell]
+
+
+def list_old(cells: Iterable[str]) -> list[str]:
+    """Those of some records' names that are of the old form: made of all code that there was."""
+    return [cell for cell in cells if _OLD_NAME.fullmatch(cell)]
 
 
 def _is_record(name: str) -> bool:
