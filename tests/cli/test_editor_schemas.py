@@ -33,11 +33,10 @@ MISTAKES = {
 }
 
 
-
 def find_schema(group: str, name: str) -> Any:
     """The schema of a file; AssertionError where there is none."""
-    paths = {path: set(re.split(r"[/.]", path.relative_to(CONF).as_posix()))
-             for path in sorted(CONF.rglob("*.json"))}  # fmt: skip
+    files = sorted(CONF.rglob("*.json"), key=lambda path: (len(path.parts), path))
+    paths = {path: set(re.split(r"[/.]", path.relative_to(CONF).as_posix())) for path in files}
     for wanted in ({group, name}, {group}, {"schema"}):
         for path, words in paths.items():
             if wanted <= words:

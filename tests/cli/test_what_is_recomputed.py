@@ -52,6 +52,7 @@ class Tree:
             env=os.environ | {"PYTHONPATH": str(self.folder)},
         )  # fmt: skip
         assert done.returncode == 1, done.stderr
+        assert done.stdout, done.stderr
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         self.names = {row["mechanism"]: row["cell"] for row in rows}
         assert self.names.keys() == {"noisy_gd", "exponential"}
@@ -99,7 +100,7 @@ def test_comments_docstrings_and_new_plugins_recompute_nothing(tree):
         if text.startswith('"""'):
             text = text.replace('"""', '"""Said otherwise. ', 1)
         path.write_text(f"{text}\n# a remark\n", encoding="utf-8")
-    for group, name in (("mechanism", "non_private"), ("loss", "hinge"), ("constraint", "box")):
+    for group, name in (("mechanism", "non_private"), ("loss", "absolute"), ("constraint", "box")):
         module = tree.find(f"*/{name}.py")
         words = "".join(word.title() for word in name.split("_"))
         text = module.read_text(encoding="utf-8").replace(words, "Added").replace(name, "added")

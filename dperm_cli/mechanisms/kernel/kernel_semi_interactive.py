@@ -68,7 +68,7 @@ class KernelSemiInteractive(KernelMechanism):
     ] = 0.0
     radius: Annotated[
         Positive | Literal["auto", "paper"],
-        Allowed("must be a finite number > 0, or auto"),
+        Allowed("must be a finite number > 0, auto or paper"),
         Help("auto = the bound on |w*|, paper = 2 L R / lambda"),
     ] = "auto"
 
