@@ -156,12 +156,12 @@ class Snapshot(Store):
         self._read: dict[str, tuple[str, list[dict[str, Any]] | None]] = {}
 
     def state(self, cell: str) -> str:
-        return self._known(cell)[0]
+        return self._load_once(cell)[0]
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
-        return self._known(cell)[1]
+        return self._load_once(cell)[1]
 
-    def _known(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
+    def _load_once(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
         if cell not in self._read:
             data = read_bytes(self.path(cell))
             whole = data is not None and intact(data)

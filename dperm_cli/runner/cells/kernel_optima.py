@@ -62,7 +62,7 @@ def _recall(problem: KernelProblem, path: Path) -> None:
     good = all(part.dtype == np.float64 and np.all(np.isfinite(part)) for part in (slopes, weights))
     if good and slopes.shape == (problem.data.n,) and weights.shape == (width,):
         found = problem.verify_dual(slopes, weights)
-        if found.distance <= problem.spec().asked:
+        if found.distance <= problem.spec().target_distance:
             problem.remember(found)
 
 

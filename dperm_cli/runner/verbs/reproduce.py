@@ -205,7 +205,7 @@ def _run(found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]) -
 
     store, parts, prepared = _begin(found, asked, arguments, prepare)
     tally = run_cells(list(prepared.values()), store, asked.force, asked.options)
-    return tally.failed, parts
+    return tally.failed_count, parts
 
 
 def _begin(

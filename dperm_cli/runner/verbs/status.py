@@ -32,7 +32,7 @@ def collect_facts(out: Path) -> dict[str, Any]:
     store = Store(out)
     names = study_folder.list_cells(store)
     states = {cell: store.status(cell) for cell in names}
-    running = set(Claims(out).held()) & set(names)
+    running = set(Claims(out).list_running()) & set(names)
     counts = {
         "cells": len(names),
         "done": _count(states, "ok", "planned"),
