@@ -228,7 +228,7 @@ def _termination() -> Iterator[None]:
         return
 
     def end(*_: object) -> None:
-        # a second one must not break into the way out
+        # ignore a second SIGTERM while the first one is handled
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise Terminated
 

@@ -1,4 +1,4 @@
-"""Record and replay: does what reaches the noise gate move by no more than its event declares?
+"""Record and replay: check that values at the noise gate move at most by their sensitivity.
 
 A mechanism is run on a data set with a tape on its gate. Its outputs are then frozen and it is run
 again on a neighbouring data set, receiving the same noisy values and the same batches: every call

@@ -84,7 +84,7 @@ class Theorem:
 
 
 def find_reason(*reasons: str | None) -> str | None:
-    """The first reason there is."""
+    """The first reason that is not None."""
     return next((reason for reason in reasons if reason), None)
 
 

@@ -59,7 +59,7 @@ def linear_pair(
 
     Under ``replace_one`` all n gradients are -1 and one of them becomes +1: as far apart as the
     Lipschitz constant 1 allows. Under ``add_remove`` one gradient is -1, or its record is gone (a
-    row of zeros), and the others are 0: nothing hides it.
+    row of zeros), and all other gradients are 0.
     """
     y = np.ones(n)
     if relation == "add_remove":

@@ -214,5 +214,5 @@ class _OneTrial(Gate):
 
 
 def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
-    """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates."""
+    """The delta that the bounded range of the seeded generator can add, in ``dim`` coordinates."""
     return sum((event.range_delta(relation, dim) for event in events), 0.0)

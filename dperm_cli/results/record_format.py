@@ -86,7 +86,7 @@ def decode_file(path: Path, data: bytes) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def blame_strangers(path: Path) -> Iterator[None]:
-    """Turn whatever a file that dperm did not write does to its reader into a StorageError."""
+    """Raise StorageError for any error while reading a file that dperm did not write."""
     import pyarrow as pa
 
     try:

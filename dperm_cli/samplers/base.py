@@ -88,7 +88,7 @@ class Pieces(NamedTuple):
 
 
 class Potential(Protocol):
-    """f itself, which follows from the records: for a sampler inside a mechanism alone.
+    """The function f of the records. Only samplers inside a mechanism may use it.
 
     ``magnitude`` bounds the sum over f's terms of their moduli on the set: rounding errors of a
     value are measured by it.

@@ -38,7 +38,7 @@ _LEAST_ETA = 1e4 * _EPS  # of the same
 _START = 1e-4  # of the diameter, for a start
 _CONDITION = 1e5  # up to which the first-order steps need no head start
 _CHECK = 10  # steps from one look at the residual to the next
-_HALVINGS = 1100  # as many as there are doubles between two, or nearly
+_HALVINGS = 1100  # about enough to tell apart any two doubles
 _SECONDS = 120.0
 _PATIENCE = 40.0  # times sqrt(condition): accelerated steps before the plain ones
 _FEW = 2_000
@@ -117,7 +117,7 @@ def locate(
 
 
 def _gap_only(spec: ProblemSpec) -> bool:
-    """Whether steps of first order would not get nearer than a certified gap."""
+    """Whether first-order steps get no nearer than a certified gap does."""
     if rounding_bounds.has_exact_normals(spec):
         return False
     return spec.lasso > 0 or spec.constraint.iterative or spec.constraint.by_gap

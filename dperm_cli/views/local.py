@@ -67,7 +67,7 @@ class Devices:
     ) -> tuple[np.ndarray, np.ndarray]:
         """``loops.local_learning.run``: every user answers as often as was accounted for.
 
-        The loop is users and learner in one: the learner's part sees the answers alone.
+        One compiled loop runs users and learner. The learner's code reads the answers only.
         """
         return local_learning.run(
             self._rows, self._device, self._stream.sealed_draws, learner, theta0, progress=progress

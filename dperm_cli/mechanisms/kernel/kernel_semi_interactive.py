@@ -27,7 +27,7 @@ from dperm_cli.views.kernel import KernelView
 PERTURBATIONS = ("laplace", "gaussian", "interactive")
 CALIBRATIONS = ("auto", "paper")
 _LITTLE = 0.1  # the norm's share where the predictions are attacked
-_ROUNDS = 3  # of giving the answers what basic composition leaves over
+_ROUNDS = 3  # rounds that give the answers the budget that basic composition leaves
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def check_kernel_problem(spec: KernelSpec, budget: Budget, *, queries: bool = Tr
 def has_bounded_features(spec: KernelSpec, points: Matrix) -> bool:
     """Whether |phi(z)| <= R for every public point: only there a prediction moves by s at most.
 
-    Finite maps see to it themselves.
+    Finite feature maps shorten longer rows themselves.
     """
     if spec.features is not None or not points.shape[0]:
         return True

@@ -76,7 +76,7 @@ class PerturbedMechanism(Mechanism):
     strength: Any = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    attack_floor: ClassVar[float] = 0.85  # where noise is of a Gamma norm
+    attack_floor: ClassVar[float] = 0.85  # for Gamma-norm noise only
 
     def __post_init__(self) -> None:
         checks.choice("mechanism.noise", self.noise, NOISES)
@@ -168,7 +168,7 @@ def design(
 
 
 def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> PerturbedPlan:
-    """Both events at the first one's noise, as ``design`` has them."""
+    """Both events for a first event whose noise is given; the second is chosen as by ``design``."""
     gamma = first.noise == "gamma_norm"
     epsilon = first.epsilon(relation)
 

@@ -34,7 +34,7 @@ def secure_plan(
 
 
 def secure_channel_plan(plan: Plan) -> Plan:
-    """The plan of a release by local channels, as it is: their answers are discrete already.
+    """The unchanged plan of a release by local channels, whose answers are discrete already.
 
     ``Unsupported`` where some are a continuum.
     """

@@ -1,4 +1,4 @@
-"""Step sizes of noisy gradient descent that set themselves from the released gradients.
+"""Adaptive step sizes of noisy gradient descent, computed from the released gradients.
 
 Noise of a fixed total budget enters the mean of all T noisy gradients with standard deviation
 nu = sigma / sqrt(T) per coordinate, whatever T is. What has to be chosen is therefore the total
@@ -81,7 +81,7 @@ class ScheduleFacts:
 
 
 class StepSchedule:
-    """Chooses each trial's next step and which iterates count; arrays are [trials]."""
+    """Choose each trial's next step size and average its iterates. Arrays are [trials]."""
 
     def __init__(self, facts: ScheduleFacts, start: np.ndarray, momentum: float) -> None:
         trials = len(start)
@@ -102,11 +102,11 @@ class StepSchedule:
         self._eta = np.zeros(trials)
 
     def choose_step(self, noisy: np.ndarray, query: np.ndarray | None = None) -> np.ndarray:
-        """The time to follow this noisy gradient, taken at ``query``, for; both [trials, p]."""
+        """The step size for a noisy gradient taken at ``query``; both [trials, p]."""
         step, self._done = self._done, self._done + 1
         target = self._target(*self._measure(noisy))
-        # a time that falls below what was spent must not end the descent: the steps that are
-        # left, made small, average out the noise of the large ones
+        # the descent goes on when the target is below the time already spent: small steps
+        # then average out the noise of the large ones
         least = (
             np.where(np.isinf(self._reached), LEAST_TIME_SHARE, LEAST_SHARE_AT_BOUNDARY) * target
         )
@@ -122,7 +122,7 @@ class StepSchedule:
         return eta
 
     def observe(self, theta: np.ndarray) -> None:
-        """Take note of the iterate [trials, p] that the step led to.
+        """Record the iterate [trials, p] after the step and update the output.
 
         The output is the iterate itself; from the moment descending stops to gain inside the
         set, it is a mean of the iterates since, recent ones weighing most.

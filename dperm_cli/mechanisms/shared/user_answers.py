@@ -78,14 +78,14 @@ class LocalDescent(Mechanism):
 
     @abstractmethod
     def choose_step(self, spec: ProblemSpec, asked: ChannelRequest) -> tuple[float, dict[str, Any]]:
-        """The step that is used where the user gives none, and what else to say of it."""
+        """The step size for ``step_size=auto``, and further settings to report."""
 
     @abstractmethod
     def make_update(self, spec: ProblemSpec, facts: Any) -> UpdateRule:
-        """How a plan's settings move the learner."""
+        """The update rule that the plan's settings describe."""
 
     def asked(self, spec: ProblemSpec, budget: Budget) -> ChannelRequest:
-        """The loudest channel within the budget."""
+        """Choose the channel with the least noise that the budget allows."""
         event = event_for(self.channel, spec, self.answers, budget)
         return ChannelRequest(
             event, channel_of(event), bound_gradient(self.channel, spec, self.row_norm)

@@ -29,9 +29,9 @@ _FACTORS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 1.06, 1.2, 1.5, 2.0, 3.0)
 _MOST_WASTED = 13.0
 _LEAST_TILT = 1e-9
 _MOST_TURNS = 3e4
-# Below the least positive float: no need to look further.
+# Logarithm of a number below the least positive float.
 _LOG_UNDERFLOW = -800.0
-# An epsilon that stands for any above it.
+# Larger epsilons are treated as this one.
 _FAR = 1e9
 
 

@@ -234,7 +234,7 @@ class Disclosure(Event):
 
     @property
     def count(self) -> int:  # type: ignore[override]
-        """Once is enough."""
+        """Always 1: repeating it reveals nothing more."""
         return 1
 
     def kind(self) -> str:

@@ -62,7 +62,7 @@ class Point:
 
     @property
     def resolution(self) -> float:
-        """Of the risks that count as more than 0: rounding leaves so much where there is none."""
+        """Risks up to this value count as 0: rounding errors are as large."""
         return _ROUNDING * (self.floor or 0.0)
 
 

@@ -242,7 +242,7 @@ def _replay_at_gate(
         with shift_maps():
             found = replay(mechanism, run_cell.drop_reserve(made), *problems, seed=drawn.number)
     except Exception as error:
-        # a minimiser that is not had in time is told on both runs
+        # a solver that runs out of time fails in both runs
         late = isinstance(error, DpermError) and "not proved" in str(error)
         return [] if late else [f"replay: {type(error).__name__}: {error}"]
     faults = found.faults
@@ -332,7 +332,7 @@ def _scratch() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _hide_output() -> Iterator[None]:
-    """What a run would tell has been compared; told again it would only be in the way."""
+    """Hide output and warnings: those of the runs were compared already."""
     nowhere = io.StringIO()
     told = contextlib.redirect_stderr(nowhere)
     with contextlib.redirect_stdout(nowhere), told, suppress_warnings():

@@ -88,7 +88,7 @@ def _run_here(waiting: list[Job], more: More, shown: Meter) -> Iterator[Any]:
 
 
 def _run_in_pool(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
-    """Jobs that follow from others go first: they are what is left of something long."""
+    """Run jobs in worker processes; follow-up jobs run first, since they belong to long ones."""
     copied = multiprocessing.get_context("fork")
     with futures.ProcessPoolExecutor(count, copied, _start_worker) as pool:
         running: dict[futures.Future[Any], Job] = {}

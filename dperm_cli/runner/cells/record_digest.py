@@ -13,7 +13,7 @@ ROOMS = (
     "core", "loops", "privacy", "problem", "losses", "sets", "datasets", "solvers", "kernels",
     "samplers", "views", "mechanisms", "bounds",
 )  # fmt: skip
-# of these rooms, what only helps at the keyboard
+# files in these rooms that only affect help, completion and progress
 IGNORED_FILES = ("core/catalogue.py", "core/completion.py", "core/help.py", "core/progress.py")
 FILES = (
     "runner/verbs/account.py", "runner/cells/run_cell.py", "runner/cells/channel_rows.py",

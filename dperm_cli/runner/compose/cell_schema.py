@@ -86,7 +86,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     if noise == "secure":
         config = {key: value for key, value in config.items() if key != "seed"}
     privacy = _privacy(config["privacy"])
-    # numbers before plug-ins: a wrong one is refused before what computes is imported
+    # check numbers first, so that a wrong one is refused before numerical modules are imported
     information = _information(config, privacy["name"])
     epsilon = _epsilon(config["epsilon"], information)
     delta = check_delta_or_auto(config["delta"], privacy["name"])
@@ -156,7 +156,7 @@ def _kernel(made: dict[str, Any], config: Any) -> Any:
 
 
 def _build_once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
-    # repr tells 1 from 1.0 and from true, which equality does not
+    # repr distinguishes 1, 1.0 and True; equality does not
     key = f"{group} {config!r}"
     if key not in made:
         made[key] = build(group, config, **extra)

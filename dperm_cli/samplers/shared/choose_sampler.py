@@ -49,7 +49,7 @@ def choose_sampler(
 
 
 def is_heuristic(certificate: Certificate) -> bool:
-    """Whether nothing is known of the distance from the law."""
+    """Whether the certificate bounds no distance from the law."""
     return not certificate.dist_inf < math.inf
 
 
