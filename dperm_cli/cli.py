@@ -1,4 +1,4 @@
-"""The command line: verbs, and nothing heavy until one of them needs it."""
+"""The command line: find the verb and run it. Heavy modules are imported only when needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All checks of one configuration: what a run of it would do, on neighbouring data sets.
+"""All checks of one configuration on neighbouring data sets, prepared as a run does.
 
 ``examine`` takes neighbours that the runner opened as a run does (``opened_cell.OpenedCell``) and
 returns what it found. Every check is on its own: one that cannot be made is left out and named, and

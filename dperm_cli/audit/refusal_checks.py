@@ -1,4 +1,4 @@
-"""Whether what must be refused is refused: a claim above its budget, and noise not accounted for.
+"""Check that wrong plans are refused: claims above the budget, and noise not accounted for.
 
 These checks are the last ones before a release. If one is missing, correct plans still release
 correctly, so no attack on outputs finds it. Here wrong plans are submitted on purpose.

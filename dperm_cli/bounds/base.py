@@ -1,4 +1,4 @@
-"""What a bound is."""
+"""What every risk bound has: its theorem, what it bounds, and when it applies."""
 
 from __future__ import annotations
 

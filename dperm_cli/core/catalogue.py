@@ -1,4 +1,4 @@
-"""What can be chosen on the command line, read from the YAML files' names and first lines.
+"""List what the command line offers, from the names and first lines of the YAML files.
 
 It imports nothing heavy and parses no YAML, so that help appears at once.
 """

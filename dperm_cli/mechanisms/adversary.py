@@ -1,4 +1,4 @@
-"""What a mechanism brings to its own audit: the pair of data sets it finds hardest to hide."""
+"""The pair of data sets that a mechanism finds hardest to hide, for its own audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mechanism is: events, settings and release, of which plan and guarantee are made."""
+"""The base class of mechanisms: events, settings and release, and the plan made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the values of one stream moved between two neighbouring runs, in sensitivities.
+"""Measure how far one stream's values differ between two neighbouring runs, in sensitivities.
 
 A meter belongs to one stream. ``move`` takes the value of one call on both runs, and returns the
 largest total so far over all trials, divided by the declared sensitivity: at most 1 for a stream

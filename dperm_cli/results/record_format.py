@@ -1,4 +1,4 @@
-"""The bytes of a record: one Parquet file with two checksums and its status in the footer.
+"""Read and write a record: one Parquet file with two checksums and its status in the footer.
 
 ``dperm.sha256`` covers every byte of the file (taken with the checksum's own digits at zero), so
 any truncation or flipped bit is noticed; ``dperm.content`` covers the values of the columns that

@@ -1,4 +1,4 @@
-"""From the store to everything that is shown: the same code for a run and for a later report."""
+"""Make everything that is shown of a study from its store, after a run or later."""
 
 from __future__ import annotations
 

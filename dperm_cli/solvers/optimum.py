@@ -68,9 +68,9 @@ def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
 
     Fenchel's inequality l(z) >= a z - l*(a) for each record gives, for every feasible theta,
     objective >= -sum l*(a_i) + min over the set of <X^T a + b, theta> + n r(theta), r the
-    regulariser and b the tilt;
-    see ``linear_minimum`` for that minimum. A dual outside the conjugate's domain proves nothing:
-    the bound is -inf. ``theta``, near a minimiser, makes the bound tight; it is true for any.
+    regulariser and b the tilt; see ``linear_minimum`` for that minimum. A dual outside the
+    conjugate's domain proves nothing: the bound is -inf. The bound holds for any ``theta``; one
+    near a minimiser makes it tight.
 
     An allowance for rounding is subtracted: the sum over records is rounded once, each term and
     each inner product is given the error of a random-sign rounding model, (sqrt(length) + 16) units

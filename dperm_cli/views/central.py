@@ -1,4 +1,4 @@
-"""What a mechanism may touch of the data."""
+"""The view of a mechanism with a trusted holder of the data: sums, batches and minimisers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel mechanism may touch of the data."""
+"""The view of a kernel mechanism: public facts, and a minimiser to within a proved distance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mechanism may touch when nobody but the users sees the records."""
+"""The view of a local mechanism: only users see their records, it sees their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel mechanisms share: how far things move, queries, least squares in a ball."""
+"""Helpers of kernel mechanisms: stability bounds, checks of queries, least squares in a ball."""
 
 from __future__ import annotations
 

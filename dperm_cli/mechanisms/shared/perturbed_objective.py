@@ -1,4 +1,4 @@
-"""What objective and approximate minima perturbation share: strength, noise and attack."""
+"""Helpers of objective perturbation and approximate minima perturbation: noise and attack."""
 
 from __future__ import annotations
 

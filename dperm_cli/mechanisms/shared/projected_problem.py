@@ -1,4 +1,4 @@
-"""What PROJERM and STDERM share: m, Phi, the problem in R^m, and the way back [KJ16]."""
+"""Helpers of PROJERM and STDERM: choose m and Phi, project, and lift the result back [KJ16]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mechanisms share whose output is a draw from a law exp(-f) on the set."""
+"""Helpers of mechanisms whose output is a draw from a law exp(-f) on the set."""
 
 from __future__ import annotations
 

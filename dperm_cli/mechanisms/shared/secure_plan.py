@@ -1,4 +1,4 @@
-"""From a mechanism's plan to the same plan on a grid."""
+"""Turn a mechanism's plan into the same plan with noise on a grid."""
 
 from __future__ import annotations
 

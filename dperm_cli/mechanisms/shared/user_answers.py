@@ -1,4 +1,4 @@
-"""What the mechanisms of local privacy share: keys, channels for a budget, the pass over the users.
+"""The base class of local mechanisms: keys, a channel for the budget, one pass over the users.
 
 The pass is [DJW12, Sec. 3]: user after user takes a subgradient at the point of the moment and
 sends it through a channel; the learner steps against the answer, whose mean the subgradient is.
@@ -51,7 +51,7 @@ class ChannelRequest:
 class LocalDescent(Mechanism):
     """A learner who steps against users' answers: its keys, channel, release and attack.
 
-    A subclass says how long its steps are (``choose_step``) and how it moves (``make_update``).
+    A subclass gives the step size (``choose_step``) and the update rule (``make_update``).
     """
 
     channel: str

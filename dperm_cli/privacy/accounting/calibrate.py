@@ -1,4 +1,4 @@
-"""From a privacy level to the least noise that certifies it.
+"""Find the least noise that is certified for a privacy level.
 
 Every function returns the private side of its root: the certified epsilon of what is returned does
 not exceed the epsilon asked for. Scales are in the unit of the released sums.

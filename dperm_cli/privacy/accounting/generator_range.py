@@ -1,4 +1,4 @@
-"""What the bounded range of the seeded generator adds to delta.
+"""Bound the delta that is added because seeded noise has a largest value.
 
 Seeded noise has a largest value, so some outputs are possible on one neighbour and impossible on
 the other. Secure noise has no largest value. Laws of pure events are statements about real numbers.

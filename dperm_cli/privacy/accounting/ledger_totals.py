@@ -1,4 +1,4 @@
-"""What was spent: guarantees recomputed from events, events as plain values, their composition.
+"""Recompute guarantees from recorded events, and compose them into totals.
 
 A ledger entry is made of plain JSON values, so that a reader who has nothing but the record can
 rebuild the events, add them up with the accountant and compare. Nothing here sees data.

@@ -1,4 +1,4 @@
-"""The tilt at which a composition is inverted, and the window that keeps aliases small.
+"""Choose the tilt for inverting a composition, and the window that keeps aliasing small.
 
 For a composition S with M(z) = E_P e^{zS}, delta(epsilon) is for every lambda > 0
 (1/2 pi) int M(z) e^{-z epsilon} / (z (z + 1)) dt, z = lambda + i t. Any lambda gives the right

@@ -1,4 +1,4 @@
-"""What every privacy event is: the contract between a mechanism, the accountant and the gate."""
+"""The base class of privacy events, which mechanism, accountant and gate all use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of which no more is known than their guarantee, and what comes with them."""
+"""Events with only a known guarantee: pure or approximate steps, local channels, disclosures."""
 
 from __future__ import annotations
 

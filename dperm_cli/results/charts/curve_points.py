@@ -1,4 +1,4 @@
-"""From records to the points of curves: what claims are judged on and experiments draw."""
+"""Turn records into the points of curves, for claims and for figures of experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of a study share and where they differ; how numbers are written."""
+"""What the rows of a study share, where they differ, and how numbers are formatted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``dperm audit fuzz=10m``: random configurations and neighbours, each run end to end.
 
 Every draw is a configuration and two data files one record apart. A whole ``dperm run`` is carried
-out on both with the same noise (``end_to_end``), the values at the gate are replayed
+out on both with the same noise (``neighbour_runs``), the values at the gate are replayed
 (``audit.replay``), the plans, public facts and feature maps are compared, and the claim is held
 against what was asked. A draw follows from (seed, number), so that a finding can be had again.
 """

@@ -1,4 +1,4 @@
-"""The jobs of an audit, on as many processes as asked for; some jobs give rise to others."""
+"""Run the jobs of an audit in several processes; a job may start more jobs."""
 
 from __future__ import annotations
 

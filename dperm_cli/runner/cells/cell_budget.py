@@ -1,4 +1,4 @@
-"""What a cell may spend, and whether a plan keeps to it."""
+"""Compute the budget of a cell, and check that a plan keeps within it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a cell with a kernel to its problems: the kernel's own, and the one in coordinates.
+"""Build the problems of a cell with a kernel: the kernel's own, and the one in coordinates.
 
 Every release is a vector theta with f(x) = <theta, psi(x)>. Here psi is a finite feature map, or
 for an exact kernel the projection on the span of the public queries. Objective, excess risk and

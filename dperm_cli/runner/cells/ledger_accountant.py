@@ -1,4 +1,4 @@
-"""The accountant that a ledger needs: records in, plain values out."""
+"""The accountant for ledgers: takes records, returns plain values."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Row = Mapping[str, Any]
 
 
 class Accounting:
-    """``results.ledger.ledger.Accountant`` on top of ``privacy.accounting.ledger_totals``.
+    """The ``results.ledger.ledger.Accountant`` that computes with ``ledger_totals``.
 
-    It remembers what it computed.
+    Results are cached.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Typed cells: what Hydra composed, checked key by key and turned into plug-in objects."""
+"""Check a composed configuration key by key and turn it into plug-in objects: a typed cell."""
 
 from __future__ import annotations
 

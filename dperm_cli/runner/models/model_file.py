@@ -1,4 +1,4 @@
-"""The bytes of a model file, and reading one that anybody may have written.
+"""Write model files, and read model files of unknown origin.
 
 A .npz archive of uncompressed members: ``facts``, a JSON text, and arrays of float64. Equal
 contents give equal bytes: members in one order, no times, no names of a machine. Nothing is

@@ -1,4 +1,4 @@
-"""Where chunks of cells run: processes of this machine, Dask, or jobs of a batch system.
+"""Back ends that run chunks of cells: local processes, Dask, or jobs of a batch system.
 
 A back end maps a function over chunks and yields what comes back, in any order. It knows nothing of
 cells; workers write their records themselves, so that nothing but small reports travels.

@@ -1,4 +1,4 @@
-"""What a study prints, made from its store alone: `dperm report`, and the end of `dperm run`."""
+"""Print a study from its store: for ``dperm report``, and at the end of ``dperm run``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several samplers do with a potential before the first draw, and how they check it."""
+"""Evaluate a potential before the first draw, cache the results, and check envelopes."""
 
 from __future__ import annotations
 
