@@ -1,4 +1,4 @@
-"""The command line: verbs, and nothing heavy until one of them needs it."""
+"""The command line: find the verb and run it. Heavy modules are imported only when needed."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def _termination() -> Iterator[None]:
         return
 
     def end(*_: object) -> None:
-        # a second one must not break into the way out
+        # ignore a second SIGTERM while the first one is handled
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise Terminated
 

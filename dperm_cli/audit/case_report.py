@@ -1,4 +1,4 @@
-"""A configuration under audit, and the report of what was attacked and found."""
+"""The case under audit (a configuration), and the report of attacks and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An attack on whatever a run would release, with statistics that fit every mechanism.
+"""Attack any mechanism's releases, with statistics that fit all of them.
 
 Releases on two neighbouring data sets are told apart by the best of several numbers: how the two
 losses differ at the released point, how the two gradients do, its distance along what separates the

@@ -1,4 +1,4 @@
-"""All checks of one configuration: what a run of it would do, on neighbouring data sets.
+"""All checks of one configuration on neighbouring data sets, prepared as a run does.
 
 ``examine`` takes neighbours that the runner opened as a run does (``opened_cell.OpenedCell``) and
 returns what it found. Every check is on its own: one that cannot be made is left out and named, and
@@ -99,8 +99,7 @@ def _run_check(report: Report, name: str, step: Callable[[], None]) -> None:
 
 
 def _note_refusal(report: Report, name: str, reason: str) -> None:
-    """A solver or a sampler may fail, and says that nothing is released; any other refusal of a
-    release that was planned is a fault."""
+    """Note a refusal: a solver or sampler that failed leaves a check out, any other is a fault."""
     if OUTCOME in reason:
         report.left_out.append(f"{name}: {reason}")
     else:

@@ -1,4 +1,4 @@
-"""Whether a channel's answers, as they are drawn, keep the ratio of chances that is claimed.
+"""Check that a channel's drawn answers keep the claimed ratio of probabilities.
 
 ``channel_loss`` reads the chances off the integers that a channel compares its random words with.
 Here answers are drawn through the gate for inputs that are far apart, and counted: none may be

@@ -1,4 +1,4 @@
-"""What a plan's steps spend together: a lower bound on delta, made without the accountant.
+"""A lower bound on the delta of a plan's composed steps, computed without the accountant.
 
 Every step has a pair of laws on a line that some neighbours really have: noise on two values that
 are the sensitivity apart, or a mixture of both where batches are drawn. The distribution of the

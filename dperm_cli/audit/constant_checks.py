@@ -1,4 +1,4 @@
-"""Whether the public constants that a plan rests on hold for records within their bounds.
+"""Check the public constants of a plan on records within their bounds.
 
 Gradients, losses and points are computed, not looked up: every record's gradient is at most
 ``lipschitz`` long, two of them are at most ``gradient_gap`` apart, the difference of two records'

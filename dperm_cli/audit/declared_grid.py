@@ -1,8 +1,8 @@
 """The declared grid that `dperm audit` walks without a configuration: settings as a run takes them.
 
-For every mechanism there are factors with a few values each; a pairwise covering design of them is
-audited (``covering``). The first value of a factor is the least demanding one. A value that a
-mechanism has no use for is found by planning, and is listed with the reason.
+For every mechanism there are factors with a few values each. A pairwise covering design of them
+(``covering_design``) is audited. The first value of a factor is the least demanding one. A value
+that a mechanism has no use for is found by planning, and is listed with the reason.
 """
 
 from __future__ import annotations

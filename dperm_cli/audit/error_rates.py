@@ -1,4 +1,4 @@
-"""From the error rates of an attack to a lower bound on epsilon.
+"""Turn the error rates of an attack into a lower bound on epsilon.
 
 ``Rates`` are confidence bounds. Five arguments turn them into an epsilon (``Argument``):
 

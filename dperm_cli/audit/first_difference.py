@@ -1,4 +1,4 @@
-"""Where two things differ, in words."""
+"""Find the first place where two values differ, and describe it."""
 
 from __future__ import annotations
 

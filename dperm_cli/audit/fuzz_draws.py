@@ -1,4 +1,4 @@
-"""What the fuzzer draws: a configuration, a data file and its neighbour, from (seed, number)."""
+"""Draw random cases for the fuzzer: a configuration, a data file and its neighbour."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def _relation(mode: str) -> str:
 class _Drawing:
     """The choices of one draw, in a fixed order.
 
-    Most draws are of configurations that a mechanism supports; one in eight is ``wild``: it takes
-    what comes, since a refusal must follow from public facts too.
+    Most draws are configurations that a mechanism supports. One in eight (``_wild``) may be any
+    configuration, since a refusal must depend on public facts alone too.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:

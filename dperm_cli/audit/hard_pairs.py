@@ -1,4 +1,4 @@
-"""Neighbouring sets of raw records that are hard to hide, before any row rule has seen them.
+"""Make neighbouring sets of raw records that are hard to hide, before any row rule is applied.
 
 Each kind is a way in which one record can matter most. Records are raw: a row may be longer than
 the declared bound, and whoever loads them has to shorten it.

@@ -1,4 +1,4 @@
-"""What a run makes for the holder of the records alone, and why. Nothing else may differ.
+"""The outputs of a run that may depend on the records without noise, each with its reason.
 
 Two runs on neighbouring data sets that draw the same noise must agree in everything but this: a
 column, a progress label or a line of stderr that is not listed here counts as leaving the run, so

@@ -1,4 +1,4 @@
-"""Every way in which a plan's noise can be drawn, against the plain loop that the tape sees.
+"""Compare every way of drawing a plan's noise with the plain loop that the tape records.
 
 A replay sees the plain loop: one draw after another through the gate. A compiled loop, a loop in
 the coordinates of few rows, and a gate on a grid draw past the tape. ``compare`` holds what they

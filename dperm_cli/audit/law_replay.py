@@ -1,4 +1,6 @@
-"""What a sampler's law says of the records: replay cannot see a value pass, but it can see f.
+"""Views that record which functions of the records a sampler's law is made of.
+
+No noisy value passes the gate with a sampler's draw, so replay compares these functions instead.
 
 ``WatchedView`` notes the potentials, loss values and gradients that a mechanism asks for;
 ``LawInputs`` says how far those of neighbouring data sets are apart.

@@ -1,4 +1,4 @@
-"""One line of the audit: a mechanism under one budget, by every check there is."""
+"""Audit one mechanism under one budget by all checks: one line of the audit's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the gate draws what an event says: the law of its noise, and its independence.
+"""Check that the gate draws the noise that an event declares: its law and its independence.
 
 A stream of the event is opened and noise is drawn on values of zero. What comes out is compared
 with the density that the event names: its distribution function, its mean square, and that no two

@@ -1,4 +1,4 @@
-"""How often a release can be made, what its seeds and trials do, and every path of its noise."""
+"""Check seeds, trials and every path of a release's noise, as often as time allows."""
 
 from __future__ import annotations
 

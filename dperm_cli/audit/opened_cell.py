@@ -1,4 +1,4 @@
-"""One configuration under audit: what a run of it would do on one data set, up to its release."""
+"""``OpenedCell``: one configuration on one data set, prepared as in a run up to its release."""
 
 from __future__ import annotations
 

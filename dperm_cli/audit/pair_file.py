@@ -1,4 +1,4 @@
-"""Two records of the user's own, from a file: the neighbours that an audit should try."""
+"""Read two records of the user's own from a file: neighbours for the audit to try."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether what must be refused is refused: a claim above its budget, and noise not accounted for.
+"""Check that wrong plans are refused: claims above the budget, and noise not accounted for.
 
-These checks are the last line before a release. Where one is gone, nothing leaks as long as all
-else is right, so that no attack on a release can tell: it is given something wrong on purpose.
+These checks are the last ones before a release. If one is missing, correct plans still release
+correctly, so no attack on outputs finds it. Here wrong plans are submitted on purpose.
 """
 
 from __future__ import annotations

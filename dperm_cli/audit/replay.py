@@ -1,11 +1,11 @@
-"""Record and replay: does what reaches the noise gate move by no more than its event declares?
+"""Record and replay: check that values at the noise gate move at most by their sensitivity.
 
 A mechanism is run on a data set with a tape on its gate. Its outputs are then frozen and it is run
 again on a neighbouring data set, receiving the same noisy values and the same batches: every call
 must come in the same order, from the same stream, with the same public facts; the meter of each
 stream (``privacy.meters``) adds up how far its values moved, which may not exceed what its event
 declares; and the outputs must be equal. No value passes with a sampler's draw: there what the laws
-were made of is compared (``_laws``).
+were made of is compared (``audit.law_replay``).
 
 The audit runs the plain loops: that a mechanism's compiled loops give the same bytes, or the same
 law, is the business of ``audit.law_comparison`` and of the contract suite, and that a claim holds

@@ -1,4 +1,4 @@
-"""Whether a sampler's draws on a line have the density exp(-f) of the potential it was given.
+"""Check that a sampler's draws on a line have the density exp(-f) of their potential.
 
 The potential is the one that the mechanism asks its view for; that it moves by no more than was
 accounted for is what the replay measures. Here its integral is taken by quadrature, and the draws

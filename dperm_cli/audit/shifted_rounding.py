@@ -1,4 +1,4 @@
-"""Another machine's rounding, to see what hangs on last bits that it must not hang on.
+"""Imitate another machine's rounding, to find results that wrongly depend on last bits.
 
 The last bits of a product of the records with a matrix follow from where a row stands among the
 others: libraries cut rows into blocks and finish the last ones otherwise. One record less may so

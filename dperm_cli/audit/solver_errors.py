@@ -1,4 +1,4 @@
-"""What a release does with a solver that is as wrong as it may be, or says that it is worse.
+"""Replace solvers by ones with the largest allowed error, or without a certificate.
 
 A minimiser is only known to lie within a gap of the least objective. Noise has to hide whatever
 point a solver finds within that gap: ``far_points`` puts the two minimisers of neighbouring data

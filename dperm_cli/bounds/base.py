@@ -1,4 +1,4 @@
-"""What a bound is."""
+"""What every risk bound has: its theorem, what it bounds, and when it applies."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Theorem:
 
 
 def find_reason(*reasons: str | None) -> str | None:
-    """The first reason there is."""
+    """The first reason that is not None."""
     return next((reason for reason in reasons if reason), None)
 
 

@@ -1,4 +1,4 @@
-"""How far a reweighting of random directions can lean to one side.
+"""Upper bounds on how much a reweighted random direction correlates with any fixed direction.
 
 A direction u is drawn for each set: uniformly from the sphere for the Euclidean ball, from the
 corners of the cube for the box, from the 2 p unit vectors +-e_j for the cross-polytope. t is

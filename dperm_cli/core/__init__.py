@@ -1,1 +1,1 @@
-"""The ground floor: errors, input checks, the plug-in registry and the seed tree."""
+"""Helpers for every room: errors, input checks, the plug-in registry and the seed tree."""

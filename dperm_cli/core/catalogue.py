@@ -1,4 +1,4 @@
-"""What can be chosen on the command line, from the YAML files' lines and the schemas beside them.
+"""List what the command line offers, from the YAML files' lines and the schemas beside them.
 
 It imports no plug-in and parses no YAML, so that help appears at once. The schemas are made from
 the plug-ins' declared fields (``dperm_cli.runner.editor_schemas``).

@@ -1,4 +1,4 @@
-"""Validators that name the key they check.
+"""Check values of configuration keys; errors name the key and what is allowed.
 
 Every comparison is written so that nan fails it, and booleans and strings are never
 taken for numbers.

@@ -1,4 +1,4 @@
-"""Completion for bash: the script, and the words it asks for."""
+"""Completion for bash: the script, and the words that it offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the user's data files are: the working directory, then the data folder."""
+"""Find the user's data files: in the working directory, then in the data folder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Digests: the one place that hashes parts, files and JSON-able facts.
+"""Compute hashes of parts, files and JSON-able facts, all in one place.
 
 What is hashed where one call would not do stays where it is: records one by one with a key
-(``record_names``), rows in a tight loop (``datasets/_digest``), a running digest of draws
-(``audit/case``).
+(``problem/record_names``), rows in a tight loop (``datasets/shared/content_digest``), a running
+digest of draws (``audit/opened_cell``).
 """
 
 from __future__ import annotations

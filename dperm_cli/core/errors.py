@@ -38,7 +38,7 @@ class InputError(DpermError):
 
 
 class UnknownKey(InputError):
-    """A key that nothing reads; the message lists the keys that are read.
+    """An unknown configuration key; the message lists the known ones.
 
     ``guess`` is what to suggest instead of the nearest of the known keys.
     """

@@ -1,4 +1,4 @@
-"""Files: what goes wrong while one is read, writing one whole or not at all, and locks by name.
+"""Read files with clear errors, write them whole or not at all, and lock them by name.
 
 Everything that dperm writes to be read again goes through ``write_atomically`` or
 ``open_atomically``, and every lock between processes through ``hold_lock``.
@@ -39,8 +39,8 @@ class TooLarge(OSError):
 def report_read_errors(key: str, path: Path) -> Iterator[None]:
     """Turn whatever goes wrong while reading a file into one line about it.
 
-    Parsers raise what they like on bytes that nobody thought of; none of it may reach the user as a
-    traceback, which could show records. ``--debug`` shows where it came from.
+    Parsers may raise any exception on malformed bytes. A traceback could show records, so every
+    exception becomes an InputError. ``--debug`` shows the traceback.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Help texts made from the catalogue: what can be chosen and what each key means."""
+"""Write help texts from the catalogue: the choices of each group and the meaning of each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memos: what took long to compute, kept while it fits a number of bytes."""
+"""Caches in memory with a limit in bytes, for results that are slow to compute."""
 
 from __future__ import annotations
 

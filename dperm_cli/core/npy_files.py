@@ -1,8 +1,9 @@
-"""Arrays of numbers in .npy bytes and .npz archives, which anybody may have written.
+"""Read arrays from .npy files and .npz archives of unknown origin.
 
-The one place that reads them. Nothing is unpickled or evaluated: of a header only what the pattern
-below matches is believed. No array is made before its size is held against the bytes that are
-there (of a compressed member: that the archive says, up to the caller's limit).
+All reading of such files goes through this module. Nothing is unpickled or evaluated. A header is
+accepted only if it matches the pattern below. Memory for an array is reserved only after its size
+was compared with the bytes in the file. For a compressed member, its stated size and the caller's
+limit are used instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers in text, by one rule for every file and every line that is read."""
+"""Read numbers in text, by one rule for all files and lines."""
 
 from __future__ import annotations
 

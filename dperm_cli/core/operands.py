@@ -1,4 +1,4 @@
-"""The words behind a verb, taken apart once: options, KEY=VALUE settings and operands.
+"""Parse the words after a verb: options, KEY=VALUE settings and operands.
 
 Every verb declares its ``Syntax``. What Hydra's grammar has to read
 (``runner/compose/command_line.py``) is passed on word by word.

@@ -1,4 +1,4 @@
-"""Folders: of the package's own configuration, of data sets, and of what is cached."""
+"""Find the folders of the package's configuration, of data sets and of caches."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Progress of long steps, on stderr, from anywhere below the runner.
 
-A long step calls ``report(label, done, total)``; who listens is the runner's business.
+A long step calls ``report(label, done, total)``. The runner decides what is shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plug-in registry is the folder listing: adding a file adds a plug-in.
+"""Find plug-ins: every file in a plug-in folder is one.
 
 A room is a package such as ``mechanisms`` or ``losses``. Its plug-ins are the modules at its top,
 or in the group folders that ``GROUPS`` names for it. Each defines one public class, the camel-case

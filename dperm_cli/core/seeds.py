@@ -1,4 +1,4 @@
-"""The seed tree: every random number is keyed by what it is drawn for.
+"""Derive random seeds: every random number has a key that says what it is for.
 
 A leaf is named by (seed, role, path); two leaves with different names never share a key,
 and nothing depends on the order in which leaves are asked for.

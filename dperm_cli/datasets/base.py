@@ -1,4 +1,4 @@
-"""What a data set declares of itself."""
+"""The base class of data sets: the task, defaults and known facts that each declares."""
 
 from __future__ import annotations
 

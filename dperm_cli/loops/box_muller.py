@@ -1,4 +1,4 @@
-"""Normals from uniforms [BM58], with the arithmetic of ``gaussian``: the same bytes everywhere."""
+"""Normals from uniforms [BM58], by the arithmetic of ``gaussian_noise``: equal bytes everywhere."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Exact normal and exponential noise on a grid, from random words and integers alone.
+"""Exact normal and exponential noise on a grid, from random bits and integer arithmetic.
 
-``normals`` and ``exponentials`` return floor(s Y + 1/2) with a random sign, Y standard exponential
-or the modulus of a standard normal, s = mantissa / 2^shift: a continuous noise rounded to the grid.
+``fill`` returns floor(s Y + 1/2) with a random sign. Y is standard exponential or the modulus of a
+standard normal and s = mantissa / 2^shift: this is continuous noise rounded to the grid.
 Y comes from comparisons of uniform numbers [Neumann 1951; Karney 2016, Alg. N]; no function is
 evaluated and nothing is rounded before the end. A uniform number is a string of bits of which the
 first 64 are looked at. Where they do not decide (a tie, or a Y within 2^-64 of a point where the

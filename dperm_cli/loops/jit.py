@@ -1,4 +1,4 @@
-"""How this room compiles: one decorator, and the exact machine operations loops are made of.
+"""Compile the loops of this room: one decorator, and the exact machine operations they use.
 
 No kernel uses fast-math. Sums have a written order and fused multiply-adds are asked for by
 name, so an expression has the same bits wherever it is inlined, vectorised or called from.

@@ -1,4 +1,4 @@
-"""What a user's device sends in place of a vector: compiled kernels of three local channels.
+"""Compiled kernels of three local channels: what a user's device sends in place of a vector.
 
 A vector g with |g| <= bound in the channel's norm becomes x = g / bound, and the answer is
 

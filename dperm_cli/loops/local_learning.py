@@ -68,7 +68,7 @@ def place(step: int, users: int, stride: int) -> int:
 
 
 def stride(users: int) -> int:
-    """About 0.618 ``users``, coprime to it: a public order that sorted records are no match for."""
+    """About 0.618 ``users``, coprime to it: a public order that mixes sorted records."""
     found = max(1, round(0.6180339887498949 * users))
     while math.gcd(found, users) != 1:
         found += 1

@@ -1,4 +1,4 @@
-"""What a compiled loop gets in order to draw for itself: keys, scale and kind as one object.
+"""The object that lets a compiled loop draw its own noise: keys, scale and kind together.
 
 Only a stream of the gate makes these, for the event that was accounted for, so that no loop can be
 given another scale, another number of steps or another batch than those that were paid for.

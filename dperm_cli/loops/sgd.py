@@ -384,7 +384,7 @@ def start(
 
 
 def _check(state: State) -> None:
-    """The kernels read memory unchecked: no shape may lie."""
+    """Check the shapes: the kernels do not check bounds when they read memory."""
     chains, p = state.theta.shape
     records = state.rows
     n = len(records.indptr) - 1 if records.has_csr else len(records.x)

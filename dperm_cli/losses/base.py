@@ -1,4 +1,4 @@
-"""What all losses have in common: capabilities, and the constants that follow from others."""
+"""The base class of losses: what a loss may offer, and constants computed from its others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mechanism brings to its own audit: the pair of data sets it finds hardest to hide."""
+"""The pair of data sets that a mechanism finds hardest to hide, for its own audit."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def linear_pair(
 
     Under ``replace_one`` all n gradients are -1 and one of them becomes +1: as far apart as the
     Lipschitz constant 1 allows. Under ``add_remove`` one gradient is -1, or its record is gone (a
-    row of zeros), and the others are 0: nothing hides it.
+    row of zeros), and all other gradients are 0.
     """
     y = np.ones(n)
     if relation == "add_remove":

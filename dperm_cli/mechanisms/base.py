@@ -1,4 +1,4 @@
-"""What a mechanism is: events, settings and release, of which plan and guarantee are made."""
+"""The base class of mechanisms: events, settings and release, and the plan made of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event, kind
 from dperm_cli.privacy.gate import Gate
 
-# Where a noise scale is given in place of a budget: nothing follows from epsilon.
+# Used where a noise scale is given instead of a budget; its epsilon does not matter.
 NO_BUDGET = Budget(math.inf, 0.5, "replace_one")
 
 # Of one record's loss over the set: squares of less are lost in float64.
@@ -157,7 +157,7 @@ class Mechanism(CheckedFields, ABC):
         return
 
     def settings(self, spec: Any, events: tuple[Event, ...], budget: Budget) -> Mapping[str, Any]:
-        """What else is public and worth a reader's eye, JSON-able."""
+        """Further public settings to report. Returns JSON-able values."""
         return {}
 
     def scale(self, spec: Any, budget: Budget) -> float:
@@ -209,7 +209,7 @@ def _require_computable(spec: Any) -> None:
     on_set = spec.space == "parameters"
     gradient = float(spec.lipschitz_total if on_set else spec.lipschitz)
     size = float(spec.constraint.diameter if on_set else spec.radius)
-    # losses without a bound on their gradients are each mechanism's to refuse
+    # a loss without a bound on its gradients is refused by the mechanism itself
     if not size <= MOST_MAGNITUDE or MOST_MAGNITUDE < gradient < math.inf:
         raise Unsupported(
             f"a set of diameter {size:.3g} and gradients of up to {gradient:.3g} are beyond what "
@@ -232,7 +232,7 @@ def _require_influence(spec: Any) -> None:
 
 
 def guarantee_of(made: Design, budget: Budget) -> Guarantee:
-    """What the events of a design are worth at the budget's delta."""
+    """The guarantee of a design's events at the budget's delta."""
     found = kind(made.events)
     if found == "none":
         return Guarantee(

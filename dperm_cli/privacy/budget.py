@@ -1,4 +1,4 @@
-"""What is asked (Budget) and what is delivered (Guarantee)."""
+"""The requested privacy (Budget) and the delivered one (Guarantee)."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 A mechanism never touches a random generator. It asks the gate for the stream of an event that was
 accounted for: ``gate.stream(event, dim)``. The event says which noise, of which scale, how often,
 and how far a neighbouring data set may move the values that it hides; nothing of that is said a
-second time. A plain loop adds noise step by step with ``stream.add``; a compiled loop receives
-``stream.sealed`` (keys, scale and kind as one object) and produces the same numbers. A tape (see
-``audit.replay``) hears every value that passes, and forbids the compiled path.
+second time. A plain loop adds noise step by step with ``stream.add``. A compiled loop receives
+``stream.sealed_draws()`` (keys, scale and kind as one object) and produces the same numbers. A tape
+(see ``audit.replay``) records every value that passes, and forbids the compiled path.
 
 Noise is seeded (``Gate``: reproducible, float64, for research) or comes from the operating system
 and lies on a grid (``Gate.secure``). The noises are
@@ -214,5 +214,5 @@ class _OneTrial(Gate):
 
 
 def range_delta(events: Sequence[Event], relation: str, dim: int) -> float:
-    """What the bounded range of the seeded generator can add to delta, in ``dim`` coordinates."""
+    """The delta that the bounded range of the seeded generator can add, in ``dim`` coordinates."""
     return sum((event.range_delta(relation, dim) for event in events), 0.0)

@@ -1,4 +1,4 @@
-"""What events and streams ask of the gate, and what the gate asks of a tape that listens to it."""
+"""Interfaces between the gate, its events and streams, and a tape that listens."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class NoiseSource(Protocol):
     source: Any
 
     def draws(self, kind: str) -> Any:
-        """The noise of a new stream: ``Keyed``, or ``OnGrid``."""
+        """The noise of a new stream: ``streams.KeyedNoise`` or ``streams.GridNoise``."""
 
     def steps(self, number: int) -> Any:
-        """The ``Steps`` of a new stream."""
+        """The ``streams.StepRecord`` of a new stream."""
 
     def keys(self) -> np.ndarray:
         """The keys [trials, 2], uint64, of a new stream."""

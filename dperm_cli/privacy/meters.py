@@ -1,4 +1,4 @@
-"""How far the values of one stream moved between two neighbouring runs, in sensitivities.
+"""Measure how far one stream's values differ between two neighbouring runs, in sensitivities.
 
 A meter belongs to one stream. ``move`` takes the value of one call on both runs, and returns the
 largest total so far over all trials, divided by the declared sensitivity: at most 1 for a stream
@@ -81,7 +81,7 @@ class ChannelRatio(Meter):
     def move(self, before: np.ndarray, after: np.ndarray) -> float:
         """The values are those that answers stand for, over the channel's bound."""
         apart = self._channel.distance(before, after)
-        # equal vectors tell nothing: a long one may not look parallel to itself
+        # equal vectors have distance 0; rounding could give another number for long ones
         same = np.all(before == after, axis=-1)
         self._sum = self._sum + np.where(same, 0.0, apart)
         return float(np.max(self._sum)) / self._allowed

@@ -1,4 +1,4 @@
-"""Events of releases on a grid: what rounding adds to a sensitivity, and the scale that covers it.
+"""Put events on a grid: how rounding changes the sensitivity, and the scale that covers it.
 
 A value is rounded to multiples of a public power of two, the noise is the continuous one rounded
 to the same grid, and they are added as integers. Rounding the sum of a rounded value and continuous

@@ -1,6 +1,6 @@
-"""Streams of noise, batches, answers and uniforms: what the gate hands out for an event.
+"""Streams of random numbers that the gate opens for events: noise, batches, answers, uniforms.
 
-Every stream knows the event that it carries out. Values pass its method, where a tape hears them.
+A stream belongs to one event. Every value goes through its methods, where a tape can record it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class StepRecord:
 
 
 class Stream:
-    """What all streams are: an event, its number in the order of asking, and a tape's ear.
+    """Base of all streams: the event, the number of the stream, and the tape that listens.
 
     ``tells_noise`` says that what a tape hears, less its value, is noise of ``scale``;
     ``few_outcomes`` that what is drawn may be one of a few points, and nearly certain.
@@ -84,7 +84,7 @@ class Stream:
         return self._tape.hear(self, value, drawn, (np.shape(value), *public))
 
     def _check_shape(self, value: np.ndarray) -> None:
-        """Without this one draw could be spread over many coordinates, and cancel."""
+        """Refuse other shapes: broadcasting would add one draw to many coordinates."""
         if np.shape(value) != (self.trials, self.dim):
             shape = (self.trials, self.dim)
             raise PrivacyError(f"a value of shape {np.shape(value)} at noise of shape {shape}")
@@ -214,8 +214,8 @@ class GridNoise:
     def add(
         self, value: np.ndarray, kind: str, scale: float, dim: int, step: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The value rounded to the grid, and the sum. Nothing here refuses a value: refusals
-        would tell of it."""
+        """The value rounded to the grid, and the sum. Never raises: an error would depend on
+        the value."""
         units = np.clip(np.rint(np.nan_to_num(value / self._step)), -_MOST_UNITS, _MOST_UNITS)
         drawn = secure_noise.draw_rounded_noise(
             kind, scale / self._step, self._trials * dim, self._source
@@ -277,8 +277,8 @@ class SparseStream(Stream):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Answers [trials] to query ``step`` and whether each is an update, [trials].
 
-        ``value`` [trials] is of the data, ``known`` [trials] of what was released before. A trial
-        that is over, whose value is not looked at, gets ``known``.
+        ``value`` [trials] depends on the data, ``known`` [trials] on earlier releases. A trial
+        without updates left returns ``known`` and ignores ``value``.
         """
         if np.shape(value) != (self.trials,) or np.shape(known) != (self.trials,):
             raise PrivacyError(f"answers for {self.trials} trials take one number of each")
@@ -426,14 +426,14 @@ class LawStream(Stream):
 
 
 class _NoValue:
-    """Stands for a value where none passes: a tape compares what the law was made of."""
+    """The value that a tape gets for a draw from a law, which hides no value."""
 
 
 LAW = _NoValue()
 
 
 def require_no_tape(keys: np.ndarray, tape: Any) -> np.ndarray:
-    """Keys for a loop that draws for itself; not while a tape is listening."""
+    """The keys for a compiled loop. PrivacyError while a tape listens."""
     if tape is not None:
         raise PrivacyError("a compiled loop would draw past the tape; use the plain loop")
     return keys

@@ -1,1 +1,1 @@
-"""What is being minimised, with no word of privacy in it."""
+"""The problem to minimise: data, loss, set and regulariser. Nothing here is about privacy."""

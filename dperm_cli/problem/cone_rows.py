@@ -1,4 +1,4 @@
-"""Rows of cone programs that sets and losses are made of."""
+"""Build cone programs from the rows that sets and losses add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data set as the rest of dperm sees it."""
+"""``Data``: the records of a data set with their declared bounds and public facts."""
 
 from __future__ import annotations
 

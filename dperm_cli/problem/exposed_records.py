@@ -1,4 +1,4 @@
-"""Which records a point gives back [BST14, Sec. 1, Motivation]."""
+"""Count the training records that a released point gives away [BST14, Sec. 1, Motivation]."""
 
 from __future__ import annotations
 

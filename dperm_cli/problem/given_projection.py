@@ -1,4 +1,4 @@
-"""A matrix that came with records it has been applied to already: the compressed setting [KJ16]."""
+"""The matrix of records that were projected before they were read [KJ16, compressed setting]."""
 
 from __future__ import annotations
 

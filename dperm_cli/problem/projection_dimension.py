@@ -1,4 +1,4 @@
-"""How many dimensions to project to [KJ16, Thm 3.11]."""
+"""Choose the number of dimensions to project to [KJ16, Thm 3.11]."""
 
 from __future__ import annotations
 

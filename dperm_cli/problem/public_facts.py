@@ -1,4 +1,4 @@
-"""What is public of a data set."""
+"""``PublicFacts``: what anybody may know of a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces of a primal-dual interior-point iteration that sets make.
+"""Barrier terms of sets for the primal-dual interior-point iteration.
 
 Every inequality slack >= 0 has a multiplier, and an iteration moves both towards
 slack * multiplier = target. A piece eliminates its own unknowns and leaves, for the parameter

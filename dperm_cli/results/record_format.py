@@ -1,4 +1,4 @@
-"""The bytes of a record: one Parquet file with two checksums and its status in the footer.
+"""Read and write a record: one Parquet file with two checksums and its status in the footer.
 
 ``dperm.sha256`` covers every byte of the file (taken with the checksum's own digits at zero), so
 any truncation or flipped bit is noticed; ``dperm.content`` covers the values of the columns that
@@ -86,7 +86,7 @@ def decode_file(path: Path, data: bytes) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def blame_strangers(path: Path) -> Iterator[None]:
-    """Turn whatever a file that dperm did not write does to its reader into a StorageError."""
+    """Raise StorageError for any error while reading a file that dperm did not write."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""From the store to everything that is shown: the same code for a run and for a later report."""
+"""Make everything that is shown of a study from its store, after a run or later."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Report:
     ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
     paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record;
     ``faults`` says, a line each, where records or ledger contradict their own events; ``gaps`` what
-    is lost of ``release_log.log``, so that totals are lower bounds; ``notes`` what left the ledger,
+    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger,
     and how many records have names of the old form;
     ``totals`` what several releases with fresh noise cost together, in words.
     """

@@ -1,1 +1,1 @@
-"""From command-line arguments to cells, and from a cell to its rows."""
+"""Run what the command line asks for: from its words to cells, and from cells to rows."""

@@ -1,4 +1,4 @@
-"""What an audit found, and the attack of a mechanism's own adversary."""
+"""The results of an audit, and the attack of a mechanism's own adversary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``dperm audit`` was asked: its own keys, and the words that a run would take."""
+"""Parse the command line of ``dperm audit``: its own keys, and the words of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law that a sampler draws from, and what a sampler may ask of it.
+"""The base class of samplers, the law that they draw from, and what they may know of it.
 
 A mechanism makes a ``Target`` from public facts (``plan``) and a ``Potential`` from the records
 (``release``; ``samplers.shared.potential.Records`` is the one for a loss and a data set), and hands
@@ -89,7 +89,7 @@ class Pieces(NamedTuple):
 
 
 class Potential(Protocol):
-    """f itself, which follows from the records: for a sampler inside a mechanism alone.
+    """The function f of the records. Only samplers inside a mechanism may use it.
 
     ``magnitude`` bounds the sum over f's terms of their moduli on the set: rounding errors of a
     value are measured by it.

@@ -31,7 +31,7 @@ from dperm_cli.samplers.shared.uniform import make_uniform_draw
 
 # Proposals between two touching points, and touching points in one step before giving up.
 _TRIES, _MOST_TURNS = 6, 200_000
-# Of the magnitude of f: what rounding may lift the parabola by.
+# Share of the magnitude of f by which rounding may raise the parabola.
 _ROUNDING = 1e-11
 # Step sizes are D^2 times powers of two up to 2^4.
 _LARGEST, _HALVINGS = 4, 70

@@ -1,4 +1,4 @@
-"""What every constraint set can do, with the parts that follow from its projection and support."""
+"""The base class of constraint sets, with defaults computed from projection and support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces of a primal-dual interior-point iteration that losses make (``set_barriers``)."""
+"""Barrier terms of losses for the primal-dual interior-point iteration (``set_barriers``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterates from cone programs: the whole problem as one, or Newton steps for a smooth loss."""
+"""Solve the problem as one cone program, or by Newton steps for a smooth loss."""
 
 from __future__ import annotations
 

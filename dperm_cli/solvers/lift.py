@@ -1,4 +1,4 @@
-"""From a point v of Phi C back to C: the least gauge among all theta with Phi theta = v.
+"""Lift a point v of Phi C back to C: the least gauge among all theta with Phi theta = v.
 
 [KJ16, Mechanism 1, step 2]. The gauge is that of the set about its centre c: the least t with
 theta - c in t (C - c). For sets around the origin that is the paper's Minkowski functional; for

@@ -1,4 +1,4 @@
-"""The minimum over the set that is left of a certificate, bounded from below."""
+"""Lower bound on the minimum over the set that a certificate of optimality needs."""
 
 from __future__ import annotations
 

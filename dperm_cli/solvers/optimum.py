@@ -68,9 +68,9 @@ def certificate(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
 
     Fenchel's inequality l(z) >= a z - l*(a) for each record gives, for every feasible theta,
     objective >= -sum l*(a_i) + min over the set of <X^T a + b, theta> + n r(theta), r the
-    regulariser and b the tilt;
-    see ``linear_minimum`` for that minimum. A dual outside the conjugate's domain proves nothing:
-    the bound is -inf. ``theta``, near a minimiser, makes the bound tight; it is true for any.
+    regulariser and b the tilt; see ``linear_minimum`` for that minimum. A dual outside the
+    conjugate's domain proves nothing: the bound is -inf. The bound holds for any ``theta``; one
+    near a minimiser makes it tight.
 
     An allowance for rounding is subtracted: the sum over records is rounded once, each term and
     each inner product is given the error of a random-sign rounding model, (sqrt(length) + 16) units
@@ -141,7 +141,7 @@ def solve_or_load(
     seconds: float = 60.0,
     progress: Callable[[int, float], None] | None = None,
 ) -> Optimum:
-    """``solve``, or what an earlier call left in ``folder``.
+    """Load the optimum from ``folder``, or solve and store it there.
 
     A stored point is believed only as far as its certificate, which is computed anew from the
     stored dual. A file that cannot be read, that does not fit the problem, or that was made in less
@@ -157,10 +157,10 @@ def solve_or_load(
 
 
 def canonical_optimum(problem: Problem, found: Optimum, *, relative_gap: float = 1e-6) -> Optimum:
-    """The same optimum as whoever reads it from a cache has it, to the last bit.
+    """Recompute the certificate as a cache read does, so that both give the same bits.
 
     A projection may move a point that is in the set by a rounding error, and the certificate is
-    computed anew: without this a number would depend on who was first.
+    computed anew. Without this the result would depend on which process solved it first.
     """
     again = _certify(problem, found.theta, found.dual, relative_gap, found.iterations)
     return replace(again, method=found.method, seconds=found.seconds)
@@ -305,7 +305,7 @@ def _read(path: Path, problem: Problem, relative_gap: float, seconds: float) -> 
 def _certify(
     problem: Problem, theta: np.ndarray, dual: np.ndarray, relative_gap: float, iterations: int
 ) -> Optimum:
-    """What the point and the dual prove by themselves."""
+    """The optimum with a certificate computed from the point and the dual."""
     best = _Best(problem, relative_gap)
     best.begin("", 0)
     best.offer(theta, dual, iterations)

@@ -38,7 +38,7 @@ _LEAST_ETA = 1e4 * _EPS  # of the same
 _START = 1e-4  # of the diameter, for a start
 _CONDITION = 1e5  # up to which the first-order steps need no head start
 _CHECK = 10  # steps from one look at the residual to the next
-_HALVINGS = 1100  # as many as there are doubles between two, or nearly
+_HALVINGS = 1100  # about enough to tell apart any two doubles
 _SECONDS = 120.0
 _PATIENCE = 40.0  # times sqrt(condition): accelerated steps before the plain ones
 _FEW = 2_000
@@ -66,13 +66,13 @@ def provable_distance(
         return 2.0 * facts.distance(0.0) + 2.0 * math.sqrt(
             (_LEAST_ETA * slopes * diameter + _slack_error(spec, facts)) / modulus
         )
-    # certified by its gap: an active-set method, which leaves next to none
+    # certified by its gap, which an active-set method leaves almost at 0
     least = (_LEAST_ETA if spec.constraint.by_gap else _LEAST_GAP) * slopes * diameter
     return math.sqrt(2.0 * (least + 2.0 * rounding_bounds.of_values(spec, modulus, tilt)) / modulus)
 
 
 def always_converges(spec: ProblemSpec) -> bool:
-    """Whether a minimiser is found to its ``provable_distance`` distance on every data set."""
+    """Whether a minimiser is found to within ``provable_distance`` on every data set."""
     return rounding_bounds.has_exact_normals(spec)
 
 
@@ -117,7 +117,7 @@ def locate(
 
 
 def _gap_only(spec: ProblemSpec) -> bool:
-    """Whether steps of first order would not get nearer than a certified gap."""
+    """Whether first-order steps get no nearer than a certified gap does."""
     if rounding_bounds.has_exact_normals(spec):
         return False
     return spec.lasso > 0 or spec.constraint.iterative or spec.constraint.by_gap
@@ -243,12 +243,12 @@ class _Descent:
                 near = self._proof(theta, self._slope(theta, trials))
                 if np.all(near <= distance):
                     return theta, near
-        # q^T D + where rounding stops them, which is what ``provable_distance`` allows for
+        # q^T D + where rounding stops them, which ``provable_distance`` allows for
         bound = 0.5 * distance + np.minimum(bound, facts.stall_distance)
         return theta, np.minimum(bound, self._proof(theta, self._slope(theta, trials)))
 
     def _tell(self, distance: float) -> None:
-        """That it goes on: not how far it is, which follows from the records."""
+        """Report that the solver runs. Its progress depends on the records and is not told."""
         progress.report(f"minimisers to a distance of {distance:.2g}", 0.0, 0.0)
 
     def _slope(self, theta: np.ndarray, trials: np.ndarray) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""What a mechanism may touch of the data, by trust model."""
+"""Views: the access to the data that a mechanism gets, by trust model."""

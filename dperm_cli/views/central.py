@@ -1,4 +1,4 @@
-"""What a mechanism may touch of the data."""
+"""The view of a mechanism with a trusted holder of the data: sums, batches and minimisers."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def find_certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
 
 
 def _report_progress(*_: float) -> None:
-    """That it goes on: how far it is follows from the records, and does not pass the gate."""
+    """Report that the solver is running. Its progress depends on the records and is not told."""
     progress.report("the mechanism's minimiser", 0.0, 0.0)
 
 
@@ -209,7 +209,7 @@ class TrialNumbers:
 
 
 class GridView(CentralView):
-    """The view of a release on a grid: sums are exact, and order and blocking cannot enter them.
+    """The view of a release on a grid. Sums are exact and do not depend on the order of addition.
 
     Every record's gradient is shortened to norm ``spec.lipschitz`` and rounded to the grid, and the
     rounded ones are added as integers. So the sums of neighbouring data sets differ by one record's

@@ -1,4 +1,4 @@
-"""Which view a mechanism gets of a problem."""
+"""Choose the view of a problem that a mechanism gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel mechanism may touch of the data."""
+"""The view of a kernel mechanism: public facts, and a minimiser to within a proved distance."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class KernelView:
         """
         found = self._problem.solve(distance)
         if not found.distance <= distance:
-            # not how far it is: that follows from the records
+            # the message leaves out the distance reached: it depends on the records
             raise PrivacyError(
                 f"the minimiser was not proved to be found to {distance:.3g}, which the noise is "
                 "made for; nothing is released, and that this happened is not a private outcome"
@@ -42,7 +42,7 @@ class KernelView:
         """``values`` as they are: private scores [trials, m] of public points, or with ``radius``
         a private vector [trials, columns] that scores the points of a ball, for a law of the gate.
 
-        The audit looks here.
+        An audit replaces this method to compare the scores of two neighbouring runs.
         """
         return values
 

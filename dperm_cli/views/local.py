@@ -1,4 +1,4 @@
-"""What a mechanism may touch when nobody but the users sees the records."""
+"""The view of a local mechanism: only users see their records, it sees their answers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Devices:
     ) -> tuple[np.ndarray, np.ndarray]:
         """``loops.local_learning.run``: every user answers as often as was accounted for.
 
-        The loop is users and learner in one: the learner's part sees the answers alone.
+        One compiled loop runs users and learner. The learner's code reads the answers only.
         """
         return local_learning.run(
             self._rows, self._device, self._stream.sealed_draws, learner, theta0, progress=progress

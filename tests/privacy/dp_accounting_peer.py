@@ -1,4 +1,4 @@
-"""dp-accounting behind one wrapper: a second opinion on the accountant.
+"""A wrapper of the library dp-accounting, to compare the accountant with.
 
 The library's conventions differ between its own accountants. Under REPLACE_ONE its loss
 distributions double the sensitivity of a Gaussian event themselves and its Renyi accountant does

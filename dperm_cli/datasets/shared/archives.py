@@ -1,4 +1,4 @@
-"""Opening data files: plain, compressed or in an archive, up to a declared unpacked size."""
+"""Open data files: plain, compressed or in an archive, up to a declared unpacked size."""
 
 from __future__ import annotations
 

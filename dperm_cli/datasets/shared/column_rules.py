@@ -1,4 +1,4 @@
-"""Column-wise preprocessing: by declared bounds (public) or fitted to the data (not private)."""
+"""Scale columns by declared bounds (public) or by bounds fitted to the data (not private)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``dperm data list|path|fetch|verify`` does, without its command line."""
+"""The actions behind ``dperm data list|path|fetch|verify``."""
 
 from __future__ import annotations
 

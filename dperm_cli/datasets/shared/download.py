@@ -1,4 +1,4 @@
-"""Fetching a published file over HTTP: resumable, checked, and in place only when complete."""
+"""Download a published file over HTTP: resumable, checked, and in place only when complete."""
 
 from __future__ import annotations
 

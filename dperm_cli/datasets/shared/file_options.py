@@ -1,4 +1,4 @@
-"""What all file formats share: finding and opening the file, labels, targets, column bounds."""
+"""Options of all file formats: finding and opening the file, labels, targets, column bounds."""
 
 from __future__ import annotations
 

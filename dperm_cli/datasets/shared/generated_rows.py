@@ -1,4 +1,4 @@
-"""What generated data sets have in common: seeds, rows in a ball, sizes that do not fit."""
+"""Base classes of generated data sets: seeds, rows in a ball, and a check of memory."""
 
 from __future__ import annotations
 

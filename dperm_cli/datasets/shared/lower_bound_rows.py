@@ -1,4 +1,4 @@
-"""What the instances of BST14's lower bounds have in common [BST14, Lemma 5.1, App. C]."""
+"""Helpers of the data sets that prove BST14's lower bounds [BST14, Lemma 5.1, App. C]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From raw records to Data: the options every data set of rows shares, and their one pipeline.
+"""Turn raw records into Data: the options that all data sets of rows share, and their steps.
 
 Order: columns, constant coordinate, rows. The row rule comes last, so the bound always holds.
 """

@@ -1,4 +1,4 @@
-"""Row-wise preprocessing: every rule looks at one record at a time.
+"""Scale or shorten rows; every rule looks at one record at a time.
 
 A rule of this kind commutes with replacing a record, so a mechanism's guarantee covers it.
 """

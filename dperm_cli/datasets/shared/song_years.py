@@ -1,4 +1,4 @@
-"""What the two forms of the Million Song year-prediction data have in common."""
+"""Read the Million Song release years; both published forms share this code."""
 
 from __future__ import annotations
 

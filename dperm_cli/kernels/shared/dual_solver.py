@@ -29,7 +29,7 @@ _BLOCK = 2048
 _MOST_GRAM_BYTES = 1_700_000_000  # bytes of a Gram matrix that is held in float64
 _DIRECT = 4000  # unknowns of a dense linear system
 _CLIP = 1e-12
-_PLAIN_PASSES = 4  # passes before anything dearer
+_PLAIN_PASSES = 4  # passes before more expensive steps
 _PATIENCE = 30  # passes without a gap that is smaller by a tenth
 _ROUNDS = 12
 
@@ -210,7 +210,7 @@ def verify_dual(
     run = _DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
     if run.has_curvature:
         return run.at(weights)
-    # outside the domain of l*, which is [0, -y] here, there is no dual point and no proof
+    # clip to the domain of l*, here [0, -y]: slopes outside it are no dual point
     return run.certify(np.clip(slopes, np.minimum(-run.y, 0.0), np.maximum(-run.y, 0.0)))
 
 
@@ -247,7 +247,7 @@ class _DualSolver:
         return -self.modulus * now.margins
 
     def certify(self, a: np.ndarray) -> Solution:
-        """What the slopes prove, everything formed anew in float64."""
+        """The solution that the slopes prove, recomputed in float64."""
         state, sums = self.system.products(a)
         z = -sums / self.modulus
         terms, sizes = self.loss.fenchel_terms(z, a, self.y)

@@ -94,7 +94,7 @@ class KernelSpec:
     def target_distance(self) -> float:
         """The distance that every solution is asked for, of a mechanism and of the optimum alike.
 
-        One for all, so that they share one solution. The rest of ``close`` is room for rounding.
+        Mechanisms and the optimum share one solution. The rest of ``close`` is for rounding errors.
         """
         return _TARGET_SHARE * self.close
 

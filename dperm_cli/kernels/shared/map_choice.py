@@ -1,4 +1,4 @@
-"""Which finite map stands for a kernel, and at which public points predictions are released.
+"""Choose the finite feature map of a kernel and the public points where predictions are released.
 
 All of it follows from configuration and public facts: nothing here is given a training record.
 """

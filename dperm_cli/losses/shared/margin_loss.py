@@ -1,4 +1,4 @@
-"""What losses of the margin z = <x, theta> have in common."""
+"""The base class of losses of the margin z = <x, theta>."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 
 
 class Glm(PerRecord):
-    """A loss l(<x, theta>; y), from a subclass's ``value``, ``slope``, ``slope_bound`` and ``span``
-    in the margin, and whatever else it offers.
+    """A loss l(<x, theta>; y) of the margin z = <x, theta>.
 
-    Those broadcast over margins [..., n] and labels [n]; ``slope_bound(margin, target)`` is
-    sup |slope| over |z| <= margin and |y| <= target, ``span(margin, target)`` the sup over those y
-    of max - min of the loss over those z, ``smoothness`` the Lipschitz constant of the slope or
-    None, ``conjugate(a, y)`` = sup_z (a z - l(z; y)). ``pieces(y)`` = (sign, offset, up, down) says
-    that l = up max(r, 0) + down max(-r, 0) with r = sign z + offset and sign^2 = 1: the conjugate
+    A subclass gives ``value``, ``slope``, ``slope_bound`` and ``span`` as functions of the margin,
+    and may give the others named here. All broadcast over margins [..., n] and labels [n].
+
+    ``slope_bound(margin, target)`` is sup |slope| over |z| <= margin and |y| <= target.
+    ``span(margin, target)`` is the sup over those y of max - min of the loss over those z.
+    ``smoothness`` is the Lipschitz constant of the slope or None, and ``conjugate(a, y)`` is
+    sup_z (a z - l(z; y)). ``pieces(y)`` = (sign, offset, up, down) says that
+    l = up max(r, 0) + down max(-r, 0) with r = sign z + offset and sign^2 = 1; the conjugate then
     follows from it.
     """
 

@@ -1,4 +1,4 @@
-"""What losses of the distance |theta - x| to a record have in common."""
+"""The base class of losses of the distance |theta - x| to a record."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
-_MU_FACTORS = (1.0, 0.95, 0.8)  # of the runs' mu, where their law is not quite Gaussian
+_MU_FACTORS = (1.0, 0.95, 0.8)  # factors on the runs' mu: some laws are only nearly Gaussian
 
 
 @dataclass(frozen=True)

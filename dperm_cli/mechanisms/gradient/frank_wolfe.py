@@ -36,7 +36,7 @@ _NO_VERTICES = (
     "or mechanism.oracle=noise with delta > 0"
 )
 STEEPNESS = 2.0  # log odds of the adversary's choice
-RARE_LOG_ODDS = 5.0  # the log odds at which the rarer end is still seen often enough for a bound
+RARE_LOG_ODDS = 5.0  # log odds up to which the rarer vertex is seen often enough for a bound
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ def pack_symmetric(matrices: np.ndarray) -> np.ndarray:
 
 
 def unpack_symmetric(triangles: np.ndarray, p: int) -> np.ndarray:
-    """The symmetric matrices [trials, p, p] of ``pack_symmetric``."""
+    """The symmetric matrices [trials, p, p] that ``pack_symmetric`` packed."""
     rows, columns = np.triu_indices(p)
     found = np.zeros((len(triangles), p, p))
     found[:, rows, columns] = triangles / np.where(rows == columns, 1.0, math.sqrt(2.0))

@@ -25,7 +25,7 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.views.kernel import KernelView
 
 _LITTLE = 0.1  # the norm's share where the predictions are attacked
-_ROUNDS = 3  # of giving the answers what basic composition leaves over
+_ROUNDS = 3  # rounds that give the answers the budget that basic composition leaves
 
 
 @dataclass(frozen=True)

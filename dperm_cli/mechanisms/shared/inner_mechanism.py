@@ -1,4 +1,4 @@
-"""The mechanism inside another one: how it is given, planned for and run."""
+"""Helpers of combinators: read, plan and run the mechanism inside another one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Inner = Annotated[
 
 
 def prefix_error_keys(make: Callable[[], Any]) -> Any:
-    """``make()``, the keys of its errors moved below ``mechanism.inner``."""
+    """Call ``make()`` and put ``mechanism.inner`` before the keys of its input errors."""
     try:
         return make()
     except UnknownKey:
@@ -57,7 +57,7 @@ def prefix_error_keys(make: Callable[[], Any]) -> Any:
 
 
 def list_suggestions(error: InputError) -> tuple[str, ...]:
-    """What an error suggests, for the one that is raised in its place."""
+    """The suggestions of an error, to be passed on to the error that replaces it."""
     return (error.nearest,) if error.nearest else ()
 
 
@@ -99,7 +99,7 @@ def inner_plan(whole: Plan, events: Sequence[Event], scale: float) -> Plan:
 
 
 def wrap_plan(found: Plan, settings: Mapping[str, Any], space: Any = None) -> Design:
-    """The design of a combinator that does what its inner mechanism's plan does, and no more."""
+    """The design of a combinator that adds no event to its inner mechanism's plan."""
     return Design(
         found.events, found.noise_scale, found.steps, settings,
         certificate=found.guarantee.certificate, reason=found.guarantee.source,
@@ -110,7 +110,7 @@ def wrap_plan(found: Plan, settings: Mapping[str, Any], space: Any = None) -> De
 def gdp_budget(mu: float, budget: Budget) -> Budget:
     """A budget (epsilon', delta') that a mu-GDP mechanism meets exactly, at the same delta.
 
-    Where that would be epsilon' = 0, or nearly, a smaller delta' says the same of mu.
+    Where epsilon' would be near 0, a smaller delta' describes the same mu.
     """
     delta = budget.delta
     while True:
@@ -131,5 +131,5 @@ def split_mu(budget: Budget, parts: int) -> Budget:
 
 
 def split_basic(budget: Budget, parts: int) -> Budget:
-    """(epsilon / parts, delta / parts): what always adds up to the budget."""
+    """Basic composition: each part gets (epsilon / parts, delta / parts)."""
     return replace(budget, epsilon=budget.epsilon / parts, delta=budget.delta / parts)

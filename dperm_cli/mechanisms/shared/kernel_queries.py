@@ -1,4 +1,4 @@
-"""What the kernel mechanisms share: how far things move, queries, least squares in a ball."""
+"""Helpers of kernel mechanisms: stability bounds, checks of queries, least squares in a ball."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_kernel_problem(spec: KernelSpec, budget: Budget, *, queries: bool = Tr
 def has_bounded_features(spec: KernelSpec, points: Matrix) -> bool:
     """Whether |phi(z)| <= R for every public point: only there a prediction moves by s at most.
 
-    Finite maps see to it themselves.
+    Finite feature maps shorten longer rows themselves.
     """
     if spec.features is not None or not points.shape[0]:
         return True

@@ -1,4 +1,4 @@
-"""Mirror maps: a distance from the start, a step and what its theorem says of noisy gradients.
+"""Mirror maps: the distance from the start, the update step, and the constants of the theorem.
 
 A step from theta against a gradient h is argmin over C of a <h, x> + B(x, theta), B the Bregman
 divergence of a function that is 1-strongly convex in the map's norm. ``MapConstants`` holds the

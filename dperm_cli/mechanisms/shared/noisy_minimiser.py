@@ -19,7 +19,7 @@ from dperm_cli.views.central import CentralView
 
 INFLATION = 1e-3  # of the sensitivity, for a minimiser that is found up to a gap
 _EPS = sys.float_info.epsilon
-_ROOM = 4.0  # between the rounding of certificates and the gap that is asked for
+_ROOM = 4.0  # factor between the rounding error of certificates and the gap asked for
 
 
 @dataclass(frozen=True)

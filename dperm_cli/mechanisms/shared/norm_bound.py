@@ -1,4 +1,4 @@
-"""C, the bound on |w*|, estimated privately: [JT13, Sec. 5] mentions it and leaves it there.
+"""Private estimate of C, the bound on |w*|. [JT13, Sec. 5] mentions it without an algorithm.
 
 What is released is sqrt(|w|^2 + eta^2) with Laplace noise, eta a public constant: as close to a
 Lipschitz function of w as |w| itself, and without its root at 0, where rounding would grow.

@@ -1,4 +1,4 @@
-"""The least second stage there is: one noisy sum of gradients, for audits of localization."""
+"""The simplest second stage of localization, one noisy sum of gradients; used in audits."""
 
 from __future__ import annotations
 

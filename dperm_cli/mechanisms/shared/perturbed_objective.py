@@ -1,4 +1,4 @@
-"""What objective and approximate minima perturbation share: strength, noise and attack."""
+"""Helpers of objective perturbation and approximate minima perturbation: noise and attack."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PerturbedMechanism(Mechanism):
     strength: Annotated[Strength, Help("of the regulariser in all; auto = least risk")] = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-    attack_floor: ClassVar[float] = 0.85  # where noise is of a Gamma norm
+    attack_floor: ClassVar[float] = 0.85  # for Gamma-norm noise only
 
     @property
     def given_strength(self) -> float | None:
@@ -165,7 +165,7 @@ def design(
 
 
 def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> PerturbedPlan:
-    """Both events at the first one's noise, as ``design`` has them."""
+    """Both events for a first event whose noise is given; the second is chosen as by ``design``."""
     gamma = first.noise == "gamma_norm"
     epsilon = first.epsilon(relation)
 

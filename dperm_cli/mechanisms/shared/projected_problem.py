@@ -1,4 +1,4 @@
-"""What PROJERM and STDERM share: m, Phi, the problem in R^m, and the way back [KJ16]."""
+"""Helpers of PROJERM and STDERM: choose m and Phi, project, and lift the result back [KJ16]."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def choose_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
         return _given_m(m, len(spec.phi))
     if m == "balanced":
         wanted = projection_dimension.balanced_dimension(*facts, relative_width(spec))
-        return max(round(min(wanted, d)), 1)  # an unlimited budget wants an infinite m
+        return max(round(min(wanted, d)), 1)  # m is infinite for an unlimited budget
     if m == "paper":
         wanted = projection_dimension.paper_dimension(*facts, relative_width(spec))
         if wanted > d:
@@ -238,7 +238,7 @@ def lift_points(spec: ProblemSpec, made: ProjectedSpace, v: np.ndarray) -> lift.
 
 
 def describe_lift(found: lift.Lifted) -> dict[str, Any]:
-    """What is known of the lifted points."""
+    """By-products of lifting: the largest residual and the largest gauge."""
     return {"residual": float(np.max(found.residual)), "gauge": float(np.max(found.gauge))}
 
 

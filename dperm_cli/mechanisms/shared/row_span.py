@@ -1,4 +1,4 @@
-"""When noisy gradients on the Euclidean ball are followed in the coordinates of the rows alone.
+"""Run noisy gradient methods on the Euclidean ball in coordinates of the span of the rows.
 
 Decided by n, p, the set, the steps and the budget: the rank of the rows is a private fact, and
 nothing here looks at it. Proof that the law stays what it is: docs/proofs/noisy_sgd.md and
@@ -28,7 +28,7 @@ _ATOM = 2.0**-64
 def can_reduce(spec: ProblemSpec, plan: Plan, least_steps: int, extra: int = 1) -> bool:
     """Whether n + extra coordinates serve in place of p, from public facts.
 
-    ``least_steps`` below n are done sooner than a basis. The bounded range of the generator moves
+    Fewer steps than n are faster than making a basis. The bounded range of the generator moves
     each loop's law by at most its atoms: (1 + e^epsilon) times what they add up to is within a
     thousandth of delta, or the plain loop runs.
     """
@@ -44,7 +44,7 @@ def can_reduce(spec: ProblemSpec, plan: Plan, least_steps: int, extra: int = 1) 
 
 
 class RowSpanView:
-    """Noise on gradients in a frame that turns with it: n coordinates of the rows, T outside.
+    """Noisy gradients in n coordinates of the row span and one new direction a step outside it.
 
     Normal vectors Z_0, .., Z_{T-1} of the complement's k = p - n dimensions are Q R with R upper
     triangular: R_st normal for s < t, R_tt^2 chi^2 with k - t degrees of freedom, and Q a uniform

@@ -1,4 +1,4 @@
-"""What mechanisms share whose output is a draw from a law exp(-f) on the set."""
+"""Helpers of mechanisms whose output is a draw from a law exp(-f) on the set."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def sampler_events(chosen: SamplerPlan) -> tuple[Event, ...]:
 
 
 def draw(view: CentralView, plan: Plan, target: Target, stream: LawStream) -> Release:
-    """One draw a trial, one after the other, [trials, p].
+    """Draw the trials one after the other. Returns theta [trials, p].
 
-    A draw that fails, or leaves the set, is a PrivacyError: it is no outcome of the mechanism.
+    PrivacyError: a draw failed or left the set. A failure is not an output of the mechanism.
     """
     sampler, certificate = plan.sampler.sampler, plan.sampler.certificate
     potential, theta = view.potential(target), np.empty((stream.trials, target.spec.p))

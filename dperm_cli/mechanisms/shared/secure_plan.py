@@ -1,4 +1,4 @@
-"""From a mechanism's plan to the same plan on a grid."""
+"""Turn a mechanism's plan into the same plan with noise on a grid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def secure_plan(
 
 
 def secure_channel_plan(plan: Plan) -> Plan:
-    """The plan of a release by local channels, as it is: their answers are discrete already.
+    """The unchanged plan of a release by local channels, whose answers are discrete already.
 
     ``Unsupported`` where some are a continuum.
     """

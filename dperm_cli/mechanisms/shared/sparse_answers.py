@@ -1,4 +1,4 @@
-"""Answers from a function that is corrected where it is far off [JT13, Alg. 1].
+"""Answer queries by a public function and update it where its error is large [JT13, Alg. 1].
 
 The public state of a trial is w = sum_t alpha_t phi(z_t) over the queries that made updates; a
 query z is answered by <w, phi(z)> unless the noisy prediction is farther off than the threshold.
@@ -61,7 +61,7 @@ def make_paper_run(
 
 
 def threshold_ratio(queries: int, failure: float) -> float:
-    """4 ln(2 T / beta): the threshold in scales."""
+    """4 ln(2 T / beta), the threshold divided by the noise scale."""
     return 4.0 * math.log(2.0 * queries / failure)
 
 
@@ -95,7 +95,7 @@ def find_sufficient_run(
 ) -> RunParameters:
     """The fewest updates that suffice (``count_needed_updates``), at the least noise.
 
-    Noise rises with the updates, so that they do once and for all; T of them always suffice.
+    More updates need more noise, so a number that suffices keeps sufficing. T always suffice.
     """
     most = min(queries, MOST_UPDATES)
 

@@ -1,4 +1,4 @@
-"""Step sizes of noisy gradient descent that set themselves from the released gradients.
+"""Adaptive step sizes of noisy gradient descent, computed from the released gradients.
 
 Noise of a fixed total budget enters the mean of all T noisy gradients with standard deviation
 nu = sigma / sqrt(T) per coordinate, whatever T is. What has to be chosen is therefore the total
@@ -8,10 +8,12 @@ that were already released, so it is post-processing and costs no privacy.
 
 The time is the least of three, all of them revised at every step:
  - a share of the worst-case time D / (nu sqrt(p)), smaller the further the mean gradient stands
-   out of the noise: min(LARGEST, s^-DECAY) with s = 2 |mean gradient| / (nu sqrt(p));
- - the time after which noise costs as much as descending gains, GAIN |mean gradient|^2 /
-   (curvature nu^2), or STAY times the moment this was reached, if that is more;
- - once the boundary was reached after time b, max(AFTER, s^AFTER_DECAY) b.
+   out of the noise: min(LARGEST_TIME_SHARE, s^-SIGNAL_POWER) with
+   s = 2 |mean gradient| / (nu sqrt(p));
+ - the time after which noise costs as much as descending gains, NOISE_COST_FACTOR
+   |mean gradient|^2 / (curvature nu^2), or STAY_FACTOR times the moment this was reached, if that
+   is more;
+ - once the boundary was reached after time b, max(BOUNDARY_FACTOR, s^BOUNDARY_POWER) b.
 A step is at most the largest stable one, which is a public fact where the loss is smooth and is
 measured by ``CurvatureEstimate`` where it has kinks.
 """
@@ -43,7 +45,7 @@ CURVATURE_DECAY = 0.7  # weight of a difference of gradients, from one step to t
 NOISE_DEVIATIONS = 3.0  # standard deviations of noise that are taken off a measured curvature
 STABLE_STEP_SHARE = 0.3  # of the inverse of that curvature
 REGROW = 1.02  # a step
-TAIL_POWER = 4.0  # weight ~ k^(TAIL - 1) of iterate k since descending stopped to gain
+TAIL_POWER = 4.0  # weight ~ k^(TAIL_POWER - 1) of iterate k since descending stopped to gain
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class ScheduleFacts:
 
 
 class StepSchedule:
-    """Chooses each trial's next step and which iterates count; arrays are [trials]."""
+    """Choose each trial's next step size and average its iterates. Arrays are [trials]."""
 
     def __init__(self, facts: ScheduleFacts, start: np.ndarray, momentum: float) -> None:
         trials = len(start)
@@ -102,11 +104,11 @@ class StepSchedule:
         self._eta = np.zeros(trials)
 
     def choose_step(self, noisy: np.ndarray, query: np.ndarray | None = None) -> np.ndarray:
-        """The time to follow this noisy gradient, taken at ``query``, for; both [trials, p]."""
+        """The step size for a noisy gradient taken at ``query``; both [trials, p]."""
         step, self._done = self._done, self._done + 1
         target = self._target(*self._measure(noisy))
-        # a time that falls below what was spent must not end the descent: the steps that are
-        # left, made small, average out the noise of the large ones
+        # the descent goes on when the target is below the time already spent: small steps
+        # then average out the noise of the large ones
         least = (
             np.where(np.isinf(self._reached), LEAST_TIME_SHARE, LEAST_SHARE_AT_BOUNDARY) * target
         )
@@ -122,7 +124,7 @@ class StepSchedule:
         return eta
 
     def observe(self, theta: np.ndarray) -> None:
-        """Take note of the iterate [trials, p] that the step led to.
+        """Record the iterate [trials, p] after the step and update the output.
 
         The output is the iterate itself; from the moment descending stops to gain inside the
         set, it is a mean of the iterates since, recent ones weighing most.
@@ -176,11 +178,11 @@ class StepSchedule:
 class CurvatureEstimate:
     """The step that is stable along the path, from released gradients where a loss has kinks.
 
-    Differences of successive gradients over those of their queries, averaged with weights that
-    fall by FORGET a step, measure the curvature that the descent met; CERTAIN standard deviations
-    of their noise are taken off. The step is at most SHARE of its inverse, so that the steps shrink
-    at every crossing of a kink that many records share, and may grow again by REGROW a step. Where
-    noise hides the curvature there is no limit.
+    Differences of successive gradients over those of their queries measure the curvature that the
+    descent met. Their weights fall by CURVATURE_DECAY a step, and NOISE_DEVIATIONS standard
+    deviations of their noise are taken off. The step is at most STABLE_STEP_SHARE of the inverse
+    curvature. So the steps shrink at every crossing of a kink that many records share, and may grow
+    again by REGROW a step. Where noise hides the curvature there is no limit.
     """
 
     def __init__(self, trials: int) -> None:

@@ -1,4 +1,4 @@
-"""What the mechanisms of local privacy share: keys, channels for a budget, the pass over the users.
+"""The base class of local mechanisms: keys, a channel for the budget, one pass over the users.
 
 The pass is [DJW12, Sec. 3]: user after user takes a subgradient at the point of the moment and
 sends it through a channel; the learner steps against the answer, whose mean the subgradient is.
@@ -52,7 +52,7 @@ class ChannelRequest:
 class LocalDescent(Mechanism):
     """A learner who steps against users' answers: its keys, channel, release and attack.
 
-    A subclass says how long its steps are (``choose_step``) and how it moves (``make_update``).
+    A subclass gives the step size (``choose_step``) and the update rule (``make_update``).
     """
 
     channel: LocalChannel
@@ -72,14 +72,14 @@ class LocalDescent(Mechanism):
 
     @abstractmethod
     def choose_step(self, spec: ProblemSpec, asked: ChannelRequest) -> tuple[float, dict[str, Any]]:
-        """The step that is used where the user gives none, and what else to say of it."""
+        """The step size for ``step_size=auto``, and further settings to report."""
 
     @abstractmethod
     def make_update(self, spec: ProblemSpec, facts: Any) -> UpdateRule:
-        """How a plan's settings move the learner."""
+        """The update rule that the plan's settings describe."""
 
     def choose_channel(self, spec: ProblemSpec, budget: Budget) -> ChannelRequest:
-        """The loudest channel within the budget."""
+        """Choose the channel with the least noise that the budget allows."""
         event = event_for(self.channel, spec, self.answers, budget)
         return ChannelRequest(
             event, channel_of(event), bound_gradient(self.channel, spec, self.row_norm)

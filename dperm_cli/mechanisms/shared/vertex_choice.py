@@ -13,7 +13,7 @@ from dperm_cli.problem.problem import Constraint
 
 MOST = 20_000  # points of a list
 _CUBE = 12  # dimensions of a cube whose corners are listed
-_LEAST = 2.0**-52  # the least uniform stands for everything below this
+_LEAST = 2.0**-52  # the least uniform number that the generator makes
 _CELL = -math.log(_LEAST)
 _DEPTHS = 20
 

@@ -38,7 +38,7 @@ from dperm_cli.privacy.events import Event, kind
 _CHEAP, _DEAR = 3e7, 2e8
 # Refinements of the tilt before the answer stands; each is certified, later ones are sharper.
 _ROUNDS = 4
-# Below this, E e^{lambda (S - epsilon)} is answer enough.
+# Logarithm of E e^{lambda (S - epsilon)} below which this bound is the answer.
 _LOG_TINY = -715.0
 # Fixed-point steps for a delta that itself depends on epsilon.
 _MOST_STEPS = 60
@@ -124,8 +124,8 @@ def _local(events: Sequence[Event]) -> bool:
 def _epsilon_with_distance(whole: DominatingLaws, delta: float) -> float:
     """The smallest epsilon with delta_core(epsilon) + (1 + e^epsilon) tv <= delta, or inf.
 
-    That is the least fixed point of a rising map, approached from below; what is returned is a
-    point a hair above the last one at which the inequality was checked.
+    That is the least fixed point of an increasing map. The iteration approaches it from below
+    and returns a slightly larger epsilon, at which the inequality was checked.
     """
 
     def next_epsilon(epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""From a privacy level to the least noise that certifies it.
+"""Find the least noise that is certified for a privacy level.
 
 Every function returns the private side of its root: the certified epsilon of what is returned does
 not exceed the epsilon asked for. Scales are in the unit of the released sums.
@@ -28,7 +28,7 @@ TOLERANCE = 2e-6
 _MOST_TRIALS = 200
 # Queries up to which, beside five times the updates, plain composition may allow less noise.
 _FEW = 20
-_BELOW = 1.0 - 1e-9  # an end is left out, where rounding would pass it
+_BELOW = 1.0 - 1e-9  # just below an open end, so that rounding does not reach it
 _LEAST_LOG_REACH = -40.0
 
 

@@ -1,4 +1,4 @@
-"""From events to what dominates them: products of loss laws, and what lies beside these.
+"""Translate events into dominating loss laws and the terms added to them.
 
 A sequence of events becomes one ``DominatingLaws``: compositions of known loss laws (one per
 direction that counts), the chance that a black-box step fails altogether, and how far its samplers
@@ -40,7 +40,7 @@ class DominatingLaws:
     ``added``         epsilons of steps out of numerical range, in none of the other numbers.
     ``failure``       chance that some black-box step shows everything.
     ``ratio``, ``distance``   total SamplerError, as ``inf`` and as ``tv``.
-    ``name``          who accounts for this.
+    ``name``          the accounting method, in words.
     """
 
     directions: tuple[Composition, ...]
@@ -102,13 +102,13 @@ def _sparse(losses: Sequence[PrivacyLoss]) -> tuple[UpdatesLoss, ...]:
 def _bounded_steps(
     losses: Sequence[PrivacyLoss], without_updates: bool = False
 ) -> list[BoundedStep]:
-    """The laws of bounded loss that lose anything."""
+    """The laws of bounded loss whose bound is not 0."""
     chosen = [x for x in losses if not (without_updates and x.updates is not None)]
     return [x.bounded for x in chosen if x.bounded is not None and x.bounded.reach > 0.0]
 
 
 def _merge_equal_steps(steps: Sequence[BoundedStep]) -> tuple[BoundedStep, ...]:
-    """Equal laws counted together."""
+    """Merge equal laws and add their counts."""
     counts: dict[BoundedStep, int] = {}
     for step in steps:
         key = replace(step, count=1)
@@ -128,7 +128,7 @@ def _total(steps: Sequence[BoundedStep]) -> float:
 
 
 def _smooth_steps(steps: Sequence[BoundedStep]) -> tuple[BoundedStep, ...]:
-    """Atoms smoothed where there are very many."""
+    """Replace randomised response by a Laplace law where it is repeated very often."""
     many = [s.share == 1.0 and s.reach < 1.0 and s.count > _MOST_ATOMS for s in steps]
     return tuple(
         bounded_laws.smooth_atoms(step) if smooth else step

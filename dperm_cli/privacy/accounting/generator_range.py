@@ -1,7 +1,7 @@
-"""What the bounded range of the seeded generator adds to delta.
+"""Bound the delta that is added because seeded noise has a largest value.
 
-An output that a neighbour's larger value makes possible may be impossible here. Secure noise has no
-bounded range. Laws of pure events are statements about real numbers.
+Seeded noise has a largest value, so some outputs are possible on one neighbour and impossible on
+the other. Secure noise has no largest value. Laws of pure events are statements about real numbers.
 """
 
 from __future__ import annotations

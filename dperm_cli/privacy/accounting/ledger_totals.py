@@ -1,4 +1,4 @@
-"""What was spent: guarantees recomputed from events, events as plain values, their composition.
+"""Recompute guarantees from recorded events, and compose them into totals.
 
 A ledger entry is made of plain JSON values, so that a reader who has nothing but the record can
 rebuild the events, add them up with the accountant and compare. Nothing here sees data.
@@ -66,7 +66,7 @@ def require_within_budget(budget: Budget, *claims: Guarantee) -> None:
 def to_dict(event: Event) -> dict[str, Any]:
     """An event as JSON-able values, its class under ``event``."""
     fields = dataclasses.asdict(event)  # type: ignore[call-overload]
-    if fields.get("relation") == "":  # proved under both: nothing to say
+    if fields.get("relation") == "":  # empty means proved under both relations
         del fields["relation"]
     return {"event": type(event).__name__, **fields}
 
@@ -103,7 +103,7 @@ def compose(spent: Sequence[SpentRelease], delta: float) -> Guarantee:
     added = _basic(spent, kind, relation)
     try:
         found = recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
-        # as many threads as there are change last bits: they must not decide who is named
+        # the number of threads changes last bits; they must not decide which method is named
         if found.epsilon <= (1.0 + _CLOSE) * added.epsilon or not added.delta < 1.0:
             return found
         level = max(level, added.delta)

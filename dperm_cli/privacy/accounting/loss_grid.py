@@ -13,7 +13,7 @@ quadrature   bin masses are 2-, 3- or 12-point Gauss-Legendre sums of positive t
              2e-13 relative, and
 rounding     of the transforms: at most 4e-16 log2(N) count of their norm. Both added.
 
-No claim rests on the window or the tilt being well chosen; they only decide how sharp it is.
+The bound holds for any window and any tilt. Their choice only decides how tight it is.
 """
 
 from __future__ import annotations

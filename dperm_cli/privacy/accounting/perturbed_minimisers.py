@@ -72,7 +72,7 @@ def find_joint_bound(events: Sequence[Event], relation: str) -> JointBound | Non
 
 
 def groupings(events: Sequence[Event], relation: str) -> list[Sequence[Event]]:
-    """The ways in which the events may be composed: each alone, and with ``fold_pairs`` pairs.
+    """The ways in which the events may be composed: each alone, or after ``fold_pairs``.
 
     Either bound holds; which one is smaller depends on the budget.
     """
@@ -81,11 +81,10 @@ def groupings(events: Sequence[Event], relation: str) -> list[Sequence[Event]]:
 
 
 def fold_pairs(events: Sequence[Event], relation: str) -> list[Event]:
-    """The events with each pair of a perturbed objective and the release that pays for its solver
-    made one black box.
+    """Replace each perturbed objective and the noise that covers its solver by one black box.
 
-    A pair is a Gaussian event right behind, as often as the first and with a smaller share of the
-    loss; any other event stays.
+    That noise is a Gaussian event right behind, with the same count and a smaller share of the
+    loss. All other events stay.
     """
     out: list[Event] = []
     for event in events:

@@ -1,4 +1,4 @@
-"""The tilt at which a composition is inverted, and the window that keeps aliases small.
+"""Choose the tilt for inverting a composition, and the window that keeps aliasing small.
 
 For a composition S with M(z) = E_P e^{zS}, delta(epsilon) is for every lambda > 0
 (1/2 pi) int M(z) e^{-z epsilon} / (z (z + 1)) dt, z = lambda + i t. Any lambda gives the right
@@ -29,9 +29,9 @@ _FACTORS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 1.06, 1.2, 1.5, 2.0, 3.0)
 _MOST_WASTED = 13.0
 _LEAST_TILT = 1e-9
 _MOST_TURNS = 3e4
-# Below the least positive float: no need to look further.
+# Logarithm of a number below the least positive float.
 _LOG_UNDERFLOW = -800.0
-# An epsilon that stands for any above it.
+# Larger epsilons are treated as this one.
 _FAR = 1e9
 
 

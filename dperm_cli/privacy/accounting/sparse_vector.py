@@ -1,4 +1,4 @@
-"""Renyi bound of noisy answers that are shown only where they are far off [JT13, Alg. 1].
+"""Renyi bound of sparse answers: only those far from the public guess are paid [JT13, Alg. 1].
 
 A query is answered from what was released before (c_t) unless c_t and the noisy value a_t + b,
 b ~ Laplace(scale), are more than ``threshold`` apart; then the noisy value is shown, an update. At

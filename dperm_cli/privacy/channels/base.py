@@ -1,4 +1,4 @@
-"""What a channel is, and what its shapes share."""
+"""The base class of local channels, and helpers that they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One private sign, of which the channels are made.
+"""Send one sign privately; all channels are made of this.
 
 A sign is kept with chance e^g / (e^g + e^-g) and turned otherwise: 2 g is its local epsilon, the
 ``gain`` g. Everything is a function of g, written so that no digits are lost at either end.

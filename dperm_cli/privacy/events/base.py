@@ -1,4 +1,4 @@
-"""What every privacy event is: the contract between a mechanism, the accountant and the gate."""
+"""The base class of privacy events, which mechanism, accountant and gate all use."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Event(CheckedFields, ABC):
         return 0.0
 
     def central_limit(self, ratio: float) -> float:
-        """About what it adds to mu^2 at this ratio; a starting point for calibration."""
+        """Approximate share of mu^2 at this ratio, a starting point for calibration."""
         return self.count * ratio**2
 
     @property
@@ -154,7 +154,7 @@ class Event(CheckedFields, ABC):
         raise PrivacyError(f"there is nothing to draw for {type(self).__name__}")
 
     def meter(self, relation: str) -> Meter:
-        """What adds up how far neighbouring runs move one stream of this event."""
+        """A new meter that measures how far neighbouring runs move one stream of this event."""
         raise PrivacyError(f"there is nothing to measure for {type(self).__name__}")
 
     def change_fields(self, **fields: Any) -> Any:
@@ -285,5 +285,5 @@ def largest_move(record: float, gap: float | None, relation: str) -> float:
 
 
 def is_close(asked: float, planned: float) -> bool:
-    """Equal up to the rounding of one formula computed in two places."""
+    """Whether two numbers are equal up to rounding."""
     return abs(asked - planned) <= 1e-12 * max(abs(asked), abs(planned))

@@ -1,4 +1,4 @@
-"""Steps of which no more is known than their guarantee, and what comes with them."""
+"""Events with only a known guarantee: pure or approximate steps, local channels, disclosures."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class Disclosure(Event):
 
     @property
     def count(self) -> int:  # type: ignore[override]
-        """Once is enough."""
+        """Always 1: repeating it reveals nothing more."""
         return 1
 
     def kind(self) -> str:

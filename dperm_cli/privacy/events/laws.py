@@ -1,4 +1,4 @@
-"""Draws from laws made of the loss, and answers shown where they are far from what was known."""
+"""Events of draws from a law exp(-f), and of sparse answers to queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From records to the points of curves: what claims are judged on and experiments draw."""
+"""Turn records into the points of curves, for claims and for figures of experiments."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Point:
 
     @property
     def resolution(self) -> float:
-        """Of the risks that count as more than 0: rounding leaves so much where there is none."""
+        """Risks up to this value count as 0: rounding errors are as large."""
         return _ROUNDING * (self.floor or 0.0)
 
 

@@ -1,4 +1,4 @@
-"""A problem in words and in a picture, from the plain facts that ``dperm describe`` collects."""
+"""Describe a problem in words and a picture, from the facts that ``dperm describe`` collects."""
 
 from __future__ import annotations
 

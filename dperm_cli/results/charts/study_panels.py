@@ -1,4 +1,4 @@
-"""From summary rows to what a figure draws: panels, curves, floor and bound lines."""
+"""Turn summary rows into what a figure draws: panels, curves, floor and bound lines."""
 
 from __future__ import annotations
 

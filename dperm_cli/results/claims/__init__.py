@@ -1,1 +1,1 @@
-"""What experiments claim, and the verdicts."""
+"""The claims of experiments, and their verdicts."""

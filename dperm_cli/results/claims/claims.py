@@ -1,4 +1,4 @@
-"""What an experiment claims, and whether its records bear it out. Pure functions of rows.
+"""The claims of an experiment and their verdicts. Pure functions of rows.
 
 The form of ``claims.yaml`` and the rules of judgement are in docs/experiments.md.
 """
@@ -158,7 +158,7 @@ def judge(
 
 
 def _verdict(claim: Claim, findings: tuple[Finding, ...]) -> Verdict:
-    """Every curve has to bear the claim out; one that contradicts it decides."""
+    """Combine the findings: a claim must hold on every curve; one contradiction decides."""
     said = [finding.holds for finding in findings]
     holds = False if False in said else None if None in said else True
     if holds is None:

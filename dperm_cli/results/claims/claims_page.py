@@ -1,4 +1,4 @@
-"""One page of everything that the experiments claim, and what came of it. Pure functions."""
+"""Write one page with all claims of all experiments and their verdicts. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The ledger that lies in a folder, against the one that its records and log make now.
+"""Check a folder's ``ledger.json`` against its records and log, and rewrite it.
 
-It is written anew again and again, and forgets nothing: a release with fresh noise that only the
-ledger before knows, since the log was lost or damaged, stays in it, marked ``"logged": false``.
-Whoever can write files can write this one: an entry is believed as far as its events bear it out.
+A release with fresh noise may be missing in a lost or damaged log. If the old ledger has it, the
+new one keeps it, marked ``"logged": false``. Anybody with access to the folder can edit the file,
+so an entry is accepted only if its numbers follow from its events.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _lacks_record(entry: Entry) -> bool:
 def _pair_entries(
     before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
 ) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Each entry of the ledger before with its own entry of now, which answers for no other."""
+    """Pair each old entry with a new entry, used once; None where there is no partner."""
     free: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for entry in now:
         free.setdefault(_key(entry), []).append(entry)

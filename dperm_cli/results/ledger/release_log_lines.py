@@ -1,8 +1,8 @@
-"""The lines of ``release_log.log``: how they are written, and which of a stranger's are believed.
+"""Write and check the lines of ``releases.log``.
 
-A line is ``CHECKSUM JSON``. The checksum is plain SHA-256: it finds damage, and proves nothing
-about who wrote a line. So every value is checked against what dperm writes; a line that has
-anything else is damaged, and is named by its number.
+A line is ``CHECKSUM JSON``. The checksum is SHA-256 without a key: it detects damage, not forgery.
+Therefore every value is checked as well. A line with a value that dperm does not write counts as
+damaged and is reported by its number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reader should be told of a privacy level that is weak on its face: from public facts."""
+"""Remarks for the reader on a weak privacy level, computed from public facts."""
 
 from __future__ import annotations
 

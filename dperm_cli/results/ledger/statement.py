@@ -1,4 +1,4 @@
-"""The words about one release: of the ledger, of a session, of a predictor that is given away.
+"""Describe one release in sentences: for the ledger, a session or a predictor to be shared.
 
 They are a function of the public facts below and of nothing else of a record, so that no word
 follows from how many records there are where that is private, from a risk or from a fingerprint.

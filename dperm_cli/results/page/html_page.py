@@ -1,4 +1,4 @@
-"""``report.html``: one offline page per study, with everything inside it.
+"""Write ``report.html``: one offline page per study, with everything inside it.
 
 The page is a template, a style sheet and plain scripts from the folder ``html``, and the study as
 JSON. Its content security policy names the hashes of its own style and script and allows

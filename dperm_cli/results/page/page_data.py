@@ -1,4 +1,4 @@
-"""What the page of a study embeds: records in columns, curves, ranking, ledger, provenance."""
+"""The data inside a study's page: records in columns, curves, ranking, ledger, provenance."""
 
 from __future__ import annotations
 

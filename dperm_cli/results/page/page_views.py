@@ -1,4 +1,4 @@
-"""What the page of a study draws: axes, problems, curves, slopes. Pure functions of summary rows.
+"""Choose what a study's page draws: axes, problems, curves, slopes. Pure functions of summary rows.
 
 A curve is what is left when the axis moves: the cells that agree in every other key of their
 configuration. Keys that move with the axis in the whole study (delta = 1/n^2 with n) follow it.

@@ -1,9 +1,8 @@
-"""Claims: who computes a cell, among processes that share a study's folder.
+"""Locks on cells, so that processes that share a study's folder compute each cell once.
 
-A claim is a file under ``<out>/.work`` that its holder keeps locked. The system lets go of the lock
-when the holder ends, however it ends, so that no claim outlives its process; what a killed process
-leaves behind is an unlocked file, which the next one takes. Where the file system has no locks,
-every claim is granted: two writers may then compute a cell twice, to the same bytes.
+A claim is a locked file under ``<out>/.work``. The operating system releases the lock when the
+process ends, also when it is killed. The file stays and the next process can lock it. On a file
+system without locks every claim is granted: a cell may then be computed twice, with equal bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a study's ``manifest.json`` says about where its records come from. No dates in it."""
+"""Build ``manifest.json``: where a study's records come from. No dates in it."""
 
 from __future__ import annotations
 

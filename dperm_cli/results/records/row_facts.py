@@ -1,4 +1,4 @@
-"""What the rows of a study share and where they differ; how numbers are written."""
+"""What the rows of a study share, where they differ, and how numbers are formatted."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def as_json(value: Any) -> Any:
 
 
 def _depth(tree: Any) -> int:
-    """How deeply mappings and lists are nested; no recursion, which a stranger could exhaust."""
+    """Nesting depth of mappings and lists, without recursion: a forged file could be very deep."""
     depth, level = 0, [tree]
     while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1

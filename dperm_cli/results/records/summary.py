@@ -101,7 +101,7 @@ def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def is_saturated(risk: float | None, floor: float | None) -> bool | None:
     """True when the risk is within a factor 2 of the data-free floor, or above it.
 
-    Such a point says how large the set is, not how good the mechanism is. None when unknown.
+    Such a point depends on the size of the set, not on the mechanism. None when unknown.
     """
     if risk is None or floor is None:
         return None

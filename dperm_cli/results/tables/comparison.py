@@ -1,4 +1,4 @@
-"""What changed between two studies in risk, privacy and time. A pure function of their records.
+"""Compare two studies in risk, privacy and time. A pure function of their records.
 
 Cells are joined by problem, mechanism, calibration, epsilon and delta. Where several cells of a
 study agree in these, their configurations decide, and a cell without a partner is tried once more

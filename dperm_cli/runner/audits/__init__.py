@@ -1,1 +1,1 @@
-"""What an audit runs: made-up neighbours, whole runs, random configurations."""
+"""Parts of the audit that run cells: made-up neighbours, whole runs, random configurations."""

@@ -1,4 +1,4 @@
-"""What a run would do on made-up neighbouring data sets: cells opened for the audit.
+"""Prepare cells on made-up neighbouring data sets for the audit, as a run would.
 
 Records are written to files and read back by the data set's own reader, so that the row rules, the
 feature maps, the padding of a declared population and the runner's own steps are attacked with the

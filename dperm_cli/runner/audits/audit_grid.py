@@ -1,4 +1,4 @@
-"""The walk over the declared grid: a covering design for every mechanism, and its cases."""
+"""Audit the declared grid: the cases of a covering design for every mechanism."""
 
 from __future__ import annotations
 

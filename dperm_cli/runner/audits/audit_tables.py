@@ -1,4 +1,4 @@
-"""What an audit prints: the adversaries' table, the table of cases, and what was not attacked."""
+"""Print an audit: the adversaries' table, the table of cases, and what was not attacked."""
 
 from __future__ import annotations
 

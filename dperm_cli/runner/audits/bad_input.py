@@ -1,4 +1,4 @@
-"""Whether bad input is refused by the readers of `dperm run`: one case of the audit."""
+"""Check that the readers of `dperm run` refuse bad input: one case of the audit."""
 
 from __future__ import annotations
 

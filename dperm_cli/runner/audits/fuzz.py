@@ -1,7 +1,7 @@
 """``dperm audit fuzz=10m``: random configurations and neighbours, each run end to end.
 
 Every draw is a configuration and two data files one record apart. A whole ``dperm run`` is carried
-out on both with the same noise (``end_to_end``), the values at the gate are replayed
+out on both with the same noise (``neighbour_runs``), the values at the gate are replayed
 (``audit.replay``), the plans, public facts and feature maps are compared, and the claim is held
 against what was asked. A draw follows from (seed, number), so that a finding can be had again.
 """
@@ -242,7 +242,7 @@ def _replay_at_gate(
         with shift_maps():
             found = replay(mechanism, run_cell.drop_reserve(made), *problems, seed=drawn.number)
     except Exception as error:
-        # a minimiser that is not had in time is told on both runs
+        # a solver that runs out of time fails in both runs
         late = isinstance(error, DpermError) and "not proved" in str(error)
         return [] if late else [f"replay: {type(error).__name__}: {error}"]
     faults = found.faults
@@ -332,7 +332,7 @@ def _scratch() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _hide_output() -> Iterator[None]:
-    """What a run would tell has been compared; told again it would only be in the way."""
+    """Hide output and warnings: those of the runs were compared already."""
     nowhere = io.StringIO()
     told = contextlib.redirect_stderr(nowhere)
     with contextlib.redirect_stdout(nowhere), told, suppress_warnings():

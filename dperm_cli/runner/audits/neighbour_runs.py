@@ -5,7 +5,7 @@ the holder of the records alone, of what ``audit.holder_facts`` lists. With equa
 else must be equal byte for byte: files, their names and sizes, messages, exit code, progress, the
 released point, the saved model.
 
-Records, and the lines of ``release_log.log``, are compared column by column. What is rendered from
+Records, and the lines of ``releases.log``, are compared column by column. What is rendered from
 them (tables, page, what is printed) holds risks among words; there it is checked that the same
 records give the same bytes again, and that the records of both runs do so without the listed
 columns.
@@ -61,7 +61,7 @@ class RunOutput:
 
     ``code`` is the exit code, ``progress`` the public reports in order, ``files`` the mode and the
     bytes of every file by its path in the run's folder, less the records, ``records`` their rows,
-    ``logged`` the releases of ``release_log.log``, ``masked`` what is rendered from the records
+    ``logged`` the releases of ``releases.log``, ``masked`` what is rendered from the records
     without the holder's columns, and ``impure`` names what is not a function of the records. Hashes
     of records and the state of the source tree are replaced by words throughout.
     """
@@ -149,7 +149,7 @@ def run_in_folder(
 
 
 def forget() -> None:
-    """Empty what functions remember of earlier runs: a run has a process of its own elsewhere."""
+    """Clear all caches in this process, so that each run starts as in a new process."""
     clear_memos()
     for name, module in list(sys.modules.items()):
         if name.startswith(_CACHING_ROOMS):
@@ -194,7 +194,7 @@ def _code_of(words: list[str], figures: bool) -> int:
 
 @contextlib.contextmanager
 def _capture_streams(printed: io.StringIO, told: io.StringIO) -> Iterator[None]:
-    """Both streams; a warning is told once for each place, as in a process of its own."""
+    """Capture stdout and stderr; show each warning once per line of code, as a new process does."""
     streams = contextlib.ExitStack()
     streams.enter_context(contextlib.redirect_stdout(printed))
     streams.enter_context(contextlib.redirect_stderr(told))

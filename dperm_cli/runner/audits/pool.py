@@ -1,4 +1,4 @@
-"""The jobs of an audit, on as many processes as asked for; some jobs give rise to others."""
+"""Run the jobs of an audit in several processes; a job may start more jobs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _run_here(waiting: list[Job], more: More, shown: Meter) -> Iterator[Any]:
 
 
 def _run_in_pool(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
-    """Jobs that follow from others go first: they are what is left of something long."""
+    """Run jobs in worker processes; follow-up jobs run first, since they belong to long ones."""
     copied = multiprocessing.get_context("fork")
     with futures.ProcessPoolExecutor(count, copied, _start_worker) as pool:
         running: dict[futures.Future[Any], Job] = {}

@@ -1,4 +1,4 @@
-"""What a cell may spend, and whether a plan keeps to it."""
+"""Compute the budget of a cell, and check that a plan keeps within it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _explain_missing(name: str, mechanism: Any, kind: str) -> str:
         key, inner = f"{key}.inner", inner.inner
     fault, can = inner_mechanism.name_of(inner), " or ".join(inner.guarantees) or "no"
     if key == "mechanism":
-        # delta would be unused: better said than done behind the user's back
+        # delta would have no effect: tell the user instead of ignoring it
         pure = "pure" in inner.guarantees and kind == "approx"
         other = "; a pure guarantee is a stronger one: set privacy=pure" if pure else ""
         if kind == "local":

@@ -1,4 +1,4 @@
-"""Rows about channels of local privacy, for experiments: nothing is released, no data are read."""
+"""Rows of facts about local channels, for experiments. No data are read, nothing is released."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""From a cell with a kernel to its problems: the kernel's own, and the one in coordinates.
+"""Build the problems of a cell with a kernel: the kernel's own, and the one in coordinates.
 
-Every release is a vector theta with f(x) = <theta, psi(x)>, where psi is a finite map, or for an
-exact kernel the projection on the span of the public queries. So that objective, excess risk and
-metrics are those of an ordinary problem whose rows are psi(x), in a ball that holds the minimiser.
+Every release is a vector theta with f(x) = <theta, psi(x)>. Here psi is a finite feature map, or
+for an exact kernel the projection on the span of the public queries. Objective, excess risk and
+metrics are therefore those of an ordinary problem. Its rows are psi(x) and its set is a ball that
+contains the minimiser.
 """
 
 from __future__ import annotations

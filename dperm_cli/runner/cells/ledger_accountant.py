@@ -1,4 +1,4 @@
-"""The accountant that a ledger needs: records in, plain values out."""
+"""The accountant for ledgers: takes records, returns plain values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dperm_cli.privacy.budget import KINDS, Budget, Guarantee
 from dperm_cli.privacy.events import Approx, Disclosure, Event, classes, replaced_level
 from dperm_cli.privacy.events import kind as kind_of_events
 
-# Relative room between an epsilon as written and as computed again elsewhere.
+# Relative tolerance between a stored epsilon and the recomputed one (other processors round
+# otherwise).
 CLOSE = 1e-6
 # Where a record does not say how many parameters there are.
 _MOST_PARAMETERS = 2**30
@@ -27,9 +28,9 @@ Row = Mapping[str, Any]
 
 
 class Accounting:
-    """``results.ledger.ledger.Accountant`` on top of ``privacy.accounting.ledger_totals``.
+    """The ``results.ledger.ledger.Accountant`` that computes with ``ledger_totals``.
 
-    It remembers what it computed.
+    Results are cached.
     """
 
     def __init__(self) -> None:
@@ -159,7 +160,7 @@ def _events_under(row: Row, relation: str) -> tuple[Event, ...]:
     dim = row.get("p") or _MOST_PARAMETERS
     try:
         added = math.fsum(event.range_delta(relation, int(dim)) for event in events)
-    except Unsupported:  # then nor do they add up, and the claim enters
+    except Unsupported:  # the total then uses the claim instead of the events
         return events
     if not added > generator_range.NEGLIGIBLE_DELTA_SHARE * (row["delta_accounted"] or 0.0):
         return events

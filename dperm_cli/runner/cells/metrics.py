@@ -1,4 +1,4 @@
-"""How well the released point predicts, on the training and the held-out records."""
+"""Measure how well the released point predicts, on the training and the held-out records."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _BUDGET = 256 * MIB
 def make_solver() -> Callable[[Problem | KernelProblem], Optimum]:
     """The optimum of a problem, found once, also among processes that share a cache."""
     solved: Memo[str, Optimum] = Memo(_BUDGET)
-    # kept optima are not private: the cache is its owner's alone
+    # cached optima are not private: only the owner can read the cache folder
     cache = cache_dir()
     solve = _solve if cache is None else partial(_solve_cached, folder=cache / "optima")
 

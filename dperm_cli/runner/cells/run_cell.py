@@ -45,7 +45,7 @@ from dperm_cli.views.choose import open_view
 
 @dataclass(frozen=True)
 class Prepared:
-    """A cell with its data, ready to run: everything about it has been validated.
+    """A validated cell with its data, ready to run.
 
     ``released`` is the problem as the mechanism sees it: under add_remove with a declared
     population, records of zeros fill it up, so that nothing there depends on how many there are.
@@ -138,7 +138,7 @@ def run(
     try:
         budget, kind = find_budget(prepared)
         common |= {"delta": budget.delta}
-        _ = prepared.spec  # before anything dear is done for a mechanism that has no use for it
+        _ = prepared.spec  # raises Unsupported before anything slow is computed
         prepared = make_feature_rows(prepared)
         return _release(prepared, budget, kind, common, optimum_of(prepared.target))
     except Unsupported as reason:
@@ -247,7 +247,7 @@ def _add_settings(row: dict[str, Any], released: Mapping[str, np.ndarray]) -> di
 
 
 def _arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) -> str:
-    """What values and noise are made of."""
+    """The arithmetic of values and noise: ``float64``, a grid, or ``signs``."""
     if grid is not None:
         return str(grid)
     return "signs" if cell.noise == "secure" and kind == "local" else "float64"
@@ -256,7 +256,7 @@ def _arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) -> str:
 def open_release(
     prepared: Prepared, plan: Plan, budget: Budget, grid: Grid | None
 ) -> tuple[Any, Plan, Gate]:
-    """What a release gets: a view of the records, the plan, and a gate for its noise."""
+    """The arguments of ``Mechanism.release``: a view of the records, the plan, the noise gate."""
     cell, allowed = prepared.cell, (plan.events, budget.relation)
     if grid is not None:
         gate = Gate.secure(cell.trials, grid, allowed)
@@ -287,7 +287,7 @@ def _trials(
     theta: np.ndarray,
     common: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    # trial by trial, so that a row never depends on how many stand beside it
+    # one trial at a time: a row must not depend on the number of trials
     rows = []
     for trial, point in enumerate(theta):
         excess = float(problem.objective(point)) - optimum.value
@@ -308,7 +308,7 @@ def _trials(
 
 
 def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) -> dict[str, Any]:
-    """What a point is worth on the distribution, and which records it gives back."""
+    """Population excess risk of a point, and how many records it exposes."""
     known = population.excess_risk(
         cell.dataset, problem.data, problem.loss, point, problem.constraint
     )
@@ -321,7 +321,7 @@ def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) ->
 
 
 def _diagnose(cell: cell_schema.Cell, point: np.ndarray, common: dict[str, Any]) -> dict[str, Any]:
-    """What an attack that comes with the data set finds in the point; nothing for most sets."""
+    """Columns from the data set's own attack on the point; empty for data sets without one."""
     diagnose = getattr(cell.dataset, "diagnose", None)
     return diagnose(point, common["epsilon"], common["delta"]) if diagnose else {}
 

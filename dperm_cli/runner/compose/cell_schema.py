@@ -1,4 +1,4 @@
-"""Typed cells: what Hydra composed, checked key by key and turned into plug-in objects."""
+"""Check a composed configuration key by key and turn it into plug-in objects: a typed cell."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def _kernel(made: dict[str, Any], config: Any) -> Any:
 
 
 def _build_once(made: dict[str, Any], group: str, config: dict[str, Any], **extra: Any) -> Any:
-    # repr tells 1 from 1.0 and from true, which equality does not
+    # repr distinguishes 1, 1.0 and True; equality does not
     key = f"{group} {config!r}"
     if key not in made:
         made[key] = build(group, config, **extra)

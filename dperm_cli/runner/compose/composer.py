@@ -1,4 +1,4 @@
-"""Hydra composes each group choice once in a process, into plain objects.
+"""Compose configurations with Hydra, each group choice once in a process.
 
 The groups do not know of one another, so that a combination of choices is put together from these.
 

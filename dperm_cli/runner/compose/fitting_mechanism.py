@@ -1,4 +1,4 @@
-"""Which mechanism has a plan for what was asked, where the one that was named has none."""
+"""Find a mechanism that can do what was asked, to suggest it in place of one that cannot."""
 
 from __future__ import annotations
 

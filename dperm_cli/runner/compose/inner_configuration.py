@@ -1,4 +1,4 @@
-"""Mechanisms inside mechanisms: their defaults, and keys such as ``mechanism.inner.steps``."""
+"""Configure mechanisms inside mechanisms: defaults, and keys like ``mechanism.inner.steps``."""
 
 from __future__ import annotations
 

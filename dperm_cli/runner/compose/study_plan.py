@@ -1,4 +1,4 @@
-"""From a request to the list of its cells, every one validated before any runs."""
+"""Turn a request into the list of its cells; all are validated before any runs."""
 
 from __future__ import annotations
 

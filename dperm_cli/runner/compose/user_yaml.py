@@ -123,7 +123,7 @@ def refuse_text(key: str, text: str) -> None:
 
 
 def _text(path: Path, root: Path, refuse) -> str:
-    # a pipe must not block, a link must not lead out, and no more than the limit is read
+    # do not block on pipes, do not follow links out of the folder, read at most the limit
     if not Path(os.path.realpath(path)).is_relative_to(root):
         raise refuse("leads out of the folder given as --config-dir")
     try:

@@ -1,4 +1,4 @@
-"""What raw rows of a data set look like, as it was declared: names, bounds, labels and row rule.
+"""The declared form of a data set's raw rows: names, bounds, labels and row rule.
 
 Everything here is a public fact: a format, a header or a word of the configuration. Nothing is read
 off the records.

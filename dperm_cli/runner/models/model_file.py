@@ -1,4 +1,4 @@
-"""The bytes of a model file, and reading one that anybody may have written.
+"""Write model files, and read model files of unknown origin.
 
 A .npz archive of uncompressed members: ``facts``, a JSON text, and arrays of float64. Equal
 contents give equal bytes: members in one order, no times, no names of a machine. Nothing is
@@ -87,7 +87,7 @@ def read(word: str) -> Publishable:
         raise _make_error(word, "a part is missing") from None
     except RecursionError:
         raise _make_error(word, "its facts are nested too deeply") from None
-    except Exception as error:  # whatever a part makes of what nobody thought of
+    except Exception as error:  # any other error that a malformed file causes
         raise _make_error(word, str(error) or type(error).__name__) from error
 
 

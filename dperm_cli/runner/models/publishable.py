@@ -1,4 +1,4 @@
-"""All that may leave the house: ``Publishable``, made of a plan, a released point and public facts.
+"""``Publishable``: a plan, a released point and public facts, all that may be published.
 
 Model files, the words about one release, those of a session and what ``dperm predict`` says are
 functions of a ``Publishable`` and of nothing else. It cannot be built from records: no constructor
@@ -35,8 +35,8 @@ from dperm_cli.sets import make_ball
 
 PUBLIC, DECLARED = "public", "declared"
 HELD_OUT, FILE = "held-out", "file"  # where public points come from
-# Of a plan, equal ones being counted and not listed. What stands in a file is added up whoever
-# wrote it, and each may take long.
+# Largest number of events in a plan; equal events are one entry with a count. Files from others
+# are accounted too, and every event takes time.
 MOST_EVENTS = 32
 NOISES = ("research", "secure")
 

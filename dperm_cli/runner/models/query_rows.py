@@ -1,4 +1,4 @@
-"""Files of raw rows for a model, whose columns are bound by name where the model has names."""
+"""Read files of raw rows for a model; columns are matched by name where the model has names."""
 
 from __future__ import annotations
 

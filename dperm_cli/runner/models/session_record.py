@@ -1,4 +1,4 @@
-"""The record of a private session: written before its first answer, so that no crash loses it."""
+"""Write the record of a private session before its first answer, so that a crash cannot lose it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An experiment as data: ``conf/experiment/<id>.yaml`` and ``experiments/<id>/claims.yaml``, typed.
+"""Read an experiment: ``conf/experiment/<id>.yaml`` and ``experiments/<id>/claims.yaml``, typed.
 
 Files are read with the reader for untrusted YAML, the shipped ones too. The form is described in
 docs/experiments.md.

@@ -1,4 +1,4 @@
-"""Whether an experiment's tables, figures and page are those of its records: as make would ask."""
+"""Check whether an experiment's tables, figures and page are up to date with its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs about finished or running studies take folders: how they are named and read."""
+"""Find study folders by the names that the user gives, and list their cells."""
 
 from __future__ import annotations
 

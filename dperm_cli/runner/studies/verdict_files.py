@@ -1,4 +1,4 @@
-"""``experiments/<id>/verdicts.json``: verdicts as last seen, kept in the sources."""
+"""``experiments/<id>/verdicts.json``: the last verdicts, kept with the sources."""
 
 from __future__ import annotations
 

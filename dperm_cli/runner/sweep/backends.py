@@ -1,4 +1,4 @@
-"""Where chunks of cells run: processes of this machine, Dask, or jobs of a batch system.
+"""Back ends that run chunks of cells: local processes, Dask, or jobs of a batch system.
 
 A back end maps a function over chunks and yields what comes back, in any order. It knows nothing of
 cells; workers write their records themselves, so that nothing but small reports travels.
@@ -23,14 +23,14 @@ NAMES = ("local", "dask", "submitit")
 _SCHEMES = ("tcp://", "tls://")
 MOST_WORKERS = 4096
 _JOB = {"minutes": 60, "memory": "4GB", "cores": 1}  # of a Dask worker that SLURM starts
-# Cells per worker below which a process is not worth its start.
+# Fewer cells per worker than this do not justify starting a process.
 WORTH = 16
 
 Call = Callable[[Any], Any]
 
 
 class WorkerDied(Exception):
-    """A worker ended without a word: killed, or out of memory. What it was at is unknown here."""
+    """A worker process died: killed, or out of memory. Its current cell is not known here."""
 
 
 class Backend(Protocol):
@@ -199,7 +199,7 @@ class Dask:
                 client.cancel(futures)
 
     def _client(self, folder: Path) -> Any:
-        """A client; with it end the cluster that it started and the noise of ending one."""
+        """A client of the scheduler; closing it also closes a cluster that was started here."""
         from dask import config
         from distributed import Client, LocalCluster
 

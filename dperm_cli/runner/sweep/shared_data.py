@@ -1,4 +1,4 @@
-"""Data sets shared with other processes: plain arrays in files that workers map into memory.
+"""Share data sets between processes: arrays in files that workers map into memory.
 
 Pages are shared by all workers of a machine, and copied only if one is written to: the arrays look
 and compute as those they were made of. The folder is its owner's alone, since it holds the records.

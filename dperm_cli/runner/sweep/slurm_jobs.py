@@ -1,7 +1,7 @@
-"""What SLURM is asked beyond starting jobs: whether it takes them, and which are gone.
+"""Ask SLURM whether it accepts jobs and which ones are still in the queue.
 
-submitit learns of a job's end from SLURM's accounting. A cluster may have none, and then the end of
-a job that was killed would be waited for without end; the queue itself is asked here.
+submitit finds the end of a job in SLURM's accounting. On a cluster without accounting it would
+wait for ever for a job that was killed. This module asks the queue itself.
 """
 
 from __future__ import annotations

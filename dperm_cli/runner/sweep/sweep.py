@@ -1,4 +1,4 @@
-"""A study's cells, run here or by a back end, each once, counted as they end."""
+"""Run the cells of a study, here or by a back end, each once, and count them."""
 
 from __future__ import annotations
 

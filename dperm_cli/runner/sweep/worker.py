@@ -1,7 +1,7 @@
-"""What runs cells, in this process or in others: the same code for every back end.
+"""Run cells in this process or another; every back end uses this code.
 
-A worker writes records itself; whoever started it only counts. A cell is claimed while it runs, so
-that several workers, or several runs on one folder, compute each cell once.
+A worker writes its records itself; the parent process only counts them. A running cell is locked,
+so that several workers, or several runs on one folder, compute each cell once.
 """
 
 from __future__ import annotations

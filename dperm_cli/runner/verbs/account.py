@@ -47,7 +47,7 @@ def account(arguments: list[str]) -> int:
         print(json_lines(rows), flush=True)
     else:
         print(account_table.format_table(rows).rstrip("\n"), flush=True)
-    # the answer first: the figure takes longer than the numbers
+    # print the table before drawing, which takes longer
     if asked.figure:
         points = curves(asked.asks, rows)
         written = _write(asked.out, account_figure.draw_files(rows, points))
@@ -116,7 +116,7 @@ def make_record(ask: AccountLine, settings: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _is_overflow(value: object) -> bool:
-    """Whether a refused number is infinite or nan: none such can have been typed."""
+    """Whether a refused value is infinite or nan, so that it was computed and not typed."""
     return isinstance(value, float) and not math.isfinite(value)
 
 

@@ -1,4 +1,4 @@
-"""What ``dperm account`` is asked: its command line as typed lines of a table."""
+"""Parse the command line of ``dperm account`` into typed lines of a table."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def merge(arguments: list[str]) -> int:
     run.check_folder(out)
     sources = [Store(study_folder.find_folder(name)) for name in operands]
     target = Store(out)
-    # what lies in out is one more source, so that a merge that was cut short can be repeated
+    # the target is also a source, so that an interrupted merge can be repeated
     found = choose_records([*sources, target] if target.cells() else sources)
     for source in sources:
         # before the records, as when they were made

@@ -1,4 +1,4 @@
-"""What a study prints, made from its store alone: `dperm report`, and the end of `dperm run`."""
+"""Print a study from its store: for ``dperm report``, and at the end of ``dperm run``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report(arguments: list[str]) -> int:
 
 
 def exit_code(made: Report) -> int:
-    """The exit code of what was found: damage before what does not hold."""
+    """The exit code of a report: damaged files first, then faults of the ledger."""
     if made.broken or made.gaps:
         return EXIT_STORAGE
     return EXIT_FAILED if made.faults else EXIT_OK
@@ -70,7 +70,7 @@ def print_study(
 
 
 def _tell_trials(made: Report) -> None:
-    # nobody is told to make more releases with fresh noise: each of them is spent
+    # do not suggest more trials where noise is fresh: every trial spends budget
     seeded = [r for r in made.summary if r["status"] == "ok" and r["noise"] != "secure"]
     counts = [row["trials"] for row in seeded if row["trials"] > 1]
     if counts and min(counts) < MIN_BAND_TRIALS:

@@ -1,4 +1,4 @@
-"""``dperm verify``: whether a study's files are what was written, and say what their events say."""
+"""``dperm verify``: check a study's files against their checksums and privacy events."""
 
 from __future__ import annotations
 

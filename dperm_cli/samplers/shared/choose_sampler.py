@@ -1,4 +1,4 @@
-"""Which sampler draws from a law, and at which exponent: from public facts alone.
+"""Choose the sampler of a law and its exponent, from public facts alone.
 
 An approximate sampler's distance is paid from the same epsilon as the exponent, so the two are
 fixed together. ``at(t)`` is the target whose exponent leaves room for a distance t: 2 t of epsilon.
@@ -50,7 +50,7 @@ def choose_sampler(
 
 
 def is_heuristic(certificate: Certificate) -> bool:
-    """Whether nothing is known of the distance from the law."""
+    """Whether the certificate bounds no distance from the law."""
     return not certificate.dist_inf < math.inf
 
 

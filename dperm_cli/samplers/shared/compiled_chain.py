@@ -39,7 +39,7 @@ def covers(target: Target) -> bool:
 
 
 def estimate_seconds(target: Target, tries: float, miss: float) -> float:
-    """What one step is estimated to take on one thread: a formula, not a clock.
+    """Estimate the seconds of one step on one thread by a formula; nothing is timed.
 
     ``tries`` evaluations, of which all but the last are cut short where the gap is ``miss``.
     """

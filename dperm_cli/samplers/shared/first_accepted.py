@@ -1,4 +1,4 @@
-"""The first of many proposals that is accepted."""
+"""Find the first accepted one of many proposals."""
 
 from __future__ import annotations
 

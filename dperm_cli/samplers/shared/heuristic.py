@@ -1,4 +1,4 @@
-"""What samplers without a guarantee have in common."""
+"""The base class of samplers without a guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several samplers do with a potential before the first draw, and how they check it."""
+"""Evaluate a potential before the first draw, cache the results, and check envelopes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _held: dict[str, tuple[weakref.ref, Any, Any]] = {}
 
 
 def remember(kind: str, potential: Potential, key: Any, make: Callable[[], Any]) -> Any:
-    """``make()``, or what it gave for the same potential object and key before.
+    """Cache ``make()`` for one potential object and key.
 
-    For what follows from the records without randomness: draws of many trials share it.
+    Only for values without randomness: the draws of all trials share them.
     """
     held = _held.get(kind)
     if held is not None and held[0]() is potential and held[1] == key:

@@ -45,7 +45,7 @@ def has_minorant(spec: ProblemSpec) -> bool:
 def find_minorant(potential: Any, target: Target, gap: float) -> Minorant:
     """Of f at its minimiser over the set, found up to about ``gap`` in f.
 
-    Where the point is makes the minorant good, not true.
+    The minorant holds for any point; a point near the minimiser makes it tight.
     """
     data, spec, a = potential.data, target.spec, target.exponent
     ridge, constraint = target.ridge / (a * data.n), target.constraint

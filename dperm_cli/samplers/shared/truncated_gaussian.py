@@ -6,9 +6,9 @@ exp(-k (r - phi(z))). Any k >= 0 gives the same law; the one with E phi(z) = r p
 where the set ends, so k need not be found to more than a fraction of phi's standard deviation. phi
 is |z|^2 for balls, a quadratic form for ellipsoids and |z|_1 for the L1 ball. A box and a segment
 need no rejection, and the simplex gives one coordinate by the others; several balls are tilted for
-together (``ball_intersections``). Any other set takes the
-half-space behind the projection of the mean and rejects what is outside it (``narrow``): that is
-quick only while sqrt(variance) is small against the set and its corners.
+together (``ball_intersections``). Any other set takes the half-space behind the projection of the
+mean and rejects what is outside it (``narrow``): that is quick only while sqrt(variance) is small
+against the set and its corners.
 """
 
 from __future__ import annotations

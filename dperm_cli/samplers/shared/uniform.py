@@ -157,7 +157,7 @@ def _hopeless(body: Any, blocks: int) -> Exception:
 
 
 class _Fixed:
-    """Numbers of a trial that decides nothing but whether draws are possible."""
+    """Fixed random numbers for a test whether draws are possible."""
 
     def __init__(self) -> None:
         self._rng = np.random.default_rng(2014)

@@ -1,4 +1,4 @@
-"""How long a walk on a line needs, from powers of its matrix of transitions."""
+"""Count the steps that a random walk on a line needs, from powers of its transition matrix."""
 
 from __future__ import annotations
 

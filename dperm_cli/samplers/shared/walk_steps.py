@@ -1,4 +1,4 @@
-"""How long the grid walk must run [BST14, Sec. 6], as printed and as the proof needs it."""
+"""Count the steps of the grid walk [BST14, Sec. 6], as printed and as the proof needs."""
 
 from __future__ import annotations
 

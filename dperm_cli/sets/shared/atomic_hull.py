@@ -1,4 +1,4 @@
-"""The convex hull of many points, of which only a few are ever written down."""
+"""The convex hull of many points that are generated when needed and never stored as a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A constraint set inside another one's configuration."""
+"""Read a constraint set that stands inside another one's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the balls of a norm around the origin have in common."""
+"""The base class of balls of a norm around the origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roots of many scalar functions at once, and dimensions asked and given."""
+"""Find the roots of many one-dimensional functions at once, by bracketing."""
 
 from __future__ import annotations
 
