@@ -30,7 +30,7 @@ class Report:
     ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
     paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record;
     ``faults`` says, a line each, where records or ledger contradict their own events; ``gaps`` what
-    is lost of ``release_log.log``, so that totals are lower bounds; ``notes`` what left the ledger;
+    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger;
     ``totals`` what several releases with fresh noise cost together, in words.
     """
 

@@ -1,4 +1,4 @@
-"""Lines of ``release_log.log`` that dperm never wrote: each is named and none is believed."""
+"""Lines of ``releases.log`` that dperm never wrote: each is named and none is believed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``release_log.log``: every release of a folder that nobody can draw again, also without a record.
+"""``releases.log``: every release of a folder that nobody can draw again, also without a record.
 
 Secure noise and the noise of a session are fresh at every run: a cell that is run again is released
 a second time, and the first time has not gone with the record that is written over. The log has one

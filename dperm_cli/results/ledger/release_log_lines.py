@@ -1,4 +1,4 @@
-"""The lines of ``release_log.log``: how they are written, and which of a stranger's are believed.
+"""The lines of ``releases.log``: how they are written, and which of a stranger's are believed.
 
 A line is ``CHECKSUM JSON``. The checksum is plain SHA-256: it finds damage, and proves nothing
 about who wrote a line. So every value is checked against what dperm writes; a line that has

@@ -5,7 +5,7 @@ the holder of the records alone, of what ``audit.holder_facts`` lists. With equa
 else must be equal byte for byte: files, their names and sizes, messages, exit code, progress, the
 released point, the saved model.
 
-Records, and the lines of ``release_log.log``, are compared column by column. What is rendered from
+Records, and the lines of ``releases.log``, are compared column by column. What is rendered from
 them (tables, page, what is printed) holds risks among words; there it is checked that the same
 records give the same bytes again, and that the records of both runs do so without the listed
 columns.
@@ -61,7 +61,7 @@ class RunOutput:
 
     ``code`` is the exit code, ``progress`` the public reports in order, ``files`` the mode and the
     bytes of every file by its path in the run's folder, less the records, ``records`` their rows,
-    ``logged`` the releases of ``release_log.log``, ``masked`` what is rendered from the records
+    ``logged`` the releases of ``releases.log``, ``masked`` what is rendered from the records
     without the holder's columns, and ``impure`` names what is not a function of the records. Hashes
     of records and the state of the source tree are replaced by words throughout.
     """
