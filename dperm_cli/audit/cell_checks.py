@@ -126,7 +126,7 @@ def _check_alike(report: Report, each: Neighbours) -> None:
 
 def _check_kept(report: Report, each: Neighbours) -> None:
     """The records that neighbours share come out as the same rows, in the same batches."""
-    mine, theirs = each.pair.kept()
+    mine, theirs = each.pair.list_shared()
     rows = [_dense(side.data.x) for side in (each.first, each.second)]
     if rows[0].shape[1] != rows[1].shape[1]:
         report.faults.append(f"{each.pair.kind}: rows have another number of columns")

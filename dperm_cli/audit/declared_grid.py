@@ -18,7 +18,7 @@ VERY_WIDE = 430  # above 2 (n + 200) + 3: a plan of 200 steps then works in the 
 CLASSES = 3
 LONGEST_DRAW = 2.0  # seconds that a sampler may plan for: an audit draws many times
 
-LOSSES, SETS = registry.audited("loss"), registry.audited("constraint")
+LOSSES, SETS = registry.list_audited("loss"), registry.list_audited("constraint")
 PLAIN = tuple(name for name in LOSSES if not registry.load("loss", name).width)
 KERNEL_LOSSES = tuple(name for name in PLAIN if registry.load("loss", name).most_pull is not None)
 KINKED = next(name for name in LOSSES if registry.load("loss", name).pieces is not None)

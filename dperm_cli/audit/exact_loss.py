@@ -171,7 +171,7 @@ def _exponential(event: Any, epsilon: float, delta: float, relation: str) -> flo
     return event.count * linear_exponential(event, relation) / epsilon
 
 
-def _perturbed(event: Any, epsilon: float, delta: float, relation: str) -> float:
+def _bound_perturbed_loss(event: Any, epsilon: float, delta: float, relation: str) -> float:
     return objective_loss.share(event, epsilon, relation)
 
 
@@ -223,7 +223,7 @@ def _log_integral(log_values: np.ndarray, weight: np.ndarray) -> float:
 _LOSSES: dict[str, Callable[[Any, float, float, str], float]] = {
     "gaussian": _gaussian,
     "sampled_gaussian": _find_mixture_share,
-    "perturbed_objective": _perturbed,
+    "perturbed_objective": _bound_perturbed_loss,
     "exponential": _exponential,
     "laplace": _find_shift_ratio,
     "gamma_norm": _find_shift_ratio,

@@ -312,7 +312,9 @@ class _Drawing:
         return [] if clash and not self._wild else [f"{key}={value}"]
 
     def _loss(self, target: Target, task: str, kernel: bool) -> str:
-        named = {name: registry.load("loss", name)() for name in registry.audited("loss", _LAST)}
+        named = {
+            name: registry.load("loss", name)() for name in registry.list_audited("loss", _LAST)
+        }
         if kernel:
             fitting = [n for n, one in named.items() if one.most_pull and task in one.tasks]
         else:
@@ -338,13 +340,13 @@ class _Drawing:
         plain = self._wild or len(target.chain) == 1
         words += ["lasso=0.05"] if plain and self._chance(0.1) else []
         radius = self._power(-3.0, 12.0) if self._chance(0.4) else self._power(-0.5, 1.5)
-        sets = registry.audited("constraint", _LAST)
+        sets = registry.list_audited("constraint", _LAST)
         sets = (sets[0], *sets)
         if not self._wild and (
             {"local_mirror_descent", "mirror_descent"} & set(target.chain)
             or ("frank_wolfe" in target.chain and delta == "0")
         ):
-            sets = registry.offering("constraint", "axis_hull")
+            sets = registry.list_offering("constraint", "axis_hull")
         return [*words, f"constraint={self._one(sets)}", f"constraint.radius={radius:g}"]
 
     def _kernel(self, head: Any) -> list[str]:

@@ -57,7 +57,7 @@ class Pair:
     index: int
     removed: bool = False
 
-    def kept(self) -> tuple[np.ndarray, np.ndarray]:
+    def list_shared(self) -> tuple[np.ndarray, np.ndarray]:
         """The indices of the shared records in both sets, [n - 1] each."""
         mine = np.delete(np.arange(self.first.n), self.index)
         return mine, mine - (mine > self.index) if self.removed else mine

@@ -67,7 +67,7 @@ def _check_heard_seeds(report: Report, one: OpenedCell, seed: int) -> None:
     if not tapes[0].calls:
         report.faults.append("a release drew nothing through the gate")
         return
-    if tapes[0].kept and tapes[0].kept == tapes[1].kept:
+    if tapes[0].noise_digest and tapes[0].noise_digest == tapes[1].noise_digest:
         report.faults.append("two seeds drew the same noise")
     if tapes[0].shared:
         report.faults.append("two draws of a release share their random numbers")

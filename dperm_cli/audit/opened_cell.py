@@ -34,7 +34,7 @@ class ListeningTape:
         self._alike: np.ndarray | None = None
 
     @property
-    def kept(self) -> str:
+    def noise_digest(self) -> str:
         return self._digest.hexdigest() if self._alike is not None else ""
 
     @property
@@ -117,7 +117,7 @@ class OpenedCell:
         """The number of parameters; 0 where functions of a kernel are learnt."""
         return self.spec.p if self.spec.space == "parameters" else 0
 
-    def kept(self) -> OpenedCell:
+    def strip_records(self) -> OpenedCell:
         """Facts and plan alone, without the records: what another process may be given."""
         facts = {"spec": self.spec, "budget": self.budget, "planned": self.planned}
         return OpenedCell(self.status, self.reason, guarantee=self.guarantee, **facts)

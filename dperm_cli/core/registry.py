@@ -66,15 +66,15 @@ def list_protective() -> tuple[str, ...]:
 
 
 @cache
-def offering(room: str, capability: str) -> tuple[str, ...]:
+def list_offering(room: str, capability: str) -> tuple[str, ...]:
     """The plug-ins of a room whose class says more than None of a capability, by name."""
     return tuple(name for name in names(room) if getattr(load(room, name), capability) is not None)
 
 
 @cache
-def audited(room: str, last: int = 9) -> tuple[str, ...]:
+def list_audited(room: str, last: int = 9) -> tuple[str, ...]:
     """The losses or sets that audits try, in the order of their ``audit_place``, up to ``last``."""
-    places = {name: load(room, name).audit_place for name in offering(room, "audit_place")}
+    places = {name: load(room, name).audit_place for name in list_offering(room, "audit_place")}
     return tuple(sorted((name for name in places if places[name] <= last), key=places.__getitem__))
 
 

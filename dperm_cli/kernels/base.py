@@ -17,7 +17,7 @@ from dperm_cli.problem.data import Matrix
 AUTO_OR_FILE = "must be auto or the name of a file"
 BallRadius = Annotated[
     Positive | Literal["auto", "paper"],
-    Allowed("must be a finite number > 0, or auto"),
+    Allowed("must be a finite number > 0, auto or paper"),
     Help("auto = the least proved; paper = L R / ridge"),
 ]
 # of kernels that are functions of x - z, and of ones with a constant

@@ -128,7 +128,7 @@ class Gate:
         return gate
 
     @property
-    def compiled(self) -> bool:
+    def can_run_compiled(self) -> bool:
         """Whether compiled loops may draw for themselves (seeded noise without a tape)."""
         return self.tape is None and self._grid is None and not self.system
 

@@ -44,17 +44,17 @@ class Normals(ABC):
 
     def residual(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
         """Norms [k] of an element of slope + lasso subgradient + normal cone at such rows."""
-        return np.linalg.norm(self._left(theta, slope, lasso), axis=1)
+        return np.linalg.norm(self._find_residual(theta, slope, lasso), axis=1)
 
     @abstractmethod
-    def _left(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
+    def _find_residual(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
         """What the best subgradient and normal leave of slopes, [k, p]."""
 
 
 class CubeNormals(Normals):
     """Of [-a, a]^p."""
 
-    def _left(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
+    def _find_residual(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
         signed = slope + lasso * np.sign(theta)
         high, low = theta == self.body.half_side, theta == -self.body.half_side
         signed = np.where(high, np.maximum(signed, 0.0), signed)
@@ -77,7 +77,7 @@ class SphereNormals(Normals):
         outer = self._touches(norm)
         return np.where(outer, self.radius / np.where(outer, norm, 1.0), 1.0)[:, None] * theta
 
-    def _left(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
+    def _find_residual(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
         signed, off = slope + lasso * np.sign(theta), theta == 0.0
         square = total(theta * theta)
         outward = np.maximum(-np.sum(np.where(off, 0.0, signed) * theta, axis=1), 0.0)
@@ -113,7 +113,7 @@ class CrossNormals(_Grid):
             modulus[outside] = _above_level(depth, self.radius)
         return np.copysign(_on_grid(modulus, self.radius, full=False), theta)
 
-    def _left(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
+    def _find_residual(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
         """On the face the normals are level times the signs, and at most the level elsewhere."""
         on = theta != 0.0
         inward = np.where(on, -np.sign(theta) * slope - lasso, 0.0)
@@ -139,7 +139,7 @@ class SimplexNormals(_Grid):
         depth = np.maximum(theta - np.max(theta, axis=1, keepdims=True), -self.radius)
         return _on_grid(_above_level(depth, self.radius), self.radius, full=True)
 
-    def _left(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
+    def _find_residual(self, theta: np.ndarray, slope: np.ndarray, lasso: float) -> np.ndarray:
         """On the face the normals are equal, and at most that elsewhere."""
         on = theta > 0.0
         level = -np.sum(np.where(on, slope, 0.0), axis=1) / np.sum(on, axis=1)

@@ -15,7 +15,7 @@ from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.page import html_page, page_data
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
-from dperm_cli.results.records.store import Snapshot, Store
+from dperm_cli.results.records.store import Snapshot, Store, list_old
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 
@@ -30,7 +30,8 @@ class Report:
     ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
     paths written; ``missing`` and ``broken`` are the manifest's cells without a whole record;
     ``faults`` says, a line each, where records or ledger contradict their own events; ``gaps`` what
-    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger;
+    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger,
+    and how many records have names of the old form;
     ``totals`` what several releases with fresh noise cost together, in words.
     """
 
@@ -101,9 +102,19 @@ def write_report(
     count = sum(entry["trials"] for entry in found["releases"]) if found else 0
     totals = tuple(ledger.fresh_totals(found)) if found else ()
     return Report(
-        rows, text, tuple(files), absent, broken, tuple(faults), count, stated.gaps, stated.notes,
-        totals,
+        rows, text, tuple(files), absent, broken, tuple(faults), count, stated.gaps,
+        (*stated.notes, *_tell_old(store)), totals,
     )  # fmt: skip
+
+
+def _tell_old(store: Store) -> list[str]:
+    """What a run does about records whose names are of the old form, where there are some."""
+    count = len(list_old(store.cells()))
+    if not count:
+        return []
+    whose = "1 record has a name" if count == 1 else f"{count} records have names"
+    words = "reports read them, but a run does not look them up and writes new ones beside them"
+    return [f"{whose} of the old form, made of all code of that time: {words}"]
 
 
 def _claims(store: Store) -> Any:

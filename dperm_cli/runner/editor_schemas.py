@@ -25,7 +25,8 @@ def make_schemas() -> dict[Path, str]:
     root = Path(find_shipped("conf"))
     fields = fields_of(CellKeys) | fields_of(StudyKeys)
     run = {key: field.schema() for key, field in fields.items()}
-    found = {root / SCHEMA: _HEAD | {"properties": run}}
+    run |= {"defaults": {"type": "array"}} | {group: {"type": "object"} for group in GROUPS}
+    found = {root / SCHEMA: _HEAD | {"properties": run, "additionalProperties": False}}
     for group in GROUPS:
         files = [describe_file(group, name) for name in choices(group)]
         found[root / group / SCHEMA] = _HEAD | {"required": ["name"], "oneOf": files}

@@ -34,7 +34,7 @@ class Auto(Sampler):
         names = [*ORDER, *([LAST_RESORT] if self.allow_heuristic else [])]
         for name in names:
             if name in registry.names("sampler"):
-                yield self._made(registry.load("sampler", name))
+                yield self._make_sampler(registry.load("sampler", name))
 
     def accept(self, target: Target, certificate: Certificate) -> None:
         """``Unsupported`` where a sampler with a certificate should still be passed over."""
@@ -44,7 +44,7 @@ class Auto(Sampler):
         if name == "tangent_cells" and target.dimension > MOST_CELL_DIMENSION:
             raise Unsupported(f"is for {MOST_CELL_DIMENSION} dimensions at most")
 
-    def _made(self, cls: type[Any]) -> Any:
+    def _make_sampler(self, cls: type[Any]) -> Any:
         known = {field.name for field in fields(cls)}
         own = {"allow_heuristic": self.allow_heuristic, "most_seconds": self.most_seconds}
         return cls(**{key: value for key, value in own.items() if key in known})

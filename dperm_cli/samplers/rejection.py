@@ -150,7 +150,7 @@ def _check(target: Target) -> None:
             f"rejection has a quadratic minorant for the logistic and the squared loss, not for "
             f"{spec.loss}; use sampler=proximal, or tangent_cells in up to 3 dimensions"
         )
-    if target.dimension != spec.p or not _known(body):
+    if target.dimension != spec.p or not _has_known_shape(body):
         raise Unsupported("rejection draws on l2_ball and box; use sampler=proximal on other sets")
     if spec.p > MOST_PARAMETERS:
         raise Unsupported(
@@ -174,7 +174,7 @@ def _body(target: Target) -> Any:
     return target.constraint.inner_body
 
 
-def _known(body: Any) -> bool:
+def _has_known_shape(body: Any) -> bool:
     return body.is_ball or body.half_side is not None or (body.p == 1 and body.symmetric)
 
 

@@ -122,7 +122,7 @@ def solve(
         for iteration in _steps(problem, best, start + seconds):
             if progress is not None:
                 progress(iteration, best.gap)
-            if best.converged or time.perf_counter() - start > seconds:
+            if best.has_converged or time.perf_counter() - start > seconds:
                 break
     return best.result(time.perf_counter() - start)
 
@@ -184,7 +184,7 @@ class _Best:
         return max(self._value - self._lower, 0.0)
 
     @property
-    def converged(self) -> bool:
+    def has_converged(self) -> bool:
         excess = max(self._start - self._value, 0.0)
         return self.gap <= max(self._relative * excess, self._asked, self._floor)
 
@@ -222,7 +222,7 @@ class _Best:
             seconds=seconds,
             method=self._method,
             iterations=self._iteration,
-            converged=self.converged,
+            converged=self.has_converged,
             dual=self._dual,
         )
 

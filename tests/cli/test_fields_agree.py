@@ -95,9 +95,6 @@ def test_words(choice, key, numbers, dperm, offered, listed):
         assert dperm("run", "--cfg", "job", choice, f"{key}={word}").code == 0, word
 
 
-@pytest.mark.xfail(
-    reason="not built yet: completion takes its words from the comments in YAML", strict=True
-)
 @pytest.mark.parametrize(
     ("choice", "key"),
     [

@@ -108,7 +108,7 @@ def test_finished_cells_are_looked_up_and_force_recomputes(dperm, tmp_path):
 
 def test_records_of_other_code_are_not_looked_up(dperm, tmp_path, monkeypatch):
     dperm("run", *TINY, "trials=1", "out=here")
-    monkeypatch.setattr("dperm_cli.runner.cells.run_cell.code_digest", lambda: "other")
+    monkeypatch.setattr("dperm_cli.runner.cells.record_digest.code_digest", lambda *parts: "other")
     dperm("run", *TINY, "trials=1", "out=here")
     assert len(os.listdir(tmp_path / "here" / "records")) == 2
 

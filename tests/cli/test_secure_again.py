@@ -61,7 +61,7 @@ def test_a_deleted_record_and_other_code(dperm, again, tmp_path, monkeypatch):
     (record,) = (tmp_path / "o" / "records").iterdir()
     record.unlink()
     assert again()[0] == 4
-    monkeypatch.setattr("dperm_cli.runner.cells.run_cell.code_digest", lambda: "other")
+    monkeypatch.setattr("dperm_cli.runner.cells.record_digest.code_digest", lambda *parts: "other")
     assert again()[0] == 6
 
 

@@ -24,9 +24,6 @@ STUDY = [
     "dataset=synthetic_logistic", "dataset.n=20", "dataset.p=2", "constraint=box",
     "constraint.radius=1", "epsilon=1", "trials=1", "out=study", "format=json",
 ]  # fmt: skip
-NOT_YET = pytest.mark.xfail(
-    reason="not built yet: a record's name hangs on all sources", strict=True
-)
 
 
 class Tree:
@@ -55,6 +52,7 @@ class Tree:
             env=os.environ | {"PYTHONPATH": str(self.folder)},
         )  # fmt: skip
         assert done.returncode == 1, done.stderr
+        assert done.stdout, done.stderr
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         self.names = {row["mechanism"]: row["cell"] for row in rows}
         assert self.names.keys() == {"noisy_gd", "exponential"}
@@ -96,14 +94,13 @@ def tree(original):
     original.names = names
 
 
-@NOT_YET
 def test_comments_docstrings_and_new_plugins_recompute_nothing(tree):
     for path in tree.package.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         if text.startswith('"""'):
             text = text.replace('"""', '"""Said otherwise. ', 1)
         path.write_text(f"{text}\n# a remark\n", encoding="utf-8")
-    for group, name in (("mechanism", "non_private"), ("loss", "hinge"), ("constraint", "box")):
+    for group, name in (("mechanism", "non_private"), ("loss", "absolute"), ("constraint", "box")):
         module = tree.find(f"*/{name}.py")
         words = "".join(word.title() for word in name.split("_"))
         text = module.read_text(encoding="utf-8").replace(words, "Added").replace(name, "added")
@@ -114,12 +111,11 @@ def test_comments_docstrings_and_new_plugins_recompute_nothing(tree):
     assert tree.names == names
 
 
-@NOT_YET
 @pytest.mark.parametrize(
     ("source", "mechanism"),
     [
         ("loops/grid_walk.py", "exponential"),
-        ("grid_walk.py", "exponential"),
+        ("samplers/grid_walk.py", "exponential"),
         ("noisy_gd.py", "noisy_gd"),
     ],
 )

@@ -27,7 +27,7 @@ def released(mechanism, problem):
     return mechanism.release(CentralView(problem), plan, gate).theta
 
 
-@pytest.mark.parametrize("loss", registry.offering("loss", "round_kink"))
+@pytest.mark.parametrize("loss", registry.list_offering("loss", "round_kink"))
 @pytest.mark.parametrize("width", [0.05, 0.5])
 def test_it_is_the_inner_mechanism_on_the_rounded_loss(loss, width):
     problem = small_problem(loss=loss, n=20)
@@ -42,7 +42,7 @@ def test_it_is_the_inner_mechanism_on_the_rounded_loss(loss, width):
     assert by_hand.spec().smoothness == pytest.approx(1.0 / (2.0 * width))
 
 
-@pytest.mark.parametrize("loss", registry.offering("loss", "round_kink"))
+@pytest.mark.parametrize("loss", registry.list_offering("loss", "round_kink"))
 def test_rounding_lifts_the_sum_by_a_quarter_of_the_width(loss):
     """l <= l_h <= l + h / 4, reached at the kink."""
     problem = small_problem(loss=loss, n=20)

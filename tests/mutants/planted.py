@@ -398,10 +398,10 @@ HARMLESS = (
         "a distance is kept once it is known", "kernels/shared/kernel_problem.py",
         """\
     @property
-    def asked(self) -> float:""",
+    def target_distance(self) -> float:""",
         """\
     @cached_property
-    def asked(self) -> float:""",
+    def target_distance(self) -> float:""",
         "It follows from fields that never change.",
         ("run", *KERNEL, "mechanism=kernel_release"),
     ),

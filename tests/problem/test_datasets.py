@@ -6,6 +6,7 @@ import dataclasses
 import math
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -115,12 +116,23 @@ def test_diabetes_targets_are_mapped_by_the_declared_bounds():
 
 def test_embedded_file_that_differs_is_refused(monkeypatch, tmp_path):
     (tmp_path / "digits.csv.gz").write_bytes(b"1,2\n")
-    monkeypatch.setattr(embedded_files, "folder", lambda name: tmp_path)
+    monkeypatch.setattr(embedded_files, "FOLDER", tmp_path)
     with pytest.raises(InputError, match=r"dataset=digits.*cannot be read"):
         make("digits").load()
     np.savetxt(tmp_path / "digits.csv.gz", np.ones((3, 65)), delimiter=",")
     with pytest.raises(InputError, match="is not the file dperm knows"):
         make("digits").load()
+
+
+def test_embedded_files_come_with_their_licence():
+    folder = embedded_files.FOLDER
+    words = (folder / "LICENSE.txt").read_text()
+    assert "BSD 3-Clause License" in words
+    assert "The scikit-learn developers" in words
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert (folder / "LICENSE.txt").relative_to(root).as_posix() in project["license-files"]
+    assert "BSD-3-Clause" in project["license"]
 
 
 def test_loading_imports_nothing_heavy():

@@ -32,7 +32,7 @@ class Adding:
     def events(self, row: Any) -> list[dict[str, Any]]:
         return [{"event": "Gaussian", "words": WORDS}]
 
-    def recorded(self, entries: Any) -> list[dict[str, Any]]:
+    def restore_events(self, entries: Any) -> list[dict[str, Any]]:
         return [dict(entry) for entry in entries]
 
     def total(self, releases: Any, relation: str) -> dict[str, Any]:

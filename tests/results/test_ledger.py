@@ -21,7 +21,7 @@ class Adding:
     def events(self, row):
         return json.loads(row["events"] or "[]")
 
-    def recorded(self, entries):
+    def restore_events(self, entries):
         return [dict(entry) for entry in entries]
 
     def total(self, releases, relation):

@@ -21,7 +21,7 @@ def test_without_a_terminal_a_line_now_and_then(clock, capsys):
     with progress.open_sweep_meter(5) as shown:
         for second, key in enumerate("abc", 1):
             clock[0] = 6.0 * second
-            shown.ended(Outcome(key, "ok"), "a cell")
+            shown.finish_cell(Outcome(key, "ok"), "a cell")
     lines = capsys.readouterr().err.splitlines()
     counts = "2 done, 0 looked up, 0 failed, 0 unsupported, 3 remaining"
     assert lines == [f"{counts}  [12 s]"]
@@ -30,10 +30,10 @@ def test_without_a_terminal_a_line_now_and_then(clock, capsys):
 def test_the_time_left_follows_what_has_run(clock, capsys):
     with progress.open_sweep_meter(100) as shown:
         for key in range(40):
-            shown.ended(Outcome(str(key), "ok", looked_up=True), "a cell")
+            shown.finish_cell(Outcome(str(key), "ok", looked_up=True), "a cell")
         for key in range(10):
             clock[0] += 2.0
-            shown.ended(Outcome(f"ran {key}", "ok"), "a cell")
+            shown.finish_cell(Outcome(f"ran {key}", "ok"), "a cell")
         assert shown.head().endswith("50 remaining, about 100 s left".replace("100 s", "2 min"))
 
 
@@ -57,9 +57,9 @@ def test_steps_outside_a_sweep_have_a_name(clock, capsys):
 
 def test_the_first_failure_is_said_at_once(clock, capsys):
     with progress.open_sweep_meter(3) as shown:
-        shown.ended(Outcome("a", "failed", "why"), "this cell")
+        shown.finish_cell(Outcome("a", "failed", "why"), "this cell")
         assert capsys.readouterr().err == "failed: this cell: why\n"
-        shown.ended(Outcome("b", "failed", "why"), "that cell")
+        shown.finish_cell(Outcome("b", "failed", "why"), "that cell")
         assert capsys.readouterr().err == ""
 
 
@@ -67,7 +67,7 @@ def test_on_a_terminal_one_line_is_rewritten(clock, capsys, monkeypatch):
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
     with progress.open_sweep_meter(2) as shown:
         clock[0] = 1.0
-        shown.ended(Outcome("a", "ok"), "a cell")
+        shown.finish_cell(Outcome("a", "ok"), "a cell")
     shown_text = capsys.readouterr().err
     assert shown_text.startswith("\r\x1b[K1 done")
     assert "\n" not in shown_text

@@ -59,7 +59,7 @@ def items():
 def serial(items, tmp_path_factory):
     out = tmp_path_factory.mktemp("serial")
     tally = sweep.run_cells(items, Store(out))
-    assert (tally.done, tally.unsupported, tally.failed) == (6, 6, 0)
+    assert (tally.done, tally.unsupported, tally.failed_count) == (6, 6, 0)
     return table(out, items)
 
 
@@ -129,7 +129,7 @@ def test_finished_cells_are_looked_up_and_failed_ones_tried_again(items, tmp_pat
     assert [outcome.key for outcome in first.failures] == [items[0].key, items[3].key]
     broken.clear()
     again = sweep.run_cells(items[:6], store)
-    assert (again.looked_up, again.failed, again.run_count) == (4, 0, 2)
+    assert (again.looked_up, again.failed_count, again.run_count) == (4, 0, 2)
     forced = sweep.run_cells(items[:6], store, force=True)
     assert (forced.looked_up, forced.run_count) == (0, 6)
 
@@ -160,7 +160,7 @@ def test_on_error_stop_leaves_the_rest(items, tmp_path, monkeypatch, workers):
         )
     options = Options(workers=workers, on_error="stop")
     tally = sweep.run_cells(items, Store(tmp_path), options=options)
-    assert (tally.failed, tally.remaining_count) == (1, len(items) - 1)
+    assert (tally.failed_count, tally.remaining_count) == (1, len(items) - 1)
     assert len(Store(tmp_path).cells()) == 1
 
 

@@ -91,7 +91,7 @@ class KernelSpec:
         return CLOSE * self.stability
 
     @property
-    def asked(self) -> float:
+    def target_distance(self) -> float:
         """The distance that every solution is asked for, of a mechanism and of the optimum alike.
 
         One for all, so that they share one solution. The rest of ``close`` is room for rounding.
@@ -253,7 +253,7 @@ class KernelProblem:
     def _gap(self, distance: float | None = None, gap: float = 0.0) -> float:
         """The gap that proves the distance: sqrt(gap / m) and |P'| / m = sqrt(2 gap / m) do."""
         modulus = self.data.n * self.ridge
-        usual = 0.5 * modulus * self.spec().asked ** 2
+        usual = 0.5 * modulus * self.spec().target_distance ** 2
         if distance is None and gap == 0.0:
             return usual
         return min(usual, max(0.5 * modulus * (distance or 0.0) ** 2, gap))
@@ -290,12 +290,12 @@ class KernelProblem:
     @cached_property
     def _fingerprint(self) -> str:
         facts = [self.data.fingerprint, repr(self.loss), self.ridge, self.map_name()]
-        if self._rounded:
+        if self._has_float32_rows:
             facts.append("float32")  # other rows, another minimiser: each proves its own distance
         return hash_parts(json.dumps(facts))
 
     @property
-    def _rounded(self) -> bool:
+    def _has_float32_rows(self) -> bool:
         """Whether the rows of ``system`` are in float32."""
         if self.features is None or self.rows is not None:
             return isinstance(self.rows, FeatureRows)

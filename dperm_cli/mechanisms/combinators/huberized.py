@@ -82,7 +82,7 @@ class Huberized(Mechanism):
         if spec.form is not None and spec.form.round_kink is not None:
             return spec.form.round_kink(self.width)
         if spec.smoothness is None:
-            known = ", ".join(registry.offering("loss", "round_kink"))
+            known = ", ".join(registry.list_offering("loss", "round_kink"))
             reason = f"{spec.loss} has kinks and no rounded form here; losses that have: {known}"
             raise Unsupported(without_curvature(spec, reason))
         return None

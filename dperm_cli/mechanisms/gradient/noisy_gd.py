@@ -110,7 +110,7 @@ def descend(view: CentralView, plan: Plan, gate: Gate) -> dict[str, np.ndarray]:
     """
     spec = view.spec
     noise = gate.stream(plan.events[0], spec.p)
-    few = gate.compiled and can_reduce(spec, plan, spec.n, extra=plan.steps)
+    few = gate.can_run_compiled and can_reduce(spec, plan, spec.n, extra=plan.steps)
     turned = RowSpanView(view, noise, plan.steps) if few else None
     records, noise, body = (
         (turned, turned, make_ball(spec.constraint.radius, turned.dim))

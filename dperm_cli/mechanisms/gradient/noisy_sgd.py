@@ -108,7 +108,7 @@ class NoisySgd(Mechanism):
         """
         noise = gate.stream(plan.events[0], view.spec.p)
         loop = _run_plain
-        if gate.compiled and view.spec.compiled:
+        if gate.can_run_compiled and view.spec.compiled:
             last = plan.settings["output"] == "last"
             loop = (
                 _run_in_row_span

@@ -68,7 +68,7 @@ class KernelSemiInteractive(KernelMechanism):
     ] = 0.0
     radius: Annotated[
         Positive | Literal["auto", "paper"],
-        Allowed("must be a finite number > 0, or auto"),
+        Allowed("must be a finite number > 0, auto or paper"),
         Help("auto = the bound on |w*|, paper = 2 L R / lambda"),
     ] = "auto"
 
@@ -183,7 +183,7 @@ class KernelSemiInteractive(KernelMechanism):
             return ()
         return (norm_bound.event(moves, self.norm_share * budget.epsilon),)
 
-    def _left(self, budget: Budget) -> Budget:
+    def _remaining_budget(self, budget: Budget) -> Budget:
         """What basic composition leaves beside the norm."""
         return replace(budget, epsilon=(1.0 - self.norm_share) * budget.epsilon)
 
@@ -195,7 +195,7 @@ class KernelSemiInteractive(KernelMechanism):
         budget: Budget,
         norm: tuple[Laplace, ...],
     ) -> RunParameters:
-        left = self._left(budget)
+        left = self._remaining_budget(budget)
         if self.calibration == "paper":
             updates = sparse_answers.printed_updates(spec, count, left, self.failure)
             return sparse_answers.make_paper_run(spec, updates, count, left, self.failure)
@@ -222,7 +222,7 @@ class KernelSemiInteractive(KernelMechanism):
         norm: tuple[Laplace, ...],
     ) -> float:
         if self.calibration == "paper":
-            return explicit_scale(moves.value, count, self._left(budget))
+            return explicit_scale(moves.value, count, self._remaining_budget(budget))
         if not norm and self.perturbation == "gaussian":
             return calibrate.gaussian_scale(
                 budget.epsilon, budget.delta, self._reach(spec, moves, count)

@@ -47,7 +47,7 @@ class ApproximateMinimaPerturbation(PerturbedMechanism):
         gamma = perturbed_objective.is_gamma(self.noise, budget.delta, spec)
         rest = 1.0 - self.share
         first = Budget(rest * budget.epsilon, rest * budget.delta, budget.relation)
-        event = perturbed_objective.first_event(spec, first, gamma, self.given)
+        event = perturbed_objective.first_event(spec, first, gamma, self.given_strength)
         planned = self._pay_solver_error(spec, event, budget)
         settings = {**planned.settings(), "share": self.share}
         return Design(planned.events, planned.event.scale, 1, settings)

@@ -60,8 +60,8 @@ class ObjectivePerturbation(PerturbedMechanism):
         """Strength and noise, from public facts alone."""
         gamma = perturbed_objective.is_gamma(self.noise, budget.delta, spec)
         if self.calibration == "paper":
-            return self._printed(spec, budget, gamma)
-        planned = perturbed_objective.design(spec, budget, gamma, self.given)
+            return self._design_paper_form(spec, budget, gamma)
+        planned = perturbed_objective.design(spec, budget, gamma, self.given_strength)
         return Design(planned.events, planned.event.scale, 1, planned.settings())
 
     def events(
@@ -72,15 +72,15 @@ class ObjectivePerturbation(PerturbedMechanism):
         return perturbed_objective.design_at(spec, first, budget.relation).events
 
     @property
-    def centred(self) -> bool:
+    def is_centred(self) -> bool:
         """App. E has its regulariser about 0."""
         return self.calibration != "paper"
 
-    def _printed(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> Design:
+    def _design_paper_form(self, spec: ProblemSpec, budget: Budget, gamma: bool) -> Design:
         """The noise and strength of [BST14, App. E and Thm E.1], which are not private."""
         if not self.allow_not_private:
             raise Unsupported(NOT_PRIVATE)
-        first = make_paper_event(spec, budget, gamma, self.given)
+        first = make_paper_event(spec, budget, gamma, self.given_strength)
         planned = perturbed_objective.design_at(spec, first, budget.relation)
         events: tuple[Event, ...] = (*planned.events, Disclosure())
         reason = "constants that are not private (App. E)"

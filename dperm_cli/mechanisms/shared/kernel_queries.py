@@ -55,7 +55,7 @@ class StabilityBounds:
 def bound_moves(spec: KernelSpec) -> StabilityBounds:
     """``StabilityBounds`` of a problem [JT13, Sec. 5, for eq. (2) as written]."""
     weight = spec.stability + 2.0 * spec.close
-    return StabilityBounds(spec.asked, weight, weight * spec.bound)
+    return StabilityBounds(spec.target_distance, weight, weight * spec.bound)
 
 
 def check_kernel_problem(spec: KernelSpec, budget: Budget, *, queries: bool = True) -> None:

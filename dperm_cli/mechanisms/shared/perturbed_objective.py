@@ -78,7 +78,7 @@ class PerturbedMechanism(Mechanism):
     attack_floor: ClassVar[float] = 0.85  # where noise is of a Gamma norm
 
     @property
-    def given(self) -> float | None:
+    def given_strength(self) -> float | None:
         """The strength asked for, None for auto."""
         return None if self.strength == "auto" else float(self.strength)
 
@@ -88,7 +88,9 @@ class PerturbedMechanism(Mechanism):
         """The first event at the strength that suits this noise, with a ``share`` of delta."""
         delta = delta_of(spec, budget)
         gamma = is_gamma(self.noise, delta, spec)
-        strength = max(self.given or balance_strength(spec, scale, gamma), spec.penalty.ridge)
+        strength = max(
+            self.given_strength or balance_strength(spec, scale, gamma), spec.penalty.ridge
+        )
         strength = max(strength, perturbed_minimiser.least_modulus(spec))
         return make_event(spec, scale, strength, gamma, share * delta)
 
@@ -96,10 +98,10 @@ class PerturbedMechanism(Mechanism):
         """Minimise, add the second noise whatever was found, project."""
         first, second = cast(tuple[PerturbedObjective, GammaNorm | Gaussian], plan.events[:2])
         planned = PerturbedPlan(first, second, plan.settings["added"], plan.settings["distance"])
-        return Release(_noisy_minimiser(view, planned, gate, self.centred))
+        return Release(_noisy_minimiser(view, planned, gate, self.is_centred))
 
     @property
-    def centred(self) -> bool:
+    def is_centred(self) -> bool:
         """Whether the extra regulariser is centred on the set, and not on 0."""
         return True
 

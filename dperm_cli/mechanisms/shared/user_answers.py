@@ -78,7 +78,7 @@ class LocalDescent(Mechanism):
     def make_update(self, spec: ProblemSpec, facts: Any) -> UpdateRule:
         """How a plan's settings move the learner."""
 
-    def asked(self, spec: ProblemSpec, budget: Budget) -> ChannelRequest:
+    def choose_channel(self, spec: ProblemSpec, budget: Budget) -> ChannelRequest:
         """The loudest channel within the budget."""
         event = event_for(self.channel, spec, self.answers, budget)
         return ChannelRequest(
@@ -87,7 +87,7 @@ class LocalDescent(Mechanism):
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Channel and step size, from public facts alone."""
-        asked = self.asked(spec, budget)
+        asked = self.choose_channel(spec, budget)
         step, own = self.choose_step(spec, asked)
         settings = {
             **settings_of(asked.channel, asked.event, asked.bound, spec),
@@ -234,7 +234,7 @@ def descend(
     stream = gate.stream(event, spec.p, bound=facts["channel_bound"], users=spec.n)
     devices = view.devices(stream, row_norm_of(row_norm))
     theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
-    if gate.compiled and devices.compiled and way.compiled is not None:
+    if gate.can_run_compiled and devices.compiled and way.compiled is not None:
         progress.report(f"{name}, compiled at first use", 0, spec.n * event.messages)
         mean, last = devices.descend(
             way.compiled, theta, lambda done, steps: progress.report(name, done, steps)

@@ -57,7 +57,7 @@ class Point:
     cells: tuple[str, ...] = ()
 
     @property
-    def saturated(self) -> bool:
+    def is_near_floor(self) -> bool:
         return bool(is_saturated(self.value, self.floor))
 
     @property

@@ -173,7 +173,7 @@ def _caption(found: Sequence[tuple[Mapping[str, Any], list[Curve]]]) -> str:
     """What the marks mean, of those that are there."""
     shown = [p for panel, curves in found for curve in curves for p in _select_points(panel, curve)]
     words = []
-    if any(p.saturated for p in shown):
+    if any(p.is_near_floor for p in shown):
         words.append("Hollow: within a factor 2 of the data-free floor (saturated, not fitted).")
     if any(p.trials > 1 for p in shown):
         words.append("Bands: 5-95 % over trials.")
@@ -252,7 +252,7 @@ def _curve(place: Any, curve: Curve, kept: Sequence[Point], color: str, mark: st
     place.plot(xs, [p.value for p in kept], color=color, zorder=3)
     place.plot([], [], color=color, marker=mark, label=label)
     for p in kept:
-        face = "white" if p.saturated else color
+        face = "white" if p.is_near_floor else color
         place.plot([p.x], [p.value], marker=mark, linestyle="none", color=color,
                    markerfacecolor=face, zorder=4)  # fmt: skip
     for kind, line in curve.lines.items():

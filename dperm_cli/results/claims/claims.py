@@ -55,7 +55,7 @@ class Claim(PointSelection):
     reason: str = ""
 
     @property
-    def allowed(self) -> str:
+    def tolerance_text(self) -> str:
         """What ``tolerance`` leaves room for, as the judges take it; empty where nothing."""
         amount = number(self.tolerance)
         if not self.tolerance or (self.bound and not self.bound.startswith("order_")):
@@ -102,8 +102,10 @@ class Verdict:
         """JSON-able: what ``claims.json`` holds."""
         found = [{"curve": f.label, "holds": f.holds, "measured": f.measured}
                  for f in self.findings]  # fmt: skip
-        names = ("id", "text", "theorem", "kind", "quantity", "allowed", "expected", "reason")
-        said = {name: getattr(self.claim, name) for name in names}
+        claim, before = self.claim, ("id", "text", "theorem", "kind", "quantity")
+        said = {name: getattr(claim, name) for name in before}
+        said |= {"allowed": claim.tolerance_text, "expected": claim.expected}
+        said["reason"] = claim.reason
         return {**said, "sizes": list(self.claim.sizes), "verdict": self.verdict,
                 "holds": self.holds, "findings": found, "note": self.note}  # fmt: skip
 
@@ -188,7 +190,7 @@ def fit(found: Sequence[Point]) -> Fit | None:
     kept = [
         p
         for p in found
-        if not p.saturated and p.value > p.resolution and p.x is not None and p.x > 0
+        if not p.is_near_floor and p.value > p.resolution and p.x is not None and p.x > 0
     ]
     return log_log([float(p.x or 0) for p in kept], [p.value for p in kept])
 
@@ -297,7 +299,7 @@ def _explicit(claim: Claim, label: str, point: Point) -> Finding:
 
 
 def _order_bound(claim: Claim, label: str, curve: Sequence[Point]) -> Finding:
-    curve = [p for p in curve if not p.saturated and p.value > p.resolution]
+    curve = [p for p in curve if not p.is_near_floor and p.value > p.resolution]
     places = sorted({p.x for p in curve if p.x is not None})
     if len(places) < 3:
         return Finding(label, None, f"{len(places)} places on the axis are too few to hold any out")

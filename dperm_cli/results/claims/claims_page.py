@@ -82,8 +82,8 @@ def describe_expectation(claim: Claim) -> str:
         "collapse": f"one line of slope {expect} in {claim.axis}, within {number(claim.tolerance)}",
         "value": f"{words}{expect or 'the values of ' + str(len(claim.values)) + ' places'}",
     }[claim.kind]  # fmt: skip
-    if claim.allowed and claim.kind not in ("slope", "collapse"):
-        said += f" ({claim.allowed})"
+    if claim.tolerance_text and claim.kind not in ("slope", "collapse"):
+        said += f" ({claim.tolerance_text})"
     return _cell(said) + (" (*expected to fail*)" if claim.expected == "fails" else "")
 
 

@@ -160,7 +160,7 @@ def _lines(panel: Mapping[str, Any], curve: Curve) -> list[list[Any]]:
     upper, lower = (_bounds(curve, side) for side in ("upper", "lower"))
     return [
         ["+".join(panel["part"]), curve.label, panel["x"], p.x, panel["y"], p.value, p.low, p.high,
-         p.trials, p.floor, p.saturated, slope, half, upper.get(p.x or 0.0),
+         p.trials, p.floor, p.is_near_floor, slope, half, upper.get(p.x or 0.0),
          lower.get(p.x or 0.0)]
         for p in curve.points
     ]  # fmt: skip
@@ -220,7 +220,7 @@ def verdicts_text(verdicts: Sequence[claims.Verdict]) -> str:
         word, note = verdict.verdict, f" ({verdict.note})" if verdict.note else ""
         if word == claims.PASS and verdict.holds is False:
             word, note = "as expected: does not hold,", ""
-        about = f" ({claim.allowed})" if claim.allowed and verdict.findings else ""
+        about = f" ({claim.tolerance_text})" if claim.tolerance_text and verdict.findings else ""
         lines.append(f"{word:<15} {claim.id}: {claim.text} [{claim.theorem}]{about}{note}")
         lines += [f"{'':<16}{text}" for text in evidence(verdict)]
     return "\n".join(lines) + "\n"

@@ -225,7 +225,7 @@ def _entry(item: LedgerRelease) -> dict[str, Any]:
 def _restore_release(entry: Mapping[str, Any], accountant: Accountant) -> LedgerRelease:
     """A kept entry as the ledger counts it; ValueError where it is none that dperm wrote."""
     data, asked, accounted = entry["data"], entry["asked"], entry["accounted"]
-    events = accountant.recorded(_mappings(entry["events"]))
+    events = accountant.restore_events(_mappings(entry["events"]))
     trials, name = entry["trials"], entry["cell"]
     if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials <= MOST_TRIALS:
         raise ValueError(f"trials is no whole number from 1 to {MOST_TRIALS}")

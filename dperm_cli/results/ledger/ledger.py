@@ -84,7 +84,7 @@ class Accountant(Protocol):
         """The row's events with sensitivity, count and words."""
         ...
 
-    def recorded(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def restore_events(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Of events as ``events`` wrote them, what a record says; ValueError for no events."""
         ...
 

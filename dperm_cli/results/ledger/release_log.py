@@ -137,7 +137,7 @@ def list_unrecorded(store: Records) -> list[Logged]:
         if now[entry.cell] != entry.identity:
             names[entry.name] = names.get(entry.name, 0) + 1
             again = "" if names[entry.name] == 1 else f"-{names[entry.name]}"
-            found.append(entry.logged(f"{entry.name}{again}"))
+            found.append(entry.as_ledger_row(f"{entry.name}{again}"))
     return found
 
 

@@ -82,7 +82,7 @@ class Entry:
         """What tells the release from the record of its cell, and from other releases of it."""
         return f"{self.cell}-{self.release or self.content[:_SHOWN]}"
 
-    def logged(self, name: str) -> Logged:
+    def as_ledger_row(self, name: str) -> Logged:
         """As the ledger counts it, under this name."""
         return Logged(normalise({**self.row, "cell": name, "trial": 0}), self.trials)
 

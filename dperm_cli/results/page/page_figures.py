@@ -100,7 +100,7 @@ def _point(
         "high": p.high if math.isfinite(p.high) else None,
         "trials": p.trials,
         "floor": p.floor,
-        "saturated": p.saturated,
+        "saturated": p.is_near_floor,
         "upper": sides["upper"].get(p.x),
         "lower": sides["lower"].get(p.x),
         "rows": [places[cell] for cell in p.cells if cell in places],

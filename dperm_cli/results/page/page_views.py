@@ -44,7 +44,7 @@ class DrawnRows:
     axes: tuple[str, ...]
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def fixed_keys(self) -> tuple[str, ...]:
         """Swept keys that set problems apart; those of a mechanism make variants of it."""
         return tuple(key for key in self.swept if not key.startswith(_OWN))
 
@@ -101,7 +101,7 @@ def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
             "mechanism": str(first["mechanism"]),
             "calibration": str(first["calibration"] or ""),
             "variant": _variant(first),
-            "held": {key: first.get(key) for key in found.held if key not in (axis, *moves)},
+            "held": {key: first.get(key) for key in found.fixed_keys if key not in (axis, *moves)},
             "moves": [key for key in moves
                       if len({found.keys[i].get(key) for i in members}) > 1],
             "rows": [found.places[i] for i in members],
@@ -119,7 +119,7 @@ def rank_mechanisms(found: DrawnRows) -> list[dict[str, Any]]:
     Without a rank: rows that are not private, and rows whose certified epsilon exceeds the
     nominal one, since they are no contenders at that epsilon. Equal risks share a rank.
     """
-    held = [key for key in found.held if key != "epsilon"]
+    held = [key for key in found.fixed_keys if key != "epsilon"]
     order = _order(found)
     groups = group_by(
         range(len(found.rows)),
@@ -194,7 +194,7 @@ def _fit(
 def fit_to_dict(points: Sequence[Point]) -> dict[str, Any]:
     """A fit, JSON-able; ``slope`` is None where too few points are off the floor."""
     line = claims.fit(points)
-    kept = sum(not p.saturated and p.value > 0 for p in points)
+    kept = sum(not p.is_near_floor and p.value > 0 for p in points)
     if line is None:
         return {"slope": None, "half": None, "used": kept, "of": len(points)}
     return {"slope": line.slope, "half": line.half, "used": line.count, "of": len(points)}

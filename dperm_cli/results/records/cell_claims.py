@@ -38,7 +38,7 @@ class Claims:
         with hold_lock(self.folder / cell, wait) as mine:
             yield mine
 
-    def left(self) -> list[str]:
+    def list_abandoned(self) -> list[str]:
         """The cells whose claim nobody holds any more: what killed processes were at."""
         found = []
         for cell in self._names():
@@ -46,13 +46,13 @@ class Claims:
                 found += [cell] if mine else []
         return found
 
-    def held(self) -> list[str]:
+    def list_running(self) -> list[str]:
         """The cells that processes are at now; nothing is written."""
         return [cell for cell in self._names() if _is_locked(self.folder / cell)]
 
     def tidy(self) -> None:
         """Take away what killed processes left: claims, half-written files, empty folders."""
-        self.left()
+        self.list_abandoned()
         records = self.folder.parents[1] / "records"
         with contextlib.suppress(FileNotFoundError):
             for name in [name for name in os.listdir(records) if name.endswith(".tmp")]:

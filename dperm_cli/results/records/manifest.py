@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,15 @@ def versions() -> dict[str, str | None]:
         "python": platform.python_version(),
         "dperm": dperm_cli.__version__,
     }
-    for package in _PACKAGES:
-        found[package] = None
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+    return found | {package: find_version(package) for package in _PACKAGES}
+
+
+@cache
+def find_version(package: str) -> str | None:
+    """The installed version of a package, without importing it; None where it is not installed."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(package)
+    return None
 
 
 def git_state() -> str | None:

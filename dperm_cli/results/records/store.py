@@ -23,6 +23,7 @@ from dperm_cli.results.records.schema import STATUSES, normalise
 
 MANIFEST = "manifest.json"
 _CELL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_OLD_NAME = re.compile(r"[0-9a-f]{20}")  # newer names have 24 digits, sessions a word in front
 
 
 class Store:
@@ -155,12 +156,12 @@ class Snapshot(Store):
         self._read: dict[str, tuple[str, list[dict[str, Any]] | None]] = {}
 
     def state(self, cell: str) -> str:
-        return self._known(cell)[0]
+        return self._load_once(cell)[0]
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
-        return self._known(cell)[1]
+        return self._load_once(cell)[1]
 
-    def _known(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
+    def _load_once(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
         if cell not in self._read:
             data = read_bytes(self.path(cell))
             whole = data is not None and intact(data)
@@ -168,6 +169,11 @@ class Snapshot(Store):
             rows = decode_file(self.path(cell), data) if data is not None and whole else None
             self._read[cell] = state, rows
         return self._read[cell]
+
+
+def list_old(cells: Iterable[str]) -> list[str]:
+    """Those of some records' names that are of the old form: made of all code that there was."""
+    return [cell for cell in cells if _OLD_NAME.fullmatch(cell)]
 
 
 def _is_record(name: str) -> bool:

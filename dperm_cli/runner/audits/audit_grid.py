@@ -82,7 +82,7 @@ def walk(name: str, quick: bool = False) -> GridWalk:
 
         def reason_against(row: Mapping[str, Any]) -> str | None:
             found = open_row(row, plan=True)
-            planned[tuple(row.items())] = found.kept()
+            planned[tuple(row.items())] = found.strip_records()
             return None if found.status == OK else found.reason
 
         def reason_before_plan(row: Mapping[str, Any]) -> str | None:

@@ -80,7 +80,7 @@ def _width(body: Any, settings: Settings) -> dict[str, Any]:
 def _liftings(body: Any, settings: Settings) -> Iterator[dict[str, Any]]:
     """Trial by trial a matrix, a point of a face, and how far from it the lifted one is."""
     if body.axis_hull is None:  # a point of ``spread`` equal entries lies on no face
-        known = ", ".join(registry.offering("constraint", "axis_hull"))
+        known = ", ".join(registry.list_offering("constraint", "axis_hull"))
         allowed = f"must be one of {known} to be lifted to"
         raise InputError("geometry.constraint", body.name, allowed)
     m = checks.integer("geometry.m", settings["m"], low=1, high=body.p)

@@ -159,7 +159,7 @@ def _no_minimiser(cell: cell_schema.Cell) -> InputError:
     if not cell.ridge > 0.0:
         return InputError("ridge", cell.ridge, "must be above 0 with a kernel: it is its lambda")
     if cell.loss.most_pull is None:
-        known = ", ".join(registry.offering("loss", "most_pull"))
+        known = ", ".join(registry.list_offering("loss", "most_pull"))
         return InputError("loss", cell.loss.name, f"must be one of {known} with a kernel")
     allowed = "must be auto or paper here: the ball has to hold the minimiser"
     return InputError("kernel.radius", cell.kernel.radius, allowed)

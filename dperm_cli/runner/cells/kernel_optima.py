@@ -40,8 +40,13 @@ def _fit(problem: KernelProblem, folder: Path | None) -> Fit:
             held.enter_context(hold_lock(folder / f".{name}.lock", wait=True))
         _recall(problem, folder / f"{name}.npz")
         found = problem.solve()
-        _keep(found, folder / f"{name}.npz")
+        _keep(found, folder / f"{name}.npz", _solver(problem))
         return found
+
+
+def _solver(problem: KernelProblem) -> str:
+    """A digest of the code that solves the problem."""
+    return code_digest(KernelProblem, problem.loss, problem.kernel)
 
 
 def _recall(problem: KernelProblem, path: Path) -> None:
@@ -52,20 +57,20 @@ def _recall(problem: KernelProblem, path: Path) -> None:
     except _DAMAGED:
         return
     width = problem.data.n if problem.features is None else problem.features.dim
-    if code != code_digest():  # another way of solving ends at another point
+    if code != _solver(problem):  # another way of solving ends at another point
         return
     good = all(part.dtype == np.float64 and np.all(np.isfinite(part)) for part in (slopes, weights))
     if good and slopes.shape == (problem.data.n,) and weights.shape == (width,):
         found = problem.verify_dual(slopes, weights)
-        if found.distance <= problem.spec().asked:
+        if found.distance <= problem.spec().target_distance:
             problem.remember(found)
 
 
-def _keep(found: Fit, path: Path) -> None:
+def _keep(found: Fit, path: Path, code: str) -> None:
     """Store atomically; a folder that cannot be written only costs time."""
-    solution, code = found.solution, np.array(code_digest())
+    slopes, weights = found.solution.slopes, found.solution.weights
     with (
         contextlib.suppress(StorageError),
         open_atomically(path, sync=False, private=True) as file,
     ):
-        np.savez(file, slopes=solution.slopes, weights=solution.weights, code=code)
+        np.savez(file, slopes=slopes, weights=weights, code=np.array(code))

@@ -43,7 +43,7 @@ class Accounting:
             for event in events_of(row)
         ]
 
-    def recorded(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def restore_events(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """What a record says of events that ``events`` wrote; ValueError for anything else."""
         return [ledger_totals.to_dict(_restore_event(entry)) for entry in entries]
 

@@ -1,32 +1,118 @@
-"""A digest of the code that decides what a record holds."""
+"""A digest of the code that made a record: records are named by what made them."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import dperm_cli
-from dperm_cli.core.digests import hash_sources
+from dperm_cli import __version__
+from dperm_cli.core.digests import hash_facts
+from dperm_cli.core.package_paths import cache_dir
+from dperm_cli.results.records import manifest
+from dperm_cli.runner.cells.source_tree import SourceTree
 
-# Rooms whose change may change a record; tables and figures are made anew from records.
-ROOMS = (
-    "core", "loops", "privacy", "problem", "losses", "sets", "datasets", "solvers", "kernels",
-    "samplers", "views", "mechanisms", "bounds",
+# What a record says nothing of: what is shown at the keyboard, where files lie, how records are
+# stored and shown, and how arguments become a configuration, which is in a record's name itself.
+SILENT = (
+    "core.catalogue", "core.package_paths", "core.progress", "results",
+    "runner.cells.record_digest", "runner.cells.source_file", "runner.cells.source_tree",
+    "runner.compose.command_line", "runner.compose.composer", "runner.compose.fitting_mechanism",
+    "runner.compose.study_plan", "runner.sweep.progress",
 )  # fmt: skip
-# of these rooms, what only helps at the keyboard
-IGNORED_FILES = ("core/catalogue.py", "core/completion.py", "core/help.py", "core/progress.py")
-FILES = (
-    "runner/verbs/account.py", "runner/cells/run_cell.py", "runner/cells/channel_rows.py",
-    "runner/cells/geometry_rows.py", "runner/cells/kernel_cells.py", "runner/cells/metrics.py",
-)  # fmt: skip
+# libraries that compute nothing
+SILENT_LIBRARIES = ("filelock", "threadpoolctl")
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code behind some results.
+
+    Attributes:
+        sources: The digest of each source file, by its module.
+        libraries: The versions of the libraries that compute, None for one that says none.
+    """
+
+    sources: Mapping[str, str]
+    libraries: Mapping[str, str | None]
+
+    def digest(self) -> str:
+        """20 hex digits of all of it."""
+        return hash_facts([self.sources, self.libraries])
+
+
+def name_record(facts: Sequence[Any], *parts: Any) -> str:
+    """The name of a record: a hash of what made it.
+
+    Args:
+        facts: The configuration, and names of the data and files that were read; JSON-able.
+        parts: As of ``code_digest``.
+
+    Returns:
+        24 hex digits.
+    """
+    return hash_facts([*facts, __version__, code_digest(*parts)], size=12)
+
+
+def code_digest(*parts: Any) -> str:
+    """Hex digest of the code behind some results: records of other code are never mixed with them.
+
+    Args:
+        parts: Functions that make the results, and objects that they are made with.
+
+    Returns:
+        20 hex digits. They depend on no comment, docstring or layout, nor on Python's version.
+    """
+    return _digest_modules(list_modules(*parts))
+
+
+def list_modules(*parts: Any) -> frozenset[str]:
+    """The modules that define functions, classes, and objects with what their fields hold."""
+    return frozenset(home for part in parts for home in _list_homes(part))
+
+
+def find_code(modules: Iterable[str], tree: SourceTree | None = None) -> Code:
+    """The modules, all that they import inside the package, and the libraries of all these.
+
+    Args:
+        modules: Dotted names.
+        tree: The package's source files; by default those of this dperm.
+    """
+    tree = _open_package() if tree is None else tree
+    found = tree.close_imports(modules, [f"{tree.package}.{name}" for name in SILENT])
+    imports = {name.partition(".")[0] for source in found.values() for name in source.imports}
+    libraries = imports - {*sys.stdlib_module_names, *SILENT_LIBRARIES, tree.package}
+    return Code(
+        {name: source.digest for name, source in found.items()},
+        {name: manifest.find_version(name) for name in libraries},
+    )
 
 
 @cache
-def code_digest() -> str:
-    """Hex digest of the sources: records of other code are never mixed with this code's."""
-    root = Path(dperm_cli.__file__).parent
-    paths = [root / name for name in FILES]
-    for room in ROOMS:
-        paths += sorted((root / room).rglob("*.py"))
-    decides = (path for path in paths if path.relative_to(root).as_posix() not in IGNORED_FILES)
-    return hash_sources(decides, root, size=10)
+def _digest_modules(modules: frozenset[str]) -> str:
+    return find_code(modules).digest()
+
+
+@cache
+def _open_package() -> SourceTree:
+    folder = cache_dir()
+    memo = None if folder is None else folder / "sources.json"
+    return SourceTree(Path(dperm_cli.__file__).parent, memo)
+
+
+def _list_homes(part: Any) -> Iterator[str]:
+    if inspect.isfunction(part) or inspect.isclass(part):
+        yield part.__module__
+    elif dataclasses.is_dataclass(part):
+        yield type(part).__module__
+        for field in dataclasses.fields(part):
+            value = getattr(part, field.name)
+            values = tuple(value.values()) if isinstance(value, Mapping) else value
+            for one in values if isinstance(values, list | tuple) else (values,):
+                yield from _list_homes(one)

@@ -28,7 +28,7 @@ from dperm_cli.problem.data import Data
 from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.results.ledger import release_log
-from dperm_cli.runner.cells import kernel_cells, metrics
+from dperm_cli.runner.cells import kernel_cells, metrics, optimum_cache
 from dperm_cli.runner.cells.cell_budget import (
     check,
     delta_of,
@@ -36,7 +36,7 @@ from dperm_cli.runner.cells.cell_budget import (
     kind_of,
     plan_with_reserve,
 )
-from dperm_cli.runner.cells.record_digest import code_digest
+from dperm_cli.runner.cells.record_digest import name_record
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.solvers.optimum import Optimum
 from dperm_cli.views.central import GridView
@@ -103,7 +103,10 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
         made = kernel_cells.prepare(cell, data)
         problem, own = made.problem, made.kernel
         read = [problem.data.fingerprint, "" if own is None else own.points_name()]
-    facts = [cell.config, data.identity, __version__, code_digest(), *read]
+    plugins = cell.dataset, cell.loss, problem.constraint, cell.kernel, cell.mechanism
+    key = name_record(
+        [cell.config, data.identity, *read], Prepared, optimum_cache.make_solver, *plugins
+    )
     released = problem
     if cell.population is not None:
         if data.task == "location":
@@ -115,7 +118,7 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
         released = kernel_cells.pad_problem(problem, cell.population)
     named = data.identity if _uses_record_names(cell) else data.fingerprint
     name = hash_facts([cell.identity(), named, *read])
-    return Prepared(cell, problem, released, hash_facts(facts), name, data, own)
+    return Prepared(cell, problem, released, key, name, data, own)
 
 
 def _uses_record_names(cell: cell_schema.Cell) -> bool:

@@ -35,7 +35,7 @@ class Composer:
     """Composes configurations from the shipped groups and a user's own folder."""
 
     def __init__(self, config_dir: str | None = None) -> None:
-        self._own = None if config_dir is None else user_yaml.UserFolder.given(config_dir)
+        self._own = None if config_dir is None else user_yaml.UserFolder.from_path(config_dir)
         self._cache: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
 
     def compose(self, chosen: Mapping[str, str]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class UserFolder:
     root: Path
 
     @classmethod
-    def given(cls, name: str) -> UserFolder:
+    def from_path(cls, name: str) -> UserFolder:
         """InputError unless the folder exists."""
         if not name or "\0" in name or not os.path.isdir(name):
             raise InputError("--config-dir", name, "must be an existing folder")

@@ -94,7 +94,7 @@ class FeatureMap:
             return 2 * len(self.arrays["frequencies"])
         return self.arrays["basis"].shape[1] if self.kind == "landmarks" else None
 
-    def made(self, row_bound: float) -> Features:
+    def build_features(self, row_bound: float) -> Features:
         """The map of rows of norm at most ``row_bound``."""
         bound = self.kernel.bound(row_bound)
         if self.kind == "fourier":
@@ -271,7 +271,7 @@ class Publishable:
         """f(x) of each raw row [m, columns], [m]; ValueError where one is not finite."""
         assert self.theta is not None
         out = np.empty(raw.shape[0])
-        made = None if self.features is None else self.features.made(self.schema.l2_bound)
+        made = None if self.features is None else self.features.build_features(self.schema.l2_bound)
         with np.errstate(over="ignore", invalid="ignore"):
             for part in self.schema.blocks(len(out)):
                 rows = self.schema.apply_row_rule(raw[part])

@@ -85,7 +85,7 @@ class Experiment:
 def load(name: str, size: str, config_dir: str | None = None) -> Experiment:
     """The experiment of this name at this size; InputError for anything that is not one."""
     known = catalogue.choices("experiment")
-    own = user_yaml.UserFolder.given(config_dir) if config_dir is not None else None
+    own = user_yaml.UserFolder.from_path(config_dir) if config_dir is not None else None
     names = [*known, *(own.names("experiment") if own else ())]
     if name not in names:
         allowed = f"must be one of {', '.join(names)}" if names else "there is no experiment"

@@ -47,7 +47,7 @@ class Meter:
         self._clear()
 
     @property
-    def elapsed(self) -> float:
+    def elapsed_seconds(self) -> float:
         return time.monotonic() - self._started
 
     def _show(self, text: str, at_once: bool = False) -> None:
@@ -79,12 +79,12 @@ class Tally:
     seconds: float = 0.0
 
     @property
-    def failed(self) -> int:
+    def failed_count(self) -> int:
         return len(self.failures)
 
     @property
     def run_count(self) -> int:
-        return self.done + self.unsupported + self.failed
+        return self.done + self.unsupported + self.failed_count
 
     @property
     def remaining_count(self) -> int:
@@ -102,7 +102,7 @@ class Tally:
 
     def counts(self) -> str:
         return (
-            f"{self.done} done, {self.looked_up} looked up, {self.failed} failed, "
+            f"{self.done} done, {self.looked_up} looked up, {self.failed_count} failed, "
             f"{self.unsupported} unsupported, {self.remaining_count} remaining"
         )
 
@@ -116,26 +116,26 @@ class SweepMeter(Meter):
 
     def head(self) -> str:
         now = f": {self.name}" if self.name else ""
-        return f"{self.tally.counts()}{self._left()}{now}"
+        return f"{self.tally.counts()}{self._estimate_left()}{now}"
 
     def show_cell(self, name: str) -> None:
         """The cell of this name runs now, in this process."""
         self.name = name
         self._show(self.head())
 
-    def ended(self, outcome: Any, name: str) -> None:
+    def finish_cell(self, outcome: Any, name: str) -> None:
         """Count a cell, and say at once when it is the first that failed."""
         self.tally.add(outcome)
-        self.tally.seconds = self.elapsed
-        if outcome.status == "failed" and self.tally.failed == 1:
+        self.tally.seconds = self.elapsed_seconds
+        if outcome.status == "failed" and self.tally.failed_count == 1:
             self.note(f"failed: {name}: {outcome.reason}")
         self._show(self.head())
 
-    def _left(self) -> str:
+    def _estimate_left(self) -> str:
         ran, remaining = self.tally.run_count, self.tally.remaining_count
         if ran < _SEEN or not remaining:
             return ""
-        return f", about {duration(remaining * self.elapsed / ran)} left"
+        return f", about {duration(remaining * self.elapsed_seconds / ran)} left"
 
 
 def duration(seconds: float) -> str:

@@ -37,7 +37,7 @@ def run_cells(
         for item in by_key.values():
             status = None if force else store.status(item.key)
             if status in FINISHED:
-                shown.ended(Outcome(item.key, status, looked_up=True), label(item))
+                shown.finish_cell(Outcome(item.key, status, looked_up=True), label(item))
             else:
                 todo.append(item)
         if todo:
@@ -70,7 +70,7 @@ def _run(
         _tidy(store.out)
         with contextlib.closing(outcomes):
             for outcome in outcomes:
-                shown.ended(outcome, label(by_key[outcome.key]))
+                shown.finish_cell(outcome, label(by_key[outcome.key]))
                 if outcome.status == "failed" and options.on_error == "stop":
                     shown.note("stopped at the first failure (on_error=stop)")
                     return
@@ -124,7 +124,7 @@ def _run_tasks(
                 yield outcome
             return
         except WorkerDied as why:
-            suspects = [key for key in Claims(setup.out).left() if key in pending]
+            suspects = [key for key in Claims(setup.out).list_abandoned() if key in pending]
             if not suspects and len(pending) == before:
                 raise DpermError(f"the workers of the sweep end without a word: {why}") from why
             for key in suspects:
@@ -161,10 +161,10 @@ def _tell_end(tally: Tally, by_key: dict[str, cells.Prepared]) -> None:
     """One line for the whole, and the cells that failed."""
     if tally.total > 1:
         print(f"{tally.total} cells: {tally.counts()}, {duration(tally.seconds)}", file=sys.stderr)
-    if tally.failed < 2:
+    if tally.failed_count < 2:
         return
     for outcome in tally.failures[:_LISTED]:
         print(f"  failed: {label(by_key[outcome.key])}: {outcome.reason}", file=sys.stderr)
-    if tally.failed > _LISTED:
-        more = tally.failed - _LISTED
+    if tally.failed_count > _LISTED:
+        more = tally.failed_count - _LISTED
         print(f"  and {more} more: `dperm status` lists them", file=sys.stderr)

@@ -190,8 +190,8 @@ def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
     data = _data.recall((setup.spool, task.data), lambda: shared_data.load(folder))
     item = cells.prepare(task.cell, data)
     if item.key != task.key:
-        raise DpermError("a worker runs another version of dperm, or sees other files, than the "
-                         "process that planned the study")  # fmt: skip
+        raise DpermError("a worker runs another version of dperm or of a library, or sees other "
+                         "files, than the process that planned the study")  # fmt: skip
     return item
 
 

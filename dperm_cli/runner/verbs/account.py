@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dperm_cli import __version__
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported, describe_error
 from dperm_cli.core.files import write_atomically
 from dperm_cli.privacy.accounting import calibrate, generator_range, ledger_totals, paper_chains
@@ -97,6 +98,21 @@ def make_row(ask: AccountLine) -> dict[str, Any]:
             raise
         words = describe_error(error)
         return row | {"status": "failed", "reason": f"these numbers cannot be computed: {words}"}
+
+
+def make_record(ask: AccountLine, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of what `dperm account` answers: status ``planned``, for nothing is released."""
+    found = make_row(ask)
+    names = (
+        "mechanism", "calibration", "relation", "n", "p", "lipschitz", "epsilon", "delta",
+        "epsilon_accounted", "guarantee", "accountant", "noise_scale", "steps", "epsilon_chain",
+        "epsilon_chain_repaired", "reason",
+    )  # fmt: skip
+    row = {name: found.get(name) for name in names}
+    row["status"] = "planned" if found["status"] == "ok" else found["status"]
+    row["delta_accounted"] = found["delta"] if found["status"] == "ok" else None
+    return {**row, "population": ask.spec.n, "privacy": ask.privacy, "version": __version__,
+            "overrides": settings}  # fmt: skip
 
 
 def _is_overflow(value: object) -> bool:

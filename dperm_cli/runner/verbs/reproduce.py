@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dperm_cli import __version__
-from dperm_cli.core import catalogue, checks
-from dperm_cli.core.digests import hash_facts
+from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax
@@ -23,7 +21,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import CLAIMS, write_report
 from dperm_cli.runner.cells import channel_rows, geometry_rows
 from dperm_cli.runner.cells.ledger_accountant import Accounting
-from dperm_cli.runner.cells.record_digest import code_digest
+from dperm_cli.runner.cells.record_digest import name_record
 from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.studies import experiment_file as experiments
@@ -207,7 +205,7 @@ def _run(found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]) -
 
     store, parts, prepared = _begin(found, asked, arguments, prepare)
     tally = run_cells(list(prepared.values()), store, asked.force, asked.options)
-    return tally.failed, parts
+    return tally.failed_count, parts
 
 
 def _begin(
@@ -267,7 +265,7 @@ def _account(
     def name(cell: tuple[AccountLine, Settings]) -> str:
         return f"{cell[0].name} n={cell[0].spec.n} {cell[0].calibration}"
 
-    _plan_cells(store, asked, cells, name, lambda cell: [plan_experiment(*cell)])
+    _plan_cells(store, asked, cells, name, lambda cell: [account.make_record(*cell)])
     return 0, parts
 
 
@@ -292,7 +290,9 @@ def _run_derived(
 
 
 def _derived_key(verb: str, settings: Settings) -> str:
-    return hash_facts([verb, cell_schema.canonical(dict(settings)), __version__, code_digest()])
+    known = registry.names("constraint")
+    sets = [registry.load("constraint", name) for name in settings.values() if name in known]
+    return name_record([verb, cell_schema.canonical(dict(settings))], _ANSWERS[verb], *sets)
 
 
 def _asks(part: Part, composer: Composer) -> dict[str, tuple[AccountLine, Settings]]:
@@ -301,24 +301,10 @@ def _asks(part: Part, composer: Composer) -> dict[str, tuple[AccountLine, Settin
         words = [f"{key}={_format_word(value)}" for key, value in settings.items()]
         config = cell_schema.canonical(dict(settings))
         for ask in parse_request([*words, "figure=false"], composer).asks:
-            key = hash_facts(["account", config, ask.name, __version__, code_digest()])
+            facts = ["account", config, ask.name]
+            key = name_record(facts, account.make_record, ask.mechanism, ask.spec)
             found[key] = (ask, {**config, "mechanism": ask.name})
     return found
-
-
-def plan_experiment(ask: AccountLine, settings: Settings) -> dict[str, Any]:
-    """The record of what `dperm account` answers: status ``planned``, for nothing is released."""
-    answer = account.make_row(ask)
-    names = (
-        "mechanism", "calibration", "relation", "n", "p", "lipschitz", "epsilon", "delta",
-        "epsilon_accounted", "guarantee", "accountant", "noise_scale", "steps", "epsilon_chain",
-        "epsilon_chain_repaired", "reason",
-    )  # fmt: skip
-    row = {name: answer.get(name) for name in names}
-    row["status"] = "planned" if answer["status"] == "ok" else answer["status"]
-    row["delta_accounted"] = answer["delta"] if answer["status"] == "ok" else None
-    return {**row, "population": ask.spec.n, "privacy": ask.privacy, "version": __version__,
-            "overrides": settings}  # fmt: skip
 
 
 def _format_word(value: Any) -> str:
@@ -331,7 +317,6 @@ __all__ = [
     "data_dir",
     "describe",
     "judge",
-    "plan_experiment",
     "reproduce_one",
     "request",
 ]

@@ -59,14 +59,16 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
     tally = run_cells(prepared, store, study.force, study.options)
     made = report.print_study(out, study.format, trust=True, figures=figures)
-    kept = described is None or (not tally.failed and _save(to, prepared[0], described, store))
+    kept = described is None or (
+        not tally.failed_count and _save(to, prepared[0], described, store)
+    )
     nothing = {row["status"] for row in made.summary} == {"unsupported"}
     if nothing:
         advice = fitting_mechanism.format_advice(
             fitting_mechanism.find_for_cell(prepared[0]), "every cell"
         )
         print(f"dperm: {advice}", file=sys.stderr)
-    return EXIT_FAILED if tally.failed or nothing or not kept else report.exit_code(made)
+    return EXIT_FAILED if tally.failed_count or nothing or not kept else report.exit_code(made)
 
 
 def _check_save(study: study_plan.Study) -> None:

@@ -11,7 +11,7 @@ from dperm_cli.core.errors import EXIT_OK
 from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.schema import canonical_json
-from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.store import Store, list_old
 from dperm_cli.runner.studies import study_folder
 from dperm_cli.runner.sweep.progress import duration
 
@@ -32,7 +32,7 @@ def collect_facts(out: Path) -> dict[str, Any]:
     store = Store(out)
     names = study_folder.list_cells(store)
     states = {cell: store.status(cell) for cell in names}
-    running = set(Claims(out).held()) & set(names)
+    running = set(Claims(out).list_running()) & set(names)
     counts = {
         "cells": len(names),
         "done": _count(states, "ok", "planned"),
@@ -41,6 +41,7 @@ def collect_facts(out: Path) -> dict[str, Any]:
         "damaged": _count(states, "broken"),
         "remaining": _count(states, "absent", "broken"),
         "running": len(running),
+        "old_names": len(list_old(dict.fromkeys([*names, *store.cells()]))),
     }
     last = last_activity(store, names)
     manifest = store.read_manifest() or {}
@@ -64,6 +65,9 @@ def format_status(found: dict[str, Any]) -> str:
     lines = [head]
     if found["running"]:
         lines.append(f"{found['running']} cells run now")
+    if found["old_names"]:
+        lines.append(f"{found['old_names']} of all records here have names of the old form: "
+                     "`dperm run` does not look them up")  # fmt: skip
     if found["seconds_since"] is not None:
         lines.append(f"last record written {duration(found['seconds_since'])} ago")
     for failure in found["failures"][:_LISTED]:

@@ -11,7 +11,7 @@ from dperm_cli.core.operands import Syntax
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, release_log
 from dperm_cli.results.record_format import content_digest
-from dperm_cli.results.records.store import Snapshot
+from dperm_cli.results.records.store import Snapshot, list_old
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 from dperm_cli.runner.cells.ledger_accountant import Accounting
@@ -48,6 +48,8 @@ def verify(arguments: list[str]) -> int:
     names = store.cells()
     missing = len(set(study_folder.list_cells(store)) - set(names))
     more = f"; {missing} cells have no record yet" if missing else ""
+    old = len(list_old(names))
+    more += f"; {old} with names of the old form" if old else ""
     print(f"{len(names)} records whole, contents, ledger and table as they should be{more}")
     return EXIT_OK
 

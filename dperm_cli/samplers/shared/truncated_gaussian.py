@@ -143,17 +143,17 @@ class InEllipsoid:
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray:
         middle, inverse = self.directions.T @ mean, self.inverse
 
-        def tilted(k: float) -> tuple[np.ndarray, np.ndarray]:
+        def tilt_axes(k: float) -> tuple[np.ndarray, np.ndarray]:
             s = 1.0 / (1.0 / variance + 2.0 * k * inverse)
             return s, middle * (s / variance)
 
         def moments(k: float) -> tuple[float, float]:
-            s, centre = tilted(k)
+            s, centre = tilt_axes(k)
             spread = inverse * inverse * s * (2.0 * s + 4.0 * centre * centre)
             return float(inverse @ (s + centre * centre)) - 1.0, float(np.sum(spread))
 
         tilt = _tilt(moments)
-        s, centre = tilted(tilt)
+        s, centre = tilt_axes(tilt)
         scale = np.sqrt(s)
 
         def propose(count: int) -> tuple[np.ndarray, np.ndarray]:
