@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ KEPT = ("proximal",)
 class Exact(Sampler):
     """A sampler for tests: the set's centre, said to be exact or to be unknown."""
 
-    dist_inf: float = 0.0
+    dist_inf: Any = 0.0
     allow_heuristic: bool = False
     acceptance: float = 1.0
 

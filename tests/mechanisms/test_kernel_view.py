@@ -95,7 +95,9 @@ def test_a_failure_does_not_say_how_near_the_minimiser_was_found(monkeypatch):
         found = SimpleNamespace(theta=np.zeros(P), gap=far, lower=0.0, distance=far)
         monkeypatch.setattr(central.optimum, "solve", lambda *_, far=found, **__: far)
         monkeypatch.setattr(
-            central.nearby, "locate", lambda *_, far=far: (np.zeros((1, P)), np.array([far]))
+            central.perturbed_minimiser,
+            "locate",
+            lambda *_, far=far: (np.zeros((1, P)), np.array([far])),
         )
         monkeypatch.setattr(KernelProblem, "solve", lambda *_, far=found, **__: far)
         for ask in (

@@ -15,7 +15,7 @@ from dperm_cli.mechanisms.compression.projected import Projected
 from dperm_cli.mechanisms.shared import projected_problem
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate
-from dperm_cli.problem import random_projection
+from dperm_cli.problem import projection_dimension, random_projection
 from dperm_cli.views import central
 from dperm_cli.views.central import CentralView
 from tests.conftest import small_problem
@@ -136,7 +136,7 @@ def test_balanced_m_minimises_the_sum_of_both_terms(delta):
     if delta > 0:
         noise = np.sqrt(m * math.log(1.0 / delta)) / (n * epsilon)
     best = m[np.argmin(noise + width / np.sqrt(m))]
-    assert projected_problem.dimension.balanced(n, epsilon, delta, width) == pytest.approx(
+    assert projection_dimension.balanced_dimension(n, epsilon, delta, width) == pytest.approx(
         best, abs=0.6
     )
 
@@ -153,11 +153,9 @@ def test_the_paper_s_m_exceeds_d_and_says_by_how_much():
         Projected(m="paper").plan(spec, PURE)
     # w + sqrt(log n) = 1, log(n / beta) = 1: n epsilon and its power 2/3 by hand
     common = (1.0 + math.sqrt(math.log(100))) ** 2 * math.log(100 / 0.05)
-    found = projected_problem.dimension.of_the_paper(100, 0.5, 0.0, 1.0)
+    found = projection_dimension.paper_dimension(100, 0.5, 0.0, 1.0)
     assert found == pytest.approx(50.0 ** (2 / 3) * common)
-    assert projected_problem.dimension.of_the_paper(100, 0.5, 1e-5, 1.0) == pytest.approx(
-        50 * common
-    )
+    assert projection_dimension.paper_dimension(100, 0.5, 1e-5, 1.0) == pytest.approx(50 * common)
 
 
 def test_refusals_say_what_to_do():

@@ -10,6 +10,7 @@ import pytest
 from scipy import optimize, sparse
 
 from dperm_cli.core import registry
+from dperm_cli.core.fields import keys_of
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.solvers import conic, dual_points, interior_point, optimum
@@ -36,7 +37,7 @@ OTHERS = {
 
 def shaped(name, p, radius=1.2, **fields):
     cls = registry.load("constraint", name)
-    return cls(**{getattr(cls, "keys", {}).get("radius", "radius"): radius}, p=p, **fields)
+    return cls(**{keys_of(cls)["radius"].name: radius}, p=p, **fields)
 
 
 def records(loss, n=30, p=4, seed=0, classes=3):

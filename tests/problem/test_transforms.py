@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.optimize import linprog, minimize
 
 from dperm_cli.core import registry
+from dperm_cli.core.fields import keys_of
 from dperm_cli.core.memo import clear_memos
 from dperm_cli.problem import random_projection
 from dperm_cli.problem.random_projection import KINDS, Cosines, draw
@@ -27,7 +28,7 @@ SLOW = ("lp_ball", "intersection")  # their images have tests of their own elsew
 
 def a_set(name, p, radius=1.5):
     cls = registry.load("constraint", name)
-    field = getattr(cls, "keys", {}).get("radius", "radius")
+    field = keys_of(cls)["radius"].name
     return cls(**{field: radius}, p=p)
 
 
