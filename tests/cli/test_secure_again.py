@@ -9,7 +9,7 @@ import pytest
 
 from dperm_cli import cli
 from dperm_cli.results.ledger import release_log
-from tests.results.test_log_lines import FORGED, signed
+from tests.results.test_release_log_lines import FORGED, signed
 
 WORDS = ("run", "dataset=synthetic_logistic", "dataset.n=60", "dataset.p=2", "mechanism.steps=3",
          "noise=secure", "trials=2")  # fmt: skip

@@ -209,7 +209,7 @@ def test_printed_constants_are_refused_unless_asked_for():
 
 
 def test_a_minimiser_that_is_missed_is_no_release(monkeypatch):
-    """On sets without exact normals; elsewhere there is no such thing (tests/problem)."""
+    """On sets without exact normals; elsewhere there is no such thing (tests/solvers)."""
     problem = small_problem(constraint="ellipsoid")
     plan = ObjectivePerturbation().plan(problem.spec(), PURE)
     far = np.full(2, np.inf)

@@ -82,14 +82,14 @@ def compiled_steps():
 
 
 def shapes_of_few_rows():
-    from tests.mechanisms import test_reduced as ours
+    from tests.mechanisms import test_row_span as ours
 
     ours.test_the_shapes_are_decided_by_public_facts()
 
 
 def local_loops():
     from dperm_cli.mechanisms.local.local_sgd import LocalSgd
-    from tests.loops import test_local as loop
+    from tests.loops import test_local_learning as loop
     from tests.mechanisms import test_local_sgd as ours
 
     for shape in ("l_inf", "l_1", "l_2"):
@@ -170,7 +170,7 @@ def laws():
 
 
 def normals():
-    from tests.loops import test_gaussian as ours
+    from tests.loops import test_gaussian_noise as ours
 
     ours.test_neighbours_are_uncorrelated()
     ours.test_words_name_every_counter_once()
@@ -178,7 +178,7 @@ def normals():
 
 
 def draws_of_records():
-    from tests.loops import test_indices as ours
+    from tests.loops import test_batch_indices as ours
 
     ours.test_one_record_is_uniform()
     ours.test_poisson_batches_are_independent_records(5, 2)
@@ -209,7 +209,7 @@ def grid():
     from dperm_cli.privacy.events import Gaussian
     from dperm_cli.privacy.gate import Gate
     from dperm_cli.privacy.secure_grid import Grid
-    from tests.privacy import test_secure as ours
+    from tests.privacy import test_secure_grid as ours
 
     heard = []
 
@@ -323,7 +323,7 @@ def kernel_sessions():
 
 def feature_maps():
     from tests.contract import test_public_facts as ours
-    from tests.problem import test_kernels as maps
+    from tests.kernels import test_kernels as maps
 
     for kernel in ("rbf", "histogram_intersection"):
         for name in ("random_features", "noisy_gd", "kernel_release"):
@@ -339,7 +339,7 @@ def feature_maps():
 
 
 def preparation():
-    from tests.problem import test_datasets_rows as ours
+    from tests.datasets import test_datasets_rows as ours
 
     ours.test_each_row_is_scaled_without_the_others()
     for make in (np.array, ours.sparse.csr_array):
@@ -354,8 +354,8 @@ def preparation():
 
 
 def readers():
-    from tests.problem import test_datasets_files as files
-    from tests.problem import test_datasets_svmlight as svmlight
+    from tests.datasets import test_datasets_files as files
+    from tests.datasets import test_datasets_svmlight as svmlight
     from tests.problem import test_record_names as ours
 
     with folder() as path:
@@ -418,7 +418,7 @@ def model_files():
 
 
 def logs():
-    from tests.results import test_releases as ours
+    from tests.results import test_release_log as ours
 
     for test in (ours.test_a_record_that_is_written_over_still_counts,
                  ours.test_a_session_is_logged, ours.test_the_log_holds_no_point_and_no_risk,

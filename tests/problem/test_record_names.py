@@ -22,7 +22,7 @@ from dperm_cli.problem.data import Data, pad_with_zeros
 from dperm_cli.problem.record_names import NO_RECORD, batch_of, name_records
 from dperm_cli.runner.sweep import shared_data
 from tests.conftest import small_problem
-from tests.problem.files_data import KINDS, made
+from tests.datasets.files_data import KINDS, made
 
 
 def expected(row, label):

@@ -13,7 +13,7 @@ from dperm_cli.results.charts import (
 )
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.summary import summarise
-from tests.results import html_study, test_account, test_portrait
+from tests.results import html_study, test_account, test_problem_portrait
 from tests.results.conftest import study_rows
 
 NAMES = ("$x^2$", "a_b$", r"$\frac{1", "$", "5$ or 10$", r"\alpha$^{", "$\\mathrm{}$%#&")
@@ -74,7 +74,7 @@ def test_an_axis_of_many_values_has_numbers_and_no_formulas(texts):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_portrait(texts, name):
-    found = test_portrait.facts(2, kernel=name) | {"dataset": name, "loss": name}
+    found = test_problem_portrait.facts(2, kernel=name) | {"dataset": name, "loss": name}
     for rows in found["mechanisms"].values():
         for row in rows:
             row["bound_upper_id"] = name

@@ -11,7 +11,7 @@ from dperm_cli.results.ledger import kept_ledger, ledger, release_log
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
 from tests.results.html_study import Adding
-from tests.results.test_releases import rows, unnamed
+from tests.results.test_release_log import rows, unnamed
 
 
 def events():

@@ -15,7 +15,7 @@ from dperm_cli.samplers.closed_form import ClosedForm, case, tilted_ball
 from dperm_cli.samplers.shared.interval_pieces import _depth, draw_pieces, make_cells
 from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import Numbers, cell_p_value, problem, target
-from tests.samplers.test_truncated import build
+from tests.samplers.test_truncated_gaussian import build
 
 LEVEL = 1e-4
 

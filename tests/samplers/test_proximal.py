@@ -16,7 +16,7 @@ from dperm_cli.samplers.proximal import ConditionalDraw, Proximal
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.samplers.shared.truncated_gaussian import choose_truncated_sampler
 from tests.samplers import Numbers, cell_p_value, problem, target
-from tests.samplers.test_truncated import build
+from tests.samplers.test_truncated_gaussian import build
 
 LEVEL = 1e-4
 

@@ -324,7 +324,7 @@ def test_five_dimensions_against_another_proposal(constraint, radius, monkeypatc
 def test_other_sets_are_refused_by_name_or_without_one(name):
     """Whether a set has a name of its own or stands for another: a reason, no other error."""
     from tests.samplers import problem, target
-    from tests.samplers.test_truncated import PLANE
+    from tests.samplers.test_truncated_gaussian import PLANE
 
     more = {"image": dict(matrix=((1.0, 0.5), (0.0, 1.0)))}
     body = PLANE.get(name) or registry.load("constraint", name)(1.0, 2, **more[name])

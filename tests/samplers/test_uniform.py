@@ -10,7 +10,7 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.shared.uniform import draw_uniform, make_uniform_draw
 from tests.samplers import Numbers, cell_p_value
-from tests.samplers.test_truncated import LINE, PLANE, build
+from tests.samplers.test_truncated_gaussian import LINE, PLANE, build
 
 LEVEL = 1e-4
 CUBE = {"matrix": np.vstack([np.eye(8), -np.eye(8)]).tolist(), "offset": [1.0] * 16}

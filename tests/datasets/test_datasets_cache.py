@@ -10,7 +10,7 @@ import pytest
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.files.svmlight import Svmlight
 from dperm_cli.datasets.shared import parsed_cache, svmlight_reader
-from tests.problem.files_data import SVM, SVM_X, SVM_Y, made
+from tests.datasets.files_data import SVM, SVM_X, SVM_Y, made
 
 
 def test_cache_is_used_checked_and_private(tmp_path, monkeypatch):

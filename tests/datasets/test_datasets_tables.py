@@ -9,7 +9,7 @@ import pytest
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.files.csv import Csv
 from dperm_cli.datasets.files.parquet import Parquet
-from tests.problem.files_data import KINDS, plain, refused
+from tests.datasets.files_data import KINDS, plain, refused
 
 TABLE = "id,a,b,kind\n7,1.5,2,yes\n8,-1,0,no\n9,3e2,4,yes\n"
 MAP = {"yes": 1, "no": -1}

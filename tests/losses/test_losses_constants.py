@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.losses.shared import logistic_gap
-from tests.problem.losses_data import NAMES, bounds, data, loss
+from tests.losses.losses_data import NAMES, bounds, data, loss
 
 every = pytest.mark.parametrize("name", NAMES)
 ROUNDING = 1 + 1e-11

@@ -15,8 +15,8 @@ from dperm_cli.samplers.proximal import ConditionalDraw, Proximal
 from dperm_cli.samplers.shared import compiled_chain
 from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import Numbers, cell_p_value, problem, target
-from tests.samplers.test_balls import two_balls
-from tests.samplers.test_truncated import build
+from tests.samplers.test_ball_intersections import two_balls
+from tests.samplers.test_truncated_gaussian import build
 
 LEVEL = 1e-4
 

@@ -12,7 +12,7 @@ from dperm_cli.core import registry
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.solvers import conic, interior_point, linear_minimum, optimum
-from tests.problem.test_optimum_pairs import (
+from tests.solvers.test_optimum_pairs import (
     LOSSES,
     OTHERS,
     PAIRS,

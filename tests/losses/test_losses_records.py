@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from dperm_cli.losses.shared import median_loss
-from tests.problem.losses_data import CLASSES, NAMES, data, loss, random_data
+from tests.losses.losses_data import CLASSES, NAMES, data, loss, random_data
 
 every = pytest.mark.parametrize("name", NAMES)
 forms = pytest.mark.parametrize("form", ["dense", "csr"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.datasets.files.npz import Npz
-from tests.problem.files_data import plain, refused
+from tests.datasets.files_data import plain, refused
 
 
 def test_npz_reads_named_arrays(tmp_path):

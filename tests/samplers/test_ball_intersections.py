@@ -9,7 +9,7 @@ from dperm_cli.samplers.shared.ball_intersections import NearBall, WithinBalls
 from dperm_cli.samplers.shared.truncated_gaussian import choose_truncated_sampler
 from dperm_cli.sets.shared.localized_set import Localised
 from tests.samplers import Numbers, cell_p_value
-from tests.samplers.test_truncated import build
+from tests.samplers.test_truncated_gaussian import build
 
 LEVEL = 1e-4
 

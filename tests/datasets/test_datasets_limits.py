@@ -15,7 +15,7 @@ from dperm_cli.datasets.files.csv import Csv
 from dperm_cli.datasets.files.npz import Npz
 from dperm_cli.datasets.files.parquet import Parquet
 from dperm_cli.datasets.files.svmlight import Svmlight
-from tests.problem.files_data import made, refused
+from tests.datasets.files_data import made, refused
 
 
 @pytest.mark.parametrize("kind", [Csv, Svmlight])

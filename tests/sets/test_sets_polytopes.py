@@ -11,7 +11,7 @@ from scipy.optimize import LinearConstraint, minimize
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.sets.shared import rounding_ellipsoids
 from dperm_cli.sets.shared.gaussian_widths import expected_norm, expected_root
-from tests.problem.test_constraints_all import build
+from tests.sets.test_sets_all import build
 
 CUBE = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
 SQUARE = [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]

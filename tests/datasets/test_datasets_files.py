@@ -15,7 +15,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.files.csv import Csv
 from dperm_cli.datasets.files.svmlight import Svmlight
 from dperm_cli.datasets.shared.label_names import canonical, class_map, label_map, map_labels
-from tests.problem.files_data import KINDS, SVM, SVM_X, made, plain, refused
+from tests.datasets.files_data import KINDS, SVM, SVM_X, made, plain, refused
 
 
 # --- finding and opening

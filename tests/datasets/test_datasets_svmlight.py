@@ -11,7 +11,7 @@ from scipy import sparse
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.files.svmlight import Svmlight
 from dperm_cli.datasets.shared import svmlight_reader
-from tests.problem.files_data import SVM, SVM_X, SVM_Y, made, plain, refused
+from tests.datasets.files_data import SVM, SVM_X, SVM_Y, made, plain, refused
 
 
 def test_svmlight_reads(tmp_path):

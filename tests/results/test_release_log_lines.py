@@ -11,7 +11,7 @@ from dperm_cli.results.ledger import ledger, release_log, release_log_lines
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.store import Store
 from tests.results.html_study import Adding
-from tests.results.test_releases import rows
+from tests.results.test_release_log import rows
 
 GAP = {"before": "", "gap": "a: a line is gone"}
 
