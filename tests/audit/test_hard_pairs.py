@@ -44,7 +44,7 @@ def test_a_record_goes_and_the_others_stay(kind, last):
     pair = hard_pairs.make(kind, shape, "add_remove", seed=2, drop=True, last=last)
     assert pair.second.n == shape.n - 1
     assert pair.index == (5 if last else 2)
-    mine, theirs = pair.kept()
+    mine, theirs = pair.list_shared()
     assert len(mine) == shape.n - 1
     assert np.array_equal(pair.first.x[mine], pair.second.x[theirs])
     assert np.array_equal(pair.first.y[mine], pair.second.y[theirs])

@@ -71,7 +71,7 @@ HYDRA = composer.hydra_compose
 @pytest.mark.parametrize("text", list(FILES), ids=lambda text: text[:50])
 def test_hydra_never_sees_a_users_file(tmp_path, text, no_hydra):
     evil(tmp_path, text)
-    folder = user_yaml.UserFolder.given(str(tmp_path / "mine"))
+    folder = user_yaml.UserFolder.from_path(str(tmp_path / "mine"))
     try:
         folder.load("mechanism", "evil")
     except InputError:
@@ -104,7 +104,7 @@ def test_numbers_are_read_as_in_the_shipped_files(tmp_path):
             own = user_yaml.read(group, name, path, ROOT)
             assert own == OmegaConf.to_container(OmegaConf.load(path))
     evil(tmp_path, "name: x\na: 1e5\nb: -2E-3\nc: .5\nd: .nan\ne: 1_000\nf: 2001-01-01\ng: null\n")
-    found = user_yaml.UserFolder.given(str(tmp_path / "mine")).load("mechanism", "evil")
+    found = user_yaml.UserFolder.from_path(str(tmp_path / "mine")).load("mechanism", "evil")
     assert [found[key] for key in "abcefg"] == [1e5, -2e-3, 0.5, 1000, "2001-01-01", None]
     assert found["d"] != found["d"]
 

@@ -390,7 +390,7 @@ def test_secure_words_make_the_same_law():
     z = stream.send(0, np.tile([0.8, -0.1], (20_000, 1)))
     error = 5.0 * channel.multiplier / math.sqrt(20_000)
     assert np.mean(z, axis=0) == pytest.approx([0.8, -0.1], abs=error)
-    assert not gate.compiled
+    assert not gate.can_run_compiled
     with pytest.raises(PrivacyError, match="secure"):
         _ = stream.sealed_draws
     noise = Gaussian(1.0, 0.5)

@@ -229,7 +229,7 @@ class Tape:
 def test_a_tape_hears_every_kind_and_closes_the_compiled_path():
     tape = Tape()
     gate = Gate(seeds(), tape)
-    assert not gate.compiled
+    assert not gate.can_run_compiled
     for kind in KINDS:
         noise = stream(gate, kind)
         assert noise.add(np.ones((2, 3)), 0) == 7.0

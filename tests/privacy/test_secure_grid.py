@@ -168,7 +168,7 @@ def test_a_secure_gate_has_no_keys_and_no_seeded_streams():
     event = put_on_grid(Gaussian(3.0, 0.5), 2, Grid(-20), "replace_one")
     sampled = SampledGaussian(3.0, 0.5, 1, 5, "fixed")
     gate = Gate.secure(3, Grid(-20), ([event, sampled], "replace_one"))
-    assert not gate.compiled
+    assert not gate.can_run_compiled
     with pytest.raises(PrivacyError, match="seeded"):
         gate.stream(sampled, 2)
     with pytest.raises(PrivacyError, match="no event"):

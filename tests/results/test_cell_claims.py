@@ -29,8 +29,8 @@ def test_a_claim_is_had_once_and_its_file_goes(tmp_path):
         claims.claim("other") as other,
     ):
         assert (first, second, other) == (True, False, True)
-        assert claims.held() == ["abc", "other"]
-    assert claims.held() == []
+        assert claims.list_running() == ["abc", "other"]
+    assert claims.list_running() == []
     assert os.listdir(claims.folder) == []
     claims.tidy()
     assert not (tmp_path / WORK).exists()
@@ -43,14 +43,14 @@ def test_the_claim_of_a_killed_process_is_taken(tmp_path):
     assert child.stdout is not None
     assert child.stdout.readline() == "True\n"
     claims = Claims(tmp_path)
-    assert claims.held() == ["abc"]
-    assert claims.left() == []
+    assert claims.list_running() == ["abc"]
+    assert claims.list_abandoned() == []
     with claims.claim("abc") as mine:
         assert not mine
     child.kill()
     child.communicate()
-    assert claims.held() == []
-    assert claims.left() == ["abc"]
+    assert claims.list_running() == []
+    assert claims.list_abandoned() == ["abc"]
     with claims.claim("abc") as mine:
         assert mine
 
