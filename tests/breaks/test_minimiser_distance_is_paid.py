@@ -133,6 +133,7 @@ def attacked():
         yield pytest.param(name, case, relation, marks=marks, id=f"{name}-{case}-{relation}")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("name", "case", "relation"), list(attacked()))
 def test_a_solver_that_stops_on_the_record_s_side_is_covered(name, case, relation, monkeypatch):
     budget = Budget(*CASES[case], relation)
@@ -154,6 +155,7 @@ def pays(events, move, relation):
     return False
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("radius", [1.5, 1e12])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("case", CASES)
