@@ -26,7 +26,7 @@ from scipy.special import betaincinv, ndtri
 from dperm_cli.privacy.accounting.accountant import account, delta_of
 from dperm_cli.privacy.events import Event, Gaussian
 
-ERROR = 1e-4  # chance that the rates of one attack are not within their bounds
+ERROR = 1e-4  # chance of a false alarm: that the rates of one attack are not within their bounds
 _SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)  # epsilon' of a profile, over the claimed epsilon
 _LOUDER = math.log(1.3)  # a profile is also looked up with 1.3 times the noise
 _WIDEST = 6.0  # and its noise is sought between e^-6 and e^6 times what was planned

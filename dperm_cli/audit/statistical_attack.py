@@ -2,7 +2,7 @@
 
 A mechanism is run many times on two neighbouring data sets. A threshold on the adversary's
 statistic is chosen on one half of the runs; its false and true positive rates are bounded on the
-other half [Clopper-Pearson 1934], each with half of the error allowed. An attacker with such
+other half [Clopper-Pearson 1934], each with half of ``error_rates.ERROR``. An attacker with such
 rates exists against no mechanism that is really (epsilon, delta)-DP with a smaller epsilon
 than the bound, and a bound above the claim is a violation.
 

@@ -26,7 +26,7 @@ class Hinge(Glm):
         return np.maximum(0.0, 1.0 - y * z)
 
     def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """-y where y z < 1, else 0 (so 0 at the kink), [..., n]."""
+        """-y where y z < 1, else 0 (so 0 at the kink), [..., n]; as ``loops.slopes`` has it."""
         return np.where(y * z < 1.0, -y, 0.0)
 
     def slope_bound(self, margin: float, target: float) -> float:

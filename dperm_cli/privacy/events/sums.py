@@ -35,7 +35,8 @@ class Gaussian(OneSum):
 
     ``record_norm`` bounds the L2 norm of one record's contribution to the sum; the sensitivity
     is ``2 * record_norm`` under replace_one and ``record_norm`` under add_remove, unless
-    ``gap`` gives a smaller bound on the difference of two records' contributions.
+    ``gap`` gives a smaller bound on the difference of two records' contributions
+    (``events.base.largest_move``).
     """
 
     law = "gaussian"
