@@ -27,7 +27,7 @@ LONG = (
     "faults/test_crash.py",
     "contract/test_mechanisms.py",
     "contract/test_pairs.py",
-    "audit/test_statistical.py",
+    "audit/test_statistical_attack.py",
 )
 
 

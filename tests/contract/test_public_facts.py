@@ -41,7 +41,7 @@ PRIVATE = (Data, Raw, Problem, KernelProblem, Fit, CentralView, KernelView, Loca
            run_cell.Prepared)  # fmt: skip
 PARTS = "dperm_cli.mechanisms", "dperm_cli.kernels", "dperm_cli.problem.random_projection"
 PARTS += "dperm_cli.problem.projection_dimension", "dperm_cli.problem.given_projection"
-PARTS += "dperm_cli.solvers.lift", "dperm_cli.bounds", "dperm_cli.sets"
+PARTS += "dperm_cli.solvers.lift", "dperm_cli.solvers.trust_region", "dperm_cli.bounds", "dperm_cli.sets"
 PARTS += ("dperm_cli.runner.cells.geometry_rows",)
 # A module that makes the neighbours of an audit.
 VIEWS = ("adversary",)
