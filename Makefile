@@ -62,7 +62,7 @@ nightly: $(VENV)/.dev
 
 # The products of OpenBLAS, the loops of numpy and numba and the functions of libm as a processor
 # without AVX2 has them: their last bits differ, and nothing may hang on those.
-PORTABLE ?= tests/problem tests/losses tests/sets tests/datasets tests/solvers tests/kernels tests/theory tests/loops tests/privacy tests/samplers tests/mechanisms \
+PORTABLE ?= tests/problem tests/losses tests/sets tests/datasets tests/solvers tests/kernels tests/views tests/theory tests/loops tests/privacy tests/samplers tests/mechanisms \
 	tests/contract tests/runner/test_geometry_rows.py tests/runner/test_run_cell.py tests/runner/test_kernel_cells.py \
 	tests/runner/test_local.py tests/runner/test_inner_configuration.py tests/runner/test_metrics.py
 

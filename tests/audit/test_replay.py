@@ -217,14 +217,20 @@ def test_nothing_replayed_is_a_fault():
 
 
 def test_no_mechanism_draws_past_the_gate():
-    """A source test: mechanisms know no generator but the gate."""
+    """A source test: mechanisms, their views and solvers know no generator but the gate."""
     forbidden = re.compile(
         r"np\.random|default_rng|import (random|secrets)\b|urandom|standard_normal|core\.seeds"
-        r"|loops import .*\b(gaussian|exponential|exact)_noise\b"
+        r"|loops import .*\b(gaussian|exponential)_noise\b|loops\.\w+_noise import"
+        r"|secure_noise|exact_noise\.fill"
         r"|batch_indices|(?<!box_muller\.)\bnormals\("
     )  # box_muller makes normals of uniforms that it is given
-    files = sorted((ROOT / "dperm_cli" / "mechanisms").rglob("*.py"))
-    assert len(files) > 40
+    rooms = {"mechanisms": 40, "views": 4, "solvers": 15}
+    found = {room: sorted((ROOT / "dperm_cli" / room).rglob("*.py")) for room in rooms}
+    assert all(len(found[room]) > least for room, least in rooms.items())
+    files = [file for files in found.values() for file in files]
     for file in files:
         assert not forbidden.search(file.read_text()), file.name
-    assert forbidden.search("noise = np.random.normal(0, sigma)")
+    for line in ("noise = np.random.normal(0, sigma)", "from dperm_cli.loops import gaussian_noise",
+                 "from dperm_cli.loops.gaussian_noise import normals", "exact_noise.fill(a, b)",
+                 "from dperm_cli.core.seeds import generator"):  # fmt: skip
+        assert forbidden.search(line), line

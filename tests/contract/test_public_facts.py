@@ -41,8 +41,8 @@ PRIVATE = (Data, Raw, Problem, KernelProblem, Fit, CentralView, KernelView, Loca
            run_cell.Prepared)  # fmt: skip
 PARTS = "dperm_cli.mechanisms", "dperm_cli.kernels", "dperm_cli.problem.random_projection"
 PARTS += "dperm_cli.problem.projection_dimension", "dperm_cli.problem.given_projection"
-PARTS += "dperm_cli.solvers.lift", "dperm_cli.bounds", "dperm_cli.sets"
-PARTS += ("dperm_cli.runner.cells.geometry_rows",)
+PARTS += "dperm_cli.solvers.lift", "dperm_cli.solvers.trust_region", "dperm_cli.bounds"
+PARTS += "dperm_cli.sets", "dperm_cli.runner.cells.geometry_rows"
 # A module that makes the neighbours of an audit.
 VIEWS = ("adversary",)
 # The steps of a release: they are given a view of the records, or a solution found on them.

@@ -34,7 +34,7 @@ def users(pattern):
         (r"(?m:^@(functools\.)?lru_cache)", 3, "core.memo.memoise"),
         (r"\bOrderedDict\b|\.pop\(next\(iter\(", 1, "core.memo.Memo"),
         (r"\bsys\.argv\b", 1, "core.operands.Syntax"),
-        (r"\bcsv\.writer\(", 1, "results.facts.csv_lines"),
+        (r"\bcsv\.writer\(", 1, "row_facts.csv_lines"),
     ],
 )
 def test_what_there_is_one_of_is_used(pattern, most, instead):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.package_paths import find_shipped
+
+PACKAGE = Path(registry.__file__).parents[1]
+# What lies beside the group folders of a room and is no plug-in.
+HELPERS = {"mechanism": ("adversary",)}
 
 
 @pytest.mark.parametrize("room", list(registry.ROOMS))
@@ -34,5 +39,18 @@ def test_unknown_name_suggests():
     assert caught.value.nearest == "noisy_sgd"
 
 
-def test_private_modules_are_not_plugins():
-    assert not any(name.startswith("_") for room in registry.ROOMS for name in registry.names(room))
+@pytest.mark.parametrize("room", list(registry.ROOMS))
+def test_a_folder_is_a_group_or_shared(room):
+    """No plug-in lies where the registry does not look, and no two have one name."""
+    folder = PACKAGE / registry.ROOMS[room]
+    groups = {name for name in registry.GROUPS.get(room, ()) if name}
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} - {"shared"} == groups
+    files = [path for place in (groups or {""}) for path in (folder / place).glob("[!_]*.py")]
+    assert sorted(p.stem for p in files if p.stem != "base") == list(registry.names(room))
+    beside = {path.stem for path in folder.glob("[!_]*.py")} if groups else set()
+    assert beside <= {"base", *HELPERS.get(room, ())}
+
+
+@pytest.mark.parametrize("room", list(registry.ROOMS))
+def test_what_plugins_share_is_no_plugin(room):
+    assert not any(".shared." in module for module in registry.find_modules(room).values())

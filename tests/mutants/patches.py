@@ -196,7 +196,7 @@ BROKEN = (
     ),
     Patch(
         "a user's answers cost as one", "privacy/events/black_boxes.py",
-        "bounded_laws.pure(self.epsilon, self.messages)", "_bounded.pure(self.epsilon, 1)",
+        "bounded_laws.pure(self.epsilon, self.messages)", "bounded_laws.pure(self.epsilon, 1)",
         "local channels",
     ),
     Patch(

@@ -73,3 +73,5 @@ def test_is_caught(patch, faults):
     found = faults[patch.name]
     # a patch that no longer applies is reported under another name, and fails here
     assert list(found) == [patch.check], found
+    # a patch with a name that is not there fails any check
+    assert not found[patch.check].startswith(("NameError", "ImportError", "ModuleNotFoundError"))
