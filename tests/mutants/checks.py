@@ -113,9 +113,9 @@ def certificates():
 
     problem = small_problem(ridge=0.5)
     view = central.CentralView(problem)
-    theta, solve, locate = np.zeros(3), central.optimum.solve, central.nearby.locate
+    theta, solve, locate = np.zeros(3), central.optimum.solve, central.perturbed_minimiser.locate
     central.optimum.solve = lambda *_, **__: SimpleNamespace(theta=theta, gap=1.0, lower=0.0)
-    central.nearby.locate = lambda *_: (np.zeros((1, 3)), np.ones(1))
+    central.perturbed_minimiser.locate = lambda *_: (np.zeros((1, 3)), np.ones(1))
     try:
         assert view.minimiser(2.0) is theta
         assert view.find_perturbed_minimisers(np.ones((1, 3)), 1.0, 2.0).shape == (1, 3)
@@ -124,7 +124,7 @@ def certificates():
         with pytest.raises(PrivacyError, match="needed"):
             view.find_perturbed_minimisers(np.ones((1, 3)), 1.0, 0.5)
     finally:
-        central.optimum.solve, central.nearby.locate = solve, locate
+        central.optimum.solve, central.perturbed_minimiser.locate = solve, locate
     spec = problem.spec()
     modulus, found = spec.n * spec.strong_convexity, noisy_minimiser.stability(spec)
     error = (2.0 * found.certificate / modulus) ** 0.5
