@@ -424,7 +424,7 @@ DATA_AND_FILES = (
     ),
     Patch(
         "sessions are not logged", RELEASES,
-        '(first["noise"] == "secure" or is_session(first))', 'first["noise"] == "secure"', "logs",
+        "statement.has_fresh_noise(rows[0])", 'rows[0]["noise"] == "secure"', "logs",
     ),
     Patch(
         "all releases have one name", "results/ledger/release_log_lines.py",
@@ -432,10 +432,10 @@ DATA_AND_FILES = (
     ),
     Patch(
         "a ledger forgets what its log lost", "results/ledger/kept_ledger.py",
-        "if same is None and _fresh(entry)", "if False", "logs",
+        "if same is None and has_fresh_noise(entry)", "if False", "logs",
     ),
     Patch(
-        "the log is written anew", RELEASES, "os.O_APPEND", "os.O_TRUNC", "logs",
+        "the log is written anew", RELEASES, 'open(path, "ab"', 'open(path, "wb"', "logs",
     ),
     Patch(
         "the log keeps what was released", RELEASES,

@@ -13,7 +13,6 @@ import pytest
 from dperm_cli.results.records.schema import (
     BY_NAME,
     COLUMNS,
-    ROLES,
     arrow_schema,
     canonical_json,
     markdown,
@@ -21,6 +20,7 @@ from dperm_cli.results.records.schema import (
 )
 from dperm_cli.results.records.summary import SUMMARY
 
+ROLES = {"identity", "public", "result", "diagnostic"}
 PAGE = Path(__file__).parents[2] / "docs" / "records.md"
 
 
@@ -72,7 +72,7 @@ def test_json_columns_are_canonical_and_know_no_infinity():
 
 def test_names_are_unique_and_roles_known():
     assert len(BY_NAME) == len(COLUMNS) == len(arrow_schema())
-    assert {column.role for column in (*COLUMNS, *SUMMARY)} <= set(ROLES)
+    assert {column.role for column in (*COLUMNS, *SUMMARY)} == ROLES
     assert {c.name for c in COLUMNS if c.role == "diagnostic"} == {"seconds", "seconds_optimum"}
 
 

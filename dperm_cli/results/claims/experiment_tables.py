@@ -14,7 +14,14 @@ from typing import Any
 
 from dperm_cli.results.charts.curve_points import Point, PointSelection, extend_row, points
 from dperm_cli.results.claims import claims
-from dperm_cli.results.records.row_facts import Row, csv_lines, group_by, number
+from dperm_cli.results.records.row_facts import (
+    Row,
+    csv_lines,
+    format_count,
+    group_by,
+    group_cells,
+    number,
+)
 from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
 from dperm_cli.results.tables.summary_table import (
     Field,
@@ -117,8 +124,7 @@ def _by_cell(
     names, body, sections = list(about["table"]), [], []
     for part in about["parts"]:
         mine = [row for row in rows if part["name"] in row["_parts"]]
-        cells = group_by(mine, lambda row: row["cell"])
-        lines = [[_cell(group, name) for name in names] for group in cells.values()]
+        lines = [[_cell(group, name) for name in names] for group in group_cells(mine).values()]
         body += [[part["name"], *line] for line in lines]
         if lines:
             sections.append(_section(part["text"] or part["name"], names, lines))
@@ -203,7 +209,7 @@ def _notes(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
     left = [row for row in rows if row["status"] in ("unsupported", "failed")]
     by_reason = group_by(left, lambda row: (row["status"], row["mechanism"], row["reason"]))
     for (status, mechanism, reason), group in by_reason.items():
-        cells = "1 cell" if len(group) == 1 else f"{len(group)} cells"
+        cells = format_count(len(group), "cell")
         notes.append(f"{status}: {mechanism}, {cells}: {' '.join(str(reason).split())}")
     if any(row["status"] == "ok" for row in rows):
         notes.append("Statistics over trials are a simulation on the same data, not a release.")

@@ -40,6 +40,11 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{mantissa}e{int(exponent)}" if sign else text
 
 
+def format_count(count: int, word: str) -> str:
+    """``1 cell``, ``3 cells``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def distinct(rows: Iterable[Row], name: str) -> list[Any]:
     """The values a column takes, each once, in the order of the rows; null counts as one."""
     return list(dict.fromkeys(row.get(name) for row in rows))
@@ -51,6 +56,11 @@ def group_by(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups
+
+
+def group_cells(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each cell, cells in the order they first appear."""
+    return group_by(rows, lambda row: row["cell"])
 
 
 def format_constraint(row: Row) -> str:
@@ -139,15 +149,11 @@ def _in_name(key: str) -> bool:
 def _peers(rows: Sequence[Row], names: Sequence[str], key: str) -> list[list[int]]:
     """The rows among which a key is compared, as indices."""
     owner = key.partition(".")[0]
-    groups: dict[Any, list[int]] = {}
-    for i, row in enumerate(rows):
-        if owner in _OF_CURVE:
-            groups.setdefault(names[i], []).append(i)
-        else:
-            groups.setdefault(
-                row.get(owner) if "." in key and owner in _OWNERS else None, []
-            ).append(i)
-    return list(groups.values())
+    if is_curve_key(key):
+        of: Sequence[Any] = names
+    else:
+        of = [row.get(owner) if "." in key and owner in _OWNERS else None for row in rows]
+    return list(group_by(range(len(rows)), lambda i: of[i]).values())
 
 
 def as_json(value: Any) -> Any:
@@ -163,6 +169,12 @@ def as_json(value: Any) -> Any:
     except (ValueError, RecursionError):
         return value
     return found if _depth(found) <= _MAX_DEPTH else value
+
+
+def read_map(value: Any) -> dict[str, Any]:
+    """The mapping that a column of JSON text holds; empty for anything else."""
+    found = as_json(value)
+    return found if isinstance(found, dict) else {}
 
 
 def _depth(tree: Any) -> int:

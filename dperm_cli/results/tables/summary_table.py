@@ -13,6 +13,7 @@ from dperm_cli.results.records.row_facts import (
     distinct,
     find_variants,
     format_constraint,
+    format_count,
     group_by,
     kernel_of,
     name_of,
@@ -234,7 +235,7 @@ def _facts(rows: Sequence[Row]) -> list[str]:
         words += [f"population {number(first['population'])} (declared)"]
     words += [f"delta {number(first['delta'], 3)}"] if _common(rows, "delta") else []
     words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []
-    words += [_format_trials(first["trials"])] if _common(rows, "trials") else []
+    words += [format_count(first["trials"], "trial")] if _common(rows, "trials") else []
     done = [text for text in distinct(rows, "preprocessing") if text]
     return [" | ".join(words), *_optimum_facts(rows), *(f"data: {text}" for text in done)]
 
@@ -362,10 +363,6 @@ def _refusals(rows: Sequence[Row]) -> list[str]:
 
 def _common(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
-
-
-def _format_trials(trials: int) -> str:
-    return f"{trials} trial" if trials == 1 else f"{trials} trials"
 
 
 def _word(value: Any) -> str:

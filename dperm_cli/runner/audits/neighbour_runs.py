@@ -34,6 +34,7 @@ from dperm_cli.core.package_paths import use_cache
 from dperm_cli.privacy.gate import install_tape
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.ledger.ledger import LEDGER
+from dperm_cli.results.ledger.release_log_lines import Entry
 from dperm_cli.results.records.schema import BY_NAME
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
@@ -284,7 +285,7 @@ def _mask(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **fixed}
 
 
-def _log_impure(store: Store, logged: Sequence[release_log.Entry]) -> str | None:
+def _log_impure(store: Store, logged: Sequence[Entry]) -> str | None:
     """The log's name where a line says something else than the record that it is of."""
     made = {cell: store.read_all([cell]) for cell in store.cells()}
     whole = [

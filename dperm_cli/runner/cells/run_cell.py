@@ -27,7 +27,7 @@ from dperm_cli.problem import population
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.problem import Problem, ProblemSpec
-from dperm_cli.results.ledger import release_log
+from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.runner.cells import kernel_cells, metrics, optimum_cache
 from dperm_cli.runner.cells.cell_budget import (
     check,
@@ -199,7 +199,7 @@ def _release(
     guarantee, accountant = check(plan, budget, kind, cell.mechanism.is_unprotected)
     released = cell.mechanism.release(*open_release(prepared, plan, budget, grid))
     if cell.noise == "secure":
-        common = common | {"release": release_log.new_name()}
+        common = common | {"release": new_name()}
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):

@@ -12,7 +12,8 @@ import numpy as np
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.problem.data import Matrix
-from dperm_cli.results.ledger import kept_ledger, release_log
+from dperm_cli.results.ledger import kept_ledger
+from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.results.ledger.statement import SESSION
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Store
@@ -55,7 +56,7 @@ def row(
         "trials": 1,
         "delta": budget.delta,
         "seed": None,
-        "release": release_log.new_name(),
+        "release": new_name(),
         "settings": dict(plan.settings) | {SESSION: True},
     }
 
