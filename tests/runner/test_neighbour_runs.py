@@ -205,7 +205,7 @@ def held(monkeypatch):
 def test_a_value_beside_the_records_in_a_table(tmp_path, monkeypatch, held):
     kept = summary_table.format_terminal
     monkeypatch.setattr(
-        summary_table, "format_terminal", lambda rows: f"{kept(rows)}{np.sum(held['x'])}\n"
+        summary_table, "format_terminal", lambda table: f"{kept(table)}{np.sum(held['x'])}\n"
     )
     assert seen_after(tmp_path).startswith("what is printed, without the holder's columns")
 

@@ -17,6 +17,7 @@ from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
 from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import shared_data, sweep, worker
@@ -46,7 +47,7 @@ def prepared(*words):
 
 def table(out, items) -> bytes:
     Store(out).write_manifest({"cells": [item.key for item in items]})
-    write_report(out, figures=False, page=False)
+    write_report(out, Accounting(), figures=False, page=False)
     return (out / "table.csv").read_bytes()
 
 

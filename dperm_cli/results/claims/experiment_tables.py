@@ -23,15 +23,8 @@ from dperm_cli.results.records.row_facts import (
     number,
 )
 from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
-from dperm_cli.results.tables.summary_table import (
-    Field,
-    Section,
-    Table,
-    format_exact,
-    format_grid,
-    latex_table,
-    markdown_table,
-)
+from dperm_cli.results.tables import summary_table
+from dperm_cli.results.tables.summary_table import Field, Section, Table, format_exact
 
 POINTS = (
     "part", "curve", "axis", "x", "quantity", "value", "q05", "q95", "trials", "floor", "saturated",
@@ -106,15 +99,8 @@ def format_tables(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str,
     """The table as ``csv``, ``md``, ``tex`` and for the ``terminal``."""
     rows = rows_of(records, about)
     names, body, sections = _by_cell(rows, about) if about["table"] else _by_point(rows, about)
-    table = Table(sections, tuple(_notes(rows, about)))
-    blocks = [text for part in sections for text in ("\n".join(part.facts), format_grid(part))]
-    terminal = "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
-    return {
-        "csv": csv_lines(names, ([format_exact(value) for value in line] for line in body)),
-        "md": markdown_table(table),
-        "tex": latex_table(table),
-        "terminal": terminal,
-    }
+    csv = csv_lines(names, ([format_exact(value) for value in line] for line in body))
+    return summary_table.format_tables(csv, Table(sections, tuple(_notes(rows, about))))
 
 
 def _by_cell(

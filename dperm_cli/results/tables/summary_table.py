@@ -91,9 +91,18 @@ def build(rows: Sequence[Row]) -> Table:
     return Table(sections, (*_notes(ran), *_refusals(rows)))
 
 
-def format_terminal(rows: Sequence[Row]) -> str:
+def format_tables(csv: str, table: Table) -> dict[str, str]:
+    """A table as ``csv``, which is given, ``md``, ``tex`` and for the ``terminal``."""
+    return {
+        "csv": csv,
+        "md": markdown(table),
+        "tex": latex(table),
+        "terminal": format_terminal(table),
+    }
+
+
+def format_terminal(table: Table) -> str:
     """Aligned plain text for people; ASCII only, the same with and without a terminal."""
-    table = build(rows)
     blocks = [
         text for part in table.sections for text in ("\n".join(part.facts), format_grid(part))
     ]
@@ -106,13 +115,8 @@ def csv_text(rows: Sequence[Row]) -> str:
     return csv_lines(names, ([format_exact(row.get(name)) for name in names] for row in rows))
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(table: Table) -> str:
     """Markdown tables with the common facts above each and the notes below."""
-    return markdown_table(build(rows))
-
-
-def markdown_table(table: Table) -> str:
-    """A table as Markdown."""
     lines: list[str] = []
     for part in table.sections:
         lines += [f"{_markdown_cell(fact)}  " for fact in part.facts]
@@ -123,13 +127,8 @@ def markdown_table(table: Table) -> str:
     return "\n".join([*lines, *(f"- {_markdown_cell(note)}" for note in table.notes)]) + "\n"
 
 
-def latex(rows: Sequence[Row]) -> str:
+def latex(table: Table) -> str:
     """LaTeX tables (booktabs), the common facts as captions, the notes as text below."""
-    return latex_table(build(rows))
-
-
-def latex_table(table: Table) -> str:
-    """A table as LaTeX."""
     lines = ["% needs \\usepackage{booktabs}"]
     for part in table.sections:
         sides = "".join("l" if field.left else "r" for field in part.fields)
