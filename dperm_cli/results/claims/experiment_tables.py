@@ -18,9 +18,9 @@ from dperm_cli.results.records.row_facts import (
     Row,
     csv_lines,
     format_count,
+    format_value,
     group_by,
     group_cells,
-    number,
 )
 from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
 from dperm_cli.results.tables import summary_table
@@ -178,7 +178,7 @@ def _section(title: str, names: Sequence[str], lines: Sequence[Sequence[Any]]) -
 def _word(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else number(value, 5)
+    return format_value(value, 5)
 
 
 def title(about: Mapping[str, Any], panel: Mapping[str, Any]) -> str:

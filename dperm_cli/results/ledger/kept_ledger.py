@@ -85,8 +85,7 @@ def state(
             kept += [_restore_release(entry, accountant) for entry in lost]
         except (ValueError, TypeError, KeyError, ArithmeticError) as error:
             words = f"{LEDGER}: a release that no log has cannot be read: {first_words(error, 160)}"
-            faults += [] if trust else [words]
-            gaps += [words] if trust else []
+            (gaps if trust else faults).append(words)
         if lost:
             count = format_count(len(lost), "release")
             gaps.append(f"{release_log.LOG}: has no line of {count} in {LEDGER}")

@@ -24,6 +24,7 @@ from dperm_cli.results.records.row_facts import (
     group_by,
     group_cells,
     number,
+    problem_of,
 )
 from dperm_cli.results.records.schema import replace_nonfinite
 
@@ -367,10 +368,8 @@ def _total(
 
 def _choices(cells: Sequence[LedgerRelease], accountant: Accountant) -> list[dict[str, Any]]:
     """Sweeps: several rows of one problem, among which a reader may want to choose."""
-    names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
-    names = (*names, "ridge", "lasso", "relation")
     points = [cell for cell in cells if not is_session(cell.row)]
-    groups = group_by(points, lambda cell: tuple(cell.row[name] for name in names))
+    groups = group_by(points, lambda cell: (problem_of(cell.row), cell.row["relation"]))
     return [
         {
             "data": group[0].row["dataset"],

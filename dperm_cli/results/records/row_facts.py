@@ -22,6 +22,8 @@ _SHOWN = frozenset(
         *("calibration", "trials", "format", "out", "force", "debug", "unsafe_scaling"),
     )
 )
+_PROBLEM = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
+_PROBLEM = (*_PROBLEM, "ridge", "lasso")
 _MAX_DEPTH = 64  # levels of a configuration in a record
 _OWNERS = ("dataset", "loss", "constraint")
 _OF_CURVE = ("mechanism", "sampler")
@@ -40,6 +42,11 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{mantissa}e{int(exponent)}" if sign else text
 
 
+def format_value(value: Any, digits: int = 4) -> str:
+    """Text as it is, and anything else as ``number`` writes it."""
+    return value if isinstance(value, str) else number(value, digits)
+
+
 def format_count(count: int, word: str) -> str:
     """``1 cell``, ``3 cells``."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
@@ -56,6 +63,11 @@ def group_by(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups
+
+
+def problem_of(row: Row) -> tuple[Any, ...]:
+    """Equal for rows about one problem: a reader may choose among these."""
+    return tuple(row.get(name) for name in _PROBLEM)
 
 
 def group_cells(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -189,12 +201,9 @@ def _depth(tree: Any) -> int:
 
 def _configuration(row: Row) -> dict[str, str]:
     """The row's ``overrides`` as flat ``key -> text``, without the keys shown elsewhere."""
-    found = as_json(row.get("overrides") or "{}")
-    if isinstance(found, list):
-        found = {str(item).partition("=")[0]: str(item).partition("=")[2] for item in found}
-    flat = flatten(found) if isinstance(found, dict) else {}
-    flat = {k: v if isinstance(v, str) else json.dumps(v) for k, v in flat.items()}
-    return {key.lstrip("+"): text for key, text in flat.items() if key.lstrip("+") not in _SHOWN}
+    flat = flatten(read_map(row.get("overrides")))
+    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in flat.items()
+            if k not in _SHOWN}  # fmt: skip
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
