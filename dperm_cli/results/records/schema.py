@@ -126,14 +126,6 @@ def json_lines(rows: Iterable[Any]) -> str:
     return "\n".join(map(canonical_json, rows))
 
 
-def markdown(columns: Iterable[Column]) -> str:
-    """The columns as a Markdown table: what ``docs/records.md`` holds."""
-    lines = ["| column | kind | unit | role | meaning |", "|---|---|---|---|---|"]
-    for c in columns:
-        lines.append(f"| `{c.name}` | {c.kind} | {c.unit} | {c.role} | {c.doc} |")
-    return "\n".join(lines) + "\n"
-
-
 def _convert(kind: str, value: Any) -> Any:
     if kind == "json":
         return value if isinstance(value, str) else canonical_json(value)
