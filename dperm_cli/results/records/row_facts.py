@@ -202,8 +202,8 @@ def _depth(tree: Any) -> int:
 def _configuration(row: Row) -> dict[str, str]:
     """The row's ``overrides`` as flat ``key -> text``, without the keys shown elsewhere."""
     flat = flatten(read_map(row.get("overrides")))
-    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in flat.items()
-            if k not in _SHOWN}  # fmt: skip
+    kept = {key: value for key, value in flat.items() if key not in _SHOWN}
+    return {key: v if isinstance(v, str) else json.dumps(v) for key, v in kept.items()}
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
