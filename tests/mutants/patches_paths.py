@@ -400,8 +400,9 @@ DATA_AND_FILES = (
     # model files
     Patch(
         "a model file holds the number of records", "runner/models/save_model.py",
-        'plan = Plan(events, guarantee, row["noise_scale"], row["steps"])',
-        'plan = Plan(events, guarantee, row["noise_scale"], item.data.n)', "model files",
+        'plan = Plan(events_of(row), read_claim(row), row["noise_scale"], row["steps"])',
+        'plan = Plan(events_of(row), read_claim(row), row["noise_scale"], item.data.n)',
+        "model files",
     ),
     Patch(
         "a model's row bound is measured", "runner/models/save_model.py",

@@ -68,14 +68,9 @@ def write_record(out: Path, found: dict[str, Any]) -> None:
     store = Store(out)
     store.write(found["cell"], [found])
     with hold_ledger_lock(out):
-        faults = _write_ledger(store, Accounting())
+        stated = kept_ledger.state(store, store.cells(), Accounting())
+        kept_ledger.write(store, stated)
+    faults = [*stated.faults, *(f"releases may be missing: {gap}" for gap in stated.gaps)]
     if faults:
         print(f"dperm: the privacy ledger does not hold: {faults[0]}", file=sys.stderr)
     print(f"recorded in {out} as {found['cell']}", file=sys.stderr)
-
-
-def _write_ledger(store: Store, accountant: Accounting) -> list[str]:
-    """Write the ledger of the records there are now, unless it has faults: those, and gaps."""
-    stated = kept_ledger.state(store, store.cells(), accountant)
-    kept_ledger.write(store, stated)
-    return [*stated.faults, *(f"releases may be missing: {gap}" for gap in stated.gaps)]

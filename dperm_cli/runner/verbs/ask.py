@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dperm_cli import __version__
 from dperm_cli.core.errors import (
     EXIT_FAILED,
     EXIT_INPUT,
@@ -106,7 +105,7 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     row = session_record.row(prepared, made, budget, found, source)
     session = session_record.RecordedSession(session, out, row)
     told = Publishable.of(
-        made, None, spec, save_model.schema_of(prepared), __version__,
+        made, None, spec, save_model.schema_of(prepared),
         mechanism=item.mechanism_name, noise=item.noise, arithmetic="float64",
         population=item.population,
         features=None if spec.features is None
