@@ -19,10 +19,8 @@ from dperm_cli.core.errors import InputError
 KEYS = {"partition": str, "minutes": int, "memory": str, "cores": int, "account": str}
 _FLAGS = {"partition": "partition", "minutes": "time", "memory": "mem", "cores": "cpus-per-task",
           "account": "account"}  # fmt: skip
-_POLL_SECONDS, _QUEUE_SECONDS = (
-    0.5,
-    10.0,
-)  # seconds between looks for results, and between questions to the queue
+# Between looks for results, and between questions to the queue.
+_POLL_SECONDS, _QUEUE_SECONDS = 0.5, 10.0
 _PATIENCE = 60.0  # for one answer
 
 
