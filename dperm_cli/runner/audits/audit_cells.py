@@ -270,7 +270,7 @@ def open_on(
         return OpenedCell(FAILED, str(error))
     except Exception as error:
         return OpenedCell(FAILED, describe_error(error)[:200])
-    on_kernel = kernel_cells.space_of(cell.mechanism) == "kernel"
+    on_kernel = cell.mechanism.space == "kernel"
     problem = prepared.kernel if on_kernel else prepared.released
 
     def release(trials: int, seed: int, tape: Any = None, view: Any = None) -> Any:
