@@ -105,15 +105,14 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     return KernelCell(problem, own)
 
 
-def make_feature_rows(cell: cell_schema.Cell, found: KernelCell) -> KernelCell:
+def make_feature_rows(
+    cell: cell_schema.Cell, problem: Problem, own: KernelProblem | None
+) -> KernelCell:
     """The same with the rows made; they are kept for the next cells of the problem."""
-    data = found.problem.data
-    x, x_test = _map_data(data, dense=not _whole(cell))
-    own = found.kernel
+    x, x_test = _map_data(problem.data, dense=not _whole(cell))
     if own is not None and own.features is not None:
         own = replace(own, rows=x)
-    problem = replace(found.problem, data=data.with_rows(x, x_test=x_test))
-    return KernelCell(problem, own)
+    return KernelCell(replace(problem, data=problem.data.with_rows(x, x_test=x_test)), own)
 
 
 def remember(problem: Problem, theta: np.ndarray) -> None:
@@ -178,14 +177,15 @@ def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
 def _map_data(data: Data, dense: bool) -> tuple[Any, Any]:
     """psi of the training and of the held-out rows."""
 
-    def make() -> tuple[Any, Any]:
-        test = None if data.x_test is None else _rows_of(data.x_test, dense)
-        return _rows_of(data.x, dense), test
+    return _MAPPED_ROWS.recall(
+        f"{data.fingerprint} {dense} {data.n}",
+        lambda: (_map_rows(data.x, dense), _map_rows(data.x_test, dense)),
+    )
 
-    return _MAPPED_ROWS.recall(f"{data.fingerprint} {dense} {data.n}", make)
 
-
-def _rows_of(pending: PendingRows, dense: bool) -> Any:
+def _map_rows(pending: PendingRows | None, dense: bool) -> Any:
+    if pending is None:
+        return None
     if dense:
         return pending.features.apply(pending.rows)
     return mapped_rows.map_rows(pending.features, pending.rows)

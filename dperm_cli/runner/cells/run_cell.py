@@ -152,8 +152,7 @@ def run(
     except Exception as error:
         if debug:
             raise
-        text = describe_error(error)
-        return [common | {"status": "failed", "reason": text[:500]}]
+        return [common | {"status": "failed", "reason": describe_error(error)[:500]}]
 
 
 def make_feature_rows(prepared: Prepared) -> Prepared:
@@ -161,9 +160,7 @@ def make_feature_rows(prepared: Prepared) -> Prepared:
     cell = prepared.cell
     if cell.kernel is None:
         return prepared
-    made = kernel_cells.make_feature_rows(
-        cell, kernel_cells.KernelCell(prepared.problem, prepared.kernel)
-    )
+    made = kernel_cells.make_feature_rows(cell, prepared.problem, prepared.kernel)
     return replace(prepared, problem=made.problem, kernel=made.kernel)
 
 
@@ -285,7 +282,7 @@ def _trials(
 ) -> list[dict[str, Any]]:
     """A row for each trial; ``released`` are settings, [trials] each, that came out on the way."""
     # one trial at a time: a row must not depend on the number of trials
-    rows = []
+    rows, diagnose = [], getattr(cell.dataset, "diagnose", lambda *_: {})
     for trial, point in enumerate(theta):
         excess = float(problem.objective(point)) - optimum.value
         own = {name: float(values[trial]) for name, values in released.items()}
@@ -293,7 +290,7 @@ def _trials(
             common
             | metrics.score(problem, point)
             | _score_point(cell, problem, point)
-            | _diagnose(cell, point, common)
+            | diagnose(point, common["epsilon"], common["delta"])  # the data set's own attack
             | {
                 "status": "ok",
                 "settings": common["settings"] | own,
@@ -317,12 +314,6 @@ def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) ->
         "population_excess_risk_error": error,
         "records_exposed": count_exposed_records(problem.loss, problem.data, point),
     }
-
-
-def _diagnose(cell: cell_schema.Cell, point: np.ndarray, common: dict[str, Any]) -> dict[str, Any]:
-    """Columns from the data set's own attack on the point; empty for data sets without one."""
-    diagnose = getattr(cell.dataset, "diagnose", None)
-    return diagnose(point, common["epsilon"], common["delta"]) if diagnose else {}
 
 
 def plan_columns(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:

@@ -74,17 +74,18 @@ class FeatureMap:
     source: str = FILE
 
     @classmethod
-    def of(cls, features: Features, source: str) -> FeatureMap:
-        """The map as it is published; ``source`` of its points, where it has any."""
+    def of(cls, features: Features, points: str | int) -> FeatureMap:
+        """The map as it is published; ``points`` is the key that says where it has its points."""
         if isinstance(features, Explicit):
             return cls("explicit", features.kernel, {})
         if isinstance(features, Fourier):
             return cls("fourier", features.kernel, {"frequencies": features.frequencies})
         if not isinstance(features, Landmarks):
             raise TypeError(f"{type(features).__name__} is no map that can be published")
-        points = features.points
-        dense = points.toarray() if sparse.issparse(points) else points
+        rows = features.points
+        dense = rows.toarray() if sparse.issparse(rows) else rows
         arrays = {"points": np.asarray(dense, dtype=float), "basis": features.weights}
+        source = FILE if isinstance(points, str) and points != "auto" else HELD_OUT
         return cls("landmarks", features.kernel, arrays, source)
 
     def count_coordinates(self, columns: int) -> int:
@@ -116,20 +117,14 @@ class FeatureMap:
 
 
 @dataclass(frozen=True, eq=False)
-class _Stored(Features):
+class _Stored(Landmarks):
     """Landmarks with the basis as it was: eigenvectors differ between linear algebra libraries."""
 
-    kernel: Kernel
-    points: np.ndarray
-    bound: float
     basis: np.ndarray
 
     @property
-    def dim(self) -> int:
-        return self.basis.shape[1]
-
-    def raw(self, rows: Any) -> np.ndarray:
-        return self.kernel.gram(rows, self.points) @ self.basis
+    def weights(self) -> np.ndarray:
+        return self.basis
 
 
 @dataclass(frozen=True, eq=False)

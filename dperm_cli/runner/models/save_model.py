@@ -14,7 +14,6 @@ from typing import Any
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.core.files import write_atomically
-from dperm_cli.kernels.shared.feature_maps import Features, Landmarks
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells import run_cell as cells
@@ -22,7 +21,7 @@ from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of, read
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.models import model_file
 from dperm_cli.runner.models.input_schema import InputSchema, build_schema
-from dperm_cli.runner.models.publishable import FILE, HELD_OUT, FeatureMap, Publishable
+from dperm_cli.runner.models.publishable import FeatureMap, Publishable
 
 
 def check_path(word: Any) -> Path | None:
@@ -99,14 +98,8 @@ def features_of(item: cells.Prepared) -> FeatureMap | None:
     if basis is None:
         return None
     exact = item.kernel is not None and item.kernel.features is None
-    return map_of(basis, item.cell.kernel.queries if exact else item.cell.kernel.landmarks)
-
-
-def map_of(basis: Features, points: Any) -> FeatureMap:
-    """A map as it is published; ``points`` is the key that says which points it is made of."""
-    from_file = isinstance(points, str) and points != "auto"
-    held_out = isinstance(basis, Landmarks) and not from_file
-    return FeatureMap.of(basis, HELD_OUT if held_out else FILE)
+    kernel = item.cell.kernel
+    return FeatureMap.of(basis, kernel.queries if exact else kernel.landmarks)
 
 
 def save(path: Path, found: Publishable) -> None:

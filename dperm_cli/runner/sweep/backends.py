@@ -107,26 +107,23 @@ class Options(CheckedFields):
     def parse(cls, given: Mapping[str, Any]) -> Self:
         """From a configuration, of which only the keys of this class are read."""
         options = cls(**{key: given[key] for key in fields_of(cls) if key in given})
-        options.check_installed()
-        options.check_slurm()
+        options.check_available()
         return options
 
-    def check_installed(self) -> None:
-        """InputError where an extra is missing: known before anything is composed or written."""
+    def check_available(self) -> None:
+        """InputError where an extra is missing, or SLURM would not take the jobs.
+
+        It is known before anything is composed or written.
+        """
         if self.backend == "dask":
             _need("distributed", "backend", "dask", "dask")
             if self.address == "slurm":
                 _need("dask_jobqueue", "address", "slurm", "slurm")
-        if self.backend == "submitit":
+                slurm_jobs.check("dask", {**_JOB, **self.slurm})
+        elif self.backend == "submitit":
             _need("submitit", "backend", "submitit", "slurm")
-
-    def check_slurm(self) -> None:
-        """InputError where jobs are asked for that SLURM would not take."""
-        asked = self.slurm
-        if self.backend == "dask" and self.address == "slurm":
-            slurm_jobs.check("dask", {**_JOB, **asked})
-        elif self.backend == "submitit" and "cluster" not in asked:
-            slurm_jobs.check("submitit", asked)
+            if "cluster" not in self.slurm:
+                slurm_jobs.check("submitit", self.slurm)
 
     def choose_backend(self, cells: int) -> Backend | None:
         """The back end for so many cells; None: run them in this process."""

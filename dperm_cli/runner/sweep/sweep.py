@@ -17,7 +17,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.sweep import shared_data
 from dperm_cli.runner.sweep.backends import Backend, Options, WorkerDied
-from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, open_sweep_meter
+from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration
 from dperm_cli.runner.sweep.worker import FINISHED, Outcome, Setup, Task, Worker, run_chunk
 
 _LISTED = 20
@@ -32,7 +32,7 @@ def run_cells(
     """Run what has no record yet; what is finished stays, whatever happens to this process."""
     options = options or Options()
     by_key = {item.key: item for item in prepared}
-    with open_sweep_meter(len(by_key)) as shown:
+    with SweepMeter.open(len(by_key)) as shown:
         todo = []
         for item in by_key.values():
             status = None if force else store.status(item.key)

@@ -35,7 +35,7 @@ from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.models import query_rows, save_model, session_record
 from dperm_cli.runner.models.input_schema import InputSchema
-from dperm_cli.runner.models.publishable import Publishable
+from dperm_cli.runner.models.publishable import FeatureMap, Publishable
 from dperm_cli.runner.verbs import run
 from dperm_cli.views.kernel import KernelView
 
@@ -109,7 +109,7 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
         mechanism=item.mechanism_name, noise=item.noise, arithmetic="float64",
         population=item.population,
         features=None if spec.features is None
-        else save_model.map_of(spec.features, item.kernel.landmarks),
+        else FeatureMap.of(spec.features, item.kernel.landmarks),
     )  # fmt: skip
     warned = "".join(f"\nwarning: {remark}" for remark in list_remarks(row))
     return prepared, session, told.session_words() + warned
