@@ -263,7 +263,7 @@ def open_on(
             (made, step), guarantee = known.planned, known.guarantee
         else:
             made, step = cells.plan_of(prepared, budget)
-            guarantee, _ = cells.check(made, budget, kind, cell.mechanism.is_unprotected)
+            guarantee = cells.check(made, budget, kind, cell.mechanism.is_unprotected)
     except Unsupported as reason:
         return OpenedCell(UNSUPPORTED, str(reason))
     except DpermError as error:

@@ -43,6 +43,13 @@ from dperm_cli.solvers.optimum import Optimum
 from dperm_cli.views.central import GridView
 from dperm_cli.views.choose import open_view
 
+# Columns of a record that are called what they are called where they come from.
+_FROM_DATA = ("task", "n", "row_bound", "target_bound")
+_FROM_CELL = (
+    "ridge", "lasso", "calibration", "privacy", "relation", "delta", "information", "noise", "seed",
+    "trials",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -172,8 +179,7 @@ def make_failed_rows(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
 def find_budget(prepared: Prepared) -> tuple[Budget, str]:
     """The budget in force and its kind; Unsupported when the mechanism has no such guarantee."""
     cell = prepared.cell
-    name, mechanism = cell.mechanism_name, cell.mechanism
-    kind = kind_of(name, mechanism, cell.privacy, cell.delta, cell.relation)
+    kind = kind_of(cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation)
     return budget_of(prepared, kind), kind
 
 
@@ -193,7 +199,7 @@ def _release(
     spec: Any = prepared.spec
     start = time.perf_counter()
     plan, grid = plan_of(prepared, budget)
-    guarantee, accountant = check(plan, budget, kind, cell.mechanism.is_unprotected)
+    guarantee = check(plan, budget, kind, cell.mechanism.is_unprotected)
     released = cell.mechanism.release(*open_release(prepared, plan, budget, grid))
     if cell.noise == "secure":
         common = common | {"release": release_log.new_name()}
@@ -201,7 +207,7 @@ def _release(
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
-    common = common | plan_columns(plan, guarantee, accountant) | _optimum_columns(problem, optimum)
+    common = common | plan_columns(plan, guarantee) | _optimum_columns(problem, optimum)
     if common["epsilon"] is None:
         common["epsilon"] = guarantee.epsilon  # what the information asked for implies
     if cell.kernel is not None:
@@ -316,7 +322,7 @@ def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) ->
     }
 
 
-def plan_columns(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:
+def plan_columns(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
     """What a record says of a plan and of what it guarantees."""
     local, nothing = guarantee.kind == "local", guarantee.kind == "none"
     return {
@@ -326,7 +332,7 @@ def plan_columns(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str,
         "guarantee": guarantee.kind,
         "epsilon_accounted": None if nothing else guarantee.epsilon,
         "delta_accounted": None if nothing else guarantee.delta,
-        "accountant": accountant,
+        "accountant": guarantee.source,
         "certificate": guarantee.certificate,
         "noise_scale": plan.noise_scale,
         "steps": plan.steps,
@@ -352,14 +358,12 @@ def _common(prepared: Prepared) -> dict[str, Any]:
     return {
         "cell": prepared.key,
         "status": "ok",
+        **{name: getattr(data, name) for name in _FROM_DATA},
+        **{name: getattr(cell, name) for name in _FROM_CELL},
         "dataset": data.name,
-        "task": data.task,
-        "n": data.n,
         "population": prepared.population,
         "population_source": _population_source(cell),
         "p": spec.p,
-        "row_bound": data.row_bound,
-        "target_bound": data.target_bound,
         "preprocessing": "; ".join([*data.preprocessing, *mapped]),
         "unsafe_scaling": data.data_dependent,
         "loss": cell.loss.name,
@@ -367,21 +371,11 @@ def _common(prepared: Prepared) -> dict[str, Any]:
         "constraint_radius": spec.constraint.size,
         "radius": spec.constraint.radius,
         "diameter": spec.constraint.diameter,
-        "ridge": cell.ridge,
-        "lasso": cell.lasso,
         "lipschitz": spec.lipschitz_total,
         "smoothness": spec.smoothness,
         "mechanism": cell.mechanism_name,
-        "calibration": cell.calibration,
-        "privacy": cell.privacy,
-        "relation": cell.relation,
         "epsilon": cell.epsilon if math.isfinite(cell.epsilon) else None,
-        "delta": cell.delta,
-        "information": cell.information,
         "arithmetic": "float64" if cell.noise == "research" else None,
-        "noise": cell.noise,
-        "seed": cell.seed,
-        "trials": cell.trials,
         "overrides": cell.config,
         "data_fingerprint": data.fingerprint,
         "version": __version__,

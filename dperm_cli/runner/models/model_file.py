@@ -155,7 +155,10 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
         raise ValueError("events must be a list of events")
     if len(events) > MOST_EVENTS:
         raise ValueError(f"it holds more than {MOST_EVENTS} events")
-    found = Publishable(
+    version = _text("version", facts["version"])
+    if not _VERSION.fullmatch(version):
+        raise ValueError("version is none")
+    return Publishable(
         mechanism=_one_of("mechanism", facts["mechanism"], registry.names("mechanism")),
         events=tuple(ledger_totals.rebuild_event(event) for event in events),
         relation=_text("relation", facts["relation"]),
@@ -167,12 +170,8 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
         schema=schema,
         features=features,
         theta=arrays["theta"],
-        version=_text("version", facts["version"]),
+        version=version,
     )
-    if not _VERSION.fullmatch(found.version):
-        raise ValueError("version is none")
-    found.check()
-    return found
 
 
 def _facts(given: Any) -> ReleaseFacts:

@@ -206,15 +206,13 @@ class Publishable:
             population=int(spec.n),
             population_source=DECLARED if relation == "add_remove" else PUBLIC,
         )
-        found = cls(
+        return cls(
             __version__, mechanism, tuple(plan.events), relation, float(plan.guarantee.delta),
             int(plan.steps), noise, arithmetic, facts, schema, features,
             None if theta is None else np.asarray(theta, dtype=float),
         )  # fmt: skip
-        found.check()
-        return found
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """ValueError, InputError or Unsupported for parts that do not belong to one release."""
         checks.choice("relation", self.relation, RELATIONS)
         checks.choice("noise", self.noise, NOISES)

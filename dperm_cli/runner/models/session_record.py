@@ -31,11 +31,6 @@ class RecordedSession:
         check_folder(out)
         self._session, self._out, self._row, self._kept = session, out, row, False
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the session inside is."""
-        return bool(self._session.has_ended)
-
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """The session's answers; StorageError, and none, where its record cannot be written."""
         if not self._kept:
@@ -45,10 +40,10 @@ class RecordedSession:
 
 
 def row(
-    prepared: run_cell.Prepared, plan: Plan, budget: Budget, found: Guarantee, accountant: str
+    prepared: run_cell.Prepared, plan: Plan, budget: Budget, found: Guarantee
 ) -> dict[str, Any]:
     """What a session releases, as one record: a name of its own each time, and no seed."""
-    common = run_cell._common(prepared) | run_cell.plan_columns(plan, found, accountant)
+    common = run_cell._common(prepared) | run_cell.plan_columns(plan, found)
     return common | {
         "cell": f"session-{secrets.token_hex(10)}",
         "trial": 0,

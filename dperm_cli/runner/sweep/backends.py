@@ -260,14 +260,16 @@ class Submitit(Backend):
         import submitit
         from submitit.core.utils import FailedJobError
 
-        asked = self.slurm
+        names = {
+            "minutes": "timeout_min", "cores": "cpus_per_task", "partition": "slurm_partition",
+            "memory": "slurm_mem", "account": "slurm_account",
+        }  # fmt: skip
+        asked = {"minutes": 60, "cores": 1, **self.slurm}
         executor = submitit.AutoExecutor(folder=folder / "%j", cluster=self._cluster)
         executor.update_parameters(
-            name="dperm", timeout_min=asked.get("minutes", 60), nodes=1, tasks_per_node=1,
-            cpus_per_task=asked.get("cores", 1))  # fmt: skip
-        names = {"partition": "slurm_partition", "memory": "slurm_mem", "account": "slurm_account"}
-        given = {names[key]: value for key, value in asked.items() if key in names}
-        executor.update_parameters(slurm_array_parallelism=self.workers, **given)
+            name="dperm", nodes=1, tasks_per_node=1, slurm_array_parallelism=self.workers,
+            **{names[key]: value for key, value in asked.items() if key in names},
+        )  # fmt: skip
         try:
             return executor.map_array(partial(slurm_jobs.run_without_signal, call), list(chunks))
         except FailedJobError as error:

@@ -29,8 +29,7 @@ def check(backend: str, asked: Mapping[str, Any]) -> None:
     if shutil.which("sbatch") is None:
         raise InputError("backend", backend, "needs SLURM, and no sbatch is found on the path")
     flags = [f"--{_FLAGS[key]}={value}" for key, value in asked.items() if key in _FLAGS]
-    words = ["sbatch", "--test-only", *flags, "--wrap=true"]
-    code, said = _run_command(words)
+    code, said = _run_command(["sbatch", "--test-only", *flags, "--wrap=true"])
     if code:
         raise InputError("slurm", dict(asked), f"SLURM takes no such job: {_last(said)}")
 

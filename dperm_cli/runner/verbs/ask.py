@@ -96,13 +96,13 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     made = run_cell.plan_with_reserve(prepared.cell.mechanism, spec, budget)
     dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
     _check_range(made, budget, dim)
-    found, source = run_cell.check(made, budget, kind)
+    found = run_cell.check(made, budget, kind)
     assert prepared.kernel is not None
     # fresh noise for every session: two that ask other questions must not share any
     seeds = [np.random.SeedSequence(secrets.randbits(128))]
     gate = Gate(seeds, plan=(made.events, budget.relation))
     session = item.mechanism.session(KernelView(prepared.kernel), run_cell.drop_reserve(made), gate)
-    row = session_record.row(prepared, made, budget, found, source)
+    row = session_record.row(prepared, made, budget, found)
     session = session_record.RecordedSession(session, out, row)
     told = Publishable.of(
         made, None, spec, save_model.schema_of(prepared),
