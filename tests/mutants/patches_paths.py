@@ -232,7 +232,7 @@ MECHANISMS = (
     ),
     Patch(
         "names follow the features", KERNELS, "data.with_rows(x, x_test=x_test)",
-        "data.with_records(np.asarray(x), data.y, x_test=x_test)", "contents",
+        "data.with_records(np.asarray(x), problem.data.y, x_test=x_test)", "contents",
     ),
     Patch(
         "rows that fill up are in a batch", DATA, "np.full(extra, NO_RECORD)",
@@ -400,13 +400,14 @@ DATA_AND_FILES = (
     # model files
     Patch(
         "a model file holds the number of records", "runner/models/save_model.py",
-        'plan = Plan(events, guarantee, row["noise_scale"], row["steps"])',
-        'plan = Plan(events, guarantee, row["noise_scale"], item.data.n)', "model files",
+        'plan = Plan(events_of(row), read_claim(row), row["noise_scale"], row["steps"])',
+        'plan = Plan(events_of(row), read_claim(row), row["noise_scale"], item.data.n)',
+        "model files",
     ),
     Patch(
         "a model's row bound is measured", "runner/models/save_model.py",
         "row_bound=item.data.row_bound)\n",
-        "row_bound=float(np.abs(item.data.x).max()))\n", "model files",
+        "row_bound=float(abs(item.data.x).max()))\n", "model files",
     ),
     Patch(
         "a model without a declared population is saved", "runner/models/publishable.py",

@@ -39,7 +39,7 @@ def test_a_tiny_delta_holds_what_the_bounded_range_adds():
     assert isinstance(held, Approx)
     assert 1e-3 * budget.delta < added <= held.delta <= 1.5 * added
     assert delta_of([noise], epsilon=1.0, relation=RELATION) + added <= budget.delta
-    guarantee, _ = run_cell.check(found, budget, "approx")
+    guarantee = run_cell.check(found, budget, "approx")
     assert guarantee.within(budget)
     alone = account([noise], delta=budget.delta, relation=RELATION)
     assert alone.epsilon < guarantee.epsilon <= 1.0

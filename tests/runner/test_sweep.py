@@ -243,8 +243,7 @@ def test_workers_that_always_die_end_the_sweep(items, tmp_path, monkeypatch):
 def test_a_worker_of_another_version_refuses(items, tmp_path):
     item = items[0]
     shared_data.share(tmp_path / "spool" / "data", item.data)
-    setup = Setup(str(tmp_path / "out"), str(tmp_path / "spool"), str(tmp_path), None, False,
-                  False, None)  # fmt: skip
+    setup = Setup(tmp_path / "out", tmp_path / "spool", str(tmp_path), None, False, False, None)
     good = run_chunk(setup, [Task(item.cell, item.key, "data")])
     assert good == Report((Outcome(item.key, "ok"),))
     bad = run_chunk(setup, [Task(item.cell, "0" * 20, "data")])

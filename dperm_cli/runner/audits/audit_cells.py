@@ -263,14 +263,14 @@ def open_on(
             (made, step), guarantee = known.planned, known.guarantee
         else:
             made, step = cells.plan_of(prepared, budget)
-            guarantee, _ = cells.check(made, budget, kind, cell.mechanism.is_unprotected)
+            guarantee = cells.check(made, budget, kind, cell.mechanism.is_unprotected)
     except Unsupported as reason:
         return OpenedCell(UNSUPPORTED, str(reason))
     except DpermError as error:
         return OpenedCell(FAILED, str(error))
     except Exception as error:
         return OpenedCell(FAILED, describe_error(error)[:200])
-    on_kernel = kernel_cells.space_of(cell.mechanism) == "kernel"
+    on_kernel = cell.mechanism.space == "kernel"
     problem = prepared.kernel if on_kernel else prepared.released
 
     def release(trials: int, seed: int, tape: Any = None, view: Any = None) -> Any:

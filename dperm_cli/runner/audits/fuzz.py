@@ -236,7 +236,7 @@ def _replay_at_gate(
     problems = [_select_problem(item) for item in (one, other)]
     if one.cell.relation == "add_remove":
         problems[1] = _drop_record(drawn, made, *problems)
-    if one.cell.kernel is not None and kernel_cells.space_of(mechanism) != "kernel":
+    if one.cell.kernel is not None and mechanism.space != "kernel":
         problems = [shift_problem(problem) for problem in problems]
     try:
         with shift_maps():
@@ -264,7 +264,7 @@ def _rounding(spec: Any) -> float:
 
 def _select_problem(item: run_cell.Prepared) -> Any:
     """The problem as the mechanism sees it."""
-    on_kernel = kernel_cells.space_of(item.cell.mechanism) == "kernel"
+    on_kernel = item.cell.mechanism.space == "kernel"
     return item.kernel if on_kernel else item.released
 
 
