@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dperm_cli.core.fields import Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
@@ -15,13 +14,11 @@ from dperm_cli.privacy.events.base import (
     OneSum,
     PrivacyLoss,
     ProvedRelation,
-    is_close,
     largest_move,
     require_proof,
 )
 from dperm_cli.privacy.events.sums import Gaussian, Laplace
-from dperm_cli.privacy.gate_protocol import NoiseSource
-from dperm_cli.privacy.meters import LawRange, LawSlope, Meter, PerCall
+from dperm_cli.privacy.meters import LawRange, LawSlope, Meter
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,13 @@ class Exponential(Event):
 
     law = "exponential"
     draws_from_law = True
+    stream = "LawStream"
+    sizes = ("record_oscillation", "gap")
+    phrase = (
+        "a draw from the density proportional to exp(-{exponent} objective) over the "
+        "set; a neighbouring data set changes the objective by a function of oscillation at "
+        "most {sensitivity}"
+    )
 
     def kind(self) -> str:
         return "pure"
@@ -57,28 +61,8 @@ class Exponential(Event):
     def loss(self, relation: str) -> PrivacyLoss:
         return PrivacyLoss(bounded=bounded_laws.bounded_range(self.ratio(relation), self.count))
 
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.LawStream(gate, self, self.exponent, dim, **public)
-
     def meter(self, relation: str) -> Meter:
         return LawRange(self.exponent, self.sensitivity(relation))
-
-    def fits(self, planned: Event, relation: str) -> bool:
-        if not isinstance(planned, Exponential):
-            return False
-        own = replace(self, record_oscillation=planned.record_oscillation, gap=planned.gap)
-        return own == planned and is_close(
-            self.sensitivity(relation), planned.sensitivity(relation)
-        )
-
-    def phrase(self) -> str:
-        return (
-            "a draw from the density proportional to exp(-{exponent} objective) over the "
-            "set; a neighbouring data set changes the objective by a function of oscillation at "
-            "most {sensitivity}"
-        )
 
 
 @dataclass(frozen=True)
@@ -94,12 +78,13 @@ class RegularizedExponential(OneSum):
 
     law = "regularized_exponential"
     draws_from_law = True
-
-    def kind(self) -> str:
-        return "approx" if self.record_norm > 0.0 else "pure"
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
+    stream = "LawStream"
+    phrase = (
+        "a draw from a density whose negative logarithm is strongly convex, "
+        "at strength {scale} (root of its convexity over its exponent); a neighbouring data set"
+        " changes the objective's gradient by at most {sensitivity} (L2 norm): it tells no more"
+        " than one Gaussian release of that scale and sensitivity"
+    )
 
     def as_one_sum(self, relation: str) -> Event:
         return Gaussian(self.scale, self.record_norm, self.count, self.gap, self.relation)
@@ -107,21 +92,8 @@ class RegularizedExponential(OneSum):
     def range_delta(self, relation: str, dim: int) -> float:
         return self.count * generator_range.uniform_range_delta(self.ratio(relation), dim)
 
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.LawStream(gate, self, self.scale, dim, **public)
-
     def meter(self, relation: str) -> Meter:
         return LawSlope(self.scale, self.sensitivity(relation))
-
-    def phrase(self) -> str:
-        return (
-            "a draw from a density whose negative logarithm is strongly convex, "
-            "at strength {scale} (root of its convexity over its exponent); a neighbouring data set"
-            " changes the objective's gradient by at most {sensitivity} (L2 norm): it tells no more"
-            " than one Gaussian release of that scale and sensitivity"
-        )
 
 
 @dataclass(frozen=True)
@@ -146,6 +118,12 @@ class SparseAnswers(NoiseEvent):
     relation: ProvedRelation = ""
 
     law = "sparse_answers"
+    stream = "SparseStream"
+    norm_order = 1
+    phrase = (
+        "an answer, shown with Laplace noise of scale {scale} where it is more than "
+        f"{{threshold}} from the answer known before, and at most {{updates}} times{MOVES}"
+    )
 
     def kind(self) -> str:
         return "pure"
@@ -173,17 +151,3 @@ class SparseAnswers(NoiseEvent):
 
     def range_delta(self, relation: str, dim: int) -> float:
         return self.full_release().range_delta(relation, dim)
-
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.SparseStream(gate, self, dim, **public)
-
-    def meter(self, relation: str) -> Meter:
-        return PerCall(1, self.sensitivity(relation))
-
-    def phrase(self) -> str:
-        return (
-            "an answer, shown with Laplace noise of scale {scale} where it is more than "
-            f"{{threshold}} from the answer known before, and at most {{updates}} times{MOVES}"
-        )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, NonNegative, Positive, Range
-from dperm_cli.privacy.accounting import bounded_laws, generator_range
+from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.events.base import (
     MOVES,
     Event,
@@ -17,12 +17,11 @@ from dperm_cli.privacy.events.base import (
     PrivacyLoss,
     ProvedRelation,
     SampledLaw,
-    is_close,
     largest_move,
     require_proof,
 )
 from dperm_cli.privacy.gate_protocol import NoiseSource
-from dperm_cli.privacy.meters import Meter, PerCall, RootOfSquares, Total
+from dperm_cli.privacy.meters import Meter, RootOfSquares, Total
 
 SAMPLINGS = ("fixed", "poisson")
 BATCH_NOISES = ("gaussian", "gamma_norm")
@@ -40,15 +39,14 @@ class Gaussian(OneSum):
     """
 
     law = "gaussian"
-
-    def kind(self) -> str:
-        return "approx" if self.record_norm > 0.0 else "pure"
+    stream = "NoiseStream"
+    phrase = (
+        "a sum over all records plus Gaussian noise of standard deviation {scale} in every "
+        f"coordinate{MOVES} (L2 norm)"
+    )
 
     def gradients(self, records: int) -> int:
         return self.draws * records
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
 
     def grid_diagonal(self, dim: int) -> float:
         return math.sqrt(dim)
@@ -61,17 +59,11 @@ class Gaussian(OneSum):
         """
         from dperm_cli.privacy import streams
 
-        if public.pop("one_by_one", False):
-            if self.count != 1:
-                raise Unsupported("one vector is handed out coordinate by coordinate, not several")
-            return streams.CoordinateStream(gate, self, dim, **public)
-        return streams.NoiseStream(gate, self, streams.GAUSSIAN, dim, **public)
-
-    def phrase(self) -> str:
-        return (
-            "a sum over all records plus Gaussian noise of standard deviation {scale} in every "
-            f"coordinate{MOVES} (L2 norm)"
-        )
+        if not public.pop("one_by_one", False):
+            return super().open(gate, dim, **public)
+        if self.count != 1:
+            raise Unsupported("one vector is handed out coordinate by coordinate, not several")
+        return streams.CoordinateStream(gate, self, dim, **public)
 
 
 @dataclass(frozen=True)
@@ -82,18 +74,17 @@ class GaussianMatrix(Gaussian):
     N(0, scale^2 I): L2 norms there are Frobenius norms, those of ``record_norm`` and ``gap``.
     """
 
+    phrase = (
+        "a sum over all records of symmetric matrices plus Gaussian noise of standard "
+        f"deviation {{scale}} in every entry of the upper triangle (off it: over sqrt 2){MOVES}"
+        " (Frobenius norm)"
+    )
+
     def range_delta(self, relation: str, dim: int) -> float:
         return super().range_delta(relation, dim * (dim + 1) // 2)
 
     def grid_diagonal(self, dim: int) -> float:
         raise Unsupported("GaussianMatrix: only Gaussian and Laplace noise have a secure form")
-
-    def phrase(self) -> str:
-        return (
-            "a sum over all records of symmetric matrices plus Gaussian noise of standard "
-            f"deviation {{scale}} in every entry of the upper triangle (off it: over sqrt 2){MOVES}"
-            " (Frobenius norm)"
-        )
 
 
 @dataclass(frozen=True)
@@ -106,29 +97,15 @@ class Laplace(OneSum):
     """
 
     law = "laplace"
-
-    def kind(self) -> str:
-        return "pure"
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
+    stream = "NoiseStream"
+    norm_order = 1
+    phrase = (
+        "a sum over all records plus Laplace noise of scale {scale} in every "
+        f"coordinate{MOVES} (L1 norm)"
+    )
 
     def grid_diagonal(self, dim: int) -> float:
         return float(dim)
-
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.NoiseStream(gate, self, streams.LAPLACE, dim, **public)
-
-    def meter(self, relation: str) -> Meter:
-        return PerCall(1, self.sensitivity(relation))
-
-    def phrase(self) -> str:
-        return (
-            "a sum over all records plus Laplace noise of scale {scale} in every "
-            f"coordinate{MOVES} (L1 norm)"
-        )
 
 
 @dataclass(frozen=True)
@@ -142,23 +119,11 @@ class GammaNorm(OneSum):
     """
 
     law = "gamma_norm"
-
-    def kind(self) -> str:
-        return "pure"
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
-
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.NoiseStream(gate, self, streams.GAMMA_NORM, dim, **public)
-
-    def phrase(self) -> str:
-        return (
-            "a sum over all records plus noise of a uniform direction whose norm is Gamma "
-            f"with scale {{scale}}{MOVES} (L2 norm)"
-        )
+    stream = "NoiseStream"
+    phrase = (
+        "a sum over all records plus noise of a uniform direction whose norm is Gamma "
+        f"with scale {{scale}}{MOVES} (L2 norm)"
+    )
 
 
 @dataclass(frozen=True)
@@ -181,14 +146,18 @@ class SampledGaussian(NoiseEvent):
 
     law = "sampled_gaussian"
     samples_records = True
+    stream = "SampledStream"
+    sizes = ("record_norm",)
+    phrase = (
+        "a sum over a random batch of {batch} out of {population} records "
+        "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
+        f"coordinate{MOVES} (L2 norm) when the batch holds its record"
+    )
 
     @property
     def rate(self) -> float:
         """The chance that a record is in a batch."""
         return self.batch / self.population
-
-    def kind(self) -> str:
-        return "approx" if self.record_norm > 0.0 else "pure"
 
     @property
     def noise_law(self) -> str:
@@ -220,24 +189,6 @@ class SampledGaussian(NoiseEvent):
             self.count * self.rate * generator_range.normal_range_delta(self.ratio(relation), dim)
         )
 
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.SampledStream(gate, self, dim, **public)
-
-    def fits(self, planned: Event, relation: str) -> bool:
-        if not isinstance(planned, SampledGaussian):
-            return False
-        own = self.change_fields(record_norm=planned.record_norm)
-        return own == planned and is_close(self.record_norm, planned.record_norm)
-
-    def phrase(self) -> str:
-        return (
-            "a sum over a random batch of {batch} out of {population} records "
-            "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
-            f"coordinate{MOVES} (L2 norm) when the batch holds its record"
-        )
-
 
 @dataclass(frozen=True)
 class DisjointBatches(NoiseEvent):
@@ -252,7 +203,8 @@ class DisjointBatches(NoiseEvent):
                  leaves a batch and enters another, or the same.
 
     A pass costs what one release does whose sensitivity is the total move of its sums: the sum of
-    their moves for Gamma norms, the root of the sum of squares for Gaussian noise.
+    their moves for Gamma norms, the root of the sum of squares for Gaussian noise. Its stream takes
+    ``parts``: the record numbers of every batch.
     """
 
     scale: Positive
@@ -265,6 +217,12 @@ class DisjointBatches(NoiseEvent):
     relation: ProvedRelation = ""
 
     law = "disjoint_batches"
+    stream = "BatchStream"
+    phrase = (
+        "the sum over one of {batches} disjoint batches plus {noise} noise of scale "
+        "{scale}; a record is in one batch at most, and a neighbouring data set moves all sums "
+        "of a pass by at most {sensitivity} together (L2 norm)"
+    )
 
     def sensitivity(self, relation: str) -> float:
         """The total move of the sums of one pass."""
@@ -284,9 +242,6 @@ class DisjointBatches(NoiseEvent):
         together = largest_move(self.record_norm, self.gap, relation)
         return max(math.sqrt(2.0) * self.record_norm, together)
 
-    def kind(self) -> str:
-        return "approx" if self.noise == "gaussian" and self.record_norm > 0.0 else "pure"
-
     @property
     def draws(self) -> int:
         return self.batches * self.count
@@ -298,12 +253,6 @@ class DisjointBatches(NoiseEvent):
     def gradients(self, records: int) -> int:
         return self.count * records
 
-    def loss(self, relation: str) -> PrivacyLoss:
-        ratio = self.ratio(relation)
-        if self.noise == "gaussian":
-            return PrivacyLoss(mu2=self.count * ratio**2)
-        return PrivacyLoss(bounded=bounded_laws.laplace(ratio, self.count))
-
     def as_one_sum(self, relation: str) -> Event:
         moves = self.sensitivity(relation)
         kind = Gaussian if self.noise == "gaussian" else GammaNorm
@@ -313,19 +262,6 @@ class DisjointBatches(NoiseEvent):
         # two of its sums move at most, neither by more than all of the sensitivity
         return 2.0 * super().range_delta(relation, dim)
 
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        """``parts``: the record numbers of every batch."""
-        from dperm_cli.privacy import streams
-
-        return streams.BatchStream(gate, self, dim, **public)
-
     def meter(self, relation: str) -> Meter:
         sensitivity = self.sensitivity(relation)
         return RootOfSquares(sensitivity) if self.noise == "gaussian" else Total(2, sensitivity)
-
-    def phrase(self) -> str:
-        return (
-            "the sum over one of {batches} disjoint batches plus {noise} noise of scale "
-            "{scale}; a record is in one batch at most, and a neighbouring data set moves all sums "
-            "of a pass by at most {sensitivity} together (L2 norm)"
-        )
