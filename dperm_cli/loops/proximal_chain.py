@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dperm_cli.loops.gaussian_noise import half_turn, minus_log
+from dperm_cli.loops import box_muller
+from dperm_cli.loops.gaussian_noise import minus_log
 from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.slopes import (
     ABSOLUTE,
@@ -116,14 +117,9 @@ def _sign(t):
 def _normals(uniforms, at, out):
     """Fills out [p] from the next 2 ceil(p / 2) uniforms."""
     for j in range(0, out.size, 2):
-        length = math.sqrt(2.0 * minus_log(uniforms[at + j]))
-        turn = 2.0 * uniforms[at + j + 1]
-        if turn >= 1.0:
-            length, turn = -length, turn - 1.0
-        cosine, sine = half_turn(turn - 0.5)
-        out[j] = length * cosine
+        out[j], other = box_muller.pair(uniforms[at + j], uniforms[at + j + 1])
         if j + 1 < out.size:
-            out[j + 1] = length * sine
+            out[j + 1] = other
 
 
 @compile_inline
