@@ -183,7 +183,7 @@ def test_a_secure_gate_has_no_keys_and_no_seeded_streams():
 
 def test_a_secure_gate_for_channels_has_no_keys():
     channel = Channel(1.0, 1, "l_inf", 3)
-    gate = Gate.secure_channels(3, ([channel, Gaussian(3.0, 0.5)], "replace_one"))
+    gate = Gate.secure(3, None, ([channel, Gaussian(3.0, 0.5)], "replace_one"))
     with pytest.raises(PrivacyError, match="seeded"):
         gate.stream(Gaussian(3.0, 0.5), 2)
     users = gate.stream(channel, 3, bound=1.0, users=4)

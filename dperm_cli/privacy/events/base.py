@@ -14,6 +14,7 @@ from dperm_cli.core.fields import CheckedFields, Choices, Count, NonNegative, Po
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
+from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
 from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, PerCall
@@ -28,23 +29,13 @@ ProvedRelation = Relation | Literal[""]
 
 
 @dataclass(frozen=True)
-class SampledLaw:
-    """``count`` Gaussian releases over random batches: ``rate``, and the distance in scales."""
-
-    rate: float
-    ratio: float
-    sampling: str
-    count: int
-
-
-@dataclass(frozen=True)
 class PrivacyLoss:
     """What an event spends, all its repetitions together, in the accountant's terms.
 
     Attributes
     ----------
     mu2 : squared distance of two unit normals that dominate the Gaussian part.
-    sampled : the law of Gaussian releases over random batches.
+    sampled : the law of Gaussian releases over random batches, its form that of replace_one.
     bounded : the law of steps of bounded loss.
     updates : a Renyi bound that may stand in the place of ``bounded``.
     log_failure : sum of log(1 - delta) of black-box steps, at most 0.
@@ -54,7 +45,7 @@ class PrivacyLoss:
     """
 
     mu2: float = 0.0
-    sampled: SampledLaw | None = None
+    sampled: SampledStep | None = None
     bounded: BoundedStep | None = None
     updates: UpdatesLoss | None = None
     log_failure: float = 0.0

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, NonNegative, Positive, Range
 from dperm_cli.privacy.accounting import generator_range
+from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
 from dperm_cli.privacy.events.base import (
     MOVES,
     Event,
@@ -16,7 +17,6 @@ from dperm_cli.privacy.events.base import (
     OneSum,
     PrivacyLoss,
     ProvedRelation,
-    SampledLaw,
     largest_move,
     require_proof,
 )
@@ -179,7 +179,7 @@ class SampledGaussian(NoiseEvent):
         ratio = self.record_norm / self.scale if self.sampling == "poisson" else whole
         if not ratio > 0.0:
             return PrivacyLoss()
-        return PrivacyLoss(sampled=SampledLaw(self.rate, ratio, self.sampling, self.count))
+        return PrivacyLoss(sampled=SampledStep(self.rate, ratio, self.sampling, self.count))
 
     def central_limit(self, ratio: float) -> float:
         return self.count * self.rate**2 * math.expm1(min(ratio**2, 600.0))
