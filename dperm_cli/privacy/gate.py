@@ -41,12 +41,8 @@ from dperm_cli.privacy.streams import (
     GridNoise,
     KeyedNoise,
     StepRecord,
-    Stream,
     stream_key,
 )
-
-__all__ = ["Gate", "Stream", "Tape", "install_tape", "range_delta"]
-
 
 _LISTENING: list[Tape] = []  # tapes for gates that are opened without one, the last first
 

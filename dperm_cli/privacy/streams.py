@@ -419,11 +419,7 @@ class LawStream(Stream):
         return drawn if self._tape is None else self._tape.hear(self, LAW, drawn, (step,))
 
 
-class _NoValue:
-    """The value that a tape gets for a draw from a law, which hides no value."""
-
-
-LAW = _NoValue()
+LAW = object()  # what a tape hears as the value of a draw from a law, which hides no value
 
 
 def require_no_tape(keys: np.ndarray, tape: Any) -> np.ndarray:

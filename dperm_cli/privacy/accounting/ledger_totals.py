@@ -96,7 +96,7 @@ def compose(spent: Sequence[SpentRelease], delta: float) -> Guarantee:
     if kind == "none":
         return Guarantee("none", math.inf, 1.0, relation, "no guarantee")
     level = delta if kind == "approx" else 0.0
-    events = [event for item in spent for event in repeat_events(item.events, item.times)]
+    events = [event.repeat(item.times) for item in spent for event in item.events]
     added = _basic(spent, kind, relation)
     try:
         found = recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
@@ -108,11 +108,6 @@ def compose(spent: Sequence[SpentRelease], delta: float) -> Guarantee:
     except Unsupported:
         return added
     return min(found, added, key=lambda total: total.epsilon)
-
-
-def repeat_events(events: Sequence[Event], times: int) -> tuple[Event, ...]:
-    """The events of so many independent runs."""
-    return tuple(event.repeat(times) for event in events)
 
 
 def describe(event: Event, relation: str) -> dict[str, Any]:

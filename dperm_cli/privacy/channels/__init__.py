@@ -15,18 +15,6 @@ from dperm_cli.privacy.channels.l_1 import L1
 from dperm_cli.privacy.channels.l_2 import L2
 from dperm_cli.privacy.channels.l_inf import LInf
 
-__all__ = [
-    "L1",
-    "L2",
-    "SHAPES",
-    "Channel",
-    "LInf",
-    "by_epsilon",
-    "by_information",
-    "by_multiplier",
-    "most_information",
-]
-
 _CLASSES: dict[str, type[Channel]] = {"l_inf": LInf, "l_1": L1, "l_2": L2}
 SHAPES = tuple(_CLASSES)
 

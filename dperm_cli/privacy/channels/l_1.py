@@ -22,6 +22,9 @@ class L1(Channel):
     the 2 d, since |x_j| / |x|_1 (as printed) has mean x on the sphere alone. A corner stays with
     chance e^g / Z, turns round with e^-g / Z and becomes each other one with 1 / Z, where Z = 2
     cosh g + 2 d - 2. M = (cosh g + d - 1) / sinh g, g as in [DJW12, Eq. 9]; local epsilon 2 g.
+
+    >>> L1(dim=3, gain=0.5).epsilon
+    1.0
     """
 
     shape: ClassVar[str] = "l_1"

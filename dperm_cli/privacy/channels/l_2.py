@@ -23,6 +23,9 @@ class L2(Channel):
     The side is that of x with chance (1 + |x| tanh g) / 2. Local epsilon 2 g; information g tanh g
     - ln cosh g, reached by the uniform law on the sphere; M = coth g / E |u_1|, u uniform on the
     sphere, with 1 / E |u_1| = sqrt(pi) Gamma((d + 1) / 2) / Gamma(d / 2).
+
+    >>> L2(dim=3, gain=0.5).epsilon
+    1.0
     """
 
     shape: ClassVar[str] = "l_2"

@@ -22,6 +22,9 @@ class LInf(Channel):
 
     M = coth g, local epsilon 2 d g = d ln((M + 1) / (M - 1)), information d [g tanh g - ln cosh g]
     = d ln 2 - d h(1/2 + 1/(2M)) nats.
+
+    >>> LInf(dim=3, gain=0.5).epsilon
+    3.0
     """
 
     shape: ClassVar[str] = "l_inf"

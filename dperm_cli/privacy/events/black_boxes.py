@@ -57,6 +57,9 @@ class Pure(BlackBox):
 
     A step that is private under add_remove is 2 epsilon-DP under replace_one; one that is private
     under replace_one promises nothing under add_remove.
+
+    >>> Pure(0.5, relation="add_remove").level("replace_one")
+    (1.0, 0.0)
     """
 
     epsilon: NonNegative
@@ -72,6 +75,9 @@ class Approx(BlackBox):
     """``count`` adaptive steps, each (epsilon, delta)-DP under ``relation``; no more is known.
 
     Under add_remove it is worth (2 epsilon, (1 + e^epsilon) delta) under replace_one.
+
+    >>> Approx(0.5, 1e-6, count=3).kind()
+    'approx'
     """
 
     epsilon: NonNegative
@@ -92,6 +98,9 @@ class Channel(Event):
     ``privacy.channels`` that a message passes, where it is one of these. Its stream takes
     ``users``, how many devices there are, and ``bound``: on the norm, in the channel's own, of the
     vectors that answers stand for; longer ones are shortened.
+
+    >>> Channel(0.5, messages=4).loss("replace_one").bounded.count
+    4
     """
 
     epsilon: NonNegative
@@ -169,6 +178,9 @@ class SamplerError(Event):
     Every such draw, given all earlier outputs, is within ``amount`` of the law that its event
     states: ``inf``: the log of the density ratio is at most ``amount`` in absolute value;
     ``tv``: no event's probability differs by more than ``amount``.
+
+    >>> SamplerError("tv", 1e-9, count=10).kind()
+    'approx'
     """
 
     distance: Annotated[str, Choices(*DISTANCES)]
@@ -190,7 +202,11 @@ class SamplerError(Event):
 
 @dataclass(frozen=True)
 class Disclosure(Event):
-    """Something computed from the data is shown without any protection."""
+    """Something computed from the data is shown without any protection.
+
+    >>> Disclosure().kind(), Disclosure().repeat(3) == Disclosure()
+    ('none', True)
+    """
 
     phrase = "something computed from the data is shown without protection"
 

@@ -29,6 +29,9 @@ class Exponential(Event):
     record's loss, ``gap`` (optional) that of the difference of two records' losses. The log
     ratio of neighbouring densities lies in an interval of length exponent * oscillation that
     holds 0: its epsilon, with no factor 2 [McSherry-Talwar 2007; Dong-Durfee-Rogers 2020].
+
+    >>> Exponential(exponent=0.5, record_oscillation=2.0, gap=3.0).ratio("replace_one")
+    1.5
     """
 
     exponent: NonNegative
@@ -74,6 +77,10 @@ class RegularizedExponential(OneSum):
     that of the difference of two records' gradients. A draw is (sensitivity / scale)-GDP [GLL22]:
     it costs what one release with Gaussian noise of this scale does, though no noise is added to
     anything.
+
+    >>> draw = RegularizedExponential(scale=4.0, record_norm=0.5)
+    >>> draw.noise_law, draw.as_one_sum("replace_one")
+    ('', Gaussian(scale=4.0, record_norm=0.5, count=1, gap=None, relation=''))
     """
 
     law = "regularized_exponential"
@@ -106,6 +113,10 @@ class SparseAnswers(NoiseEvent):
     ``record_norm`` bounds one record's share of a value, ``gap`` (optional) how far two records'
     shares are apart: a value moves by at most ``sensitivity``. The cost follows the updates
     (``sparse_vector``), and is never more than that of ``queries`` Laplace releases.
+
+    >>> run = SparseAnswers(scale=4.0, record_norm=0.5, threshold=8.0, updates=3, queries=100)
+    >>> run.pure_steps, run.sensitivity("replace_one")
+    (100, 1.0)
     """
 
     scale: Positive

@@ -35,6 +35,9 @@ class PerturbedObjective(NoiseEvent):
     only) that of the difference of two records'. ``curvature`` bounds the largest eigenvalue of
     one record's Hessian, ``rank`` its rank; ``strength`` is Lam. The Gaussian form is a black box,
     (epsilon, ``delta``), and is proved for rank 1.
+
+    >>> PerturbedObjective("gamma_norm", 4.0, 0.5, curvature=0.25, strength=2.0).kind()
+    'pure'
     """
 
     noise: Annotated[str, Choices(*NOISES)]

@@ -36,6 +36,9 @@ class Gaussian(OneSum):
     is ``2 * record_norm`` under replace_one and ``record_norm`` under add_remove, unless
     ``gap`` gives a smaller bound on the difference of two records' contributions
     (``events.base.largest_move``).
+
+    >>> Gaussian(scale=4.0, record_norm=0.5, count=10).sensitivity("replace_one")
+    1.0
     """
 
     law = "gaussian"
@@ -72,6 +75,11 @@ class GaussianMatrix(Gaussian):
 
     What is released is the upper triangle, its off-diagonal entries times sqrt(2), plus
     N(0, scale^2 I): L2 norms there are Frobenius norms, those of ``record_norm`` and ``gap``.
+
+    >>> GaussianMatrix(scale=4.0, record_norm=0.5).noise_law
+    'gaussian'
+    >>> GaussianMatrix(scale=4.0, record_norm=0.5).sensitivity("add_remove")
+    0.5
     """
 
     phrase = (
@@ -94,6 +102,9 @@ class Laplace(OneSum):
     Every coordinate gets independent noise of density proportional to exp(-|b| / scale).
     ``record_norm`` bounds the L1 norm of one record's contribution, ``gap`` (optional) the L1
     norm of the difference of two records' contributions.
+
+    >>> Laplace(scale=4.0, record_norm=0.5).ratio("replace_one")
+    0.25
     """
 
     law = "laplace"
@@ -116,6 +127,9 @@ class GammaNorm(OneSum):
     Gamma(dimension, scale). ``record_norm`` bounds the L2 norm of one record's contribution,
     ``gap`` (optional) the L2 norm of the difference of two records' contributions. One release
     is sensitivity / scale pure.
+
+    >>> GammaNorm(scale=4.0, record_norm=0.5, gap=0.8).ratio("replace_one")
+    0.2
     """
 
     law = "gamma_norm"
@@ -134,6 +148,10 @@ class SampledGaussian(NoiseEvent):
     release. ``poisson``: each record independently with probability ``batch / population``.
     ``record_norm`` bounds the L2 norm of one sampled record's contribution (any rescaling by
     population / batch included).
+
+    >>> step = SampledGaussian(4.0, 0.5, batch=5, population=100, sampling="poisson")
+    >>> step.rate, step.sensitivity("replace_one")
+    (0.05, 1.0)
     """
 
     scale: Positive
@@ -205,6 +223,10 @@ class DisjointBatches(NoiseEvent):
     A pass costs what one release does whose sensitivity is the total move of its sums: the sum of
     their moves for Gamma norms, the root of the sum of squares for Gaussian noise. Its stream takes
     ``parts``: the record numbers of every batch.
+
+    >>> a_pass = DisjointBatches(scale=4.0, record_norm=0.5, batches=20)
+    >>> a_pass.draws, a_pass.sensitivity("replace_one")
+    (20, 1.0)
     """
 
     scale: Positive
