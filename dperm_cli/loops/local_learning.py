@@ -30,9 +30,8 @@ from dperm_cli.loops.local_channels import L_1, L_2, L_INF
 from dperm_cli.loops.projections import project_row
 from dperm_cli.loops.sealed_noise import SealedAnswers
 from dperm_cli.loops.sgd import Rows, cores, learning_rate, run_in_chunks
-from dperm_cli.loops.slopes import exp, slope
+from dperm_cli.loops.slopes import L1_MEDIAN, exp, slope
 
-L1_MEDIAN, L2_MEDIAN = 100, 101  # beside the codes of ``slopes``
 EUCLID, ENTROPY, POWER = 0, 1, 2
 _ROUNDS, _ENOUGH = 120, 1e-13  # of the search for the l_1 ball's threshold
 

@@ -24,6 +24,8 @@ from dperm_cli.loops.slopes import (
     ABSOLUTE,
     HINGE,
     HUBERIZED_HINGE,
+    L1_MEDIAN,
+    L2_MEDIAN,
     LINEAR,
     LOGISTIC,
     POSITIVE_PART,
@@ -34,7 +36,6 @@ from dperm_cli.loops.slopes import (
 from dperm_cli.loops.vector_lanes import add, lane_sum, load, mul, mul_add, spread, store
 
 ROWS = 16
-L1_MEDIAN, L2_MEDIAN = 100, 101  # |theta - x|_1 and |theta - x|_2
 # Tries between two tangents, rounds for the tilts, and proposals in one step before giving up.
 _TRIES, _ROUNDS, _MOST_PROPOSALS = 6, 12, 4_000_000
 

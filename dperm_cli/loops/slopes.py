@@ -25,6 +25,7 @@ from dperm_cli.loops.jit import as_bits, as_float, compile_loop, fma
 
 LOGISTIC, HINGE, SQUARED, ABSOLUTE = 0, 1, 2, 3
 LINEAR, HUBERIZED_HINGE, POSITIVE_PART, HUBERIZED_POSITIVE_PART = 4, 5, 6, 7
+L1_MEDIAN, L2_MEDIAN = 100, 101  # |theta - x|_1 and |theta - x|_2: of no margin
 ROUNDED = (HUBERIZED_HINGE, HUBERIZED_POSITIVE_PART)  # those with a half-width
 
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding and subtracting it rounds to an integer

@@ -203,9 +203,8 @@ class SampledGaussian(NoiseEvent):
         return self.count * self.rate**2 * math.expm1(min(ratio**2, 600.0))
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return (
-            self.count * self.rate * generator_range.normal_range_delta(self.ratio(relation), dim)
-        )
+        one = generator_range.normal_range_delta(self.ratio(relation), dim)
+        return self.count * self.rate * one
 
 
 @dataclass(frozen=True)
