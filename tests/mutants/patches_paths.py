@@ -154,8 +154,8 @@ LOOPS = (
         "return batch / population", "draws of records",
     ),
     Patch(
-        "the last record is never drawn", INDICES, "return scale_word(word, population)",
-        "return scale_word(word, population - 1)", "draws of records",
+        "the last record is never drawn", INDICES, "word(key0, key1, step, 0), population)",
+        "word(key0, key1, step, 0), population - 1)", "draws of records",
     ),
     Patch(
         "an empty batch is an error", "views/central.py",

@@ -232,7 +232,7 @@ def _make_choice_oracle(view: CentralView, plan: Plan, gate: Gate):
 
     def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
         scores = vertices.scores(gradient + public)
-        chosen = vertex_choice.choose(law.strength, scores, vertex_choice.heights(law, step))
+        chosen = vertex_choice.choose(law.event.exponent, scores, vertex_choice.heights(law, step))
         return law.release(vertices.take(chosen), step)
 
     return vertex

@@ -271,7 +271,7 @@ def _on_net(
     rows = None if spec.features is None else spec.features.apply(net)
     for t in range(steps):
         scores = view.observe_scores(np.abs(wanted - known))
-        index = vertex_choice.choose(law.strength, -scores, vertex_choice.heights(law, t))
+        index = vertex_choice.choose(law.event.exponent, -scores, vertex_choice.heights(law, t))
         points[:, t] = law.release(net[index], t)
         index = _nearest(net, points[:, t], index)
         residual = (wanted[index] - known[every, index])[:, None]
@@ -305,7 +305,7 @@ def _in_ball(
         apart = view.observe_scores(wanted - known, spec.row_bound)
         drawn = np.empty_like(known)
         for trial in range(law.trials):
-            pull = law.strength * spec.row_bound * apart[trial]
+            pull = law.event.exponent * spec.row_bound * apart[trial]
             drawn[trial] = spec.row_bound * _tilted_pair(pull, TrialNumbers(law, trial, t))
         points[:, t] = law.release(drawn, t)
         residual = np.sum(points[:, t] * (wanted - known), axis=1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.privacy.accounting import generator_range, ledger_totals
-from dperm_cli.privacy.budget import KINDS, Budget, Guarantee
+from dperm_cli.privacy.budget import KINDS, Budget, Guarantee, weakest_kind
 from dperm_cli.privacy.events import Approx, Disclosure, Event, classes, replaced_level
 from dperm_cli.privacy.events import kind as kind_of_events
 
@@ -89,7 +89,7 @@ class Accounting:
         written = row["epsilon_accounted"]
         if not abs(written - again.epsilon) <= CLOSE * again.epsilon:
             return f"says epsilon {written:.6g}; its events give {again.epsilon:.6g}"
-        if ledger_totals.weakest([row["guarantee"], delivers]) != row["guarantee"]:
+        if weakest_kind([row["guarantee"], delivers]) != row["guarantee"]:
             return f"says {row['guarantee']}; its events give no more than {delivers}"
         if row["guarantee"] == "local" and not _matches_information(row, again):
             written, told = row["information_accounted"], again.information

@@ -265,7 +265,7 @@ def open_release(
     own = prepared.kernel if cell.population is None else None
     view = open_view(cell.mechanism, problem, own)
     if cell.noise == "secure":
-        return view, plan, Gate.secure_channels(cell.trials, allowed)
+        return view, plan, Gate.secure(cell.trials, None, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
     return view, drop_reserve(plan), Gate(seeds, plan=allowed)
