@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -262,6 +263,16 @@ def dispatch(arguments: list[str]) -> int:
 # Each verb imports what it needs when it is called.
 
 
+def _defer(verb: str) -> Callable[[list[str]], int]:
+    """The function that has the name of its module in ``runner/verbs``, imported when called."""
+
+    def carry_out(arguments: list[str]) -> int:
+        module = importlib.import_module(f"dperm_cli.runner.verbs.{verb}")
+        return getattr(module, verb)(arguments)
+
+    return carry_out
+
+
 def _run_help() -> str:
     from dperm_cli.core.help import run_help
 
@@ -283,70 +294,10 @@ def _run(arguments: list[str]) -> int:
     return run(arguments, *asked)
 
 
-def _describe(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.describe import describe
-
-    return describe(arguments)
-
-
-def _account(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.account import account
-
-    return account(arguments)
-
-
-def _audit(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.audit import audit
-
-    return audit(arguments)
-
-
 def _reproduce(arguments: list[str]) -> int:
     from dperm_cli.runner.verbs.reproduce_all import reproduce_experiments
 
     return reproduce_experiments(arguments)
-
-
-def _report(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.report import report
-
-    return report(arguments)
-
-
-def _status(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.status import status
-
-    return status(arguments)
-
-
-def _merge(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.merge import merge
-
-    return merge(arguments)
-
-
-def _verify(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.verify import verify
-
-    return verify(arguments)
-
-
-def _compare(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.compare import compare
-
-    return compare(arguments)
-
-
-def _predict(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.predict import predict
-
-    return predict(arguments)
-
-
-def _ask(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.ask import ask
-
-    return ask(arguments)
 
 
 def _list(arguments: list[str]) -> int:
@@ -354,12 +305,6 @@ def _list(arguments: list[str]) -> int:
 
     print(list_text(arguments))
     return EXIT_OK
-
-
-def _data(arguments: list[str]) -> int:
-    from dperm_cli.runner.verbs.data import data
-
-    return data(arguments)
 
 
 def _warmup(arguments: list[str]) -> int:
@@ -386,19 +331,19 @@ def _completion(arguments: list[str]) -> int:
 # By verb: what carries it out, its help, and whether it is nothing without further words.
 VERBS: dict[str, tuple[Callable[[list[str]], int], str | Callable[[], str], bool]] = {
     "run": (_run, _run_help, False),
-    "describe": (_describe, DESCRIBE_HELP, False),
-    "account": (_account, _account_help, False),
-    "audit": (_audit, AUDIT_HELP, False),
+    "describe": (_defer("describe"), DESCRIBE_HELP, False),
+    "account": (_defer("account"), _account_help, False),
+    "audit": (_defer("audit"), AUDIT_HELP, False),
     "reproduce": (_reproduce, REPRODUCE_HELP, True),
-    "report": (_report, REPORT_HELP, True),
-    "status": (_status, STATUS_HELP, True),
-    "merge": (_merge, MERGE_HELP, True),
-    "verify": (_verify, VERIFY_HELP, True),
-    "compare": (_compare, COMPARE_HELP, True),
-    "predict": (_predict, PREDICT_HELP, True),
-    "ask": (_ask, ASK_HELP, True),
+    "report": (_defer("report"), REPORT_HELP, True),
+    "status": (_defer("status"), STATUS_HELP, True),
+    "merge": (_defer("merge"), MERGE_HELP, True),
+    "verify": (_defer("verify"), VERIFY_HELP, True),
+    "compare": (_defer("compare"), COMPARE_HELP, True),
+    "predict": (_defer("predict"), PREDICT_HELP, True),
+    "ask": (_defer("ask"), ASK_HELP, True),
     "list": (_list, LIST_HELP, False),
-    "data": (_data, DATA_HELP, True),
+    "data": (_defer("data"), DATA_HELP, True),
     "warmup": (_warmup, WARMUP_HELP, False),
     "completion": (_completion, COMPLETION_HELP, True),
 }
@@ -408,8 +353,6 @@ def _silence_stdout() -> None:
     # A reader such as `head` has gone; without this the interpreter complains at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-
-__all__ = ["VERBS", "dispatch", "main"]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -76,11 +76,8 @@ class Required(_Text):
     """A field that has no value by default (None) and needs one: the words of the error line."""
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(_Text):
     """The name that the user types, where it is not the field's own."""
-
-    name: str
 
 
 class FromRun:
@@ -128,12 +125,6 @@ class Field:
         unit = self.metadata.get(Unit)
         text = self.metadata.get(Help, Help("")).text
         return text if unit is None else f"{text} [{unit.text}]"
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether it is declared what values it takes, beyond being a number or a text."""
-        told = {Range, Choices, Check, Allowed} & set(self.metadata)
-        return bool(told) or set(self.types) <= {bool}
 
     @property
     def takes_list(self) -> bool:
@@ -289,7 +280,7 @@ def _field(field: dataclasses.Field, hint: Any, group: str) -> Field:
         metadata.setdefault(Choices, Choices(*words))
     optional = NoneType in types
     types = [kind for kind in types if kind is not NoneType]
-    own = metadata[Key].name if Key in metadata else field.name
+    own = metadata[Key].text if Key in metadata else field.name
     key = own if FromRun in metadata or not group else f"{group}.{own}"
     default = field.default if field.default_factory is MISSING else field.default_factory()
     return Field(field.name, key, default, tuple(types), tuple(words), optional, metadata)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -247,9 +247,3 @@ def _refuse_damage() -> Iterator[None]:
 def real(found: np.ndarray) -> np.ndarray:
     """Numbers as float64 in C order."""
     return np.ascontiguousarray(found, dtype=np.float64)
-
-
-__all__: list[Any] = [
-    "LABELS", "NUMBERS", "Header", "NotAnArray", "map_array", "names_in", "read_archive",
-    "read_array", "read_body", "read_file", "read_header", "real",
-]  # fmt: skip

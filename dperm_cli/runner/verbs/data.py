@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 from dperm_cli.core import progress, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, UnknownKey
-from dperm_cli.core.package_paths import data_dir
 from dperm_cli.datasets.shared import data_commands
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.command_line import parse
@@ -39,14 +37,9 @@ def data(arguments: list[str]) -> int:
     return _verify(rest[0], rest[1:])
 
 
-def _folder() -> Path | None:
-    found = data_dir()
-    return None if found is None else Path(found)
-
-
 def _list() -> int:
     print(f"{'name':<22}{'task':<22}{'n':>8}{'p':>9}  where")
-    for row in data_commands.list_datasets(_folder()):
+    for row in data_commands.list_datasets():
         n, p = ("-" if size is None else size for size in (row.n, row.p))
         where = row.where if row.present else f"not here ({row.where})"
         print(f"{row.name:<22}{row.task:<22}{n:>8}{p:>9}  {where}")
@@ -57,7 +50,7 @@ def _path(rest: list[str]) -> int:
     if len(rest) > 1:
         raise InputError("data path", " ".join(rest), "takes one name")
     registry.load("dataset", rest[0])
-    print(data_commands.path(rest[0], _folder()))
+    print(data_commands.path(rest[0]))
     return EXIT_OK
 
 
@@ -65,7 +58,7 @@ def _fetch(rest: list[str]) -> int:
     if len(rest) > 1:
         raise InputError("data fetch", " ".join(rest), "takes one name")
     with progress.listen(_DownloadMeter().step):
-        paths = data_commands.fetch(rest[0], _folder())
+        paths = data_commands.fetch(rest[0])
     for path in paths:
         print(path)
     return EXIT_OK
@@ -97,7 +90,7 @@ def _verify(name: str, words: list[str]) -> int:
         if key not in config or key == "name":
             raise UnknownKey(setting.key, [f"dataset.{k}" for k in config if k != "name"])
         config[key] = setting.values[0]
-    findings = data_commands.verify(cell_schema.build("dataset", config), _folder())
+    findings = data_commands.verify(cell_schema.build("dataset", config))
     print(HOLDER_NOTICE)
     for found in findings:
         print(f"{found.level:<8}{found.check:<15}{found.detail}")

@@ -22,6 +22,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results.charts import problem_portrait
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.runner.cells import metrics, run_cell
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep.progress import open_step_meter
@@ -49,7 +50,7 @@ def describe(arguments: list[str]) -> int:
     asked = _list_requested(study.cells) if "mechanism" in typed else _list_all(prepared.cell)
     with threadpool_limits(1), open_step_meter("describe"):
         prepared = run_cell.make_feature_rows(prepared)
-        found = collect_facts(prepared, run.make_solver()(prepared.target), sorted(epsilons), asked)
+        found = collect_facts(prepared, make_solver()(prepared.target), sorted(epsilons), asked)
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     for ending, content in problem_portrait.draw_figure(found).items():
         write_atomically(out / f"problem.{ending}", content)

@@ -13,7 +13,6 @@ from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax
-from dperm_cli.core.package_paths import data_dir
 from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
@@ -309,14 +308,3 @@ def _asks(part: Part, composer: Composer) -> dict[str, tuple[AccountLine, Settin
 
 def _format_word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-__all__ = [
-    "carry_out",
-    "cells_of",
-    "data_dir",
-    "describe",
-    "judge",
-    "reproduce_one",
-    "request",
-]

@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 from dperm_cli.core import checks
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
-from dperm_cli.core.package_paths import data_dir
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.ledger import LEDGER
@@ -22,7 +21,6 @@ from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.runner.cells import run_cell as cells
-from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
 from dperm_cli.runner.models import save_model
@@ -106,13 +104,12 @@ def check_folder(out: Path) -> None:
 
 def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
     """Load every data set and join it to its cells; nothing has run or been written yet."""
-    folder = data_dir()
     loaded: dict[str, Data] = {}
     prepared = []
     for item in study_cells:
         name = hash_facts(item.config["dataset"])
         if name not in loaded:
-            loaded[name] = item.dataset.load(None if folder is None else Path(folder))
+            loaded[name] = item.dataset.load()
         data = loaded[name]
         _check_scaling(item, data)
         prepared.append(cells.prepare(item, data))
@@ -139,6 +136,3 @@ def _check_scaling(item: cell_schema.Cell, data: Data) -> None:
             "is fitted to the data, which no guarantee covers; set dataset.unsafe_scaling=true"
         )
         raise InputError("dataset.scaling", data.preprocessing, allowed)
-
-
-__all__ = ["check_folder", "make_solver", "prepare", "run", "run_cells"]
