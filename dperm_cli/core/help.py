@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 
-from dperm_cli.core import catalogue
+from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax
 
@@ -84,19 +84,14 @@ def list_text(arguments: list[str]) -> str:
     if folder is not None and not os.path.isdir(folder):
         raise InputError("--config-dir", folder, "must be an existing folder")
     for word in groups:
-        if word not in catalogue.LISTED_GROUPS:
-            allowed = f"must be one of {', '.join(catalogue.LISTED_GROUPS)}"
-            raise InputError("group", word, allowed, catalogue.LISTED_GROUPS)
+        checks.choice("group", word, catalogue.LISTED_GROUPS)
     shown = groups or catalogue.LISTED_GROUPS
     return "\n\n".join(_list_group(group, folder, keys=bool(groups)) for group in shown)
 
 
 def _list_group(group: str, folder: str | None, keys: bool) -> str:
     # an experiment is a verb's operand and a file of its own form: its keys are not settings
-    return _group(group, folder, keys and group in catalogue.GROUPS)
-
-
-def _group(group: str, folder: str | None, keys: bool) -> str:
+    keys = keys and group in catalogue.GROUPS
     found = catalogue.choices(group, folder)
     width = max((len(name) for name in found), default=0) + 2
     lines = [f"{group}="]
@@ -111,10 +106,10 @@ def _group(group: str, folder: str | None, keys: bool) -> str:
 
 def _settings(settings: list[catalogue.Setting], indent: str) -> list[str]:
     """``key: default`` in one column and its meaning in another."""
-    heads = [
-        (f"{indent}{setting.line}".ljust(_SETTING_WIDTH) + "  ", setting) for setting in settings
-    ]
-    return [part for head, setting in heads for part in _wrap_text(setting.meaning, head)]
+    lines = []
+    for setting in settings:
+        lines += _wrap_text(setting.meaning, f"{indent}{setting.line}".ljust(_SETTING_WIDTH) + "  ")
+    return lines
 
 
 def _wrap_text(text: str, head: str) -> list[str]:

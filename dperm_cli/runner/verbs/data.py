@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from dperm_cli.core import progress, registry
+from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, UnknownKey
 from dperm_cli.datasets.shared import data_commands
 from dperm_cli.runner.compose import cell_schema
@@ -22,19 +22,21 @@ HOLDER_NOTICE = (
 def data(arguments: list[str]) -> int:
     """Dispatch; ``verify`` exits with 1 when it finds a problem."""
     verb, rest = arguments[0], arguments[1:]
-    if verb not in VERBS:
-        raise InputError("data", verb, f"must be one of {', '.join(VERBS)}", VERBS)
+    checks.choice("data", verb, VERBS)
     if verb == "list":
         if rest:
             raise InputError("data list", " ".join(rest), "takes no arguments")
         return _list()
     if not rest or "=" in rest[0]:
         raise InputError(f"data {verb}", " ".join(rest), "needs the name of a data set")
-    if verb == "path":
-        return _path(rest)
+    if verb == "verify":
+        return _verify(rest[0], rest[1:])
+    if len(rest) > 1:
+        raise InputError(f"data {verb}", " ".join(rest), "takes one name")
     if verb == "fetch":
-        return _fetch(rest)
-    return _verify(rest[0], rest[1:])
+        return _fetch(rest[0])
+    print(data_commands.path(rest[0]))
+    return EXIT_OK
 
 
 def _list() -> int:
@@ -46,19 +48,9 @@ def _list() -> int:
     return EXIT_OK
 
 
-def _path(rest: list[str]) -> int:
-    if len(rest) > 1:
-        raise InputError("data path", " ".join(rest), "takes one name")
-    registry.load("dataset", rest[0])
-    print(data_commands.path(rest[0]))
-    return EXIT_OK
-
-
-def _fetch(rest: list[str]) -> int:
-    if len(rest) > 1:
-        raise InputError("data fetch", " ".join(rest), "takes one name")
+def _fetch(name: str) -> int:
     with progress.listen(_DownloadMeter().step):
-        paths = data_commands.fetch(rest[0])
+        paths = data_commands.fetch(name)
     for path in paths:
         print(path)
     return EXIT_OK

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
-from dperm_cli.core.files import write_atomically
+from dperm_cli.core.files import write_files
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.charts import problem_portrait
@@ -36,7 +35,6 @@ WIDTH_DRAWS = 2000
 def describe(arguments: list[str]) -> int:
     """Print the problem's facts (``format=json``: one object) and draw its picture."""
     request = parse(arguments)
-    study_plan.check_levels(request)
     study = study_plan.plan_study(request)
     if len({hash_facts(_problem_keys(c.config)) for c in study.cells}) > 1:
         raise InputError("describe", " ".join(arguments), "takes one problem at a time")
@@ -52,19 +50,16 @@ def describe(arguments: list[str]) -> int:
         prepared = run_cell.make_feature_rows(prepared)
         found = collect_facts(prepared, make_solver()(prepared.target), sorted(epsilons), asked)
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
-    for ending, content in problem_portrait.draw_figure(found).items():
-        write_atomically(out / f"problem.{ending}", content)
+    drawn = problem_portrait.draw_figure(found)
+    write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})
     print(
         canonical_json(found) if study.format == "json" else problem_portrait.format_problem(found)
     )
-    print(f"wrote {out}: problem.pdf, problem.svg, problem.png", file=sys.stderr)
     outlooks = [row for rows in found["mechanisms"].values() for row in rows]
     if not any(row["supported"] for row in outlooks):
         like = replace(prepared, cell=replace(prepared.cell, epsilon=outlooks[0]["epsilon"]))
-        advice = fitting_mechanism.format_advice(
-            fitting_mechanism.find_for_cell(like), "every mechanism"
-        )
-        print(f"dperm: {advice}", file=sys.stderr)
+        fitting = fitting_mechanism.find_for_cell(like)
+        fitting_mechanism.print_advice("every mechanism", fitting)
     return EXIT_OK
 
 

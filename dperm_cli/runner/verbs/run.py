@@ -62,19 +62,16 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     )
     nothing = {row["status"] for row in made.summary} == {"unsupported"}
     if nothing:
-        advice = fitting_mechanism.format_advice(
-            fitting_mechanism.find_for_cell(prepared[0]), "every cell"
-        )
-        print(f"dperm: {advice}", file=sys.stderr)
+        fitting = fitting_mechanism.find_for_cell(prepared[0])
+        fitting_mechanism.print_advice("every cell", fitting)
     return EXIT_FAILED if tally.failed_count or nothing or not kept else report.exit_code(made)
 
 
 def _check_save(study: study_plan.Study) -> None:
-    for place, one in enumerate(study.cells):
-        if place:
-            count = len(study.cells)
-            raise InputError("save", study.save, f"keeps one cell, and there are {count}")
-        save_model.check_cell(one)
+    save_model.check_cell(study.cells[0])
+    if len(study.cells) > 1:
+        allowed = f"keeps one cell, and there are {len(study.cells)}"
+        raise InputError("save", study.save, allowed)
 
 
 def _save(to: Path | None, item: cells.Prepared, described: InputSchema, store: Store) -> bool:
@@ -120,13 +117,12 @@ def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
 def _check_constants(item: cell_schema.Cell, problem: Problem) -> None:
     """InputError where bounds that follow from data set and set are beyond what can be computed."""
     low, high = cell_schema.CONSTANTS
-    bound, size = problem.data.row_bound, item.constraint_config.get("radius")
-    for key, value in (
-        ("dataset.row_bound", bound),
-        ("constraint.radius", problem.constraint.radius),
+    bound, radius = problem.data.row_bound, problem.constraint.radius
+    for key, value, given in (
+        ("dataset.row_bound", bound, bound),
+        ("constraint.radius", radius, item.constraint_config.get("radius")),
     ):
         if not low <= value <= high:
-            given = size if key == "constraint.radius" else bound
             raise InputError(key, given, f"must make a bound between {low:g} and {high:g}")
 
 
