@@ -146,15 +146,8 @@ def request(arguments: list[str]) -> ReproduceRequest:
 def options(given: Mapping[str, str]) -> Options:
     """How the cells are run, from the words of the command line."""
     workers = given.get("workers", "1")
-    return Options.parse(
-        {
-            "workers": int(workers) if workers.isascii() and workers.isdigit() else workers,
-            "backend": given.get("backend", "local"),
-            "address": given.get("address", "auto"),
-            "on_error": given.get("on_error", "continue"),
-            "slurm": {},
-        }
-    )
+    number = workers.isascii() and workers.isdigit()
+    return Options.parse({**given, "workers": int(workers) if number else workers})
 
 
 Parts = list[dict[str, Any]]
