@@ -8,25 +8,11 @@ from collections.abc import Iterable
 from dperm_cli.core import catalogue
 from dperm_cli.core.operands import settings_in
 
-BASH = """\
-_dperm() {
-  local IFS=$'\\n'
-  local line="${COMP_LINE:0:COMP_POINT}"
-  local -a typed
-  read -r -a typed <<< "${line//[[:space:]]/$'\\n'}" 2>/dev/null
-  IFS=' ' read -r -a typed <<< "$line"
-  local word=""
-  [[ "$line" =~ [[:space:]]$ ]] || word="${typed[${#typed[@]}-1]}"
-  [[ -n "$word" ]] && unset 'typed[${#typed[@]}-1]'
-  COMPREPLY=($(dperm completion --words "${typed[@]:1}" -- "$word" 2>/dev/null))
-  # bash splits words at '=': hand back only what follows the last one
-  if [[ "$word" == *=* && "$COMP_WORDBREAKS" == *=* ]]; then
-    local prefix="${word%"${word##*=}"}"
-    COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
-  fi
-  [[ "${COMPREPLY[0]}" == *= ]] && compopt -o nospace
-}
-complete -F _dperm dperm"""
+
+def read_script() -> str:
+    """The script that makes bash ask for the words."""
+    with open(os.path.join(os.path.dirname(__file__), "completion.bash"), encoding="utf-8") as file:
+        return file.read().rstrip("\n")
 
 
 def complete_words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
