@@ -131,11 +131,6 @@ class Field:
         """Whether a list is one value of the field, and no axis."""
         return any(issubclass(t, (Sequence, Mapping)) and t is not str for t in self.types)
 
-    @property
-    def from_run(self) -> bool:
-        """Whether the run sets the field, and not the file of the plug-in."""
-        return FromRun in self.metadata
-
     def check(self, value: Any, owner: Any = None) -> Any:
         """The value in its declared form; InputError for any that the declaration excludes.
 
@@ -242,7 +237,8 @@ def fields_of(cls: type[CheckedFields]) -> dict[str, Field]:
 
 def keys_of(cls: type[CheckedFields]) -> dict[str, Field]:
     """The fields that a configuration sets, by the names that the user types."""
-    return {field.read_word: field for field in fields_of(cls).values() if not field.from_run}
+    found = fields_of(cls).values()
+    return {field.read_word: field for field in found if FromRun not in field.metadata}
 
 
 def configure(cls: type[CheckedFields], prefix: str, given: Mapping[str, Any], **own: Any) -> Any:
