@@ -215,12 +215,13 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     # numbers before plug-ins: a wrong one is refused before what computes is imported
     asked = CellKeys(**{key: config[key] for key in fields_of(CellKeys) if key in config})
     privacy = build_privacy(config["privacy"])
-    _check_information(config["information"], privacy.name)
-    epsilon = _epsilon(config["epsilon"], asked.information)
+    epsilon = _epsilon(config, asked, privacy.name)
     delta = check_delta_or_auto(config["delta"], privacy.name)
     _build_once(made, "constraint", config["constraint"], p=0)
     dataset = _build_once(made, "dataset", config["dataset"])
-    loss = _build_once(made, "loss", _loss_config(config["loss"], dataset))
+    if config["loss"].get("name") == "auto":
+        config = {**config, "loss": {"name": dataset.default_loss}}
+    loss = _build_once(made, "loss", config["loss"])
     sampler = _build_once(made, "sampler", config["sampler"])
     cell = Cell(
         dataset=dataset,
@@ -239,7 +240,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         trials=asked.trials,
         noise=asked.noise,
         seed=None if asked.noise == "secure" else asked.seed,
-        config=_identity_config(config, loss),
+        config=_identity_config(config),
         sampler=sampler,
         information=asked.information,
         kernel=_kernel(made, config.get("kernel", LATER_KEYS["kernel"])),
@@ -248,18 +249,15 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     return cell
 
 
-def _check_information(given: Any, privacy: str) -> None:
-    """The nats asked for are local privacy's alone."""
-    if given is not None and privacy != "local":
-        raise InputError("information", given, "is a level of privacy=local; elsewhere set epsilon")
-
-
-def _epsilon(given: Any, information: float | None) -> float:
+def _epsilon(config: dict[str, Any], asked: CellKeys, privacy: str) -> float:
     """The epsilon asked for: none (inf) beside ``information``, from which one follows."""
-    if information is None:
-        return float(given)
-    if given != DEFAULT_EPSILON:
-        raise InputError("epsilon", given, ONE_LEVEL)
+    if asked.information is None:
+        return asked.epsilon
+    if privacy != "local":
+        allowed = "is a level of privacy=local; elsewhere set epsilon"
+        raise InputError("information", config["information"], allowed)
+    if asked.epsilon != DEFAULT_EPSILON:
+        raise InputError("epsilon", config["epsilon"], ONE_LEVEL)
     return math.inf
 
 
@@ -361,14 +359,8 @@ def check_delta_or_auto(value: Any, privacy: str) -> float | None:
     return delta
 
 
-def _loss_config(config: dict[str, Any], dataset: Any) -> dict[str, Any]:
-    return {"name": dataset.default_loss} if config.get("name") == "auto" else config
-
-
-def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
+def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in STUDY_KEYS}
-    if kept["loss"].get("name") == "auto":
-        kept["loss"] = {"name": loss.name}
     if not uses_sampler(kept["mechanism"]):
         del kept["sampler"]
     if kept["information"] is not None:

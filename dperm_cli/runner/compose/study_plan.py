@@ -17,43 +17,42 @@ from dperm_cli.runner.compose import cell_schema, inner_configuration
 from dperm_cli.runner.compose.cell_schema import STUDY_KEYS
 from dperm_cli.runner.compose.command_line import Request, Setting, parse
 from dperm_cli.runner.compose.composer import Composer
-from dperm_cli.runner.sweep.backends import Options
 
 MOST_CELLS = 100_000
 
 
 @dataclass(frozen=True)
 class Study:
-    """Cells in axis order, and the keys that belong to the study as a whole."""
+    """Cells in axis order, the folder they go to, and the keys that belong to the study as a whole.
+
+    ``out`` is a folder also where ``keys.out`` is ``auto``.
+    """
 
     cells: tuple[cell_schema.Cell, ...]
     name: str
-    format: str
     out: str
-    force: bool
-    options: Options
-    save: Any = None
+    keys: cell_schema.StudyKeys
 
 
 def parse_request(arguments: list[str]) -> tuple[Request, Study]:
     """What a command line asks for, every cell of it typed; InputError for what cannot be."""
     request = parse(arguments)
+    check_levels(request)
     study = plan_study(request)
     check_sampler(request, study.cells)
     return request, study
 
 
-def _check_levels(settings: Mapping[str, Setting]) -> None:
+def check_levels(request: Request) -> None:
     """InputError for an epsilon, though it be the default, beside ``information``."""
-    levels = settings["information"].values if "information" in settings else ()
-    if "epsilon" in settings and any(value is not None for value in levels):
-        raise InputError("epsilon", settings["epsilon"].values[0], cell_schema.ONE_LEVEL)
+    typed = {setting.key: setting.values for setting in request.settings}
+    if "epsilon" in typed and any(value is not None for value in typed.get("information", ())):
+        raise InputError("epsilon", typed["epsilon"][0], cell_schema.ONE_LEVEL)
 
 
 def plan_study(request: Request) -> Study:
     """Expand the axes of a request and type every cell."""
     settings = {setting.key: setting for setting in request.settings}  # the last one of a key holds
-    _check_levels(settings)
     composer = Composer(request.config_dir)
     check_keys({key: setting.values[0] for key, setting in settings.items()})
     axes = {key: _axis(setting, settings, composer) for key, setting in settings.items()}
@@ -165,10 +164,9 @@ def distinct(cells: list[cell_schema.Cell]) -> tuple[cell_schema.Cell, ...]:
 
 
 def _study(cells: tuple[cell_schema.Cell, ...], config: dict[str, Any]) -> Study:
-    asked = cell_schema.StudyKeys.parse(config)
+    keys = cell_schema.StudyKeys.parse(config)
     name = _study_name(cells)
-    where = f"outputs/{name}" if asked.out == "auto" else asked.out
-    return Study(cells, name, asked.format, where, asked.force, asked, asked.save)
+    return Study(cells, name, f"outputs/{name}" if keys.out == "auto" else keys.out, keys)
 
 
 def _study_name(cells: tuple[cell_schema.Cell, ...]) -> str:

@@ -158,7 +158,7 @@ def _asks(
     level, check_level = "epsilon", cell_schema.check_key
     if "noise_scale" in settings:
         level, check_level = "noise_scale", cell_schema.check_constant
-    axes = ("mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta", level)
+    axes = ["mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta", level]
     values = {key: settings.get(key, (DEFAULTS.get(key),)) for key in axes}
     values["mechanism"] = _names(values["mechanism"])
     if math.prod(map(len, values.values())) > MOST_ROWS:

@@ -35,6 +35,7 @@ WIDTH_DRAWS = 2000
 def describe(arguments: list[str]) -> int:
     """Print the problem's facts (``format=json``: one object) and draw its picture."""
     request = parse(arguments)
+    study_plan.check_levels(request)
     study = study_plan.plan_study(request)
     if len({hash_facts(_problem_keys(c.config)) for c in study.cells}) > 1:
         raise InputError("describe", " ".join(arguments), "takes one problem at a time")
@@ -52,9 +53,8 @@ def describe(arguments: list[str]) -> int:
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     drawn = problem_portrait.draw_figure(found)
     write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})
-    print(
-        canonical_json(found) if study.format == "json" else problem_portrait.format_problem(found)
-    )
+    as_json = study.keys.format == "json"
+    print(canonical_json(found) if as_json else problem_portrait.format_problem(found))
     outlooks = [row for rows in found["mechanisms"].values() for row in rows]
     if not any(row["supported"] for row in outlooks):
         like = replace(prepared, cell=replace(prepared.cell, epsilon=outlooks[0]["epsilon"]))

@@ -46,7 +46,7 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     if request.show:
         print(json_lines(cell.config for cell in study.cells))
         return EXIT_OK
-    to = save_model.check_path(study.save)
+    to = save_model.check_path(study.keys.save)
     if to is not None:
         _check_save(study)
     prepared = prepare(study.cells)
@@ -55,8 +55,8 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     check_folder(out)
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
-    tally = run_cells(prepared, store, study.force, study.options)
-    made = report.print_study(out, study.format, trust=True, figures=figures)
+    tally = run_cells(prepared, store, study.keys.force, study.keys)
+    made = report.print_study(out, study.keys.format, trust=True, figures=figures)
     kept = described is None or (
         not tally.failed_count and _save(to, prepared[0], described, store)
     )
@@ -71,7 +71,7 @@ def _check_save(study: study_plan.Study) -> None:
     save_model.check_cell(study.cells[0])
     if len(study.cells) > 1:
         allowed = f"keeps one cell, and there are {len(study.cells)}"
-        raise InputError("save", study.save, allowed)
+        raise InputError("save", study.keys.save, allowed)
 
 
 def _save(to: Path | None, item: cells.Prepared, described: InputSchema, store: Store) -> bool:
