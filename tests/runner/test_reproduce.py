@@ -16,7 +16,7 @@ from dperm_cli.results.report import write_report
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.studies import experiment_file
-from dperm_cli.runner.verbs import account, reproduce, reproduce_all
+from dperm_cli.runner.verbs import reproduce, reproduce_all
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(catalogue.choices("experiment"))
@@ -214,8 +214,8 @@ def test_bad_requests_leave_nothing_behind(words, key, folder):
 
 def test_planned_rows_say_that_nothing_was_released():
     found = experiment_file.load("bst14_accounting", "small")
-    asks = reproduce._asks(found.parts[0], Composer())
-    row = account.make_record(*next(iter(asks.values())))
+    plans = reproduce._list_plans(found.parts[0], Composer())
+    (row,) = next(iter(plans.values())).make_rows()
     assert row["status"] == "planned"
     assert row["epsilon_accounted"] == pytest.approx(0.0045944, rel=1e-4)
     assert row["mechanism"] in registry.names("mechanism")

@@ -18,6 +18,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import shared_data, sweep, worker
@@ -181,7 +182,7 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
         ran.append(item.key)
         if len(ran) == 2:
             # the other process finishes its cell
-            store.write(items[0].key, real(items[0], app.make_solver()))
+            store.write(items[0].key, real(items[0], make_solver()))
             held.__exit__(None, None, None)
         return real(item, *rest)
 

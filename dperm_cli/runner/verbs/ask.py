@@ -50,10 +50,8 @@ def ask(arguments: list[str]) -> int:
 
 def _ask(arguments: list[str]) -> int:
     words = Syntax(keys=("columns",), passes_on=True).split(arguments)
-    by_position, operands = (
-        words.choose("columns", query_rows.COLUMNS) == "position",
-        words.operands,
-    )
+    by_position = words.choose("columns", query_rows.COLUMNS) == "position"
+    operands = words.operands
     if len(operands) > 1:
         raise InputError("ask", " ".join(operands), "must be one file of rows, or - for the input")
     source = operands[0] if operands else STDIN
