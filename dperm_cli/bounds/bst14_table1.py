@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dperm_cli.bounds.base import Setting
-
 ROWS = ("lipschitz", "smooth", "strongly_convex", "smooth_strongly_convex")
 COLUMNS = (
     "pure_previous",
@@ -132,37 +130,3 @@ def cell(row: str, column: str, at: TableInputs) -> float | None:
     if (row, column) not in CELLS:
         return None
     return at.unit * min(float(at.n), CELLS[row, column][1](at))
-
-
-def row_of(at: Setting) -> str:
-    """The row that a problem belongs to; smooth is read as beta |C| / L <= p."""
-    spec = at.spec
-    smooth = spec.smoothness is not None and spec.regulariser.smooth
-    if smooth and spec.smoothness is not None:
-        whole = spec.smoothness + spec.ridge
-        smooth = whole * spec.constraint.diameter <= spec.p * spec.lipschitz_total
-    curved = spec.strong_convexity > 0
-    if curved:
-        return "smooth_strongly_convex" if smooth else "strongly_convex"
-    return "smooth" if smooth else "lipschitz"
-
-
-def numbers_of(at: Setting) -> TableInputs:
-    """The numbers of a setting; under a pure guarantee delta plays no part."""
-    spec = at.spec
-    return TableInputs(
-        spec.n,
-        spec.p,
-        at.budget.epsilon,
-        at.budget.delta,
-        spec.lipschitz_total,
-        spec.constraint.diameter,
-        spec.strong_convexity,
-    )
-
-
-def row_values(at: Setting) -> dict[str, float | None]:
-    """The cells of the setting's row for its kind of guarantee: previous, upper, lower."""
-    row, x = row_of(at), numbers_of(at)
-    words = ("previous", "upper", "lower")
-    return {word: cell(row, f"{at.kind}_{word}", x) for word in words}

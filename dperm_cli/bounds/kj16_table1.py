@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dperm_cli.bounds import kj16_lemmas
-
 ROWS = ("compressed", "traditional")
 COLUMNS = ("pure", "approx")
 
@@ -119,8 +117,3 @@ def frank_wolfe_regression(at: TableInputs) -> float:
     """[TTZ15] for regression as in [KJ16, Sec. 4], order: n R^{4/3} w^{2/3} / (eps n)^{2/3}."""
     value = at.n * at.radius ** (4.0 / 3.0) * at.width ** (2.0 / 3.0) / at.budget ** (2.0 / 3.0)
     return min(at.trivial, value)
-
-
-def projected_rows(kind: str, at: TableInputs, failure: float = 0.05) -> float:
-    """The m of [KJ16, Thm 3.11] at these numbers, order: its constant taken as one."""
-    return kj16_lemmas.paper_rows(kind, at.n, at.epsilon, at.effective, failure, at.psi)
