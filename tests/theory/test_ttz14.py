@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.bounds import all_bounds, ttz14
-from dperm_cli.bounds.base import Setting, risk_range
+from dperm_cli.bounds.base import Setting, list_bounds, risk_range
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.mechanisms.gradient import frank_wolfe
@@ -28,7 +28,7 @@ THEOREMS = ("frank_wolfe Thm 2", "mirror_descent Thm 2(a)", "mirror_descent Thm 
 
 
 def applying(at):
-    return {b.id: b.value(at) for b in ttz14.BOUNDS if b.applies(at) is None}
+    return {b.id: b.value(at) for b in list_bounds(ttz14) if b.applies(at) is None}
 
 
 def setting(mechanism, problem, budget, name):
@@ -158,4 +158,4 @@ def test_bounds_apply_to_what_they_are_about():
     longer = {**at.settings, "mirror_step": 50.0 * at.settings["mirror_step"]}
     assert applying(dataclasses.replace(at, settings=longer)) == {}
     assert applying(dataclasses.replace(at, mechanism="noisy_gd")) == {}
-    assert [b.id for b in ttz14.BOUNDS] == list(THEOREMS)
+    assert [b.id for b in list_bounds(ttz14)] == list(THEOREMS)
