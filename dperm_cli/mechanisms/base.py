@@ -19,9 +19,6 @@ from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event, kind
 from dperm_cli.privacy.gate import Gate
 
-# Used where a noise scale is given instead of a budget; its epsilon does not matter.
-NO_BUDGET = Budget(math.inf, 0.5, "replace_one")
-
 # Of one record's loss over the set: squares of less are lost in float64.
 LEAST_INFLUENCE = 1e-140
 
@@ -141,7 +138,7 @@ class Mechanism(CheckedFields, ABC):
     session: ClassVar[Any] = None
 
     @abstractmethod
-    def events(self, spec: Any, scale: float, budget: Budget = NO_BUDGET) -> tuple[Event, ...]:
+    def events(self, spec: Any, scale: float, budget: Budget) -> tuple[Event, ...]:
         """What is done to the records at a noise scale, from public facts alone."""
 
     @abstractmethod

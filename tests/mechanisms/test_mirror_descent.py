@@ -159,9 +159,14 @@ def test_refusals():
     with pytest.raises(Unsupported, match="noisy_gd"):
         choose_map(wide)
     with pytest.raises(Unsupported, match="epsilon, or the steps"):
-        MirrorDescent(step_size="theory").events(small_problem().spec(), 1.0)
-    assert MirrorDescent().events(small_problem().spec(), 1.0)[0].count == 200
-    assert MirrorDescent(steps=3).events(small_problem().spec(), 2.0)[0].count == 3
+        MirrorDescent(step_size="theory").events(small_problem().spec(), 1.0, Budget(math.inf, 0.5))
+    assert (
+        MirrorDescent().events(small_problem().spec(), 1.0, Budget(math.inf, 0.5))[0].count == 200
+    )
+    assert (
+        MirrorDescent(steps=3).events(small_problem().spec(), 2.0, Budget(math.inf, 0.5))[0].count
+        == 3
+    )
 
 
 @pytest.mark.slow  # tests/audit does the same with other seeds

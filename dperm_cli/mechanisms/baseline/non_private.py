@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli.core.fields import Help, Range, Unit
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, Event
 from dperm_cli.privacy.gate import Gate
@@ -37,9 +37,7 @@ class NonPrivate(Mechanism):
         """There is no protected form."""
         return True
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """The minimiser is shown without protection."""
         return (Disclosure(),)
 

@@ -11,7 +11,7 @@ import numpy as np
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help, Probability, Range
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, vertex_choice
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
@@ -74,9 +74,7 @@ class HighProbability(Mechanism):
         certificate = run.guarantee.certificate
         return Design(events, run.noise_scale, steps, settings, certificate, inner=run)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """Unsupported: one noise scale does not say what the choice costs."""
         raise Unsupported("high_probability spends a budget on two stages: give epsilon instead")
 

@@ -9,7 +9,7 @@ from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help, Positive
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -58,9 +58,7 @@ class Huberized(Mechanism):
             settings["note"] = f"nothing to round: {spec.loss} has no kinks"
         return inner_mechanism.wrap_plan(found, settings)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """The inner mechanism's, for the rounded loss."""
         return self.inner.events(self._facts(spec), scale, budget)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, noisy_minimiser
 from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
 from dperm_cli.privacy.accounting.accountant import account
@@ -72,9 +72,7 @@ class Localization(Mechanism):
         certificate = second.guarantee.certificate
         return Design(events, second.noise_scale, steps, settings, certificate, inner=second)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """Unsupported: one noise scale does not say how two stages share a budget."""
         raise Unsupported("localization spends a budget on two stages: give epsilon instead")
 

@@ -13,7 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Help
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release, Steps
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release, Steps
 from dperm_cli.mechanisms.shared import vertex_choice
 from dperm_cli.mechanisms.shared.sampled_release import interval_pair
 from dperm_cli.mechanisms.shared.vertex_choice import Vertices
@@ -89,7 +89,7 @@ class FrankWolfe(Mechanism):
         return Design((_event(spec, oracle, scale, steps),), scale, steps, settings)
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[Exponential | Gaussian]:
         """T choices at exponent 1 / scale, or T gradients with noise of this scale."""
         if isinstance(self.steps, str):

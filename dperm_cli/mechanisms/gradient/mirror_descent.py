@@ -12,7 +12,7 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Output, Plan, Release, Steps, StepSize
+from dperm_cli.mechanisms.base import Mechanism, Output, Plan, Release, Steps, StepSize
 from dperm_cli.mechanisms.shared import mirror_maps
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -58,9 +58,7 @@ class MirrorDescent(Mechanism):
             )
         mirror_maps.choose_map(spec.constraint)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Gaussian]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Gaussian]:
         """T sums of all gradients plus N(0, scale^2 I)."""
         if self.steps == "auto" and self.step_size == "theory" and math.isinf(budget.epsilon):
             raise Unsupported("steps=auto is chosen for a budget: give epsilon, or the steps")

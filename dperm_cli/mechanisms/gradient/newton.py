@@ -12,7 +12,7 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Probability
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Output, Plan, Release, Steps, Strength
+from dperm_cli.mechanisms.base import Mechanism, Output, Plan, Release, Steps, Strength
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Gaussian, GaussianMatrix
 from dperm_cli.privacy.gate import Gate
@@ -61,9 +61,7 @@ class Newton(Mechanism):
         """Smooth losses, few enough parameters, delta > 0."""
         _check_support(spec, budget.delta)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Gaussian, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Gaussian, ...]:
         """T sums of gradients, and curvature."""
         _check_support(spec, None)
         relation = budget.relation

@@ -12,7 +12,7 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release, Steps, StepSize
+from dperm_cli.mechanisms.base import Mechanism, Plan, Release, Steps, StepSize
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.accounting.calibrate import Calibration
@@ -61,9 +61,7 @@ class NoisyGd(Mechanism):
         if self.calibration == "paper":
             raise Unsupported("the paper states no noise scale for full gradients")
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Gaussian]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Gaussian]:
         """T sums of all gradients plus N(0, scale^2 I)."""
         return (Gaussian(scale, spec.lipschitz, self._steps()),)
 

@@ -15,7 +15,6 @@ from dperm_cli.core.fields import Choices, Count, Help, Range
 from dperm_cli.loops import reduced_sgd, sgd
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import (
-    NO_BUDGET,
     Design,
     LearningRate,
     Mechanism,
@@ -86,9 +85,7 @@ class NoisySgd(Mechanism):
             )
         return made
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[SampledGaussian]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[SampledGaussian]:
         """T sums over a random batch, times n / m, plus N(0, scale^2 I)."""
         event = SampledGaussian(
             scale=scale,

@@ -13,7 +13,6 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Count, Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
 from dperm_cli.mechanisms.base import (
-    NO_BUDGET,
     CentralNoise,
     LearningRate,
     Mechanism,
@@ -59,9 +58,7 @@ class OnePassSgd(Mechanism):
         if not self._gamma(budget) and budget.delta == 0.0:
             raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[DisjointBatches]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[DisjointBatches]:
         """One pass; ``noise=auto`` is Gaussian where delta is above 0."""
         noise = "gamma_norm" if self._gamma(budget) else "gaussian"
         batches = self.batches

@@ -11,7 +11,7 @@ from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.fields import Auto, Choices, Help, Positive, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import kernel_queries, sparse_answers
 from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism
 from dperm_cli.mechanisms.shared.sparse_answers import QueryAnswerer, RunParameters
@@ -94,9 +94,7 @@ class KernelInteractive(KernelMechanism):
         updates = int(self.updates)
         return sparse_answers.calibrate_run(spec, moves, updates, queries, budget, wide)
 
-    def events(
-        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[SparseAnswers]:
+    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[SparseAnswers]:
         """The run at another noise scale, threshold and updates following it."""
         queries, moves = self._queries(spec), kernel_queries.bound_moves(spec)
         wide = sparse_answers.threshold_ratio(queries, self.failure)

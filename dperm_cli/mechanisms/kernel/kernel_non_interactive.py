@@ -13,7 +13,7 @@ from dperm_cli.core.fields import Auto, Choices, Help, Positive, Range
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release, Steps
+from dperm_cli.mechanisms.base import Design, Plan, Release, Steps
 from dperm_cli.mechanisms.shared import kernel_queries, sparse_answers, vertex_choice
 from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism, StabilityBounds
 from dperm_cli.privacy.accounting import calibrate
@@ -105,9 +105,7 @@ class KernelNonInteractive(KernelMechanism):
         }
         return Design(_events(moves, run), run.scale, run.steps, settings)
 
-    def events(
-        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Exponential, Laplace]:
+    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[Exponential, Laplace]:
         """Choices and measurements at another scale: exponents 1 / (2 scale), steps as given."""
         steps = 1 if self.steps == "auto" else int(self.steps)
         return _events(

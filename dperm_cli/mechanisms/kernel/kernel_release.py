@@ -11,7 +11,7 @@ from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.fields import Count, Help, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import kernel_queries
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -60,7 +60,7 @@ class KernelRelease(Mechanism):
         weight = kernel_queries.bound_moves(spec).weight
         return calibrate.gaussian_scale(budget.epsilon, budget.delta, weight)
 
-    def events(self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET) -> tuple[Gaussian]:
+    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[Gaussian]:
         """One release of the function."""
         return (
             Gaussian(

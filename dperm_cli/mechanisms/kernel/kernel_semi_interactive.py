@@ -13,7 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Allowed, Auto, Choices, Help, Positive, Range
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import kernel_queries, norm_bound, sparse_answers
 from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism, StabilityBounds
 from dperm_cli.mechanisms.shared.sparse_answers import RunParameters
@@ -100,9 +100,7 @@ class KernelSemiInteractive(KernelMechanism):
             events = (self._event(spec, moves, count, scale), *norm)
         return Design(events, scale, count, settings)
 
-    def events(
-        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """The release at another noise scale, on as many points as there are."""
         moves = kernel_queries.bound_moves(spec)
         count = spec.count if self.queries == "auto" else min(int(self.queries), spec.count)

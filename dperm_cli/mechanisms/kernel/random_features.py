@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -47,9 +47,7 @@ class RandomFeatures(Mechanism):
         settings = {"features": spec.p, "inner": inner_mechanism.describe_inner(self.inner, found)}
         return inner_mechanism.wrap_plan(found, settings)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """The inner mechanism's."""
         return self.inner.events(spec, scale, budget)
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Help, Positive, Probability
-from dperm_cli.mechanisms.base import NO_BUDGET, Design
+from dperm_cli.mechanisms.base import Design
 from dperm_cli.mechanisms.shared import perturbed_objective
 from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism, PerturbedPlan
 from dperm_cli.privacy.accounting import calibrate
@@ -52,15 +52,13 @@ class ApproximateMinimaPerturbation(PerturbedMechanism):
         settings = {**planned.settings(), "share": self.share}
         return Design(planned.events, planned.event.scale, 1, settings)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
-        """At the strength that suits this noise; at delta 1/n^2 without a budget.
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
+        """At the strength that suits this noise.
 
         The second noise is to the distance what the share asks for at the first one's epsilon.
         """
         event = self.event_at_scale(spec, scale, budget, 1.0 - self.share)
-        delta = 0.0 if event.noise == "gamma_norm" else perturbed_objective.delta_of(spec, budget)
+        delta = 0.0 if event.noise == "gamma_norm" else budget.delta
         whole = Budget(event.epsilon(budget.relation) / (1.0 - self.share), delta)
         return self._pay_solver_error(spec, event, whole).events
 

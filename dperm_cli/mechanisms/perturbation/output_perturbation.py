@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, CentralNoise, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import CentralNoise, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import noisy_minimiser
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
@@ -54,7 +54,7 @@ class OutputPerturbation(Mechanism):
         return noisy_minimiser.scale_for(stable, budget, self._gamma(budget))
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[GammaNorm | Gaussian]:
         """One release of the minimiser; ``noise=auto`` is Gaussian where delta is above 0."""
         stable = noisy_minimiser.stability(spec, self._inflation)

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
@@ -67,7 +67,7 @@ class Exponential(Mechanism):
         return design_draw(self._law(spec, exponent), chosen, 1.0 / exponent)
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[privacy_events.Exponential]:
         """An exact draw at exponent 1 / scale."""
         return (self._law(spec, 1.0 / scale),)

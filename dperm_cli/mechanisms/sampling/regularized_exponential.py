@@ -9,7 +9,7 @@ from typing import Annotated, cast
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Help, NonNegative
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
@@ -77,7 +77,7 @@ class RegularizedExponential(Mechanism):
         return design_draw(_law(spec, scale), chosen, scale)
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[privacy_events.RegularizedExponential]:
         """An exact draw with sqrt(m) / c = scale."""
         return (_law(spec, scale),)

@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, CentralNoise, Mechanism, Plan, Release, Strength
+from dperm_cli.mechanisms.base import CentralNoise, Mechanism, Plan, Release, Strength
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
 from dperm_cli.privacy.budget import Budget
@@ -86,13 +86,12 @@ class PerturbedMechanism(Mechanism):
         self, spec: ProblemSpec, scale: float, budget: Budget, share: float = 1.0
     ) -> PerturbedObjective:
         """The first event at the strength that suits this noise, with a ``share`` of delta."""
-        delta = delta_of(spec, budget)
-        gamma = is_gamma(self.noise, delta, spec)
+        gamma = is_gamma(self.noise, budget.delta, spec)
         strength = max(
             self.given_strength or balance_strength(spec, scale, gamma), spec.penalty.ridge
         )
         strength = max(strength, perturbed_minimiser.least_modulus(spec))
-        return make_event(spec, scale, strength, gamma, share * delta)
+        return make_event(spec, scale, strength, gamma, share * budget.delta)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Minimise, add the second noise whatever was found, project."""
@@ -117,11 +116,6 @@ class PerturbedMechanism(Mechanism):
         if is_gamma(self.noise, budget.delta, first.spec()):
             return Adversary(first, second, self, kind="threshold", floor=self.attack_floor)
         return Adversary(first, second, self, kind="gaussian", floor=0.75)
-
-
-def delta_of(spec: ProblemSpec, budget: Budget) -> float:
-    """The budget's delta; without a budget 1/n^2, below a half."""
-    return min(0.25, spec.n**-2.0) if budget is NO_BUDGET else budget.delta
 
 
 def is_gamma(noise: str, delta: float, spec: ProblemSpec) -> bool:

@@ -13,7 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Positive, Seed
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism
+from dperm_cli.mechanisms.base import Design, Mechanism
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event
@@ -92,9 +92,7 @@ class ProjectedMechanism(Mechanism):
         )
         return inner_mechanism.wrap_plan(found, named, made)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
         if isinstance(self.m, str):
             raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")

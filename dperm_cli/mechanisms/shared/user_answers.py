@@ -20,7 +20,7 @@ from dperm_cli.core.fields import Auto, Choices, Count, Help, Positive, Range
 from dperm_cli.loops import local_learning, sgd
 from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Output, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Output, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.accounting import ledger_totals
@@ -100,7 +100,7 @@ class LocalDescent(Mechanism):
         scale = asked.bound * asked.channel.multiplier
         return Design((asked.event,), scale, spec.n * self.answers, settings)
 
-    def events(self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET) -> tuple[Channel]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Channel]:
         """The channel whose answers have this norm."""
         bound = bound_gradient(self.channel, spec, self.row_norm)
         found = channels.by_multiplier(self.channel, spec.p, scale / bound)
