@@ -9,8 +9,9 @@ import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, noisy_minimiser
+from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
 from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
@@ -24,7 +25,7 @@ MOST_FAILURE = 1e-3  # n^-3 means little for a handful of records
 
 
 @dataclass(frozen=True)
-class Localization(Mechanism):
+class Localization(Combinator):
     """theta_0 by output perturbation, then the inner mechanism on C_0 = C near theta_0.
 
     Algorithm: [BST14, Alg. 4], and App. B for (epsilon, delta): stage 1 is [BST14, Alg. 3], stage 2
@@ -41,14 +42,7 @@ class Localization(Mechanism):
     depend on it; sizes that hold for every centre are what the plan is made with.
     """
 
-    inner: inner_mechanism.Inner = "noisy_gd"
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        inner_mechanism.build_inner(self)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Both stages, from public facts alone."""
@@ -82,7 +76,7 @@ class Localization(Mechanism):
         centres = noisy_minimiser.release_minimiser(
             view, first, plan.settings["minimiser_gap"], gate
         )
-        second = inner_mechanism.inner_plan(plan, plan.events[1:], plan.noise_scale)
+        second = inner_mechanism.inner_plan(plan, plan.events[1:])
         body, by_public = view.spec.constraint, {"radius": reach}
         if self.inner.by_rows:
             at_all: Any = Localised(body, centres, reach)

@@ -46,7 +46,7 @@ class Projected(ProjectedMechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Project and clip, the inner mechanism's release in R^m, and its points lifted to C."""
         made = plan.space
-        part = inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale)
+        part = inner_mechanism.inner_plan(plan, plan.events)
         v = self.inner.release(projected_problem.project_view(view, made), part, gate).theta
         found = projected_problem.lift_points(view.spec, made, np.asarray(v))
         return Release(found.theta, projected_problem.describe_lift(found))

@@ -53,7 +53,7 @@ class StandardProjection(ProjectedMechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Trial by trial: draw Phi, project and clip, release in R^m, lift."""
         spec, held = view.spec, plan.space
-        part = inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale)
+        part = inner_mechanism.inner_plan(plan, plan.events)
         if held.phi.m == spec.p:
             v = self.inner.release(projected_problem.project_view(view, held), part, gate).theta
             return Release(np.asarray(v), {"residual": 0.0})

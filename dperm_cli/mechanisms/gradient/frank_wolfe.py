@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from dperm_cli.bounds import ttz14
 from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Help
@@ -157,20 +158,14 @@ def expected_error(
     mu = calibrate.mu(budget.epsilon, budget.delta) if budget.delta > 0.0 else 0.0
     if oracle == "noise":
         scale = sensitivity * math.sqrt(steps) / mu
-        size = vertices.count if vertices else math.inf
-        return noise_error(spec, scale, size)
+        reach = vertex_choice.centre_distance(spec.constraint)
+        return ttz14.noise_error(spec.p, vertices.count if vertices else math.inf, scale, reach)
     assert vertices is not None
     each = max(budget.epsilon / steps, 2.0 * mu / math.sqrt(steps))
     moves = sensitivity * spec.constraint.diameter
     if _bound_entries(spec) is not None:
         moves = _event(spec, "choice", 1.0, 1).sensitivity(budget.relation)
     return math.log(vertices.count) * moves / each
-
-
-def noise_error(spec: ProblemSpec, scale: float, count: float) -> float:
-    """scale R min(sqrt p, sqrt(2 ln count)) >= E sup over v of <v - centre, N(0, scale^2 I)>."""
-    width = min(math.sqrt(spec.p), math.sqrt(2.0 * math.log(count)))
-    return scale * vertex_choice.centre_distance(spec.constraint) * width
 
 
 def _event(spec: ProblemSpec, oracle: str, scale: float, steps: int) -> Exponential | Gaussian:

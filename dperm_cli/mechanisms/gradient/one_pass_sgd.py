@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.bounds import one_pass
 from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Count, Help
@@ -161,8 +162,8 @@ def population_bound(spec: ProblemSpec, batches: int, bound: float, rate: str) -
     (Delta t).
     """
     if rate == "convex":
-        return spec.constraint.diameter * bound / math.sqrt(batches)
-    return bound**2 * (1.0 + math.log(batches)) / (2.0 * spec.strong_convexity * batches)
+        return one_pass.convex(spec.constraint.diameter, bound, batches)
+    return one_pass.strongly_convex(spec.strong_convexity, bound, batches)
 
 
 def _eta(facts: Any, step: int) -> float:

@@ -47,11 +47,6 @@ class Exponential(Mechanism):
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure",)
 
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked for draws that no guarantee covers."""
-        return bool(self.sampler.allow_heuristic)
-
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Exponent, sampler and its certificate, from public facts alone."""
         relation = budget.relation

@@ -47,11 +47,6 @@ class RegularizedExponential(Mechanism):
     kappa: Annotated[NonNegative | Auto, Help("quadratic; auto = by spread and bias")] = "auto"
     sampler: LawSampler = "auto"
 
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked for draws that no guarantee covers."""
-        return bool(self.sampler.allow_heuristic)
-
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """(epsilon, delta) with delta > 0."""
         if not budget.delta > 0:

@@ -152,10 +152,12 @@ def design(
     budget holds for both jointly. More, where the distance that can be proved is so wide that its
     noise would outweigh the first.
     """
-    usual = SECOND_SHARE if gamma else SECOND_MU
-    planned = _design_with_share(spec, budget, gamma, strength, usual)
-    wanted = _balanced_share(spec, planned, budget.epsilon)
-    return planned if wanted <= usual else _design_with_share(spec, budget, gamma, strength, wanted)
+    return _choose_share(
+        spec,
+        gamma,
+        budget.epsilon,
+        lambda share: _design_with_share(spec, budget, gamma, strength, share),
+    )
 
 
 def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> PerturbedPlan:
@@ -170,9 +172,17 @@ def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> Pe
             first, spec, lambda m: calibrate.pure_scale(share / (1.0 - share) * epsilon, m)
         )
 
+    return _choose_share(spec, gamma, epsilon, pay_share)
+
+
+def _choose_share(
+    spec: ProblemSpec, gamma: bool, epsilon: float, pay_share: Callable[[float], PerturbedPlan]
+) -> PerturbedPlan:
+    """What ``pay_share`` makes of the usual share, or of the one that balances both noises."""
     usual = SECOND_SHARE if gamma else SECOND_MU
     planned = pay_share(usual)
-    return pay_share(max(usual, _balanced_share(spec, planned, epsilon)))
+    wanted = _balanced_share(spec, planned, epsilon)
+    return planned if wanted <= usual else pay_share(wanted)
 
 
 def _design_with_share(
@@ -295,11 +305,7 @@ class _Planner:
     """From a budget to strength and noise; everything here is public."""
 
     def __init__(
-        self,
-        spec: ProblemSpec,
-        budget: Budget,
-        gamma: bool,
-        second: Callable[[float], float] = lambda ratio: 0.0,
+        self, spec: ProblemSpec, budget: Budget, gamma: bool, second: Callable[[float], float]
     ) -> None:
         self._spec, self._budget, self._gamma, self._second = spec, budget, gamma, second
         self._unit = make_event(spec, 1.0, 1.0, gamma, budget.delta)

@@ -13,10 +13,10 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Positive, Seed
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import Design, Mechanism
+from dperm_cli.mechanisms.base import Design
 from dperm_cli.mechanisms.shared import inner_mechanism
+from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event
 from dperm_cli.problem import projection_dimension, random_projection
 from dperm_cli.problem.given_projection import Given
 from dperm_cli.problem.problem import Problem, ProblemSpec, make_spec
@@ -47,13 +47,12 @@ class ProjectedSpace:
 
 
 @dataclass(frozen=True)
-class ProjectedMechanism(Mechanism):
+class ProjectedMechanism(ChangedProblem):
     """An inner mechanism on projected records: its keys, plan and events in R^m.
 
     A subclass says which Phi a plan is made with (``choose_space``), and releases.
     """
 
-    inner: inner_mechanism.Inner = "objective_perturbation"
     m: Annotated[
         int | str, Check(check_dimension), Help("the dimension projected to; at p nothing is")
     ] = "balanced"
@@ -63,17 +62,7 @@ class ProjectedMechanism(Mechanism):
     phi_seed: Annotated[Seed, Help("of the public matrix, which depends on no data")] = 0
     clip: Annotated[Positive, Help("projected rows are shortened to this times the bound")] = CLIP
 
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("margin",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        inner_mechanism.build_inner(self)
-
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return self.inner.is_unprotected
 
     @abstractmethod
     def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
@@ -92,13 +81,12 @@ class ProjectedMechanism(Mechanism):
         )
         return inner_mechanism.wrap_plan(found, named, made)
 
-    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
-        """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
+    def change_facts(self, spec: ProblemSpec, budget: Budget) -> ProblemSpec:
+        """Those in R^m; Unsupported where m follows from the budget."""
         if isinstance(self.m, str):
             raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
         check_problem(spec)
-        made = self.choose_space(spec, choose_m(self.m, spec, budget))
-        return self.inner.events(project_facts(spec, made), scale, budget)
+        return project_facts(spec, self.choose_space(spec, choose_m(self.m, spec, budget)))
 
 
 def check_problem(spec: ProblemSpec) -> None:
