@@ -400,8 +400,8 @@ DATA_AND_FILES = (
     # model files
     Patch(
         "a model file holds the number of records", "runner/models/save_model.py",
-        'plan = Plan(events, guarantee, row["noise_scale"], row["steps"])',
-        'plan = Plan(events, guarantee, row["noise_scale"], item.data.n)', "model files",
+        'plan = Plan(events, row["noise_scale"], row["steps"], guarantee=guarantee)',
+        'plan = Plan(events, row["noise_scale"], item.data.n, guarantee=guarantee)', "model files",
     ),
     Patch(
         "a model's row bound is measured", "runner/models/save_model.py",

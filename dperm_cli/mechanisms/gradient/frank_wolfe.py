@@ -14,7 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Help
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release, Steps
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release, Steps, find_scale
 from dperm_cli.mechanisms.shared import vertex_choice
 from dperm_cli.mechanisms.shared.sampled_release import interval_pair
 from dperm_cli.mechanisms.shared.vertex_choice import Vertices
@@ -207,12 +207,7 @@ def _bound_entries(spec: ProblemSpec) -> EntryBounds | None:
 def _scale(spec: ProblemSpec, budget: Budget, oracle: str, steps: int) -> float:
     """The least that keeps within the budget."""
     if budget.delta > 0.0:
-        return calibrate.scale_for(
-            lambda scale: (_event(spec, oracle, scale, steps),),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            relation=budget.relation,
-        )
+        return find_scale(lambda scale: (_event(spec, oracle, scale, steps),), budget)
     moves = _event(spec, oracle, 1.0, steps).sensitivity(budget.relation)
     return moves * steps / budget.epsilon * (1.0 + _ROUNDING)
 

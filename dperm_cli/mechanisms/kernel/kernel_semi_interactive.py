@@ -13,7 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Allowed, Auto, Choices, Help, Positive, Range
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary, kernel_pair
-from dperm_cli.mechanisms.base import Design, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release, find_scale
 from dperm_cli.mechanisms.shared import kernel_queries, norm_bound, sparse_answers
 from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism, StabilityBounds
 from dperm_cli.mechanisms.shared.sparse_answers import RunParameters
@@ -91,12 +91,12 @@ class KernelSemiInteractive(KernelMechanism):
         if norm:
             settings |= {"norm_share": self.norm_share, "norm_scale": norm[0].scale}
         if self.perturbation == "interactive":
-            run = self._choose_run(spec, moves, count, budget, norm)
+            run = self._choose_run(spec, moves, count, budget)
             events: tuple[Event, ...] = (run.event(moves, count), *norm)
             scale = run.scale
             settings |= {"updates": run.updates, "step": run.step}
         else:
-            scale = self._scale(spec, moves, count, budget, norm)
+            scale = self._scale(spec, moves, count, budget)
             events = (self._event(spec, moves, count, scale), *norm)
         return Design(events, scale, count, settings)
 
@@ -186,14 +186,9 @@ class KernelSemiInteractive(KernelMechanism):
         return replace(budget, epsilon=(1.0 - self.norm_share) * budget.epsilon)
 
     def _choose_run(
-        self,
-        spec: KernelSpec,
-        moves: StabilityBounds,
-        count: int,
-        budget: Budget,
-        norm: tuple[Laplace, ...],
+        self, spec: KernelSpec, moves: StabilityBounds, count: int, budget: Budget
     ) -> RunParameters:
-        left = self._remaining_budget(budget)
+        left, norm = self._remaining_budget(budget), self._norm(moves, budget)
         if self.calibration == "paper":
             updates = sparse_answers.printed_updates(spec, count, left, self.failure)
             return sparse_answers.make_paper_run(spec, updates, count, left, self.failure)
@@ -211,14 +206,8 @@ class KernelSemiInteractive(KernelMechanism):
 
         return _largest(at, left.epsilon, budget.epsilon)
 
-    def _scale(
-        self,
-        spec: KernelSpec,
-        moves: StabilityBounds,
-        count: int,
-        budget: Budget,
-        norm: tuple[Laplace, ...],
-    ) -> float:
+    def _scale(self, spec: KernelSpec, moves: StabilityBounds, count: int, budget: Budget) -> float:
+        norm = self._norm(moves, budget)
         if self.calibration == "paper":
             return explicit_scale(moves.value, count, self._remaining_budget(budget))
         if not norm and self.perturbation == "gaussian":
@@ -228,16 +217,13 @@ class KernelSemiInteractive(KernelMechanism):
         if not norm and budget.delta == 0.0:
             return calibrate.pure_scale(budget.epsilon / count, moves.value)
         unit: Any = self._event(spec, moves, count, 1.0)
-        return calibrate.scale_for(
-            lambda scale: (replace(unit, scale=scale), *norm),
-            epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
-        )  # fmt: skip
+        return find_scale(lambda scale: (replace(unit, scale=scale), *norm), budget)
 
     def _event(self, spec: KernelSpec, moves: StabilityBounds, count: int, scale: float) -> Event:
         if self.perturbation == "gaussian":
             reach = self._reach(spec, moves, count)
             return Gaussian(scale, reach / 2.0, relation=kernel_queries.PROVED_RELATION)
-        return Laplace(scale, moves.value / 2.0, count, relation=kernel_queries.PROVED_RELATION)
+        return kernel_queries.make_laplace(scale, moves.value, count)
 
     def _reach(self, spec: KernelSpec, moves: StabilityBounds, count: int) -> float:
         """How far the vector of predictions moves in L2: |K_ZZ|_2^(1/2) times the weight."""

@@ -95,7 +95,7 @@ def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
         relation=row["relation"],
         certificate=None,
     )
-    plan = Plan(events, guarantee, row["noise_scale"], row["steps"])
+    plan = Plan(events, row["noise_scale"], row["steps"], guarantee=guarantee)
     try:
         return _of(plan, item, found, row)
     except ValueError as error:
