@@ -120,6 +120,11 @@ check_unregularised = check(
 )
 
 
+def get_unit(at: Setting) -> float:
+    """L |C|, the regulariser's slope in L."""
+    return at.spec.lipschitz_total * at.spec.constraint.diameter
+
+
 def risk_range(at: Setting) -> float:
     """What no point's excess risk exceeds: n times the range of one record's loss on the set."""
     spec = at.spec

@@ -19,6 +19,7 @@ from dperm_cli.bounds.base import (
     check_guarantee,
     check_mechanism,
     check_settings,
+    get_unit,
 )
 from dperm_cli.bounds.bst14 import last_iterate, last_iterate_strongly_convex
 from dperm_cli.bounds.bst14_lower import marginals_pure
@@ -242,8 +243,7 @@ _WALKS = (
 @bound("BST14 Thm 3.4", "upper", "order", *_WALKS)
 def walk_risk_order(at: Setting) -> float:
     """L |C| p / epsilon."""
-    spec = at.spec
-    return spec.lipschitz_total * spec.constraint.diameter * spec.p / at.budget.epsilon
+    return get_unit(at) * at.spec.p / at.budget.epsilon
 
 
 @bound("BST14 Thm 3.4 (time)", "upper", "order", *_WALKS, quantity="steps")
@@ -290,8 +290,7 @@ def huberized_order(at: Setting) -> float:
 
     It is about the worse of two data sets and about one method: no bound on what others can do.
     """
-    unit = at.spec.lipschitz_total * at.spec.constraint.diameter
-    return unit * huberized_risk(at.spec.n, at.settings["width"])
+    return get_unit(at) * huberized_risk(at.spec.n, at.settings["width"])
 
 
 LEMMAS: Mapping[str, Callable[..., Any]] = {

@@ -20,6 +20,7 @@ from dperm_cli.bounds.base import (
     check_mechanism,
     check_strong_convexity,
     find_least,
+    get_unit,
     list_bounds,
     risk_range,
 )
@@ -74,8 +75,7 @@ def _lipschitz_unit(at: Setting) -> float:
 
 def _sampling_unit(at: Setting) -> float:
     """L |C| / sqrt(n)."""
-    spec = at.spec
-    return spec.lipschitz_total * spec.constraint.diameter / math.sqrt(spec.n)
+    return get_unit(at) / math.sqrt(at.spec.n)
 
 
 def _log_n_delta(at: Setting) -> float:

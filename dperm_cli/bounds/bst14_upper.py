@@ -23,6 +23,7 @@ from dperm_cli.bounds.base import (
     check_settings,
     check_smoothness,
     check_strong_convexity,
+    get_unit,
 )
 
 
@@ -146,7 +147,7 @@ def exponential_on_net(at: Setting) -> float:
 @bound("BST14 Thm 3.2", "upper", "order", *_check_draw("exponential"))
 def exponential_order(at: Setting) -> float:
     """L |C| p / epsilon."""
-    return _unit(at) * at.spec.p / at.budget.epsilon
+    return get_unit(at) * at.spec.p / at.budget.epsilon
 
 
 def noise_of(at: Setting) -> str:
@@ -219,13 +220,13 @@ _GAUSSIAN = (
 @bound("BST14 Thm E.1(1)", "upper", "order", *_GAMMA)
 def objective_order(at: Setting) -> float:
     """L |C| p / epsilon."""
-    return _unit(at) * at.spec.p / at.budget.epsilon
+    return get_unit(at) * at.spec.p / at.budget.epsilon
 
 
 @bound("BST14 Thm E.1(2)", "upper", "order", *_GAUSSIAN)
 def objective_order_gaussian(at: Setting) -> float:
     """L |C| sqrt(p ln(1/delta)) / epsilon."""
-    return _unit(at) * math.sqrt(at.spec.p * log_delta(at)) / at.budget.epsilon
+    return get_unit(at) * math.sqrt(at.spec.p * log_delta(at)) / at.budget.epsilon
 
 
 @bound("BST14 Thm E.2(1)", "upper", "order", *_GAMMA, check_strong_convexity)
@@ -238,10 +239,6 @@ def objective_order_curved(at: Setting) -> float:
 def objective_order_curved_gaussian(at: Setting) -> float:
     """L^2 p ln(1/delta) / (n Delta epsilon^2)."""
     return curved_unit(at) * at.spec.p * log_delta(at)
-
-
-def _unit(at: Setting) -> float:
-    return at.spec.lipschitz_total * at.spec.constraint.diameter
 
 
 def curved_unit(at: Setting) -> float:

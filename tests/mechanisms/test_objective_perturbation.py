@@ -110,7 +110,7 @@ def test_what_is_released_has_the_second_noise_on_it():
 @pytest.mark.parametrize("budget", [PURE, APPROX])
 def test_the_strength_minimises_the_theory_risk(budget):
     spec = small_problem().spec()
-    planner = perturbed_objective._Planner(spec, budget, budget.delta == 0.0)
+    planner = perturbed_objective._Planner(spec, budget, budget.delta == 0.0, lambda ratio: 0.0)
     best = planner.best()
     for factor in (0.5, 0.9, 1.1, 2.0):
         assert planner.risk(best) <= planner.risk(factor * best) * (1.0 + 1e-9)

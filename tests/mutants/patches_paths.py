@@ -293,8 +293,8 @@ MECHANISMS = (
     Patch(
         "noisy predictions at half their sensitivity",
         "mechanisms/kernel/kernel_semi_interactive.py",
-        "return Laplace(scale, moves.value / 2.0, count",
-        "return Laplace(scale, moves.value / 4.0, count", "kernel_semi_interactive",
+        "make_laplace(scale, moves.value, count",
+        "make_laplace(scale, moves.value / 2.0, count", "kernel_semi_interactive",
     ),
     Patch(
         "coordinates of a session are not whitened", "mechanisms/kernel/kernel_release.py",

@@ -79,19 +79,15 @@ class KernelInteractive(KernelMechanism):
         """The run that these fields ask for."""
         queries = self._queries(spec)
         moves = kernel_queries.bound_moves(spec)
+        updates = None if self.updates == "auto" else int(self.updates)
         if self.calibration == "paper":
-            sparse_answers.require_delta(budget)
-            updates = self.updates
-            if updates == "auto":
-                updates = sparse_answers.printed_updates(spec, queries, budget, self.failure)
-            return sparse_answers.make_paper_run(spec, int(updates), queries, budget, self.failure)
+            return sparse_answers.make_paper_run(spec, queries, budget, self.failure, updates)
         wide = self.threshold
         wide = (
             sparse_answers.threshold_ratio(queries, self.failure) if wide == "auto" else float(wide)
         )
-        if self.updates == "auto":
+        if updates is None:
             return sparse_answers.find_sufficient_run(spec, moves, queries, budget, wide)
-        updates = int(self.updates)
         return sparse_answers.calibrate_run(spec, moves, updates, queries, budget, wide)
 
     def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[SparseAnswers]:

@@ -153,11 +153,8 @@ class ReleaseSession:
         return float(along @ self._noisy[:-1]) + height * noisy
 
     def _grow(self, row: Any, along: Any, height: float, whitened: float, noisy: float) -> None:
-        count = len(self._points)
-        factor = np.zeros((count + 1, count + 1))
-        factor[:count, :count], factor[count, :count] = self._factor, along
-        factor[count, count] = height
-        self._factor = factor
+        self._factor = np.pad(self._factor, (0, 1))
+        self._factor[-1] = np.append(along, height)
         self._points.append(row)
         self._whitened = np.append(self._whitened, whitened)
         self._noisy = np.append(self._noisy, noisy)

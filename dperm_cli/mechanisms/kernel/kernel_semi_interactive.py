@@ -190,8 +190,7 @@ class KernelSemiInteractive(KernelMechanism):
     ) -> RunParameters:
         left, norm = self._remaining_budget(budget), self._norm(moves, budget)
         if self.calibration == "paper":
-            updates = sparse_answers.printed_updates(spec, count, left, self.failure)
-            return sparse_answers.make_paper_run(spec, updates, count, left, self.failure)
+            return sparse_answers.make_paper_run(spec, count, left, self.failure)
         wide = sparse_answers.threshold_ratio(count, self.failure)
         if not norm:
             return sparse_answers.find_sufficient_run(spec, moves, count, budget, wide)

@@ -190,10 +190,11 @@ def describe_settings(
 ) -> dict[str, Any]:
     """What a reader may want to know, JSON-able; all of it public."""
     m, d = made.phi.m, made.phi.d
+    own = "identity" if isinstance(made.phi, Identity) else mechanism.phi
     found = {
         "m": m,
         "d": d,
-        "phi": _phi_in_words(mechanism, made.phi),
+        "phi": "given" if isinstance(made.phi, Given) else own,
         "phi_seed": mechanism.phi_seed,
         "relative_width": relative_width(spec),
         "row_bound": made.row_bound,
@@ -205,12 +206,6 @@ def describe_settings(
     if m == d:
         found["note"] = "m = d: nothing is projected"
     return found
-
-
-def _phi_in_words(mechanism: Any, phi: Projection) -> str:
-    if isinstance(phi, Given):
-        return "given"
-    return "identity" if isinstance(phi, Identity) else mechanism.phi
 
 
 def project_view(view: CentralView, made: ProjectedSpace) -> CentralView:

@@ -51,9 +51,15 @@ def printed_updates(spec: KernelSpec, queries: int, budget: Budget, failure: flo
 
 
 def make_paper_run(
-    spec: KernelSpec, updates: int, queries: int, budget: Budget, failure: float
+    spec: KernelSpec, queries: int, budget: Budget, failure: float, updates: int | None = None
 ) -> RunParameters:
-    """eps_0, sigma and eta as [JT13, Alg. 1] states them."""
+    """B, where it is not given, and eps_0, sigma and eta as [JT13, Alg. 1] states them.
+
+    ``Unsupported`` at delta = 0: the formulas hold ln(4 / delta).
+    """
+    require_delta(budget)
+    if updates is None:
+        updates = printed_updates(spec, queries, budget, failure)
     rate = spec.n * budget.epsilon * spec.ridge
     rate /= 200.0 * spec.lipschitz * spec.bound**2 * math.sqrt(updates) * math.log(4 / budget.delta)
     threshold = threshold_ratio(queries, failure) / rate
