@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -61,10 +62,16 @@ class Bound:
 
 
 def bound(
-    id: str, kind: str, constant: str, *conditions: Condition, quantity: str = "excess_risk"
+    id: str, *conditions: Condition, kind: str, constant: str, quantity: str = "excess_risk"
 ) -> Callable[[Formula], Bound]:
     """Make a bound of its formula, as a decorator: the arguments are fields of ``Bound``."""
     return lambda formula: Bound(id, kind, constant, conditions, formula, quantity)
+
+
+upper_bound = partial(bound, kind="upper", constant="explicit")
+upper_order = partial(bound, kind="upper", constant="order")
+lower_bound = partial(bound, kind="lower", constant="explicit")
+lower_order = partial(bound, kind="lower", constant="order")
 
 
 def list_bounds(*modules: ModuleType) -> tuple[Bound, ...]:

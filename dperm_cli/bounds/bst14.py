@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds.base import Condition, Setting, bound, check, check_mechanism
+from dperm_cli.bounds.base import (
+    Condition,
+    Setting,
+    check,
+    check_mechanism,
+    upper_bound,
+    upper_order,
+)
 
 
 def _check_rate(rate: str) -> Condition:
@@ -41,7 +48,7 @@ def last_iterate_strongly_convex(gradient: float, curvature: float, iterates: in
     return scale * (2.0 * harmonic(iterates) + 1.0) / iterates
 
 
-@bound("noisy_sgd Thm 1", "upper", "explicit", *_CONVEX)
+@upper_bound("noisy_sgd Thm 1", *_CONVEX)
 def noisy_sgd_convex(at: Setting) -> float:
     """The bound behind [BST14, Thm 2.4, part 1], with its constant.
 
@@ -61,7 +68,7 @@ def noisy_sgd_convex(at: Setting) -> float:
     return last_iterate(diameter, gradient, iterates)
 
 
-@bound("noisy_sgd Thm 2", "upper", "explicit", *_STRONGLY_CONVEX)
+@upper_bound("noisy_sgd Thm 2", *_STRONGLY_CONVEX)
 def noisy_sgd_strongly_convex(at: Setting) -> float:
     """The bound behind [BST14, Thm 2.4, part 2], with its constant.
 
@@ -79,7 +86,7 @@ def noisy_sgd_strongly_convex(at: Setting) -> float:
     return gradient**2 / (2.0 * curvature) * total / (iterates - start + 1)
 
 
-@bound("BST14 Thm 2.4(1)", "upper", "order", *_CONVEX, _check_passes)
+@upper_order("BST14 Thm 2.4(1)", *_CONVEX, _check_passes)
 def noisy_sgd_order(at: Setting) -> float:
     """L |C| ln^{3/2}(n/delta) sqrt(p ln(1/delta)) / epsilon.
 
@@ -91,7 +98,7 @@ def noisy_sgd_order(at: Setting) -> float:
     return scale * logs * math.sqrt(spec.p) / budget.epsilon
 
 
-@bound("BST14 Thm 2.4(2)", "upper", "order", *_STRONGLY_CONVEX, _check_passes)
+@upper_order("BST14 Thm 2.4(2)", *_STRONGLY_CONVEX, _check_passes)
 def noisy_sgd_strongly_convex_order(at: Setting) -> float:
     """L^2 ln^2(n/delta) p ln(1/delta) / (n Delta epsilon^2).
 
@@ -108,10 +115,8 @@ def _is_plain_mean(at: Setting) -> bool:
     return plain and not isinstance(at.settings["step_size"], str)
 
 
-@bound(
+@upper_bound(
     "noisy_gd Thm 2",
-    "upper",
-    "explicit",
     check_mechanism("noisy_gd"),
     check(_is_plain_mean, "is for a constant step, no momentum, the mean"),
 )

@@ -15,7 +15,6 @@ from dperm_cli.bounds import bst14, bst14_upper
 from dperm_cli.bounds.base import (
     Condition,
     Setting,
-    bound,
     check,
     check_guarantee,
     check_mechanism,
@@ -24,6 +23,8 @@ from dperm_cli.bounds.base import (
     find_least,
     list_bounds,
     risk_range,
+    upper_bound,
+    upper_order,
 )
 from dperm_cli.bounds.bst14_upper import curved_unit, localized_risk, log_delta
 from dperm_cli.sets.shared.localized_set import Localised
@@ -76,10 +77,8 @@ def _check_inner(*names: str) -> Condition:
     return check(lambda at: inner_of(at.settings) in names, f"is for inner={' or '.join(names)}")
 
 
-@bound(
+@upper_bound(
     "localization Thm 2",
-    "upper",
-    "explicit",
     check_mechanism("localization"),
     _check_inner("exponential", "noisy_sgd", "noisy_gd"),
     _check_inner_bound,
@@ -91,10 +90,8 @@ def localization(at: Setting) -> float:
     return localized_risk(inner_risk(at) or 0.0, miss_probability(at), risk_range(at))
 
 
-@bound(
+@upper_bound(
     "high_probability Thm 2",
-    "upper",
-    "explicit",
     check_mechanism("high_probability"),
     _check_inner_bound,
     check_settings("runs", "selection_epsilon"),
@@ -107,7 +104,7 @@ def high_probability(at: Setting) -> float:
     return (inner_risk(at) or 0.0) + chosen
 
 
-@bound("huberized Thm 1", "upper", "explicit", check_mechanism("huberized"), _check_inner_bound)
+@upper_bound("huberized Thm 1", check_mechanism("huberized"), _check_inner_bound)
 def huberized(at: Setting) -> float:
     """Inner bound on the rounded loss + n h / 4."""
     return (inner_risk(at) or 0.0) + at.spec.n * (at.settings["width"] or 0.0) / 4.0
@@ -123,13 +120,13 @@ def _check_stages(kind: str, inner: str) -> tuple[Condition, ...]:
     )
 
 
-@bound("BST14 Thm 4.3", "upper", "order", *_check_stages("pure", "exponential"))
+@upper_order("BST14 Thm 4.3", *_check_stages("pure", "exponential"))
 def localized_exponential_order(at: Setting) -> float:
     """L^2 p^2 ln(n) / (n Delta epsilon^2)."""
     return curved_unit(at) * at.spec.p**2 * math.log(at.spec.n)
 
 
-@bound("BST14 Thm B.2", "upper", "order", *_check_stages("approx", "noisy_sgd"))
+@upper_order("BST14 Thm B.2", *_check_stages("approx", "noisy_sgd"))
 def localized_sgd_order(at: Setting) -> float:
     """L |C_0| ln^{3/2}(n/delta) sqrt(p ln(1/delta)) / epsilon, the diameter of C_0 being
 

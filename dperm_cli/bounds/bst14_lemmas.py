@@ -14,12 +14,14 @@ from typing import Any
 
 from dperm_cli.bounds.base import (
     Setting,
-    bound,
     check,
     check_guarantee,
     check_mechanism,
     check_settings,
     get_unit,
+    lower_order,
+    upper_bound,
+    upper_order,
 )
 from dperm_cli.bounds.bst14 import last_iterate, last_iterate_strongly_convex
 from dperm_cli.bounds.bst14_lower import marginals_pure
@@ -240,23 +242,21 @@ _WALKS = (
 )
 
 
-@bound("BST14 Thm 3.4", "upper", "order", *_WALKS)
+@upper_order("BST14 Thm 3.4", *_WALKS)
 def walk_risk_order(at: Setting) -> float:
     """L |C| p / epsilon."""
     return get_unit(at) * at.spec.p / at.budget.epsilon
 
 
-@bound("BST14 Thm 3.4 (time)", "upper", "order", *_WALKS, quantity="steps")
+@upper_order("BST14 Thm 3.4 (time)", *_WALKS, quantity="steps")
 def walk_time_order(at: Setting) -> float:
     """|C|^2 p^3 n^3 max(p ln(|C| p n), epsilon |C| n sqrt(p)), the root being a correction."""
     spec = at.spec
     return exponential_cost_order(spec.n, spec.p, at.budget.epsilon, spec.constraint.diameter)
 
 
-@bound(
+@upper_bound(
     "BST14 Thm 3.4 (steps)",
-    "upper",
-    "explicit",
     *_WALKS,
     check(_has_printed_exponent, "is for calibration=paper"),
     check(
@@ -272,10 +272,8 @@ def walk_steps(at: Setting) -> float:
     return exponential_cost(at.spec.n, at.spec.p, at.budget.epsilon, diameter, 2.0).most
 
 
-@bound(
+@lower_order(
     "BST14 Thm A.1",
-    "lower",
-    "order",
     check_mechanism("huberized"),
     check(lambda at: at.spec.p == 1, "is for one dimension"),
     check(

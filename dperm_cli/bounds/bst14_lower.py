@@ -16,10 +16,11 @@ from dperm_cli.bounds import random_directions
 from dperm_cli.bounds.base import (
     Condition,
     Setting,
-    bound,
     check,
     check_guarantee,
     check_unregularised,
+    lower_bound,
+    lower_order,
 )
 
 _check_lasso = check(lambda at: not at.spec.lasso > 0, "is for losses without a lasso")
@@ -29,7 +30,7 @@ _check_ridge = check(
 )
 
 
-@bound("two-point", "lower", "explicit", check_unregularised)
+@lower_bound("two-point", check_unregularised)
 def two_points(at: Setting) -> float:
     """Group privacy on two linear data sets that differ in k records (any p, any mechanism).
 
@@ -50,10 +51,8 @@ def two_points(at: Setting) -> float:
     return max(0.0, best) * spec.lipschitz * spec.constraint.least_diameter / 2.0
 
 
-@bound(
+@lower_bound(
     "caps",
-    "lower",
-    "explicit",
     check_guarantee("pure"),
     check(
         lambda at: random_directions.choose_gain(at.spec.constraint) is not None,
@@ -93,10 +92,8 @@ def caps(at: Setting) -> float:
     return max(0.0, float(np.max(gained)))
 
 
-@bound(
+@lower_bound(
     "tracing",
-    "lower",
-    "explicit",
     check(
         lambda at: at.spec.constraint.is_ball or at.spec.constraint.half_side is not None,
         "is for l2_ball or box",
@@ -175,7 +172,7 @@ _PACKING: tuple[Condition, ...] = (
 )
 
 
-@bound("BST14 Thm 5.2 (constants)", "lower", "explicit", *_PACKING, check_unregularised)
+@lower_bound("BST14 Thm 5.2 (constants)", *_PACKING, check_unregularised)
 def packing(at: Setting) -> float:
     """L R M / 1024, M = min(n, p / (20 epsilon)).
 
@@ -185,12 +182,8 @@ def packing(at: Setting) -> float:
     return at.spec.lipschitz * at.spec.constraint.radius * signal / 1024.0
 
 
-@bound(
-    "BST14 Thm 5.4 (constants)",
-    "lower",
-    "explicit",
-    *_PACKING,
-    check(lambda at: at.spec.ridge > 0, "needs a ridge"),
+@lower_bound(
+    "BST14 Thm 5.4 (constants)", *_PACKING, check(lambda at: at.spec.ridge > 0, "needs a ridge")
 )
 def packing_strongly_convex(at: Setting) -> float:
     """n Delta m^2 / 1024, m = min(R, M L / (n Delta)) the norm of the minimiser.
@@ -204,13 +197,13 @@ def packing_strongly_convex(at: Setting) -> float:
     return bend * norm**2 / 1024.0
 
 
-@bound("BST14 Thm 5.2", "lower", "order", check_guarantee("pure"), check_unregularised)
+@lower_order("BST14 Thm 5.2", check_guarantee("pure"), check_unregularised)
 def pure_order(at: Setting) -> float:
     """L |C| min(n, p / epsilon)."""
     return _convex_scale(at) * min(at.spec.n, at.spec.p / at.budget.epsilon)
 
 
-@bound("BST14 Thm 5.3", "lower", "order", check_unregularised, check_guarantee("approx"))
+@lower_order("BST14 Thm 5.3", check_unregularised, check_guarantee("approx"))
 def approx_order(at: Setting) -> float:
     """L |C| min(n, sqrt(p) / epsilon): every (epsilon, delta) mechanism, on its worst data set."""
     return _convex_scale(at) * min(at.spec.n, math.sqrt(at.spec.p) / at.budget.epsilon)
@@ -226,14 +219,14 @@ _check_curvature = check(
 )
 
 
-@bound("BST14 Thm 5.4", "lower", "order", check_guarantee("pure"), _check_lasso, _check_curvature)
+@lower_order("BST14 Thm 5.4", check_guarantee("pure"), _check_lasso, _check_curvature)
 def strongly_convex_pure_order(at: Setting) -> float:
     """(L^2 / Delta) min(n, p^2 / (n epsilon^2))."""
     private = (at.spec.p / at.budget.epsilon) ** 2
     return _curved_scale(at) * min(at.spec.n, private / at.spec.n)
 
 
-@bound("BST14 Thm 5.5", "lower", "order", check_guarantee("approx"), _check_lasso, _check_curvature)
+@lower_order("BST14 Thm 5.5", check_guarantee("approx"), _check_lasso, _check_curvature)
 def strongly_convex_approx_order(at: Setting) -> float:
     """(L^2 / Delta) min(n, p / (n epsilon^2))."""
     private = at.spec.p / at.budget.epsilon**2

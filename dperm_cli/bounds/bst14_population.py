@@ -6,15 +6,12 @@ Statements "with probability 1 - gamma" take gamma = 0.1 and poly log(1/gamma) a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 
 from dperm_cli.bounds import bst14_combined
 from dperm_cli.bounds.base import (
-    Bound,
     Condition,
-    Formula,
     Setting,
-    bound,
     check,
     check_guarantee,
     check_mechanism,
@@ -23,6 +20,8 @@ from dperm_cli.bounds.base import (
     get_unit,
     list_bounds,
     risk_range,
+    upper_bound,
+    upper_order,
 )
 from dperm_cli.losses.shared.margin_loss import Glm
 
@@ -112,10 +111,8 @@ EMPIRICAL = [
 ]
 
 
-@bound(
+@upper_bound(
     "BST14 Lemma F.5 (constants)",
-    "upper",
-    "explicit",
     check(
         lambda at: find_least(EMPIRICAL, at) is not None,
         "needs an explicit bound on the empirical risk",
@@ -136,59 +133,64 @@ def population(at: Setting) -> float:
     return least / spec.n + gap + regular
 
 
-def _order(theorem: str, *conditions: Condition) -> Callable[[Formula], Bound]:
-    """Make an upper bound of its formula, whose constant is open."""
-    return bound(f"BST14 Thm {theorem}", "upper", "order", *conditions, quantity="population_risk")
-
+_order = partial(upper_order, quantity="population_risk")
 
 # of the mechanisms whose pure and whose (epsilon, delta) risk the theorems are about
 _PURE = (check_mechanism("localization"), check_guarantee("pure"))
 _APPROX = (check_mechanism("noisy_sgd", "localization"), check_guarantee("approx"))
 
 
-@_order("F.2(1)", *_PURE, check_strong_convexity)
+@_order("BST14 Thm F.2(1)", *_PURE, check_strong_convexity)
 def strongly_convex_pure(at: Setting) -> float:
     """L^2 p sqrt(ln n poly log(1/gamma)) / (Delta n epsilon gamma)."""
     return _strongly_convex_unit(at) * at.spec.p * math.sqrt(math.log(at.spec.n) * _TAIL)
 
 
-@_order("F.2(2)", *_APPROX, check_strong_convexity)
+@_order("BST14 Thm F.2(2)", *_APPROX, check_strong_convexity)
 def strongly_convex_approx(at: Setting) -> float:
     """L^2 sqrt(p) ln^2(n/delta) poly log(1/gamma) / (Delta n epsilon gamma)."""
     return _strongly_convex_unit(at) * math.sqrt(at.spec.p) * _log_n_delta(at) ** 2 * _TAIL
 
 
-@_order("F.3(1)", *_PURE, check_strong_convexity)
+@_order("BST14 Thm F.3(1)", *_PURE, check_strong_convexity)
 def lipschitz_pure(at: Setting) -> float:
     """sqrt(p) (L + |C|) |C| (ln n poly log(1/gamma))^{1/4} / sqrt(n epsilon gamma)."""
     return _lipschitz_unit(at) * math.sqrt(at.spec.p) * (math.log(at.spec.n) * _TAIL) ** 0.25
 
 
-@_order("F.3(2)", *_APPROX, check_strong_convexity)
+@_order("BST14 Thm F.3(2)", *_APPROX, check_strong_convexity)
 def lipschitz_approx(at: Setting) -> float:
     """p^{1/4} (L + |C|) |C| ln(n/delta) poly log(1/gamma) / sqrt(n epsilon gamma)."""
     return _lipschitz_unit(at) * at.spec.p**0.25 * _log_n_delta(at) * _TAIL
 
 
-@_order("F.4(1)", check_mechanism("localization", "exponential"), *_check_linear_model("pure"))
+@_order(
+    "BST14 Thm F.4(1)", check_mechanism("localization", "exponential"), *_check_linear_model("pure")
+)
 def linear_model_pure(at: Setting) -> float:
     """L |C| sqrt(ln(1/gamma)) / sqrt(n), n above (p / epsilon)^2."""
     return _sampling_unit(at) * math.sqrt(_TAIL)
 
 
-@_order("F.4(2)", check_mechanism("noisy_sgd", "localization"), *_check_linear_model("approx"))
+@_order(
+    "BST14 Thm F.4(2)", check_mechanism("noisy_sgd", "localization"), *_check_linear_model("approx")
+)
 def linear_model_approx(at: Setting) -> float:
     """L |C| sqrt(ln(1/gamma)) ln^2(n/delta) / sqrt(n), n above p / epsilon^2."""
     return _sampling_unit(at) * math.sqrt(_TAIL) * _log_n_delta(at) ** 2
 
 
-@_order("F.6(1)", check_mechanism("exponential"), check_guarantee("pure"), _check_own_epsilon)
+@_order(
+    "BST14 Thm F.6(1)", check_mechanism("exponential"), check_guarantee("pure"), _check_own_epsilon
+)
 def own_epsilon_pure(at: Setting) -> float:
     """L |C| sqrt(p / n) at epsilon = sqrt(p / n)."""
     return _sampling_unit(at) * math.sqrt(at.spec.p)
 
 
-@_order("F.6(2)", check_mechanism("noisy_sgd"), check_guarantee("approx"), _check_own_epsilon)
+@_order(
+    "BST14 Thm F.6(2)", check_mechanism("noisy_sgd"), check_guarantee("approx"), _check_own_epsilon
+)
 def own_epsilon_approx(at: Setting) -> float:
     """L |C| p^{1/4} ln(n/delta) / sqrt(n) at epsilon = p^{1/4} ln(n/delta) / sqrt(n)."""
     return _sampling_unit(at) * at.spec.p**0.25 * _log_n_delta(at)

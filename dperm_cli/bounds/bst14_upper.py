@@ -16,7 +16,6 @@ import numpy as np
 from dperm_cli.bounds.base import (
     Condition,
     Setting,
-    bound,
     check,
     check_guarantee,
     check_mechanism,
@@ -24,6 +23,8 @@ from dperm_cli.bounds.base import (
     check_smoothness,
     check_strong_convexity,
     get_unit,
+    upper_bound,
+    upper_order,
 )
 
 
@@ -119,9 +120,7 @@ def _check_draw(*names: str, net: bool = False) -> tuple[Condition, ...]:
     )
 
 
-@bound(
-    "exponential Thm 2", "upper", "explicit", *_check_draw("exponential", "regularized_exponential")
-)
+@upper_bound("exponential Thm 2", *_check_draw("exponential", "regularized_exponential"))
 def exponential(at: Setting) -> float:
     """(p + kappa R^2 / 2) / c, exp(-c F - (kappa / 2) |theta|^2) sampled to sup |log ratio| 0."""
     law, radius = _law(at), at.spec.constraint.radius
@@ -129,14 +128,14 @@ def exponential(at: Setting) -> float:
     return exponential_risk(at.spec.p, law["exponent"], quadratic, law["dist_inf"])
 
 
-@bound("BST14 Thm 3.2 (constants)", "upper", "explicit", *_check_draw("exponential"))
+@upper_bound("BST14 Thm 3.2 (constants)", *_check_draw("exponential"))
 def exponential_as_printed(at: Setting) -> float:
     """(8 L |C| / epsilon) ((p + 1) ln 3 + 1), at the exponent used."""
     law = _law(at)
     return paper_exponential_risk(at.spec.p, law["exponent"]) * math.exp(law["dist_inf"])
 
 
-@bound("exponential net", "upper", "explicit", *_check_draw("exponential", net=True))
+@upper_bound("exponential net", *_check_draw("exponential", net=True))
 def exponential_on_net(at: Setting) -> float:
     """ln(N) / c + n L covering, exp(-c F) on a net of N points."""
     law = _law(at)
@@ -144,7 +143,7 @@ def exponential_on_net(at: Setting) -> float:
     return net_risk(*facts, law["dist_inf"])
 
 
-@bound("BST14 Thm 3.2", "upper", "order", *_check_draw("exponential"))
+@upper_order("BST14 Thm 3.2", *_check_draw("exponential"))
 def exponential_order(at: Setting) -> float:
     """L |C| p / epsilon."""
     return get_unit(at) * at.spec.p / at.budget.epsilon
@@ -169,12 +168,8 @@ def _interior(at: Setting) -> bool:
     return ball and spec.lipschitz <= spec.ridge * spec.constraint.radius
 
 
-@bound(
-    "output_perturbation Thm 2",
-    "upper",
-    "explicit",
-    check_mechanism("output_perturbation"),
-    check_strong_convexity,
+@upper_bound(
+    "output_perturbation Thm 2", check_mechanism("output_perturbation"), check_strong_convexity
 )
 def output_perturbation(at: Setting) -> float:
     """n L E |b|, or n (beta + Delta) E |b|^2 / 2 where the minimiser cannot be on the boundary."""
@@ -187,10 +182,8 @@ def output_perturbation(at: Setting) -> float:
     return value
 
 
-@bound(
+@upper_bound(
     "objective_perturbation Thm 2",
-    "upper",
-    "explicit",
     check_mechanism("objective_perturbation", "approximate_minima_perturbation"),
     check_settings("strength", "added", "distance", "second_scale"),
 )
@@ -217,25 +210,25 @@ _GAUSSIAN = (
 )
 
 
-@bound("BST14 Thm E.1(1)", "upper", "order", *_GAMMA)
+@upper_order("BST14 Thm E.1(1)", *_GAMMA)
 def objective_order(at: Setting) -> float:
     """L |C| p / epsilon."""
     return get_unit(at) * at.spec.p / at.budget.epsilon
 
 
-@bound("BST14 Thm E.1(2)", "upper", "order", *_GAUSSIAN)
+@upper_order("BST14 Thm E.1(2)", *_GAUSSIAN)
 def objective_order_gaussian(at: Setting) -> float:
     """L |C| sqrt(p ln(1/delta)) / epsilon."""
     return get_unit(at) * math.sqrt(at.spec.p * log_delta(at)) / at.budget.epsilon
 
 
-@bound("BST14 Thm E.2(1)", "upper", "order", *_GAMMA, check_strong_convexity)
+@upper_order("BST14 Thm E.2(1)", *_GAMMA, check_strong_convexity)
 def objective_order_curved(at: Setting) -> float:
     """L^2 p^2 / (n Delta epsilon^2)."""
     return curved_unit(at) * at.spec.p**2
 
 
-@bound("BST14 Thm E.2(2)", "upper", "order", *_GAUSSIAN, check_strong_convexity)
+@upper_order("BST14 Thm E.2(2)", *_GAUSSIAN, check_strong_convexity)
 def objective_order_curved_gaussian(at: Setting) -> float:
     """L^2 p ln(1/delta) / (n Delta epsilon^2)."""
     return curved_unit(at) * at.spec.p * log_delta(at)

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import betainc, gammaln
 
 from dperm_cli.bounds.base import (
-    Bound,
     Condition,
-    Formula,
     Setting,
-    bound,
     check,
     check_mechanism,
     check_settings,
     check_unregularised,
+    lower_bound,
+    upper_bound,
 )
 
 ASSOUAD, FANO = 163.0, 17.0  # the paper's constants, one over them
@@ -166,9 +165,8 @@ def mirror_risk(distance: float, gradient: float, step: float, t: int) -> float:
 # --- at a setting
 
 
-def _explicit(name: str, kind: str, *conditions: Condition) -> Callable[[Formula], Bound]:
-    """Make an explicit bound on the population risk of its formula."""
-    return bound(name, kind, "explicit", *conditions, quantity="population_risk")
+_lower = partial(lower_bound, quantity="population_risk")
+_upper = partial(upper_bound, quantity="population_risk")
 
 
 def _check_channel(*names: str) -> tuple[Condition, ...]:
@@ -243,39 +241,39 @@ def _box_times(at: Setting, value: float) -> float:
     return radius * value
 
 
-@_explicit("DJW12 Thm 1(a)", "lower", *_PRINTED_1A)
+@_lower("DJW12 Thm 1(a)", *_PRINTED_1A)
 def cube_printed(at: Setting) -> float:
     """M_inf r d / (163 sqrt n), Theta holds the l_inf ball of radius r."""
     return _box_times(at, assouad_as_printed(1.0, _gradient(at), at.spec.p, at.spec.n))
 
 
-@_explicit("DJW12 Thm 1(b)", "lower", *_PRINTED_1B)
+@_lower("DJW12 Thm 1(b)", *_PRINTED_1B)
 def corners_printed(at: Setting) -> float:
     """r M_inf sqrt(ln 2d) / (17 sqrt n), Theta the l_1 ball of radius r."""
     return fano_as_printed(at.spec.constraint.size, _gradient(at), at.spec.p, at.spec.n)
 
 
-@_explicit("DJW12 Thm 2", "lower", *_PRINTED_2)
+@_lower("DJW12 Thm 2", *_PRINTED_2)
 def cross_printed(at: Setting) -> float:
     """r L sqrt d / (163 sqrt n Delta(gamma)), Theta holds the l_inf ball of radius r."""
     return _box_times(at, cross_as_printed(1.0, *_facts(at), at.spec.p, at.spec.n))
 
 
-@_explicit("DJW12 Thm 1(a) (sharp)", "lower", *_CUBE)
+@_lower("DJW12 Thm 1(a) (sharp)", *_CUBE)
 def cube_sharp(at: Setting) -> float:
     """L r d max over delta of delta (1 - TV_n(delta / M)) / 2, about 0.17 M_inf r d / sqrt n."""
     lipschitz, multiplier = _facts(at)
     return _box_times(at, lipschitz * at.spec.p * corners(at.spec.n, multiplier))
 
 
-@_explicit("DJW12 Thm 1(b) (sharp)", "lower", *_CORNERS)
+@_lower("DJW12 Thm 1(b) (sharp)", *_CORNERS)
 def corners_sharp(at: Setting) -> float:
     """L r max over delta of delta (1 - (n k(delta / M) + ln 2) / ln 2d) / 2."""
     lipschitz, multiplier = _facts(at)
     return at.spec.constraint.size * lipschitz * one_corner(at.spec.n, multiplier, at.spec.p)
 
 
-@_explicit("DJW12 Thm 2 (sharp)", "lower", *_CROSS)
+@_lower("DJW12 Thm 2 (sharp)", *_CROSS)
 def cross_sharp(at: Setting) -> float:
     """L r max over delta of delta (1 - sqrt(1 - rho^2n)) / 2, about 0.135 M_1 r sqrt(d / n)."""
     lipschitz, multiplier = _facts(at)
@@ -360,9 +358,8 @@ _BEST_STEPS = (
 )
 
 
-@_explicit(
+@_lower(
     "DJW12 Cor 1 (lower)",
-    "lower",
     *_PRINTED_1B,
     check_settings("information"),
     _check_multiplier(lambda at: 2.0),
@@ -372,15 +369,14 @@ def corners_by_information(at: Setting) -> float:
     return math.sqrt(SPREAD_LOW) / FANO * _corner_1(at)
 
 
-@_explicit("DJW12 Cor 1 (upper)", "upper", *_ENTROPY, *_BEST_STEPS)
+@_upper("DJW12 Cor 1 (upper)", *_ENTROPY, *_BEST_STEPS)
 def entropy_by_information(at: Setting) -> float:
     """1.024 r L sqrt(d ln 2d / (n I*)), M_inf >= 2 L, mirror descent with its best step."""
     return math.sqrt(2.0 * SPREAD_HIGH) * _corner_1(at)
 
 
-@_explicit(
+@_lower(
     "DJW12 Cor 2 (lower)",
-    "lower",
     *_PRINTED_2,
     check_settings("information"),
     _check_multiplier(lambda at: max(2.0, at.spec.p)),
@@ -390,20 +386,20 @@ def cross_by_information(at: Setting) -> float:
     return math.sqrt(SPREAD_LOW_L1) / ASSOUAD * _box_times(at, _corner_2(at, 1.0))
 
 
-@_explicit("DJW12 Cor 2 (upper)", "upper", *_SGD, *_check_channel("l_1"), *_BEST_STEPS)
+@_upper("DJW12 Cor 2 (upper)", *_SGD, *_check_channel("l_1"), *_BEST_STEPS)
 def sgd_by_information(at: Setting) -> float:
     """0.724 r L d / sqrt(n I*), M_1 >= 2 L, SGD with its best step, Theta in [-r, r]^d."""
     return math.sqrt(SPREAD_HIGH) * _corner_2(at, _reach(at) / math.sqrt(at.spec.p))
 
 
-@_explicit("DJW12 SGD", "upper", *_SGD)
+@_upper("DJW12 SGD", *_SGD)
 def local_sgd(at: Setting) -> float:
     """R^2 / (2 a T) + a G^2 / 2, G^2 = E |Z|_2^2: d M_inf^2 or M_1^2; steps a from the centre."""
     across, facts = at.spec.constraint.diameter, at.settings
     return sgd_risk(_reach(at), across, _square(at), facts["step"], at.steps, facts["step_rule"])
 
 
-@_explicit("DJW12 mirror descent", "upper", *_MIRROR)
+@_upper("DJW12 mirror descent", *_MIRROR)
 def local_mirror_descent(at: Setting) -> float:
     """K / (a T) + a G^2 / 2; on the l_1 ball with the entropy K = r^2 ln 2d and G = M_inf."""
     facts = at.settings

@@ -15,12 +15,13 @@ from dperm_cli.bounds import kj16_lemmas
 from dperm_cli.bounds.base import (
     Condition,
     Setting,
-    bound,
     check,
     check_guarantee,
     check_mechanism,
     check_settings,
     find_least,
+    upper_bound,
+    upper_order,
 )
 from dperm_cli.bounds.bst14_combined import INNER, inner_of
 from dperm_cli.problem import projection_dimension
@@ -77,10 +78,8 @@ def global_lipschitz(spec: Any) -> float | None:
 _check_projected = check_mechanism("projected", "standard_projection")
 
 
-@bound(
+@upper_bound(
     "projected Thm 2",
-    "upper",
-    "explicit",
     _check_projected,
     check_settings("m", "projected_radius", "row_bound"),
     check(lambda at: at.spec.form is not None, "needs a loss"),
@@ -128,14 +127,14 @@ def _numbers(at: Setting) -> tuple[float, float, float]:
     return spec.constraint.width()[0], spec.constraint.radius, spec.lipschitz
 
 
-@bound("KJ16 Thm 3.11(1)", "upper", "order", *_check_order("approx"))
+@upper_order("KJ16 Thm 3.11(1)", *_check_order("approx"))
 def approx_order(at: Setting) -> float:
     """n lambda R sqrt(w/R) ln^3(n) ln^2(1/delta) / sqrt(epsilon n)."""
     budget = at.budget
     return kj16_lemmas.approx_risk(at.spec.n, budget.epsilon, budget.delta, *_numbers(at))
 
 
-@bound("KJ16 Thm 3.11(2)", "upper", "order", *_check_order("pure"))
+@upper_order("KJ16 Thm 3.11(2)", *_check_order("pure"))
 def pure_order(at: Setting) -> float:
     """n lambda R (w/R)^{2/3} ln^2(n) / (epsilon n)^{1/3}."""
     return kj16_lemmas.pure_risk(at.spec.n, at.budget.epsilon, *_numbers(at))
@@ -149,10 +148,8 @@ def _is_lasso(at: Setting) -> bool:
     return squared and hull is not None and hull.signed and unit
 
 
-@bound(
+@upper_order(
     "KJ16 Lasso",
-    "upper",
-    "order",
     *_check_order("pure"),
     check(_is_lasso, "is for squared loss on an L1 ball, |x| <= 1"),
 )

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds.base import Condition, Setting, bound, check, check_mechanism, check_settings
+from dperm_cli.bounds.base import (
+    Condition,
+    Setting,
+    check,
+    check_mechanism,
+    check_settings,
+    upper_bound,
+)
 
 
 def convex(diameter: float, gradient: float, batches: int) -> float:
@@ -42,21 +49,13 @@ def _facts(at: Setting) -> tuple[float, int]:
     return at.settings["gradient_bound"], at.settings["batches"]
 
 
-@bound(
-    "one_pass_sgd Thm 2", "upper", "explicit", *_check_pass("convex"), quantity="population_risk"
-)
+@upper_bound("one_pass_sgd Thm 2", *_check_pass("convex"), quantity="population_risk")
 def one_pass_convex(at: Setting) -> float:
     """|C| G / sqrt(k), G^2 = L^2 + E|b|^2 / m^2, k batches of m records."""
     return convex(at.spec.constraint.diameter, *_facts(at))
 
 
-@bound(
-    "one_pass_sgd Thm 3",
-    "upper",
-    "explicit",
-    *_check_pass("strongly_convex"),
-    quantity="population_risk",
-)
+@upper_bound("one_pass_sgd Thm 3", *_check_pass("strongly_convex"), quantity="population_risk")
 def one_pass_strongly_convex(at: Setting) -> float:
     """G^2 (1 + ln k) / (2 Delta k), G^2 = L^2 + E|b|^2 / m^2, k batches of m records."""
     return strongly_convex(at.spec.strong_convexity, *_facts(at))

@@ -11,11 +11,11 @@ import math
 from dperm_cli.bounds.base import (
     Condition,
     Setting,
-    bound,
     check,
     check_mechanism,
     check_settings,
     check_smoothness,
+    upper_bound,
 )
 
 
@@ -77,7 +77,7 @@ def _bend(at: Setting) -> float:
     return at.spec.n * (at.spec.smoothness + at.spec.ridge)
 
 
-@bound("frank_wolfe Thm 2", "upper", "explicit", check_mechanism("frank_wolfe"), check_smoothness)
+@upper_bound("frank_wolfe Thm 2", check_mechanism("frank_wolfe"), check_smoothness)
 def frank_wolfe(at: Setting) -> float:
     """2 Gamma / (T + 2) + e, e = ln(m) / c or sigma R min(sqrt p, sqrt(2 ln m))."""
     across = at.spec.constraint.diameter
@@ -138,16 +138,14 @@ def _is_short(at: Setting) -> bool:
     return at.settings["mirror_step"] * bend <= 0.5 * (1.0 + 1e-12)
 
 
-@bound("mirror_descent Thm 2(a)", "upper", "explicit", *_check_average(smooth_step=False))
+@upper_bound("mirror_descent Thm 2(a)", *_check_average(smooth_step=False))
 def mirror_descent(at: Setting) -> float:
     """K / (a T) + a M / 2, the average of the points where gradients were taken."""
     return mirror_risk(_distance(at), _second(at), at.settings["mirror_step"], at.steps)
 
 
-@bound(
+@upper_bound(
     "mirror_descent Thm 2(b)",
-    "upper",
-    "explicit",
     *_check_average(smooth_step=True),
     check_smoothness,
     check(_is_short, "needs steps of at most half of one over the curvature"),

@@ -187,6 +187,24 @@ class Mechanism(CheckedFields, ABC):
         return bool(getattr(self.sampler, "allow_heuristic", False))
 
 
+@dataclass(frozen=True)
+class EitherNoise(Mechanism):
+    """A mechanism of one release, whose noise has a Gamma norm (pure epsilon) or is Gaussian."""
+
+    noise: CentralNoise = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+
+    def check(self, spec: Any, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0."""
+        if not self.is_gamma(budget) and budget.delta == 0.0:
+            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
+
+    def is_gamma(self, budget: Budget) -> bool:
+        """Whether the noise has a Gamma norm: asked for, or auto at delta = 0."""
+        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
+
+
 def find_scale(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -> float:
     """The least noise scale whose events, ``events_at(scale)``, keep to the budget."""
     return calibrate.scale_for(

@@ -49,7 +49,8 @@ class HighProbability(Combinator):
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The choice's exponent and one run's plan, from public facts alone."""
-        choice = _choice(spec, budget.relation, self.selection * budget.epsilon)
+        moves = _law(spec, 0.0).sensitivity(budget.relation)
+        choice = _law(spec, calibrate.exponent(self.selection * budget.epsilon, moves))
         left = replace(budget, epsilon=(1.0 - self.selection) * budget.epsilon)
         for share in self._shares(left):
             run = self.inner.plan(spec, share)
@@ -108,11 +109,6 @@ class HighProbability(Combinator):
         return [*tried, inner_mechanism.split_basic(left, self.runs)]
 
 
-def _choice(spec: ProblemSpec, relation: str, epsilon: float) -> Exponential:
-    """One draw among released points, at the exponent that spends epsilon."""
-    moves = _law(spec, 0.0).sensitivity(relation)
-    return _law(spec, calibrate.exponent(epsilon, moves))
-
-
 def _law(spec: ProblemSpec, exponent: float) -> Exponential:
+    """One draw among released points."""
     return Exponential(exponent, spec.variation, gap=spec.oscillation)

@@ -14,15 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, Help, Range
 from dperm_cli.loops import reduced_sgd, sgd
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import (
-    Design,
-    LearningRate,
-    Mechanism,
-    Output,
-    Plan,
-    Release,
-    Steps,
-)
+from dperm_cli.mechanisms.base import Design, LearningRate, Mechanism, Output, Plan, Release, Steps
 from dperm_cli.mechanisms.shared.row_span import can_reduce
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account

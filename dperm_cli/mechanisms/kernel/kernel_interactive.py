@@ -93,12 +93,9 @@ class KernelInteractive(KernelMechanism):
     def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[SparseAnswers]:
         """The run at another noise scale, threshold and updates following it."""
         queries, moves = self._queries(spec), kernel_queries.bound_moves(spec)
-        wide = sparse_answers.threshold_ratio(queries, self.failure)
-        design = RunParameters(1, scale, wide * scale, 0.0)
-        updates = self.updates
-        if updates == "auto":
-            updates = max(1, min(queries, round(sparse_answers.count_needed_updates(spec, design))))
-        return (replace(design, updates=int(updates)).event(moves, queries),)
+        updates = None if self.updates == "auto" else int(self.updates)
+        run = sparse_answers.run_at_scale(spec, scale, queries, self.failure, updates)
+        return (run.event(moves, queries),)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """Answers to all public queries, in their order."""

@@ -110,12 +110,8 @@ class KernelSemiInteractive(KernelMechanism):
             norm = (norm_bound.event(moves, odds * count * moves.value / scale),)
         if self.perturbation != "interactive":
             return (self._event(spec, moves, count, scale), *norm)
-        wide = sparse_answers.threshold_ratio(count, self.failure)
-        updates = round(
-            sparse_answers.count_needed_updates(spec, RunParameters(1, scale, wide * scale, 0.0))
-        )
-        design = RunParameters(max(1, min(count, updates)), scale, wide * scale, 0.0)
-        return (design.event(moves, count), *norm)
+        run = sparse_answers.run_at_scale(spec, scale, count, self.failure)
+        return (run.event(moves, count), *norm)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """Noisy predictions on Z, and what is nearest to them in the ball."""

@@ -118,7 +118,10 @@ def choose_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
     """m as asked for, within 1 .. d; Unsupported for the paper's where it exceeds d."""
     d, facts = spec.p, (spec.n, budget.epsilon, budget.delta)
     if spec.phi is not None:
-        return _given_m(m, len(spec.phi))
+        rows = len(spec.phi)  # the records came projected, whatever word is asked for
+        if not isinstance(m, str) and m != rows:
+            raise Unsupported(f"the records came projected to {rows} dimensions, not {m}")
+        return rows
     if m == "balanced":
         wanted = projection_dimension.balanced_dimension(*facts, relative_width(spec))
         return max(round(min(wanted, d)), 1)  # m is infinite for an unlimited budget
@@ -135,17 +138,10 @@ def choose_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
     return int(m)
 
 
-def _given_m(m: Any, rows: int) -> int:
-    """That of the matrix that the records came projected by, whatever word is asked for."""
-    if not isinstance(m, str) and m != rows:
-        raise Unsupported(f"the records came projected to {rows} dimensions, not {m}")
-    return rows
-
-
 def build_space(mechanism: Any, spec: ProblemSpec, m: int, *path: object) -> ProjectedSpace:
     """Phi and what follows from it; ``path`` tells matrices of the same sizes apart."""
     if spec.phi is not None:
-        return _build_given_space(spec, *path)
+        return _build_given_space(spec, np.asarray(spec.phi), *path)
     reason = image_set.reason_against(spec.constraint, mechanism.phi, m)
     if reason is not None:
         raise Unsupported(reason)
@@ -154,16 +150,14 @@ def build_space(mechanism: Any, spec: ProblemSpec, m: int, *path: object) -> Pro
     return ProjectedSpace(phi, image_set.image(spec.constraint, phi), longest)
 
 
-def _build_given_space(spec: ProblemSpec, *path: object) -> ProjectedSpace:
+def _build_given_space(spec: ProblemSpec, rows: np.ndarray, *path: object) -> ProjectedSpace:
     """The compressed setting: the matrix of the records, whose bound was declared for x~ itself."""
     if path:
         raise Unsupported("the records came projected by one Phi: use mechanism=projected")
-    reason = image_set.reason_against(
-        spec.constraint, "gaussian", 0 if spec.phi is None else len(spec.phi)
-    )
+    reason = image_set.reason_against(spec.constraint, "gaussian", len(rows))
     if reason is not None:
         raise Unsupported(reason)
-    phi = Given(np.asarray(spec.phi))
+    phi = Given(rows)
     assert spec.phi_row_bound is not None
     return ProjectedSpace(phi, image_set.image(spec.constraint, phi), spec.phi_row_bound)
 
