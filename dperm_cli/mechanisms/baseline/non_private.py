@@ -24,6 +24,12 @@ class NonPrivate(Mechanism):
     It releases what the other mechanisms protect: the line that private risks are compared with,
     and the leak of [BST14, Sec. 1, Motivation]. Guarantee: none, whatever epsilon and delta say.
     ``noise_scale`` is 0. Shapes: theta [trials, p], all rows equal. Cost: one certified optimum.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> NonPrivate().plan(spec, Budget(1.0, 1e-6)).guarantee.kind
+    'none'
     """
 
     gap: Annotated[

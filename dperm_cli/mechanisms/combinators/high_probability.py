@@ -37,6 +37,12 @@ class HighProbability(Combinator):
     delta) leaves (epsilon / k at delta = 0); kinds and relations as ``inner`` has them; trust:
     central. ``noise_scale`` is the inner mechanism's, in its unit. Shapes: theta [trials, p]. Cost:
     k runs and k values of the loss. Unsupported: whatever the inner mechanism does not support.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> HighProbability(rho=0.1).plan(spec, Budget(1.0, 1e-6)).settings["runs"]
+    5
     """
 
     rho: Annotated[float, Range(above=0, high=1), Help("of failure; log2(2 / rho) runs")] = 0.05

@@ -28,6 +28,12 @@ class Huberized(ChangedProblem):
     records enter instead of the original one; trust: central. A smooth loss stays as it is.
     Unsupported: losses with kinks that have no rounded form here (absolute, the medians), and
     whatever the inner mechanism does not support.
+
+    >>> from dperm_cli.losses.hinge import Hinge
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> problem = replace(linear_pair("replace_one", n=1000, radius=1.0)[0], loss=Hinge())
+    >>> Huberized(width=0.2).plan(problem.spec(), Budget(1.0, 0.0)).settings["loss"]
+    'huberized_hinge'
     """
 
     width: Annotated[Positive, Help("half-width h of the rounding of a kink")] = 0.1

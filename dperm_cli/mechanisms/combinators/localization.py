@@ -40,6 +40,12 @@ class Localization(Combinator):
 
     ``settings`` hold C_0's radius. Its centre is released by the first stage, so the second may
     depend on it; sizes that hold for every centre are what the plan is made with.
+
+    >>> from dperm_cli.problem.problem import Regulariser, bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), regulariser=Regulariser(0.1))
+    >>> round(Localization().plan(spec, Budget(1.0, 1e-6)).settings["radius"], 3)
+    0.852
     """
 
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)

@@ -37,6 +37,11 @@ class Projected(ProjectedMechanism):
     ``m=balanced`` minimises the two risk terms with unit constants from n, epsilon, delta and the
     Gaussian width of C; ``m=paper`` is Theorem 3.11's; at m = d nothing is projected. A ridge is
     (ridge / 2) |Phi theta|^2 in R^m. ``info`` holds the largest |Phi theta - v| and gauge.
+
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> spec = linear_pair("replace_one", n=1000, radius=1.0)[0].spec()
+    >>> Projected(m=1).plan(spec, Budget(1.0, 1e-6)).settings["m"]
+    1
     """
 
     def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:

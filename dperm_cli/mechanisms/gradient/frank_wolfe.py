@@ -57,6 +57,12 @@ class FrankWolfe(Mechanism):
     ``steps=theory`` minimises the risk bound of docs/proofs/frank_wolfe.md over public facts, and
     ``oracle=auto`` takes the oracle of the smaller bound. ``steps=auto`` minimises the same formula
     with smaller shares of the worst curvature and slope, which suits data that are not the worst.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> FrankWolfe().plan(spec, Budget(1.0, 1e-6)).settings["oracle"]
+    'noise'
     """
 
     oracle: Annotated[str, Choices("auto", "choice", "noise"), Help("auto = the smaller bound")] = (

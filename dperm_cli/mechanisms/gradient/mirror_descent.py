@@ -43,6 +43,12 @@ class MirrorDescent(Mechanism):
     which suits data that are not the worst. ``steps=auto`` is 200, with ``theory`` what the bound
     asks for. ``output`` averages the points that the theorem is about, or takes the last one, of
     which nothing is proved.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> MirrorDescent().plan(spec, Budget(1.0, 1e-6)).settings["map"]
+    'power'
     """
 
     steps: Annotated[Steps, Help("auto = 200 noisy gradients (theory = from the bound)")] = "auto"

@@ -44,6 +44,12 @@ class Newton(Mechanism):
     p]. Cost: T n p for gradients and n p^2 (direction: T n p^2) for curvature, T p^3, a trial.
     Unsupported: delta = 0, losses with kinks (use ``mechanism=huberized mechanism.inner=newton``),
     a lasso, p > 500.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> round(Newton().plan(spec, Budget(1.0, 1e-6)).noise_scale, 2)
+    48.78
     """
 
     curvature: Annotated[

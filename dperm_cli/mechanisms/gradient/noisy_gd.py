@@ -42,6 +42,12 @@ class NoisyGd(Mechanism):
     D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With ``momentum`` m a
     step moves by (1 - m) of it at once and by the rest over the steps after. ``averaging=auto`` is
     ``uniform`` for ``theory``, ``last`` for a number and the schedule's choice for ``auto``.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> round(NoisyGd().plan(spec, Budget(1.0, 1e-6)).noise_scale, 2)
+    119.49
     """
 
     calibration: Calibration = "tight"

@@ -43,6 +43,12 @@ class NoisySgd(Mechanism):
 
     ``calibration=paper`` uses the stated sigma^2 = 32 L^2 n^2 ln(n/delta) ln(1/delta) / eps^2,
     whose certified epsilon is far below the nominal one; ``tight`` the smallest certified sigma.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> NoisySgd(batch=10).events(spec, 1400.0, Budget(1.0, 1e-6))[0].count
+    100000
     """
 
     calibration: Calibration = "tight"

@@ -37,6 +37,12 @@ class OnePassSgd(EitherNoise):
 
     ``batches=auto`` and ``learning_rate=auto`` minimise the bound on the POPULATION risk of
     independent records (docs/proofs/one_pass_sgd.md); on the empirical risk none is claimed.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> OnePassSgd().plan(spec, Budget(1.0, 0.0)).settings["batches"]
+    91
     """
 
     batches: Annotated[Count | Auto, Help("auto = least population risk in theory")] = "auto"

@@ -40,6 +40,12 @@ class KernelInteractive(KernelMechanism):
     prediction, sigma the threshold, if the updates suffice, as those of ``updates=auto`` do.
     ``calibration=paper`` takes B, eps_0, sigma and eta as printed (B in the right units), which
     spends less than a fiftieth of epsilon. ``threshold`` is in noise scales, auto 4 ln(2 T / beta).
+
+    >>> from dperm_cli.mechanisms.adversary import kernel_pair
+    >>> spec = kernel_pair()[0].spec()  # one record, one public query
+    >>> plan = KernelInteractive().plan(spec, Budget(1.0, 1e-6))
+    >>> round(plan.noise_scale, 2)
+    1.0
     """
 
     calibration: Annotated[str, Choices("auto", "paper"), Help("paper = constants as printed")] = (

@@ -68,6 +68,11 @@ class KernelNonInteractive(KernelMechanism):
     right units, and no second measurement, which is not used; auto those that promise least error
     (docs/proofs), steps of the measured residual, and the average of w_1 .. w_B. ``share`` is c b,
     of the exponent and the noise scale: how much of the privacy the choices get.
+
+    >>> from dperm_cli.mechanisms.adversary import kernel_pair
+    >>> spec = kernel_pair()[0].spec()  # one record, one public query
+    >>> KernelNonInteractive(steps=4).plan(spec, Budget(1.0, 0.0)).settings["sampling"]
+    'log_concave'
     """
 
     calibration: Annotated[

@@ -38,6 +38,12 @@ class KernelRelease(Mechanism):
     of K_ZZ. Unsupported: delta = 0, no kernel, no queries.
 
     ``session`` answers queries that are chosen one after another, up to ``queries`` of them.
+
+    >>> from dperm_cli.mechanisms.adversary import kernel_pair
+    >>> spec = kernel_pair()[0].spec()  # one record, one public query
+    >>> plan = KernelRelease().plan(spec, Budget(1.0, 1e-6))
+    >>> round(plan.noise_scale, 2), plan.settings["queries"]
+    (4.23, 1)
     """
 
     queries: Annotated[Count, Range(1, 100_000), Help("most queries of a session")] = 10_000

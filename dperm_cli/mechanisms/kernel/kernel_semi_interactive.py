@@ -46,6 +46,12 @@ class KernelSemiInteractive(KernelMechanism):
     constant taken as one, and at most the public points there are. ``radius`` is that of the ball:
     auto the problem's own bound on |w*|, paper 2 L R / lambda [JT13, Cor. 6]. ``norm_share`` of
     epsilon releases |w*| [JT13, Sec. 5], and the ball is that of the estimate where it is smaller.
+
+    >>> from dperm_cli.mechanisms.adversary import kernel_pair
+    >>> spec = kernel_pair()[0].spec()  # one record, one public query
+    >>> plan = KernelSemiInteractive().plan(spec, Budget(1.0, 0.0))
+    >>> round(plan.noise_scale, 2)
+    1.0
     """
 
     later: ClassVar[dict[str, Any]] = {"norm_share": 0.0}  # keys that came after the others

@@ -24,6 +24,12 @@ class RandomFeatures(ChangedProblem):
     events, ``noise_scale`` and cost are the inner mechanism's, for rows of norm 1 at most; trust:
     central. Shapes: theta [trials, 2 size]. Unsupported: whatever the inner mechanism does not
     support. A kernel that is no function of x - z is bad input (``kernel``).
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> RandomFeatures().plan(spec, Budget(1.0, 0.0)).settings["inner"]["name"]
+    'objective_perturbation'
     """
 
     features: ClassVar[str] = "fourier"  # the finite map that the rows it sees come from

@@ -33,6 +33,12 @@ class ApproximateMinimaPerturbation(PerturbedMechanism):
     Cost: one minimisation a trial.
 
     ``distance`` (public, in the unit of theta) is by default what arithmetic can prove.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> round(ApproximateMinimaPerturbation().plan(spec, Budget(1.0, 0.0)).noise_scale, 2)
+    2.41
     """
 
     share: Annotated[Probability, Help("of epsilon and delta, for the second noise")] = SHARE

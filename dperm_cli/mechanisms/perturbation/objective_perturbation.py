@@ -46,6 +46,12 @@ class ObjectivePerturbation(PerturbedMechanism):
     ``strength=auto`` minimises a bound on the risk from public facts; a ridge of that size needs no
     extra regulariser. ``calibration=paper`` is the printed form, which is not private: see
     ``NOT_PRIVATE``.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> round(ObjectivePerturbation().plan(spec, Budget(1.0, 0.0)).noise_scale, 2)
+    2.39
     """
 
     calibration: Calibration = "tight"

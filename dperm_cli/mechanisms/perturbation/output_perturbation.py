@@ -32,6 +32,12 @@ class OutputPerturbation(EitherNoise):
     beforehand, and S grows by what that leaves open: by ``inflation`` of itself, or by as much as
     certificates in floating point need (``noisy_minimiser.provable_gap``). A minimiser that is not
     found so well is a failed run, without a release; that it failed is not a private outcome.
+
+    >>> from dperm_cli.problem.problem import Regulariser, bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), regulariser=Regulariser(0.1))
+    >>> round(OutputPerturbation().plan(spec, Budget(1.0, 0.0)).noise_scale, 4)
+    0.02
     """
 
     inflation: Annotated[

@@ -40,6 +40,12 @@ class Exponential(Mechanism):
 
     ``calibration=paper`` takes the exponent epsilon / (2 L D), and for the grid walk a third of it
     [BST14, Alg. 7].
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 1))
+    >>> Exponential().plan(spec, Budget(1.0, 0.0)).settings["sampler"]["name"]
+    'tangent_cells'
     """
 
     calibration: Calibration = "tight"

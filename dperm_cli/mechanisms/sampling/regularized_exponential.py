@@ -41,6 +41,12 @@ class RegularizedExponential(Mechanism):
 
     ``kappa=auto`` weighs p / c, the spread of the draw, against what the quadratic term can cost:
     kappa / c + n ridge = S sqrt(2 p) / (mu R), or the ridge alone where that is more.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 1))
+    >>> RegularizedExponential().plan(spec, Budget(1.0, 1e-6)).settings["sampler"]["name"]
+    'tangent_cells'
     """
 
     calibration: Calibration = "tight"
