@@ -305,7 +305,7 @@ def test_the_scale_of_a_plan_gives_its_events_back(mechanism):
     assert plan.noise_scale == pytest.approx(
         plan.settings["channel_bound"] * plan.settings["multiplier"]
     )
-    (event,) = mechanism.events(spec, plan.noise_scale)
+    (event,) = mechanism.events(spec, plan.noise_scale, Budget(math.inf, 0.5))
     assert event.epsilon == pytest.approx(2.0, rel=1e-12)
 
 

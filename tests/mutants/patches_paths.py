@@ -293,8 +293,8 @@ MECHANISMS = (
     Patch(
         "noisy predictions at half their sensitivity",
         "mechanisms/kernel/kernel_semi_interactive.py",
-        "return Laplace(scale, moves.value / 2.0, count",
-        "return Laplace(scale, moves.value / 4.0, count", "kernel_semi_interactive",
+        "make_laplace(scale, moves.value, count",
+        "make_laplace(scale, moves.value / 2.0, count", "kernel_semi_interactive",
     ),
     Patch(
         "coordinates of a session are not whitened", "mechanisms/kernel/kernel_release.py",
@@ -400,8 +400,7 @@ DATA_AND_FILES = (
     # model files
     Patch(
         "a model file holds the number of records", "runner/models/save_model.py",
-        'plan = Plan(events_of(row), read_claim(row), row["noise_scale"], row["steps"])',
-        'plan = Plan(events_of(row), read_claim(row), row["noise_scale"], item.data.n)',
+        'row["noise_scale"], row["steps"], guarantee', 'row["noise_scale"], item.data.n, guarantee',
         "model files",
     ),
     Patch(

@@ -81,7 +81,7 @@ def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
     fault = Accounting().fault(row)
     if fault is not None:
         raise PrivacyError(f"not saved: the record {fault}")
-    plan = Plan(events_of(row), read_claim(row), row["noise_scale"], row["steps"])
+    plan = Plan(events_of(row), row["noise_scale"], row["steps"], guarantee=read_claim(row))
     try:
         return Publishable.of(
             plan, row["theta"], item.spec, found, mechanism=item.cell.mechanism_name,
