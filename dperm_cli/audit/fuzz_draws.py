@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import generator, seed_sequence
 
@@ -67,14 +68,6 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Records:
-    """Rows x [n, p] and labels or targets y [n] as a file holds them."""
-
-    x: np.ndarray
-    y: np.ndarray
-
-
-@dataclass(frozen=True)
 class Draw:
     """One draw of the fuzzer.
 
@@ -101,9 +94,9 @@ class Draw:
         places = folder / "first", folder / "second"
         for place, records in zip(places, (self.first, self.second), strict=True):
             place.mkdir(parents=True)
-            write_file(place / f"records.{self.reader}", self.reader, records)
+            records.write(place / f"records.{self.reader}")
             if self.held_out is not None:
-                write_file(place / f"public.{self.reader}", self.reader, self.held_out)
+                self.held_out.write(place / f"public.{self.reader}")
         return places
 
 
@@ -221,36 +214,34 @@ class _Drawing:
             return first, second, index
         first = self._one((first, second))
         if mode == "auto":  # the n of the formulas stays: nothing in the record's place
-            x = first.x.copy()
-            x[index] = 0.0
-            return first, Records(x, first.y), index
-        rest = np.delete(np.arange(n), index)
-        return first, Records(first.x[rest], first.y[rest]), index
+            return first, first.replace(index, (np.zeros(p), first.y[index])), index
+        return first, first.drop(index), index
 
     def _change_record(
         self, records: Records, index: int, task: str, reader: str
     ) -> tuple[Records, Records]:
         """The records, and the same with another one in this place."""
-        x, y, rng = records.x.copy(), records.y.copy(), self._rng
+        x, y, rng = records.x, records.y, self._rng
+        row, label = x[index], y[index]
         change = self._one(CHANGES if reader == "svmlight" else CHANGES[:-1])
         if change == "last of a class" and task in ("binary", "multiclass"):
             # all of one class but this record, and then all
-            before = np.full(len(y), y[index])
-            before[index] = -y[index] if task == "binary" else (y[index] + 1) % 3
-            return Records(x, before), Records(x, np.full(len(y), y[index]))
+            after = Records(x, np.full(len(y), label))
+            other = -label if task == "binary" else (label + 1) % 3
+            return after.replace(index, (row, other)), after
         if change in ("zeros", "missing"):
-            x[index] = 0.0
+            row = np.zeros(len(row))
         elif change == "extremes":
             sizes = (1e300, -1e300, 1e-300, -1e-300, 5e-324, 1e16, -1e16)
-            x[index] = rng.choice(sizes, x.shape[1])
+            row = rng.choice(sizes, len(row))
         elif change == "duplicate":
-            other = int(rng.integers(len(y)))
-            x[index], y[index] = x[other], y[other]
+            same = int(rng.integers(len(y)))
+            row, label = x[same], y[same]
         elif change == "opposite":
-            x[index] = -x[index]
+            row = -row
         else:
-            y[index] = -y[index]
-        return records, Records(x, y)
+            label = -label
+        return records, records.replace(index, (row, label))
 
     def _draw_held_out(
         self, p: int, task: str, reader: str, kernel: bool, split: bool
@@ -398,31 +389,3 @@ def _pick_trained(n: int, index: int) -> int:
     held_out = int(n * 0.25)
     order = np.random.default_rng(0).permutation(n)
     return int(order[index % (n - held_out)]) if held_out else index
-
-
-def write_file(path: Path, reader: str, records: Records) -> None:
-    """The records as a file of this reader; labels last."""
-    x, y = records.x, records.y
-    if reader == "csv":
-        lines = [",".join(_word(v) for v in (*row, label)) for row, label in zip(x, y, strict=True)]
-        path.write_text("\n".join(lines) + "\n")
-    elif reader == "npz":
-        np.savez(path, x=x, y=y)
-    elif reader == "svmlight":
-        lines = []
-        for row, label in zip(x, y, strict=True):
-            cells = [f"{j + 1}:{_word(row[j])}" for j in np.flatnonzero(row)]
-            lines.append(" ".join([_word(label), *cells]))
-        path.write_text("\n".join(lines) + "\n")
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        columns = {f"x{j}": x[:, j] for j in range(x.shape[1])}
-        whole = bool(np.all(y == np.round(y)))
-        pq.write_table(pa.table({**columns, "y": y.astype(np.int64) if whole else y}), path)
-
-
-def _word(value: float) -> str:
-    value = float(value)
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from dperm_cli.audit.hard_pairs import Pair, Records, Shape
 from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, OpenedCell
 from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
+from dperm_cli.datasets.shared.file_options import FileOptions
+from dperm_cli.losses.base import to_dense
 from dperm_cli.problem.data import Data
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells import run_cell as cells
@@ -45,7 +47,6 @@ class Subject:
     cell: cell_schema.Cell
     shape: Shape
     words: str
-    sparse: bool = False
     like: Data | None = None
 
 
@@ -62,30 +63,14 @@ class RecordsFolder:
     def __exit__(self, *_: object) -> None:
         self._held.cleanup()
 
-    def write(self, records: Records, sparse: bool, task: str) -> str:
-        """A file with these records; its name."""
+    def write(self, records: Records, reader: str) -> str:
+        """A file with these records for a reader; its name."""
         self._count += 1
         # all files have one name, so that messages about them are equal on neighbours
-        path = Path(self._held.name) / str(self._count) / f"records.{'svm' if sparse else 'npz'}"
+        path = Path(self._held.name) / str(self._count) / f"records.{reader}"
         path.parent.mkdir()
-        if sparse:
-            path.write_text(_svmlight(records, task))
-        else:
-            np.savez(path, x=records.x, y=_labels(records, task))
+        records.write(path)
         return str(path)
-
-
-def _labels(records: Records, task: str) -> np.ndarray:
-    return records.y if task in ("regression", "location") else records.y.astype(np.int64)
-
-
-def _svmlight(records: Records, task: str) -> str:
-    lines = []
-    for row, y in zip(records.x, records.y, strict=True):
-        label = repr(float(y)) if task in ("regression", "location") else str(int(y))
-        entries = (f"{k + 1}:{float(v)!r}" for k, v in enumerate(row) if v != 0.0)
-        lines.append(" ".join([label, *entries]))
-    return "\n".join(lines) + "\n"
 
 
 def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
@@ -109,7 +94,7 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
     )
     hidden = ("dataset.path", "dataset.test_path")
     words = " ".join(f"{k}={_format_value(v)}" for k, v in values.items() if k not in hidden)
-    return Subject(cell, shape, f"{words} (p={row['p']})", row["storage"] == "sparse")
+    return Subject(cell, shape, f"{words} (p={row['p']})")
 
 
 def _check_stand_in(row: Mapping[str, Any]) -> None:
@@ -145,50 +130,40 @@ def of_cell(prepared: cells.Prepared) -> Subject:
     options: dict[str, Any] = {
         "task": data.task, "rows": "clip", "row_bound": float(bound), "test_fraction": 0.0,
         "norm": 2 if data.entry_bound is None else "inf",
-    }  # fmt: skip
+    } | ({} if dense else {"n_features": data.p})  # fmt: skip
     if data.task == "regression":
         options["target_bounds"] = (-data.target_bound, data.target_bound)
     if data.task == "multiclass":
         options["labels"] = [str(label) for label in range(data.classes)]
-    reader = "npz" if dense else "svmlight"
-    if not dense:
-        options["n_features"] = data.p
-    dataset = registry.load("dataset", reader)(path="records", **options)
+    reader = registry.load("dataset", "npz" if dense else "svmlight")
+    dataset = reader(path="records", **options)
     words = f"{cell.mechanism_name} on {data.name}"
-    return Subject(replace(cell, dataset=dataset), shape, words, not dense, data)
+    return Subject(replace(cell, dataset=dataset), shape, words, data)
 
 
-def load(
-    subject: Subject, records: Records, folder: RecordsFolder, sparse: bool | None = None
-) -> Data:
-    """The records as a run would have them: through a file and the data set's reader."""
-    wanted = subject.sparse if sparse is None else sparse
+def load(subject: Subject, records: Records, folder: RecordsFolder, dense: bool = False) -> Data:
+    """The records as a run would have them: through a file and the data set's reader.
+
+    ``dense``: through the reader of dense rows, whatever the data set's is.
+    """
     reader: Any = subject.cell.dataset
-    if wanted != subject.sparse:
-        reader = _other_storage(reader, subject.shape.p, wanted)
-    task = subject.shape.task
-    fields: dict[str, Any] = {"path": folder.write(records, wanted, task)}
-    if subject.like is None:
-        fields["test_path"] = folder.write(_make_held_out(subject.shape), wanted, task)
-    data = replace(reader, **fields).load(None)
-    if subject.like is None:
-        return data
+    if dense:
+        reader = _make_dense_reader(reader)
+    reader = replace(reader, path=folder.write(records, reader.name))
     like = subject.like
-    same = {"row_bound": like.row_bound, "target_bound": like.target_bound, "name": like.name}
-    return replace(
-        data, x_test=like.x_test, y_test=like.y_test, entry_bound=like.entry_bound,
-        phi=like.phi, phi_row_bound=like.phi_row_bound, **same,
-    )  # fmt: skip
+    if like is None:
+        held_out = folder.write(_make_held_out(subject.shape), reader.name)
+        return replace(reader, test_path=held_out).load(None)
+    data = reader.load(None)
+    public = ("x_test", "y_test", "entry_bound", "phi", "phi_row_bound", "row_bound",
+              "target_bound", "name")  # fmt: skip
+    return replace(data, **{name: getattr(like, name) for name in public})
 
 
-def _other_storage(reader: Any, p: int, sparse: bool) -> Any:
-    """The reader of the other format, with the same rules for rows."""
-    kind = registry.load("dataset", "svmlight" if sparse else "npz")
-    keys = ("task", "labels", "target_bounds", "rows", "row_bound", "norm", "scaling", "bounds",
-            "centred", "intercept", "test_fraction", "split_seed")  # fmt: skip
-    options = {key: getattr(reader, key) for key in keys}
-    extra = {"n_features": p} if sparse else {}
-    return kind(path="records", **options, **extra)
+def _make_dense_reader(reader: Any) -> Any:
+    """The reader of dense rows, with the same rules for rows."""
+    options = {field.name: getattr(reader, field.name) for field in fields(FileOptions)}
+    return registry.load("dataset", "npz")(**options)
 
 
 def _make_held_out(shape: Shape) -> Records:
@@ -373,13 +348,10 @@ def _make_user_pair(
     """The user's two records among made-up ones; under add_remove the second is no record."""
     base = hard_pairs.make("zero row", shape, "replace_one", seed).first
     index = seed % shape.n
-    first = hard_pairs.replace_record("yours", base, index, given[0]).second
-    if cell.relation != "add_remove":
-        return hard_pairs.replace_record("yours", first, index, given[1])
-    if drop:
-        kept = np.arange(shape.n) != index
-        return Pair("yours", first, Records(first.x[kept], first.y[kept]), index, removed=True)
-    return hard_pairs.replace_record("yours", first, index, (np.zeros(shape.p), first.y[index]))
+    first = base.replace(index, given[0])
+    if cell.relation == "add_remove":
+        return hard_pairs.leave_out("yours", first, index, drop)
+    return Pair("yours", first, first.replace(index, given[1]), index)
 
 
 def _asked_delta(cell: cell_schema.Cell) -> float | None:
@@ -399,17 +371,13 @@ def _open_twins(
         seeded = replace(subject, cell=replace(subject.cell, noise="research", seed=0))
         records = first.pair.first if silent is None else hard_pairs.zeros(subject.shape)
         found["seeded"] = (base, open_records(seeded, records, folder))
-    elif subject.sparse and subject.like is None:
-        dense = load(subject, first.pair.first, folder, sparse=False)
+    elif subject.cell.dataset.name == "svmlight" and subject.like is None:
+        dense = load(subject, first.pair.first, folder, dense=True)
         one = first.first
-        if not np.array_equal(_dense(one.data.x), dense.x):
+        if not np.array_equal(to_dense(one.data.x), dense.x):
             return found  # scaling of columns may round otherwise
         found["sparse"] = (one, open_on(subject, dense, one, one.noise_name))
     return found
-
-
-def _dense(x: Any) -> np.ndarray:
-    return x if isinstance(x, np.ndarray) else x.toarray()
 
 
 __all__ = ["RecordsFolder", "Subject", "case", "load", "of_cell", "of_grid", "open_on"]
