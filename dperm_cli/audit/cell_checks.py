@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dperm_cli.audit import (
     cell_attack,
@@ -44,6 +43,7 @@ from dperm_cli.audit.noise_path_checks import (
 from dperm_cli.audit.opened_cell import OK, OpenedCell
 from dperm_cli.audit.replay import Replay, replay, replay_runs, replay_session
 from dperm_cli.core.errors import DpermError, Unsupported, describe_error
+from dperm_cli.losses.base import to_dense
 from dperm_cli.problem.problem import Problem
 from dperm_cli.views.central import CentralView
 
@@ -126,7 +126,7 @@ def _check_alike(report: Report, each: Neighbours) -> None:
 def _check_kept(report: Report, each: Neighbours) -> None:
     """The records that neighbours share come out as the same rows, in the same batches."""
     mine, theirs = each.pair.list_shared()
-    rows = [_dense(side.data.x) for side in (each.first, each.second)]
+    rows = [to_dense(side.data.x[:]) for side in (each.first, each.second)]
     if rows[0].shape[1] != rows[1].shape[1]:
         report.faults.append(f"{each.pair.kind}: rows have another number of columns")
         return
@@ -159,10 +159,6 @@ def _batch_of(parts: Sequence[np.ndarray]) -> np.ndarray:
     for number, part in enumerate(parts):
         found[np.asarray(part, dtype=int)] = number
     return found
-
-
-def _dense(x: Any) -> np.ndarray:
-    return x.toarray() if sparse.issparse(x) else np.asarray(x[:])
 
 
 def _check_claim(report: Report, case: Case, one: OpenedCell) -> None:
@@ -252,7 +248,7 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
             _check_both_refuse(report, each, seed, str(error))
             continue
         if each is case.neighbours[0]:
-            found = _join_replays(found, _with_far_points(one, other, seed))
+            found = found.join(_replay_far_points(one, other, seed))
         report.faults += _session_faults(each, seed)
         if not one.secure and (each is case.neighbours[0] or each.pair.removed):
             runs = replay_runs(one.plan, one.release, other.release, seed)
@@ -270,27 +266,19 @@ def _session_faults(each: Neighbours, seed: int) -> list[str]:
     held = None if one.data is None else one.data.x_test
     if held is None or one.mechanism.session is None:
         return []
-    rows = _dense(held)[:_QUERIES]
+    rows = to_dense(held[:_QUERIES])
     rows = np.concatenate([rows, rows * (1.0 - 1e-6), rows[:1]])
     found = replay_session(one.mechanism, one.plan, one.problem, other.problem, rows, seed)
     return [f"a session, {each.pair.kind}: {words}" for words in found.faults[:3]]
 
 
-def _with_far_points(one: OpenedCell, other: OpenedCell, seed: int) -> Replay | None:
+def _replay_far_points(one: OpenedCell, other: OpenedCell, seed: int) -> Replay:
     """The same replay with minimisers as far apart as their certificates allow."""
-    if not isinstance(one.problem, Problem):
-        return None
-    with solver_errors.far_points(one.problem, seed) as calls:
-        found = replay(one.mechanism, one.plan, one.problem, other.problem, seed)
-    return found if calls.count else None
-
-
-def _join_replays(found: Replay, more: Replay | None) -> Replay:
-    if more is None:
-        return found
-    faults = (f"with minimisers as far apart as may be: {words}" for words in more.faults)
-    worst = max(found.worst, more.worst)
-    return Replay(found.calls + more.calls, worst, (*found.faults, *faults))
+    found = solver_errors.replay_far_points(
+        one.mechanism, one.plan, one.problem, other.problem, seed, seed
+    )
+    words = "with minimisers as far apart as may be"
+    return replace(found, faults=tuple(f"{words}: {fault}" for fault in found.faults))
 
 
 def _has_moved_record(each: Neighbours) -> bool:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import generator, seed_sequence
 
+_TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 _LAST = 99  # of the places of losses and sets that are drawn from
 MODEL = "model.npz"  # save=
 READERS = ("csv", "npz", "svmlight", "parquet")
@@ -24,32 +26,6 @@ NEED_SMOOTH = (
     "objective_perturbation", "approximate_minima_perturbation", "frank_wolfe", "newton",
 )  # fmt: skip
 PROJECTED = {"projected", "standard_projection"}
-INNERS = (
-    "noisy_gd", "noisy_sgd", "one_pass_sgd", "objective_perturbation", "output_perturbation",
-    "exponential", "approximate_minima_perturbation", "frank_wolfe",
-)  # fmt: skip
-NESTED = (
-    ("high_probability", "projected"), ("projected", "localization"),
-    ("huberized", "standard_projection"),
-)  # fmt: skip
-KEYS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "noisy_gd": {"averaging": ("last", "uniform", "suffix"), "momentum": (0, 0.5)},
-    "noisy_sgd": {"sampling": ("fixed", "poisson"), "output": ("average", "suffix_average")},
-    "one_pass_sgd": {
-        "batches": (1, 2, 3, 4), "noise": ("gamma", "gaussian"), "output": ("last", "average"),
-    },
-    "objective_perturbation": {"noise": ("gamma", "gaussian")},
-    "approximate_minima_perturbation": {"noise": ("gamma", "gaussian")},
-    "output_perturbation": {"noise": ("gamma", "gaussian")},
-    "frank_wolfe": {"oracle": ("choice", "noise")},
-    "mirror_descent": {"output": ("last", "average")},
-    "newton": {"curvature": ("matrix", "direction"), "output": ("last", "suffix")},
-    "local_sgd": {"channel": ("l_1", "l_inf", "l_2"), "answers": (1, 2)},
-    "local_mirror_descent": {"channel": ("l_inf", "l_1", "l_2"), "answers": (1, 2)},
-    "projected": {"m": (1, 2), "phi": ("gaussian", "sparse_sign", "rademacher")},
-    "standard_projection": {"m": (1, 2), "phi": ("gaussian", "sparse_sign", "rademacher")},
-    "kernel_semi_interactive": {"perturbation": ("laplace", "gaussian", "interactive")},
-}  # fmt: skip
 SPLITTING = ("batches", "m")  # without them few records are one batch, and nothing is projected
 STEPS = (1, 4, 10)
 FEW, MANY = (1, 2, 3, 5, 8, 12, 20), (4095, 4096, 4097)
@@ -107,8 +83,8 @@ def targets() -> tuple[Target, ...]:
     for name in registry.list_protective():
         cls = registry.load("mechanism", name)
         inner = "inner" in {field.name for field in dataclasses.fields(cls)}
-        chains += [(name, one) for one in INNERS] if inner else [(name,)]
-    chains += [(*outer, "noisy_gd") for outer in NESTED]
+        chains += [(name, one) for one in _TABLES["inner"]] if inner else [(name,)]
+    chains += [(*outer, "noisy_gd") for outer in _TABLES["nested"]]
     return tuple(
         Target(chain, mode)
         for chain in chains
@@ -278,7 +254,7 @@ class _Drawing:
             if depth:
                 prefix += ".inner"
                 words.append(f"{prefix}={name}")
-            for key, values in KEYS.get(name, {}).items():
+            for key, values in _TABLES["keys"].get(name, {}).items():
                 if self._chance(0.9 if key in SPLITTING else 0.4):
                     words += self._key(f"{prefix}.{key}", self._one(values), target.mode, delta)
             if "steps" in {f.name for f in dataclasses.fields(registry.load("mechanism", name))}:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
+from dperm_cli.audit.quadrature import place_nodes
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.privacy.events import PerturbedObjective
 from dperm_cli.problem.problem import Problem
 
+_PIECES = 400  # of the set, for quadrature
 _TRIED = 20_000
 _CLIMBED = 6  # of the best ones
 _ROUNDS, _AROUND, _SHRINK = 60, 64, 0.8
@@ -248,7 +251,7 @@ def delta_on_a_line(
     One parameter, C = [-radius, radius]: a density inside and two atoms at the ends, where the
     minimiser gets stuck. Centred on 0.
     """
-    theta, weight = _line(radius)
+    theta, weight = place_nodes(-radius, radius, _PIECES)
     sides = [_law(loss, event, data, theta, radius) for data in (first, second)]
     factor = np.exp(epsilon)
     worst_side = 0.0
@@ -259,14 +262,6 @@ def delta_on_a_line(
     return worst_side
 
 
-def _line(radius: float) -> tuple[np.ndarray, np.ndarray]:
-    nodes, weights = np.polynomial.legendre.leggauss(20)
-    edges = np.linspace(-radius, radius, 401)
-    half = (edges[1:] - edges[:-1])[:, None] / 2.0
-    middle = (edges[1:] + edges[:-1])[:, None] / 2.0
-    return (middle + half * nodes).ravel(), (half * weights).ravel()
-
-
 def _law(
     loss: Any,
     event: PerturbedObjective,
@@ -275,8 +270,6 @@ def _law(
     radius: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The density at interior points, and the chances of the two ends."""
-    from scipy.special import ndtr
-
     x, y = data
 
     def slope(at: np.ndarray) -> np.ndarray:

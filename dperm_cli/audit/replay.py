@@ -14,7 +14,7 @@ for data sets that were not tried that of the proof pages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,11 +126,16 @@ class Replay:
 
     calls: int
     worst: float
-    faults: tuple[str, ...] = field(default=())
+    faults: tuple[str, ...] = ()
 
     @property
     def private(self) -> bool:
         return not self.faults
+
+    def join(self, other: Replay) -> Replay:
+        """What both found."""
+        worst = max(self.worst, other.worst)
+        return Replay(self.calls + other.calls, worst, (*self.faults, *other.faults))
 
 
 def replay(

@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from dperm_cli.audit.replay import Replay, replay
+from dperm_cli.losses.base import to_dense
+from dperm_cli.problem.problem import Problem
 from dperm_cli.views import central
 
 _SHARE = 0.999  # of the distance that a gap leaves, so that rounding does not decide
@@ -58,15 +61,20 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
         central.find_certified_minimiser = real
 
 
+def replay_far_points(
+    mechanism: Any, plan: Any, first: Any, second: Any, seed: int, direction: int
+) -> Replay:
+    """A replay with certified minimisers pushed apart; an empty one where none is asked for."""
+    if not isinstance(first, Problem):
+        return Replay(0, 0.0)
+    with far_points(first, direction) as calls:
+        found = replay(mechanism, plan, first, second, seed)
+    return found if calls.count else Replay(0, 0.0)
+
+
 def _same_records(problem: Any, first: Any) -> bool:
     one, other = problem.data, first.data
-    return one.n == other.n and np.array_equal(_dense(one.x), _dense(other.x)) and np.array_equal(
-        one.y, other.y
-    )  # fmt: skip
-
-
-def _dense(x: Any) -> np.ndarray:
-    return x if isinstance(x, np.ndarray) else np.asarray(x.toarray())
+    return np.array_equal(one.y, other.y) and np.array_equal(to_dense(one.x), to_dense(other.x))
 
 
 def _along(problem: Any, p: int, seed: int) -> np.ndarray:

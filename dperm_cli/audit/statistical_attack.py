@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dperm_cli.audit.error_rates import (
+    ERROR,
     Argument,
     GaussianOutputs,
     Rates,
@@ -215,7 +216,12 @@ def choose(first: np.ndarray, second: np.ndarray, how: Argument) -> tuple[float,
 
 
 def rates_of(
-    first: np.ndarray, second: np.ndarray, threshold: float, swap: bool, below: bool
+    first: np.ndarray,
+    second: np.ndarray,
+    threshold: float,
+    swap: bool,
+    below: bool,
+    error: float = ERROR,
 ) -> Rates:
     """Confidence bounds on the rates of a threshold that was chosen on other runs."""
     negative, positive = (second, first) if swap else (first, second)
@@ -223,7 +229,8 @@ def rates_of(
         int(np.count_nonzero(scores <= threshold if below else scores > threshold))
         for scores in (negative, positive)
     )
-    return Rates(float(upper(false, len(negative))), float(lower(true, len(positive))))
+    most, least = upper(false, len(negative), error), lower(true, len(positive), error)
+    return Rates(float(most), float(least))
 
 
 def ideal_tightness(epsilon: float, delta: float, runs: int) -> float:

@@ -32,9 +32,7 @@ LEAST_RELEASED = {"high_probability": 8, "huberized": 3, "localization": 5, "pro
 
 def release(outer, inner, relation):
     """The points of two trials, or None where the pair is refused before a record is seen."""
-    made = registry.load("mechanism", outer)
-    factors = declared_grid.factors(outer, False, made.features is not None)
-    row = {name: values[0] for name, values in factors.items()}
+    row = {name: values[0] for name, values in declared_grid.factors(outer).items()}
     row |= {"mechanism.inner": inner, "relation": relation}
     try:
         subject = audit_cells.of_grid(outer, row, COMPOSER)

@@ -13,7 +13,6 @@ import pytest
 from dperm_cli.audit import declared_grid
 from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.hard_pairs import ALONE, KINDS
-from dperm_cli.core import registry
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import reduced_sgd
 from dperm_cli.mechanisms.gradient import noisy_sgd
@@ -30,9 +29,7 @@ WIDE = {"p": declared_grid.VERY_WIDE, "radius": 1e12, "mechanism.step_size": 1e-
 
 def report_on(name, kinds=("alone", "label flip"), **settings):
     """The report on one row of the grid: the first value of every factor, but for ``settings``."""
-    made = registry.load("mechanism", name)
-    kernel, features = made.space == "kernel", made.features is not None
-    factors = declared_grid.factors(name, kernel, features)
+    factors = declared_grid.factors(name)
     row = {factor: values[0] for factor, values in factors.items()} | settings
     subject = audit_cells.of_grid(name, row, COMPOSER)
     with audit_cells.RecordsFolder() as folder:

@@ -78,18 +78,17 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
     _check_stand_in(row)
     if row.get("map", "none") != "none" and any(row[key] != v for key, v in _OF_A_MAP.items()):
         raise InputError("map", row["map"], "is attacked on the ball of its own kernel")
-    local = registry.load("mechanism", name).guarantees == ("local",)
-    values = declared_grid.settings(name, row, local)
+    values = declared_grid.settings(name, row)
     values |= {"dataset.path": "records", "dataset.test_path": "held out"}
     config = copy.deepcopy(study_plan.configure(values, composer))
     cell = cell_schema.build_cell(config)
-    classes = declared_grid.CLASSES if declared_grid.find_task(row["loss"]) == "multiclass" else 2
+    task = declared_grid.find_task(row["loss"])
     shape = Shape(
-        n=row.get("n", declared_grid.RECORDS),
+        n=row["n"],
         p=row["p"],
-        task=declared_grid.find_task(row["loss"]),
+        task=task,
         row_bound=float(row["row_bound"]),
-        classes=classes,
+        classes=declared_grid.CLASSES if task == "multiclass" else 2,
         nonnegative=row.get("kernel") == "histogram_intersection",
     )
     hidden = ("dataset.path", "dataset.test_path")
@@ -99,9 +98,9 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
 
 def _check_stand_in(row: Mapping[str, Any]) -> None:
     """InputError where no row stands for a record that is not there, or records are too few."""
-    n = row.get("n", declared_grid.RECORDS)
+    n = row["n"]
     if row.get("mechanism.batch", 1) > n:
-        raise InputError("mechanism.batch", row.get("mechanism.batch"), f"is more than {n} records")
+        raise InputError("mechanism.batch", row["mechanism.batch"], f"is more than {n} records")
     if row["relation"] == "replace_one":
         return
     if n == 1 and row["relation"] != "add_remove":

@@ -11,7 +11,6 @@ from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.covering_design import FULL, Design, cover
 from dperm_cli.audit.opened_cell import FAILED, OK, OpenedCell
-from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported, describe_error
 from dperm_cli.runner.audits import audit_cells
 from dperm_cli.runner.compose.composer import Composer
@@ -62,9 +61,6 @@ def walk(name: str, quick: bool = False) -> GridWalk:
 
     ``quick`` has every value once and not every pair of values.
     """
-    made = registry.load("mechanism", name)
-    kernel = made.space == "kernel"
-    factors = declared_grid.factors(name, kernel, made.features is not None)
     composer = Composer()
     planned: dict[Any, OpenedCell] = {}
     with audit_cells.RecordsFolder() as folder:
@@ -98,10 +94,10 @@ def walk(name: str, quick: bool = False) -> GridWalk:
 
         strength = 1 if quick else 2
         design = cover(
-            factors,
+            declared_grid.factors(name),
             reason_against,
             strength,
-            declared_grid.list_required(name),
+            declared_grid.FIRST.get(name, ()),
             MAX_CASES,
             reason_at_once,
             reason_before_plan,

@@ -1,0 +1,15 @@
+"""Gauss-Legendre quadrature on an interval that is cut into pieces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+def place_nodes(low: float, high: float, pieces: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights: 20 on each of the pieces, which are equally long."""
+    edges = np.linspace(low, high, pieces + 1)
+    half = (edges[1:] - edges[:-1])[:, None] / 2.0
+    middle = (edges[1:] + edges[:-1])[:, None] / 2.0
+    return (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
