@@ -32,9 +32,9 @@ from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.audit.hard_pairs import ALONE
 from dperm_cli.audit.noise_path_checks import (
     MOST_HEARD,
+    MOST_RELEASES,
     SLOW,
     affordable,
-    attack_trials,
     check_paths,
     check_seeds,
     measure,
@@ -92,7 +92,7 @@ def _run_check(report: Report, name: str, step: Callable[[], None]) -> None:
     except (DpermError, Unsupported) as reason:
         _note_refusal(report, name, str(reason))
     except MemoryError:
-        report.left_out.append(f"{name}: it needs more memory than there is")
+        report.not_attacked.append(f"{name}: it needs more memory than there is")
     except Exception as error:
         text = describe_error(error)[:200]
         report.faults.append(f"{name}: a release raised {text}")
@@ -101,7 +101,7 @@ def _run_check(report: Report, name: str, step: Callable[[], None]) -> None:
 def _note_refusal(report: Report, name: str, reason: str) -> None:
     """Note a refusal: a solver or sampler that failed leaves a check out, any other is a fault."""
     if OUTCOME in reason:
-        report.left_out.append(f"{name}: {reason}")
+        report.not_attacked.append(f"{name}: {reason}")
     else:
         report.faults.append(f"{name}: a planned release is refused: {reason}")
 
@@ -137,14 +137,12 @@ def _check_kept(report: Report, each: Neighbours) -> None:
     labels = (each.first.data.y[mine], each.second.data.y[theirs])
     if not np.array_equal(*labels):
         report.faults.append(f"{each.pair.kind}: the labels of other records follow the record")
-    if each.first.view is None or each.second.view is None or len(mine) < 2:
-        return
-    if not isinstance(each.first.view(), CentralView):
+    if len(mine) < 2 or not isinstance(each.first.view(), CentralView):
         return  # no other view has batches
     for batches in (2, 5):
         try:
             named = [
-                _batch_of(side.view().parts(batches, by_content=True))  # type: ignore[misc]
+                _batch_of(side.view().parts(batches, by_content=True))
                 for side in (each.first, each.second)
             ]
         except DpermError:  # a view on a grid has none
@@ -165,13 +163,12 @@ def _check_claim(report: Report, case: Case, one: OpenedCell) -> None:
     """What the events certify is within what was asked for; nan is never within anything."""
     epsilon, delta, relation = case.asked
     claim = one.guarantee
-    kind = "none" if claim.kind == "none" else ""
     allowed = one.budget.delta if delta is None else delta
     if delta is None and claim.delta > 0.0:
         n = one.spec.n
         if not claim.delta <= max(1.0 / n**2, 1e-300) * (1.0 + _ROUNDING) and n > 1:
             report.faults.append(f"delta=auto is {claim.delta:.4g}, more than 1/n^2 with n = {n}")
-    if kind or not claim.epsilon <= epsilon * (1.0 + 1e-12):
+    if claim.kind == "none" or not claim.epsilon <= epsilon * (1.0 + 1e-12):
         report.faults.append(f"epsilon {claim.epsilon:.6g} is claimed and {epsilon:.6g} was asked")
     if not claim.delta <= allowed:
         report.faults.append(f"delta {claim.delta:.4g} is claimed and {allowed:.4g} was asked")
@@ -193,8 +190,7 @@ def _check_exact(report: Report, one: OpenedCell) -> None:
         one.plan.events, claim.epsilon, claim.delta, relation
     )
     if isinstance(one.problem, Problem):
-        for words in objective_loss.plan_faults(one.plan.events, one.problem, relation):
-            report.faults.append(words)
+        report.faults += objective_loss.plan_faults(one.plan.events, one.problem, relation)
 
 
 def _check_constants(report: Report, one: OpenedCell) -> None:
@@ -237,10 +233,10 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
             continue
         if numbers(one) * 2 > MOST_HEARD:
             steps = one.plan.steps
-            report.left_out.append(f"replay: {steps} steps are too many for the plain loop")
+            report.not_attacked.append(f"replay: {steps} steps are too many for the plain loop")
             return
-        if report.calls and report.seconds > SLOW:
-            report.left_out.append("more pairs: a release takes too long")
+        if report.replay_calls and report.seconds > SLOW:
+            report.not_attacked.append("more pairs: a release takes too long")
             return
         try:
             found = replay(one.mechanism, one.plan, one.problem, other.problem, seed)
@@ -253,8 +249,8 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
         if not one.secure and (each is case.neighbours[0] or each.pair.removed):
             runs = replay_runs(one.plan, one.release, other.release, seed)
             report.faults += [f"a run, {each.pair.kind}: {words}" for words in runs.faults[:3]]
-        report.calls += found.calls
-        report.worst = max(report.worst, found.worst)
+        report.replay_calls += found.calls
+        report.replay_worst = max(report.replay_worst, found.worst)
         report.faults += [f"{each.pair.kind}: {words}" for words in found.faults[:3]]
         if one.secure and one.step is not None:
             _check_grid(report, each, seed)
@@ -305,7 +301,7 @@ def _check_both_refuse(report: Report, each: Neighbours, seed: int, reason: str)
 
 def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
     """Sums on a grid are multiples of it and move by no more than their event says."""
-    views = [side.view() for side in (each.first, each.second)]  # type: ignore[misc]
+    views = [side.view() for side in (each.first, each.second)]
     theta = each.first.draw(3, seed)
     sums = [np.asarray(view.gradient_sum(theta)) for view in views]
     moved = float(np.max(np.linalg.norm(sums[0] - sums[1], axis=-1)))
@@ -320,20 +316,18 @@ def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
 
 def _check_attack(report: Report, case: Case, seed: int) -> None:
     """The first pair, and others in which nothing hides the record."""
-    trials = attack_trials(report, case.neighbours[0].first)
+    trials = affordable(report, MOST_RELEASES)
     if trials < cell_attack.LEAST:
-        report.left_out.append("attack: a release takes too long to be made often")
+        report.not_attacked.append("attack: a release takes too long to be made often")
         return
     for number, each in enumerate(case.neighbours):
         if (number and each.pair.kind not in ALONE) or each.first.status != each.second.status:
             continue
-        sides = [
-            side.draw(trials, seed + place) for place, side in enumerate((each.first, each.second))
-        ]
+        first, second = each.first.draw(trials, seed), each.second.draw(trials, seed + 1)
         problems = (_add_plan_ridge(each.first), _add_plan_ridge(each.second))
-        found = cell_attack.attack(sides[0], sides[1], problems, report.delta)
+        found = cell_attack.attack(first, second, problems, report.delta)
         if found.bound >= report.bound:
-            report.bound, report.by, report.trials = found.bound, found.by, found.trials
+            report.bound, report.statistic, report.trials = found.bound, found.by, found.trials
         if not found.bound <= report.claim * (1.0 + _ROUNDING):
             report.faults.append(
                 f"{each.pair.kind}: epsilon is at least {found.bound:.4g} by {found.by}, "
@@ -350,9 +344,10 @@ def _add_plan_ridge(one: OpenedCell) -> Any:
 
 
 def _check_sampler(report: Report, one: OpenedCell, seed: int) -> None:
-    if sampler_laws.is_applicable(one):
-        trials = 3 * affordable(report, sampler_laws.TRIALS / 3)
-        if trials:
-            report.faults += sampler_laws.find_faults(one, trials, seed)
-        else:
-            report.left_out.append("sampler: a draw takes too long to be made often")
+    if not sampler_laws.is_applicable(one):
+        return
+    trials = 3 * affordable(report, sampler_laws.TRIALS / 3)
+    if trials:
+        report.faults += sampler_laws.find_faults(one, trials, seed)
+    else:
+        report.not_attacked.append("sampler: a draw takes too long to be made often")

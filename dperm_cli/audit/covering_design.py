@@ -97,11 +97,12 @@ def _fill_rows(
 ) -> tuple[list[Row], list[tuple[Target, str]]]:  # fmt: skip
     """Rows that have every target that some row can have, and those that none has."""
     rows, missing = list(given), []
-    left = _targets(alive, strength)
+    targets = _list_targets(alive, strength)
+    left = set(targets)
     for row in rows:
         left -= _find_hits(row, left)
     # in the order of the factors, so that a design does not depend on the order of a set
-    for target in _list_targets(alive, strength):
+    for target in targets:
         if target not in left:
             continue
         if most is not None and len(rows) >= most:
@@ -118,15 +119,11 @@ def _fill_rows(
 
 
 def _list_targets(factors: Mapping[str, Sequence[Any]], strength: int) -> list[Target]:
-    found: list[Target] = []
-    for names in itertools.combinations(factors, strength):
-        for values in itertools.product(*(factors[name] for name in names)):
-            found.append(tuple(zip(names, values, strict=True)))
-    return found
-
-
-def _targets(factors: Mapping[str, Sequence[Any]], strength: int) -> set[Target]:
-    return set(_list_targets(factors, strength))
+    return [
+        tuple(zip(names, values, strict=True))
+        for names in itertools.combinations(factors, strength)
+        for values in itertools.product(*(factors[name] for name in names))
+    ]
 
 
 def _find_hits(row: Row, left: set[Target]) -> set[Target]:
@@ -217,6 +214,5 @@ class _Search:
     @staticmethod
     def _gain(chosen: Row, name: str, value: Any, left: set[Target]) -> int:
         one = (name, value)
-        pairs = [(other, with_) for other, with_ in chosen.items()]
-        found = sum(((other, one) in left) or ((one, other) in left) for other in pairs)
+        found = sum(((other, one) in left) or ((one, other) in left) for other in chosen.items())
         return found + ((one,) in left)

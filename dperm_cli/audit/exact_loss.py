@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.audit import channel_loss, objective_loss
-from dperm_cli.audit.quadrature import place_nodes
+from dperm_cli.audit.quadrature import delta_at, place_nodes
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.accountant import account, delta_of
 from dperm_cli.privacy.events import Event, Gaussian
@@ -57,13 +57,6 @@ def log_ratio(first: Energy, second: Energy, low: Sequence[float], high: Sequenc
         return math.inf  # a point that only one of the two can give
     inside = np.isfinite(energy)
     return float(np.max(np.abs(other[inside] - energy[inside] - shift)))
-
-
-def delta_at(epsilon: float, first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
-    """The larger of the integrals of (f - e^epsilon g)_+ and (g - e^epsilon f)_+, densities [m]."""
-    factor = math.exp(epsilon)
-    sides = ((first, second), (second, first))
-    return max(float(np.maximum(f - factor * g, 0.0) @ weight) for f, g in sides)
 
 
 def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> float:
@@ -180,7 +173,7 @@ def _find_shift_ratio(event: Any, epsilon: float, delta: float, relation: str) -
 
     A shifted density has the same normalising constant.
     """
-    energy = _l1 if event.law == "laplace" else _l2
+    order = 1 if event.law == "laplace" else 2
     shift = event.sensitivity(relation) / event.scale
     worst = 0.0
     for p in (1, 2):
@@ -188,18 +181,11 @@ def _find_shift_ratio(event: Any, epsilon: float, delta: float, relation: str) -
         places = np.stack(np.meshgrid(*[axis] * p, indexing="ij"), axis=-1).reshape(-1, p)
         for angle in (0.0, 0.5, math.pi / 4.0) if p == 2 else (0.0,):
             move = np.array([math.cos(angle), math.sin(angle)][:p])
-            move *= shift / float(energy(move[None])[0])
+            move *= shift / float(np.linalg.norm(move, order))
             at = (shift + 1.0) * places
-            worst = max(worst, float(np.max(np.abs(energy(at - move) - energy(at)))))
+            moved = np.linalg.norm(at - move, order, axis=1) - np.linalg.norm(at, order, axis=1)
+            worst = max(worst, float(np.max(np.abs(moved))))
     return event.count * worst / epsilon
-
-
-def _l1(b: np.ndarray) -> np.ndarray:
-    return np.sum(np.abs(b), axis=1)
-
-
-def _l2(b: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(b, axis=1)
 
 
 def _normal(x: np.ndarray) -> np.ndarray:

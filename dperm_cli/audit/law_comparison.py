@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import kolmogorov, log_ndtr
@@ -110,6 +111,6 @@ def _smirnov(one: np.ndarray, other: np.ndarray) -> float:
     size = max(float(np.max(np.abs(both))), 1e-300)
     grid = size * 1e-7
     one, other = np.rint(one / grid), np.rint(other / grid)
-    far = float(ks_2samp(one, other, method="asymp").statistic)
+    found: Any = ks_2samp(one, other, method="asymp")
     count = len(one) * len(other) / (len(one) + len(other))
-    return float(kolmogorov(math.sqrt(count) * far))
+    return float(kolmogorov(math.sqrt(count) * found.statistic))

@@ -30,8 +30,6 @@ def find_faults(one: OpenedCell) -> list[str]:
 
 def _ledger(one: OpenedCell) -> list[str]:
     """A plan is refused under a smaller budget, and under another relation."""
-    if one.recheck is None:
-        return []
     budget, claim = one.budget, one.guarantee
     other = next(relation for relation in RELATIONS if relation != budget.relation)
     wrong = {
@@ -53,7 +51,7 @@ def _ledger(one: OpenedCell) -> list[str]:
 
 def _gate(one: OpenedCell) -> list[str]:
     """A release whose noise is not that of the plan it is checked against is refused."""
-    if one.secure or one.view is None:
+    if one.secure:
         return []
     events = one.planned[0].events
     changed = list(events)
@@ -102,7 +100,7 @@ def _answers(one: OpenedCell) -> list[str]:
 
 def _certificates(one: OpenedCell) -> list[str]:
     """A minimiser that nothing is proved of is not released."""
-    if one.secure or one.release is None:
+    if one.secure:
         return []
     with solver_errors.no_certificates() as calls:
         refused = _is_refused(one.release, 1, 0)

@@ -244,8 +244,6 @@ def open_on(
         return OpenedCell(FAILED, str(error))
     except Exception as error:
         return OpenedCell(FAILED, describe_error(error)[:200])
-    on_kernel = kernel_cells.space_of(cell.mechanism) == "kernel"
-    problem = prepared.kernel if on_kernel else prepared.released
 
     def release(trials: int, seed: int, tape: Any = None, view: Any = None) -> Any:
         """``trials`` releases as a run makes them; a tape hears them, if there is one."""
@@ -263,7 +261,7 @@ def open_on(
     return OpenedCell(
         status=OK,
         mechanism=cell.mechanism,
-        problem=problem,
+        problem=select_problem(prepared),
         spec=spec,
         data=data,
         plan=replace(made, events=cells.drop_reserve(made).events),
@@ -278,6 +276,12 @@ def open_on(
         secure=cell.noise == "secure",
         step=None if step is None else step.step,
     )
+
+
+def select_problem(prepared: cells.Prepared) -> Any:
+    """The problem as the mechanism sees it."""
+    on_kernel = kernel_cells.space_of(prepared.cell.mechanism) == "kernel"
+    return prepared.kernel if on_kernel else prepared.released
 
 
 def _public(prepared: cells.Prepared, step: Any) -> dict[str, Any]:
@@ -377,6 +381,3 @@ def _open_twins(
             return found  # scaling of columns may round otherwise
         found["sparse"] = (one, open_on(subject, dense, one, one.noise_name))
     return found
-
-
-__all__ = ["RecordsFolder", "Subject", "case", "load", "of_cell", "of_grid", "open_on"]

@@ -161,6 +161,6 @@ def examine_stops(name: str, stops: Sequence[GridCase], seed: int) -> list[Repor
             except Exception as error:
                 text = describe_error(error)[:200]
                 report = Report(name, subject.words, status=FAILED, faults=[f"raised {text}"])
-            report.number = stop.number
+            report.case = stop.number
             found.append(report)
     return found

@@ -30,14 +30,9 @@ from dperm_cli.audit.fuzz_draws import Draw, draw, targets
 from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.audit.shifted_rounding import shift_maps, shift_problem
 from dperm_cli.core import checks
-from dperm_cli.core.errors import (
-    EXIT_FAILED,
-    EXIT_OK,
-    DpermError,
-    InputError,
-    Unsupported,
-)
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, Unsupported
 from dperm_cli.core.operands import Syntax
+from dperm_cli.runner.audits.audit_cells import select_problem
 from dperm_cli.runner.audits.neighbour_runs import RunOutput, run_on_both
 from dperm_cli.runner.cells import kernel_cells, run_cell
 from dperm_cli.runner.compose import study_plan
@@ -100,8 +95,7 @@ class Search:
 
     def words(self) -> str:
         """One line for the whole."""
-        replayed_ = self.ended["ok"]
-        counts = [f"{replayed_} replayed"]
+        counts = [f"{self.ended['ok']} replayed"]
         counts += [f"{self.ended[name]} {name}" for name in ("unsupported", "failed", "refused")]
         kinds = len({finding.kind for finding in self.findings})
         found = f"{len(self.findings)} findings" + (f" of {kinds} kinds" if kinds else "")
@@ -120,7 +114,13 @@ def fuzz(arguments: Sequence[str]) -> int:
         numbers: Iterator[int] = iter([asked.number])
     else:
         numbers = _count_until(asked.seconds)
-    found = search(asked.seed, numbers, mechanism=asked.mechanism, out=asked.out, tell=_print)
+    found = search(
+        asked.seed,
+        numbers,
+        mechanism=asked.mechanism,
+        out=asked.out,
+        tell=lambda finding: print(finding.line(), flush=True),
+    )
     print(f"fuzz: seed {asked.seed}, {found.words()}")
     return EXIT_FAILED if found.findings else EXIT_OK
 
@@ -141,7 +141,10 @@ def search(
     found = Search()
     told: set[str] = set()
     # more threads change last bits of what is accounted from one call to the next
-    with threadpool_limits(1), open_meter(1) as shown, _scratch() as scratch:
+    place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    kept = tempfile.TemporaryDirectory(prefix="dperm-fuzz-", dir=place)
+    with threadpool_limits(1), open_meter(1) as shown, kept as name:
+        scratch = Path(name)
         for number in numbers:
             drawn = draw(seed, number, mechanism)
             shown.step(f"{found.words()}; {' > '.join(drawn.target.chain)}", 0.0, 0.0)
@@ -158,7 +161,7 @@ def search(
                     tell(finding)
             if faults and out is not None:
                 _keep(folder, out, drawn)
-            _remove(folder)
+            shutil.rmtree(folder, ignore_errors=True)
             if most is not None and len(found.findings) >= most:
                 break
     return found
@@ -233,7 +236,7 @@ def _replay_at_gate(
     drawn: Draw, made: Any, one: run_cell.Prepared, other: run_cell.Prepared
 ) -> list[str]:
     mechanism = one.cell.mechanism
-    problems = [_select_problem(item) for item in (one, other)]
+    problems: list[Any] = [select_problem(item) for item in (one, other)]
     if one.cell.relation == "add_remove":
         problems[1] = _drop_record(drawn, made, *problems)
     if one.cell.kernel is not None and kernel_cells.space_of(mechanism) != "kernel":
@@ -260,12 +263,6 @@ def _rounding(spec: Any) -> float:
     if spec.space == "kernel" or not spec.lipschitz > 0.0:
         return 0.0
     return 2.0**-46 * spec.n * spec.lipschitz_total / spec.lipschitz
-
-
-def _select_problem(item: run_cell.Prepared) -> Any:
-    """The problem as the mechanism sees it."""
-    on_kernel = kernel_cells.space_of(item.cell.mechanism) == "kernel"
-    return item.kernel if on_kernel else item.released
 
 
 def _drop_record(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
@@ -318,18 +315,6 @@ def _count_until(seconds: float) -> Iterator[int]:
         number += 1
 
 
-def _print(finding: Finding) -> None:
-    print(finding.line(), flush=True)
-
-
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    """A folder for the files of draws, in memory where there is such a place."""
-    place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="dperm-fuzz-", dir=place) as folder:
-        yield Path(folder)
-
-
 @contextlib.contextmanager
 def _hide_output() -> Iterator[None]:
     """Hide output and warnings: those of the runs were compared already."""
@@ -343,10 +328,3 @@ def _keep(folder: Path, out: Path, drawn: Draw) -> None:
     to = out / f"draw-{drawn.number}"
     shutil.copytree(folder, to, dirs_exist_ok=True)
     (to / "command.txt").write_text(" ".join(["dperm", "run", *drawn.words]) + "\n")
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-__all__ = ["Finding", "Search", "duration", "examine", "fuzz", "is_asked", "parse", "search"]

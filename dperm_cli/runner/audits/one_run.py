@@ -45,11 +45,11 @@ def audit_study(asked: Asked) -> Findings:
     for report, verdict in run_jobs(jobs, lambda *_: [], asked.workers if len(jobs) > 1 else 1):
         found.reports.append(report)
         found.verdicts += [] if verdict is None else [verdict]
-    found.reports.sort(key=lambda report: report.number)
+    found.reports.sort(key=lambda report: report.case)
     if found.is_empty:
         for report, item in zip(found.reports, prepared, strict=True):
             reason = f"{report.reason or 'no check applies'}{_suggest_mechanisms(item)}"
-            print(f"nothing was audited: {report.name}: {reason}", file=sys.stderr)
+            print(f"nothing was audited: {report.mechanism}: {reason}", file=sys.stderr)
     return found
 
 
@@ -92,12 +92,12 @@ def audit_cell(
     if entries > _MOST_ENTRIES:
         name, shape = item.cell.mechanism_name, subject.shape
         reason = f"{shape.n} records of {shape.p} columns are too many to make up"
-        return Report(name, subject.words, number, "unsupported", reason), None
+        return Report(name, subject.words, status="unsupported", reason=reason, case=number), None
     kinds = hard_pairs.KINDS[: 2 if quick else len(hard_pairs.KINDS)]
     with audit_cells.RecordsFolder() as folder:
         case = audit_cells.case(subject, kinds, folder, seed, given=given)
         report = examine(replace(case, effort=QUICK_EFFORT if quick else EFFORT), seed)
-    report.number = number
+    report.case = number
     if report.status != OK:
         return report, None
     kind = "local" if case.neighbours[0].first.guarantee.kind == "local" else ""
