@@ -58,24 +58,24 @@ def cover(
         each of its pairs.
     """
     soon = reason_against if soon is None else soon
-    search = _Search(factors, reason_against, soon)
+    search = _Search(factors, reason_against, soon, {})
     given: list[Row] = []
     missing: list[tuple[Target, str]] = []
+
+    def complete(target: Target) -> Row | None:
+        found, reason = search.complete(target, set())
+        if found is None:
+            missing.append((target, reason))
+        return found
+
     for settings in first:
-        target = tuple(settings.items())
-        found, reason = search.complete(target, set())
-        if found is None:
-            missing.append((target, reason))
-        elif found not in given:
+        found = complete(tuple(settings.items()))
+        if found is not None and found not in given:
             given.append(found)
-    singles = [((name, value),) for name, values in factors.items() for value in values]
-    alive: dict[str, list[Any]] = {name: [] for name in factors}
-    for target in singles:
-        found, reason = search.complete(target, set())
-        if found is None:
-            missing.append((target, reason))
-        else:
-            alive[target[0][0]].append(target[0][1])
+    alive = {
+        name: [value for value in values if complete(((name, value),)) is not None]
+        for name, values in factors.items()
+    }
     known = search.known
     guessed: dict[tuple[Any, ...], str | None] = {}
     for attempt in itertools.count():
@@ -139,10 +139,9 @@ class _Search:
         factors: Mapping[str, Sequence[Any]],
         reason_against: Callable[[Row], str | None],
         soon: Callable[[Row], str | None],
-        known: dict[tuple[Any, ...], str | None] | None = None,
+        known: dict[tuple[Any, ...], str | None],
     ) -> None:
-        self._factors, self._ask, self._soon = factors, reason_against, soon
-        self.known: dict[tuple[Any, ...], str | None] = {} if known is None else known
+        self._factors, self._ask, self._soon, self.known = factors, reason_against, soon, known
 
     def complete(self, target: Target, left: set[Target]) -> tuple[Row | None, str]:
         """A row with the target that hits many others, or None and why there is none."""

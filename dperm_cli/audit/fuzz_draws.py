@@ -48,10 +48,9 @@ class Draw:
     """One draw of the fuzzer.
 
     ``words`` are the arguments of ``dperm run``; ``first`` and ``second`` the records of the two
-    files, which differ in record ``index``; ``dropped`` says that the second has not got it;
-    ``held_out`` is the same public file beside both, or None; ``split`` says that a part of the
-    records is held out instead. Of files of different lengths that is not the same part, and no
-    neighbours train.
+    files, which differ in record ``index``; ``held_out`` is the same public file beside both, or
+    None; ``split`` says that a part of the records is held out instead. Of files of different
+    lengths that is not the same part, and no neighbours train.
     """
 
     number: int
@@ -61,9 +60,13 @@ class Draw:
     first: Records
     second: Records
     index: int
-    dropped: bool
     held_out: Records | None
     split: bool
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the second file has not got the record."""
+        return self.target.mode == "declared"
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """The two folders with the data files."""
@@ -81,9 +84,8 @@ def targets() -> tuple[Target, ...]:
     """Every mechanism that promises something, with every inner one, in every mode it may have."""
     chains = []
     for name in registry.list_protective():
-        cls = registry.load("mechanism", name)
-        inner = "inner" in {field.name for field in dataclasses.fields(cls)}
-        chains += [(name, one) for one in _TABLES["inner"]] if inner else [(name,)]
+        has_inner = "inner" in _fields(name)
+        chains += [(name, one) for one in _TABLES["inner"]] if has_inner else [(name,)]
     chains += [(*outer, "noisy_gd") for outer in _TABLES["nested"]]
     return tuple(
         Target(chain, mode)
@@ -127,8 +129,7 @@ class _Drawing:
         delta = self._delta(target.chain, local)
         reader = self._one(READERS)
         n, p = self._sizes(target)
-        dropped = target.mode == "declared"
-        n = max(n, 2) if dropped else n
+        n = max(n, 2) if target.mode == "declared" else n
         split = target.mode != "auto" and not points and self._chance(0.2)
         first, second, index = self._pair(n, p, task, target.mode, reader, split)
         held_out, words = self._draw_held_out(p, task, reader, kernel, split)
@@ -137,9 +138,7 @@ class _Drawing:
         words += self._problem(target, task, kernel, delta)
         words += self._privacy(target.mode, n, delta)
         words += self._noise(target.chain) + self._study(task, target.mode)
-        return Draw(
-            number, target, tuple(words), reader, first, second, index, dropped, held_out, split
-        )  # fmt: skip
+        return Draw(number, target, tuple(words), reader, first, second, index, held_out, split)
 
     def _one(self, choices: Any) -> Any:
         return choices[int(self._rng.integers(len(choices)))]
@@ -257,7 +256,7 @@ class _Drawing:
             for key, values in _TABLES["keys"].get(name, {}).items():
                 if self._chance(0.9 if key in SPLITTING else 0.4):
                     words += self._key(f"{prefix}.{key}", self._one(values), target.mode, delta)
-            if "steps" in {f.name for f in dataclasses.fields(registry.load("mechanism", name))}:
+            if "steps" in _fields(name):
                 words.append(f"{prefix}.steps={self._one(STEPS)}")
             if name == "noisy_sgd":
                 words += self._batch(words, f"{prefix}.", n, target.mode)

@@ -104,23 +104,23 @@ class Pair:
         return mine, mine - (mine > self.index) if self.removed else mine
 
 
-def _zero_row(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+def _zero_row(shape: Shape, at: Record) -> Record:
     return np.zeros(shape.p), at[1]
 
 
-def _label_flip(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+def _label_flip(shape: Shape, at: Record) -> Record:
     row, y = at
     if shape.task == "location":
         return -row, y
     return row, (shape.classes - 1.0 - y if shape.task == "multiclass" else -y)
 
 
-def _opposite_rows(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+def _opposite_rows(shape: Shape, at: Record) -> Record:
     row, y = at
     return (np.roll(row, 1) if shape.nonnegative else -row), y
 
 
-def _orthogonal_rows(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+def _orthogonal_rows(shape: Shape, at: Record) -> Record:
     row, y = at
     if shape.p < 2:
         return -row, y
@@ -132,14 +132,11 @@ def _orthogonal_rows(shape: Shape, at: Record, rng: np.random.Generator) -> Reco
     return other * (shape.row_bound / length if length > 0 else 1.0), y
 
 
-def _far_label(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
-    if shape.task == "location":
-        return _opposite_rows(shape, at, rng)
-    row, y = _label_flip(shape, at, rng)
-    return (np.roll(row, 1) if shape.nonnegative else -row), y
+def _far_label(shape: Shape, at: Record) -> Record:
+    return _opposite_rows(shape, at if shape.task == "location" else _label_flip(shape, at))
 
 
-_OTHERS: dict[str, Callable[[Shape, Record, np.random.Generator], Record]] = {
+_OTHERS: dict[str, Callable[[Shape, Record], Record]] = {
     "alone": _zero_row,
     "alone, label flip": _label_flip,
     "zero row": _zero_row,
@@ -189,7 +186,7 @@ def make(
     first = Records(x, y)
     if relation == "add_remove":
         return leave_out(kind, first, index, drop)
-    other = _OTHERS[kind](shape, (x[index], y[index]), rng)
+    other = _OTHERS[kind](shape, (x[index], y[index]))
     return Pair(kind, first, first.replace(index, other), index)
 
 

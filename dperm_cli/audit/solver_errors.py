@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -54,11 +55,8 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
         # the first one is not known yet when it is asked for: its own push is a fixed direction
         return found + _SHARE * math.sqrt(2.0 * gap / modulus) * way
 
-    central.find_certified_minimiser = push_apart
-    try:
+    with patch.object(central, "find_certified_minimiser", push_apart):
         yield calls
-    finally:
-        central.find_certified_minimiser = real
 
 
 def replay_far_points(
@@ -87,7 +85,6 @@ def _along(problem: Any, p: int, seed: int) -> np.ndarray:
 def no_certificates() -> Iterator[Calls]:
     """Solvers find the centre of the set and prove nothing of it; those of samplers are let be."""
     calls = Calls()
-    kept = {"optimum": central.optimum, "perturbed_minimiser": central.perturbed_minimiser}
 
     def solve(problem: Any, **_: Any) -> Any:
         calls.count += 1
@@ -100,10 +97,6 @@ def no_certificates() -> Iterator[Calls]:
         centre = np.asarray(problem.constraint.centre(), dtype=float)
         return np.tile(centre, (len(tilts), 1)), np.full(len(tilts), math.inf)
 
-    for name in kept:
-        setattr(central, name, SimpleNamespace(solve=solve, locate=locate))
-    try:
+    blind = SimpleNamespace(solve=solve, locate=locate)
+    with patch.multiple(central, optimum=blind, perturbed_minimiser=blind):
         yield calls
-    finally:
-        for name, module in kept.items():
-            setattr(central, name, module)

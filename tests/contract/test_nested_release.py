@@ -39,11 +39,10 @@ def release(outer, inner, relation):
         audit_cells.check_kind(subject)
     except (InputError, Unsupported):
         return None
-    with audit_cells.RecordsFolder() as folder:
-        records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
-        opened = audit_cells.open_records(subject, records, folder)
-        assert opened.status != FAILED, opened.reason
-        return opened.draw(2, 0) if opened.status == OK else None
+    records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
+    opened = audit_cells.open_records(subject, records)
+    assert opened.status != FAILED, opened.reason
+    return opened.draw(2, 0) if opened.status == OK else None
 
 
 @pytest.mark.parametrize("outer", OUTER)

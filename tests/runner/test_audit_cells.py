@@ -32,8 +32,7 @@ def report_on(name, kinds=("alone", "label flip"), **settings):
     factors = declared_grid.factors(name)
     row = {factor: values[0] for factor, values in factors.items()} | settings
     subject = audit_cells.of_grid(name, row, COMPOSER)
-    with audit_cells.RecordsFolder() as folder:
-        return examine(audit_cells.case(subject, kinds, folder, 0))
+    return examine(audit_cells.case(subject, kinds, 0))
 
 
 @pytest.mark.parametrize(

@@ -40,37 +40,14 @@ _HELD_OUT = 8  # rows that come with every data set: queries and landmarks are t
 class Subject:
     """A cell to audit, with the public facts that made-up records have to fit.
 
-    ``read`` gives the records of a file to the cell: the data set's own reader. ``words`` name the
-    case.
+    ``words`` name the case. ``like`` are the records of a user's cell, of which public facts are
+    taken.
     """
 
     cell: cell_schema.Cell
     shape: Shape
     words: str
     like: Data | None = None
-
-
-class RecordsFolder:
-    """A folder for the files of made-up records, gone with the block."""
-
-    def __init__(self) -> None:
-        self._held = tempfile.TemporaryDirectory(prefix="dperm-audit-")
-        self._count = 0
-
-    def __enter__(self) -> RecordsFolder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.cleanup()
-
-    def write(self, records: Records, reader: str) -> str:
-        """A file with these records for a reader; its name."""
-        self._count += 1
-        # all files have one name, so that messages about them are equal on neighbours
-        path = Path(self._held.name) / str(self._count) / f"records.{reader}"
-        path.parent.mkdir()
-        records.write(path)
-        return str(path)
 
 
 def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
@@ -140,7 +117,7 @@ def of_cell(prepared: cells.Prepared) -> Subject:
     return Subject(replace(cell, dataset=dataset), shape, words, data)
 
 
-def load(subject: Subject, records: Records, folder: RecordsFolder, dense: bool = False) -> Data:
+def load(subject: Subject, records: Records, dense: bool = False) -> Data:
     """The records as a run would have them: through a file and the data set's reader.
 
     ``dense``: through the reader of dense rows, whatever the data set's is.
@@ -148,12 +125,20 @@ def load(subject: Subject, records: Records, folder: RecordsFolder, dense: bool 
     reader: Any = subject.cell.dataset
     if dense:
         reader = _make_dense_reader(reader)
-    reader = replace(reader, path=folder.write(records, reader.name))
+    files = {"path": records}
     like = subject.like
     if like is None:
-        held_out = folder.write(_make_held_out(subject.shape), reader.name)
-        return replace(reader, test_path=held_out).load(None)
-    data = reader.load(None)
+        files["test_path"] = _make_held_out(subject.shape)
+    with tempfile.TemporaryDirectory(prefix="dperm-audit-") as folder:
+        for key, found in files.items():
+            # all files have one name, so that messages about them are equal on neighbours
+            path = Path(folder, key, f"records.{reader.name}")
+            path.parent.mkdir()
+            found.write(path)
+            reader = replace(reader, **{key: str(path)})
+        data = reader.load(None)
+    if like is None:
+        return data
     public = ("x_test", "y_test", "entry_bound", "phi", "phi_row_bound", "row_bound",
               "target_bound", "name")  # fmt: skip
     return replace(data, **{name: getattr(like, name) for name in public})
@@ -185,7 +170,6 @@ def check_kind(subject: Subject) -> None:
 def open_records(
     subject: Subject,
     records: Records,
-    folder: RecordsFolder,
     like: OpenedCell | None = None,
     plan: bool = True,
 ) -> OpenedCell:
@@ -194,7 +178,7 @@ def open_records(
     Without ``plan`` only the checks before planning are made, which take next to no time.
     """
     try:
-        data = load(subject, records, folder)
+        data = load(subject, records)
         if not plan:
             return _check_cell(subject, data)
     except Unsupported as reason:
@@ -302,47 +286,38 @@ def _public(prepared: cells.Prepared, step: Any) -> dict[str, Any]:
 
 
 def case(
-    subject: Subject, kinds: Sequence[str], folder: RecordsFolder, seed: int,
+    subject: Subject, kinds: Sequence[str], seed: int,
     planned: OpenedCell | None = None, given: tuple[Any, Any] | None = None,
 ) -> Case:  # fmt: skip
     """The case of a subject: neighbours of these kinds, rows of zeros, and twins of the first.
 
     ``planned`` is what is known of its plan; ``given`` two records of the user's.
     """
-    cell = subject.cell
+    cell, shape = subject.cell, subject.shape
     drop = cell.population is not None
-    shape = subject.shape
-    if drop and cell.population is not None and subject.like is not None:
+    if cell.population is not None and subject.like is not None:
         shape = replace(shape, n=min(shape.n, cell.population))
-    neighbours = []
-    for place, kind in enumerate(kinds):
-        made = hard_pairs.make(kind, shape, cell.relation, seed + place, drop, last=not place)
-        neighbours.append(_open_pair(subject, made, folder, neighbours, planned))
+    pairs = [
+        hard_pairs.make(kind, shape, cell.relation, seed + place, drop, last=not place)
+        for place, kind in enumerate(kinds)
+    ]
     if given is not None:
-        yours = _make_user_pair(shape, cell, given, seed, drop)
-        neighbours.insert(0, _open_pair(subject, yours, folder, neighbours, planned))
-    first, silent = neighbours[0], None
+        pairs.append(_make_user_pair(shape, cell, given, seed, drop))
+    neighbours: list[Neighbours] = []
+    for pair in pairs:
+        # the second side of the first pair is planned for by itself
+        like = neighbours[0].first if neighbours else None
+        first = open_records(subject, pair.first, like or planned)
+        neighbours.append(Neighbours(pair, first, open_records(subject, pair.second, like)))
+    if given is not None:
+        neighbours.insert(0, neighbours.pop())
+    silent = None
     if shape.task != "location":
-        silent = open_records(subject, hard_pairs.zeros(shape), folder, first.first)
-    asked = (cell.epsilon, _asked_delta(cell), cell.relation)
-    twins = _open_twins(subject, first, silent, folder)
+        silent = open_records(subject, hard_pairs.zeros(shape), neighbours[0].first)
+    pure = cell.privacy in ("pure", "local") or cell.mechanism.guarantees == ("local",)
+    asked = (cell.epsilon, 0.0 if pure else cell.delta, cell.relation)
+    twins = _open_twins(subject, neighbours[0], silent)
     return Case(cell.mechanism_name, subject.words, neighbours, silent, twins, asked)
-
-
-def _open_pair(
-    subject: Subject,
-    made: Pair,
-    folder: RecordsFolder,
-    others: Sequence[Neighbours],
-    planned: OpenedCell | None,
-) -> Neighbours:
-    """Both sides of a pair; the second one of the first pair is planned for by itself."""
-    like = others[0].first if others else None
-    return Neighbours(
-        made,
-        open_records(subject, made.first, folder, like or planned),
-        open_records(subject, made.second, folder, like),
-    )
 
 
 def _make_user_pair(
@@ -357,27 +332,21 @@ def _make_user_pair(
     return Pair("yours", first, first.replace(index, given[1]), index)
 
 
-def _asked_delta(cell: cell_schema.Cell) -> float | None:
-    pure = cell.privacy in ("pure", "local") or cell.mechanism.guarantees == ("local",)
-    return 0.0 if pure else cell.delta
-
-
 def _open_twins(
-    subject: Subject, first: Neighbours, silent: OpenedCell | None, folder: RecordsFolder
+    subject: Subject, first: Neighbours, silent: OpenedCell | None
 ) -> dict[str, tuple[OpenedCell, OpenedCell]]:
     """The first data set stored the other way, and secure noise beside seeded noise."""
-    found: dict[str, tuple[OpenedCell, OpenedCell]] = {}
-    if first.first.status != OK:
-        return found
+    one = first.first
+    if one.status != OK:
+        return {}
     if subject.cell.noise == "secure":
-        base = first.first if silent is None else silent
         seeded = replace(subject, cell=replace(subject.cell, noise="research", seed=0))
-        records = first.pair.first if silent is None else hard_pairs.zeros(subject.shape)
-        found["seeded"] = (base, open_records(seeded, records, folder))
-    elif subject.cell.dataset.name == "svmlight" and subject.like is None:
-        dense = load(subject, first.pair.first, folder, dense=True)
-        one = first.first
-        if not np.array_equal(to_dense(one.data.x), dense.x):
-            return found  # scaling of columns may round otherwise
-        found["sparse"] = (one, open_on(subject, dense, one, one.noise_name))
-    return found
+        if silent is None:
+            return {"seeded": (one, open_records(seeded, first.pair.first))}
+        return {"seeded": (silent, open_records(seeded, hard_pairs.zeros(subject.shape)))}
+    if subject.cell.dataset.name == "svmlight" and subject.like is None:
+        dense = load(subject, first.pair.first, dense=True)
+        # scaling of columns may round otherwise
+        if np.array_equal(to_dense(one.data.x), dense.x):
+            return {"sparse": (one, open_on(subject, dense, one, one.noise_name))}
+    return {}

@@ -44,20 +44,17 @@ def missing_rows(walks: Sequence[GridWalk]) -> list[dict[str, Any]]:
 
 def list_unattacked(reports: Sequence[Report], walks: Sequence[GridWalk]) -> list[str]:
     """A line for everything that was not attacked, with the reason; equal reasons share one."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for walk in walks:
-        for what, reason in walk.missing:
-            found.setdefault((walk.name, reason), []).append(what)
+    left = [(walk.name, reason, what) for walk in walks for what, reason in walk.missing]
     for report in reports:
+        name, case = report.mechanism, f"case {report.case}"
         if not report.is_attacked:
-            found.setdefault((report.mechanism, report.reason or "no check applies"), []).append(
-                f"case {report.case}"
-            )
+            left.append((name, report.reason or "no check applies", case))
         for words in report.not_attacked:
             what, _, reason = words.partition(": ")
-            found.setdefault((report.mechanism, reason or what), []).append(
-                f"{what} in case {report.case}"
-            )
+            left.append((name, reason or what, f"{what} in {case}"))
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, reason, what in left:
+        found.setdefault((name, reason), []).append(what)
     return [
         f"{name}: {_join_names(whats)} ({_short(reason)})"
         for (name, reason), whats in found.items()

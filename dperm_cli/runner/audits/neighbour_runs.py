@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.audit import holder_facts
-from dperm_cli.audit.first_difference import first_difference, line_difference
+from dperm_cli.audit.first_difference import find_place, first_difference, line_difference
 from dperm_cli.audit.noise_tape import SameNoise
 from dperm_cli.core import progress
 from dperm_cli.core.errors import DpermError
@@ -341,8 +341,8 @@ def _bytes_apart(one: bytes, other: bytes) -> str:
     """Where two files differ, with a little of what stands there."""
     if one[:4] == other[:4] == b"PK\x03\x04":
         return _archives_apart(one, other)
-    place = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-    if place is None:
+    place = find_place(one, other)
+    if place == min(len(one), len(other)):
         return f"{len(one)} and {len(other)} bytes"
     near = slice(max(0, place - 20), place + 20)
     return f"byte {place}: {one[near]!r} and {other[near]!r}"
