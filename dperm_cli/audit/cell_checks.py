@@ -202,23 +202,23 @@ def _check_constants(report: Report, one: OpenedCell) -> None:
 def _check_noise(report: Report, one: OpenedCell, seed: int, known: set[Any]) -> None:
     """The law of every event's noise, unless noise like it was looked at already."""
     dim = one.coordinates
+
+    def is_new(key: Any) -> bool:
+        seen = key in known
+        known.add(key)
+        return not seen
+
     for event in one.plan.events:
-        if event not in known:
-            known.add(event)
+        if is_new(event):
             report.faults += channel_answers.find_faults(event, report.relation, seed)
         if not event.noise_law or not dim:
             continue
         size = round(math.log10(event.noise_scale) / 3)
-        key = (type(event).__name__, event.noise_law, size, dim, one.secure)
-        if key not in known:
-            known.add(key)
+        if is_new((type(event).__name__, event.noise_law, size, dim, one.secure)):
             grid = one.planned[1] if one.secure else None
             report.faults += noise_laws.find_faults(event, dim, report.relation, seed, grid)
-        if event.samples_records:
-            batches = (event.population, event.batch, event.sampling)
-            if batches not in known:
-                known.add(batches)
-                report.faults += noise_laws.batch_faults(event, report.relation, seed)
+        if event.samples_records and is_new((event.population, event.batch, event.sampling)):
+            report.faults += noise_laws.batch_faults(event, report.relation, seed)
 
 
 def _check_refusals(report: Report, one: OpenedCell) -> None:

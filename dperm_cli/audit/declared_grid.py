@@ -94,18 +94,15 @@ def settings(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     if registry.load("mechanism", name).guarantees == ("local",):
         found["privacy"] = "local"
         found.pop("delta")
-    if "constraint" in row:
-        found |= {"constraint": row["constraint"], "constraint.radius": row["radius"]}
     if "kernel" in row:
         found["kernel"] = row["kernel"]
         if row.get("features", "auto") != "auto":
             found |= {"kernel.features": row["features"], "kernel.size": 3}
     if row.get("map", "none") != "none":
         found |= {"kernel": "rbf", "kernel.size": 4}
-        found = {key: v for key, v in found.items() if not key.startswith("constraint")}
-    for key in ("noise", "lasso", "sampler"):
-        if key in row:
-            found[key] = row[key]
+    elif "constraint" in row:
+        found |= {"constraint": row["constraint"], "constraint.radius": row["radius"]}
+    found |= {key: row[key] for key in ("noise", "lasso", "sampler") if key in row}
     if row.get("sampler") in ("auto", "proximal"):
         found["sampler.most_seconds"] = LONGEST_DRAW
     return found | {key: value for key, value in row.items() if "." in key}

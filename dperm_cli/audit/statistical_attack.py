@@ -13,6 +13,7 @@ claim says that the events of the plan are not what happens.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -203,15 +204,14 @@ def choose(first: np.ndarray, second: np.ndarray, how: Argument) -> tuple[float,
         runs - np.searchsorted(np.sort(side), levels, side="right") for side in (first, second)
     ]
     best, chosen = -math.inf, (float(levels[0]), False, False)
-    for swap in (False, True):
-        for below in (False, True):
-            false, true = (above[1], above[0]) if swap else (above[0], above[1])
-            if below:
-                false, true = runs - false, runs - true
-            value = how.promise(upper(false, runs), lower(true, runs))
-            at = int(np.argmax(value))
-            if value[at] > best:
-                best, chosen = float(value[at]), (float(levels[at]), swap, below)
+    for swap, below in itertools.product((False, True), repeat=2):
+        false, true = above[::-1] if swap else above
+        if below:
+            false, true = runs - false, runs - true
+        value = how.promise(upper(false, runs), lower(true, runs))
+        at = int(np.argmax(value))
+        if value[at] > best:
+            best, chosen = float(value[at]), (float(levels[at]), swap, below)
     return chosen
 
 

@@ -56,8 +56,9 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
     if row.get("map", "none") != "none" and any(row[key] != v for key, v in _OF_A_MAP.items()):
         raise InputError("map", row["map"], "is attacked on the ball of its own kernel")
     values = declared_grid.settings(name, row)
-    values |= {"dataset.path": "records", "dataset.test_path": "held out"}
-    config = copy.deepcopy(study_plan.configure(values, composer))
+    words = " ".join(f"{key}={_format_value(value)}" for key, value in values.items())
+    files = {"dataset.path": "records", "dataset.test_path": "held out"}
+    config = copy.deepcopy(study_plan.configure(values | files, composer))
     cell = cell_schema.build_cell(config)
     task = declared_grid.find_task(row["loss"])
     shape = Shape(
@@ -68,8 +69,6 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
         classes=declared_grid.CLASSES if task == "multiclass" else 2,
         nonnegative=row.get("kernel") == "histogram_intersection",
     )
-    hidden = ("dataset.path", "dataset.test_path")
-    words = " ".join(f"{k}={_format_value(v)}" for k, v in values.items() if k not in hidden)
     return Subject(cell, shape, f"{words} (p={row['p']})")
 
 
@@ -216,9 +215,9 @@ def open_on(
         budget, kind = cells.find_budget(prepared)
         spec: Any = prepared.spec
         prepared = cells.make_feature_rows(prepared)
-        known = None if like is None or like.status != OK else like
-        if known is not None and known.budget == budget and not list_differences(known.spec, spec):
-            (made, step), guarantee = known.planned, known.guarantee
+        is_known = like is not None and like.status == OK and like.budget == budget
+        if like is not None and is_known and not list_differences(like.spec, spec):
+            (made, step), guarantee = like.planned, like.guarantee
         else:
             made, step = cells.plan_of(prepared, budget)
             guarantee, _ = cells.check(made, budget, kind, cell.mechanism.is_unprotected)
