@@ -193,8 +193,8 @@ class _Search:
     def _row(self, values: Row, target: Target) -> Row:
         """The values in the order of the factors, with those of the target."""
         chosen = values | dict(target)
-        names = [name for name in self._factors if name in chosen]
-        return {name: chosen[name] for name in (*names, *(n for n in chosen if n not in names))}
+        order = dict.fromkeys((*self._factors, *chosen))
+        return {name: chosen[name] for name in order if name in chosen}
 
     def _greedy(self, target: Target, left: set[Target], turn: int) -> Row:
         chosen = dict(target)

@@ -49,17 +49,6 @@ _MEMORY = "/dev/shm"  # nothing of a draw is kept: files need not reach a disk
 
 
 @dataclass(frozen=True)
-class FuzzRequest:
-    """What the command line asks for; ``number`` is one draw to repeat, or None."""
-
-    seconds: float
-    seed: int
-    number: int | None
-    mechanism: str
-    out: Path | None
-
-
-@dataclass(frozen=True)
 class Finding:
     """What is wrong in one draw, and the draw."""
 
@@ -89,17 +78,13 @@ class Search:
     findings: list[Finding] = field(default_factory=list)
     ended: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def draws(self) -> int:
-        return sum(self.ended.values())
-
     def words(self) -> str:
         """One line for the whole."""
         counts = [f"{self.ended['ok']} replayed"]
         counts += [f"{self.ended[name]} {name}" for name in ("unsupported", "failed", "refused")]
         kinds = len({finding.kind for finding in self.findings})
         found = f"{len(self.findings)} findings" + (f" of {kinds} kinds" if kinds else "")
-        return f"{self.draws} draws: {', '.join(counts)}; {found}"
+        return f"{self.ended.total()} draws: {', '.join(counts)}; {found}"
 
 
 def is_asked(arguments: Sequence[str]) -> bool:
@@ -110,18 +95,8 @@ def is_asked(arguments: Sequence[str]) -> bool:
 def fuzz(arguments: Sequence[str]) -> int:
     """Search for as long as was asked, printing findings as they come; 1 where there is one."""
     asked = parse(arguments)
-    if asked.number is not None:
-        numbers: Iterator[int] = iter([asked.number])
-    else:
-        numbers = _count_until(asked.seconds)
-    found = search(
-        asked.seed,
-        numbers,
-        mechanism=asked.mechanism,
-        out=asked.out,
-        tell=lambda finding: print(finding.line(), flush=True),
-    )
-    print(f"fuzz: seed {asked.seed}, {found.words()}")
+    found = search(**asked, tell=lambda finding: print(finding.line(), flush=True))
+    print(f"fuzz: seed {asked['seed']}, {found.words()}")
     return EXIT_FAILED if found.findings else EXIT_OK
 
 
@@ -277,8 +252,8 @@ def _drop_record(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
     return replace_record(first, drawn.index, np.zeros(first.data.p), 1.0)
 
 
-def parse(arguments: Sequence[str]) -> FuzzRequest:
-    """What a command line asks for; InputError for what it cannot."""
+def parse(arguments: Sequence[str]) -> dict[str, Any]:
+    """What a command line asks ``search`` for; InputError for what it cannot."""
     given = {"seed": "fresh", "draw": "", "mechanism": "all", "out": ""}
     given |= Syntax(keys=KEYS, operands=False).split(arguments).settings
     known = list(dict.fromkeys(target.chain[0] for target in targets()))
@@ -288,7 +263,9 @@ def parse(arguments: Sequence[str]) -> FuzzRequest:
     out = Path(checks.path("out", given["out"])) if given["out"] else None
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("out", given["out"], "must be a new or an empty folder")
-    return FuzzRequest(duration("fuzz", given["fuzz"]), seed, number, mechanism, out)
+    seconds = duration("fuzz", given["fuzz"])
+    numbers = _count_until(seconds) if number is None else iter([number])
+    return {"seed": seed, "numbers": numbers, "mechanism": mechanism, "out": out}
 
 
 def duration(key: str, word: str) -> float:

@@ -326,8 +326,8 @@ def _files(
 def _texts(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> str | None:
     for name in one:
         a, b = (made[name].decode(errors="replace") for made in (one, other))
-        if a != b:
-            return line_difference(a, b, f"{name}, without the holder's columns")
+        if found := line_difference(a, b, f"{name}, without the holder's columns"):
+            return found
     return None
 
 
