@@ -69,11 +69,16 @@ class Prepared:
 
     @cached_property
     def released(self) -> Problem:
-        """The problem as the mechanism sees it: under add_remove with a declared population,
+        """The problem without a kernel's minimiser: under add_remove with a declared population,
         records of zeros fill it up, so that nothing there depends on how many there are."""
         if self.cell.population is None:
             return self.problem
         return kernel_cells.pad_problem(self.problem, self.cell.population)
+
+    @property
+    def seen(self) -> Any:
+        """The problem that the mechanism's view opens."""
+        return self.kernel if self.cell.mechanism.space == "kernel" else self.released
 
     @property
     def population(self) -> int:
@@ -260,10 +265,9 @@ def open_release(
     if grid is not None:
         gate = Gate.secure(cell.trials, grid, allowed)
         return GridView(prepared.released, grid), plan, gate
-    problem = prepared.kernel if cell.mechanism.space == "kernel" else prepared.released
     # what is decided here follows what was declared, and not how many records there are
     own = prepared.kernel if cell.population is None else None
-    view = open_view(cell.mechanism, problem, own)
+    view = open_view(cell.mechanism, prepared.seen, own)
     if cell.noise == "secure":
         return view, plan, Gate.secure(cell.trials, None, allowed)
     name, seed = prepared.noise_name, cell.seed or 0

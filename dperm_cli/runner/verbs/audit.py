@@ -99,7 +99,7 @@ def _audit_all(asked: Asked) -> Findings:
             results.close()
             break
     order = [*names, bad_input.NAME]
-    found.reports.sort(key=lambda report: (order.index(report.name), report.number))
+    found.reports.sort(key=lambda report: (order.index(report.mechanism), report.case))
     found.walks.sort(key=lambda walk: names.index(walk.name))
     found.verdicts.sort(key=lambda v: (names.index(v.name), levels.index(v.budget.epsilon),
                                        RELATIONS.index(v.budget.relation)))  # fmt: skip
