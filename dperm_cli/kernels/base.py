@@ -12,6 +12,7 @@ from scipy import sparse
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Auto, CheckedFields, Choices, Help, Positive, Range, Seed
+from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.data import Matrix
 
 AUTO_OR_FILE = "must be auto or the name of a file"
@@ -26,7 +27,7 @@ FEATURES = ("auto", "exact", "explicit", "landmarks", "fourier")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(CheckedFields, ABC):
+class Kernel(Plugin, CheckedFields, ABC):
     """K(x, z) = <phi(x), phi(z)>, by ``gram``, ``diagonal``, ``bound`` and ``lipschitz``.
 
     features : ``exact`` works with the kernel itself; ``explicit``, ``landmarks`` and ``fourier``
@@ -54,7 +55,6 @@ class Kernel(CheckedFields, ABC):
     seed: Annotated[Seed, Help("of frequencies and held-out inputs")] = 0
 
     group: ClassVar[str] = "kernel"
-    name: ClassVar[str]
     shifts: ClassVar[bool] = False  # K(x, z) is a function of x - z
     matrix: ClassVar[Any] = None  # of a kernel that is given by one
 

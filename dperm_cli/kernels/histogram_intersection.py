@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -28,8 +28,6 @@ class HistogramIntersection(Kernel):
 
     normalise: Annotated[bool, Help("divide by the roots of K(x, x) and K(z, z): R = 1")] = True
     columns: Annotated[int, Range(0), Help("of the data set; needed with normalise=false")] = 0
-
-    name: ClassVar[str] = "histogram_intersection"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,7 +22,6 @@ class Laplacian(Kernel):
 
     gamma: Gamma = 1.0
 
-    name: ClassVar[str] = "laplacian"
     shifts: ClassVar[bool] = True
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -34,8 +34,6 @@ class Precomputed(Kernel):
         Help("a .npy file, or .npz with k; required"),
     ] = None
     cap: Annotated[Positive, Help("R: longer objects are shortened to it in feature space")] = 1.0
-
-    name: ClassVar[str] = "precomputed"
 
     @property
     def matrix(self) -> np.ndarray:

@@ -18,7 +18,6 @@ class Rbf(Kernel):
 
     gamma: Gamma = 1.0
 
-    name: ClassVar[str] = "rbf"
     shifts: ClassVar[bool] = True
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:

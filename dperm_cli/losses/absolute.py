@@ -14,7 +14,6 @@ from dperm_cli.losses.shared.margin_loss import Glm
 class Absolute(Glm):
     """l(z; y) = |z - y| for targets |y| <= target_bound: 1-Lipschitz, not smooth."""
 
-    name: ClassVar[str] = "absolute"
     audit_place: ClassVar[int] = 4
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 3

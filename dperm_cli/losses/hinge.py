@@ -15,7 +15,6 @@ from dperm_cli.losses.shared.margin_loss import Glm
 class Hinge(Glm):
     """l(z; y) = max(0, 1 - y z) for labels y in {-1, +1}: 1-Lipschitz, not smooth."""
 
-    name: ClassVar[str] = "hinge"
     audit_place: ClassVar[int] = 2
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 1

@@ -22,7 +22,6 @@ class HuberizedHinge(Glm):
     1 / (2 h)-smooth in z.
     """
 
-    name: ClassVar[str] = "huberized_hinge"
     audit_place: ClassVar[int] = 5
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 5

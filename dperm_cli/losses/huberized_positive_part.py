@@ -23,7 +23,6 @@ class HuberizedPositivePart(Glm):
     1-Lipschitz and 1 / (2 h)-smooth in z.
     """
 
-    name: ClassVar[str] = "huberized_positive_part"
     audit_place: ClassVar[int] = 12
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 7

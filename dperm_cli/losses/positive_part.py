@@ -15,7 +15,6 @@ from dperm_cli.losses.shared.margin_loss import Glm
 class PositivePart(Glm):
     """l(z; y) = max(0, y - z) for targets |y| <= target_bound [BST14, App. A]: 1-Lipschitz."""
 
-    name: ClassVar[str] = "positive_part"
     audit_place: ClassVar[int] = 11
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 6

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from dperm_cli.core.fields import CheckedFields, Help, Positive, Range, Unit
+from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.problem import ProblemSpec
 
 
@@ -149,7 +150,7 @@ class Certificate:
         return self.dist_inf == 0.0
 
 
-class Sampler(CheckedFields):
+class Sampler(Plugin, CheckedFields):
     """A frozen dataclass whose fields are the keys of ``conf/sampler/<name>.yaml``.
 
     ``plan`` raises Unsupported, with the cost and an alternative, where the law has no certificate
@@ -158,7 +159,6 @@ class Sampler(CheckedFields):
     """
 
     group: ClassVar[str] = "sampler"
-    name: ClassVar[str] = ""
     allow_heuristic: Any = False  # draws from a law that nothing is known of
     candidates: Any = None  # ``candidates()``, of one that takes the first of others
 

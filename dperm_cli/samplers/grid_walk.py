@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -41,8 +41,6 @@ class GridWalk(Sampler):
     them that is within ``most_steps``. Otherwise ``Unsupported`` with the cost, or, with
     ``allow_heuristic``, a walk of ``most_steps`` without any guarantee.
     """
-
-    name: ClassVar[str] = "grid_walk"
 
     steps: Annotated[str, Choices(*MODES), Help("spectral: the chain's matrix (p = 1)")] = "auto"
     most_steps: Annotated[float, Range(1, 1e13), Help("longer walks are refused")] = 1e9

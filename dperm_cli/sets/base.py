@@ -11,6 +11,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, CheckedFields, FromRun, Help, Key, Positive, Range
+from dperm_cli.core.registry import Plugin
 
 _DRAWS = 4096
 _CHUNK = 1024
@@ -37,14 +38,13 @@ class Balls(NamedTuple):
     radii: np.ndarray
 
 
-class ConvexSet(CheckedFields, ABC):
+class ConvexSet(Plugin, CheckedFields, ABC):
     """A compact convex set in R^p; a subclass gives project, lmo and the sizes.
 
     Methods take rows of [..., p]. What follows ``accuracy`` are capabilities: a set that offers one
     is served by the faster or sharper method that needs it, and by the general one otherwise.
 
     Attributes:
-        name: as configurations spell it.
         symmetric: whether C = -C.
         accuracy: of a projection, over the radius.
         audit_place: among those that audits try, the least demanding first; below 10 in the
@@ -72,7 +72,6 @@ class ConvexSet(CheckedFields, ABC):
     """
 
     group: ClassVar[str] = "constraint"
-    name: ClassVar[str] = ""
     p: int
     radius: Any  # sup of |theta| over the set
     symmetric: Any = True

@@ -23,7 +23,6 @@ class Box(NormBall):
     ``radius`` is the Euclidean norm of a corner, as in every other set.
     """
 
-    name: ClassVar[str] = "box"
     audit_place: ClassVar[int] = 3
     code: ClassVar[int] = 2
     sign_symmetric: ClassVar[bool] = True

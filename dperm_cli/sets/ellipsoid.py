@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -48,8 +48,6 @@ class Ellipsoid(Delegate):
 
     At most one of them; without any, axis j is 1 / sqrt(j). ``radius`` is the largest semi-axis.
     """
-
-    name: ClassVar[str] = "ellipsoid"
 
     scale: Radius
     p: AnyDimension

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -40,8 +40,6 @@ class Image(Delegate):
     both exact; for the others the sizes are bounds, and where the matrix is not injective a
     projection has a computed error bound (LinearImage).
     """
-
-    name: ClassVar[str] = "image"
 
     scale: Radius
     p: AnyDimension

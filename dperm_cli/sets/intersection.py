@@ -40,7 +40,6 @@ class Intersection(ConvexSet):
     K = -K.
     """
 
-    name: ClassVar[str] = "intersection"
     iterative: ClassVar[bool] = True
 
     ball: Radius

@@ -20,7 +20,6 @@ from dperm_cli.sets.shared.norm_ball import NormBall
 class L1Ball(OfRadius, NormBall):
     """{theta in R^p : |theta|_1 <= radius}; its vertices are +-radius e_j."""
 
-    name: ClassVar[str] = "l1_ball"
     audit_place: ClassVar[int] = 2
     code: ClassVar[int] = 1
     sign_symmetric: ClassVar[bool] = True

@@ -20,7 +20,6 @@ from dperm_cli.sets.shared.norm_ball import NormBall
 class L2Ball(OfRadius, NormBall):
     """{theta in R^p : |theta|_2 <= radius}."""
 
-    name: ClassVar[str] = "l2_ball"
     audit_place: ClassVar[int] = 1
     code: ClassVar[int] = 0
     sign_symmetric: ClassVar[bool] = True

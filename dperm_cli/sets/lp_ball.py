@@ -42,7 +42,6 @@ class LpBall(Delegate):
     ``radius`` is the Euclidean one, as in every other set: r p^{max(0, 1/2 - 1/power)}.
     """
 
-    name: ClassVar[str] = "lp_ball"
     audit_place: ClassVar[int] = 10
     sign_symmetric: ClassVar[bool] = True
 

@@ -33,7 +33,6 @@ class Polytope(Delegate):
     ``inner_radius`` is a lower bound.
     """
 
-    name: ClassVar[str] = "polytope"
     polyhedral: ClassVar[bool] = True
 
     scale: Radius

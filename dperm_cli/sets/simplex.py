@@ -21,7 +21,6 @@ class Simplex(OfRadius):
     It has dimension p - 1: for p = 1 it is a point, with diameter 0.
     """
 
-    name: ClassVar[str] = "simplex"
     audit_place: ClassVar[int] = 4
     symmetric: ClassVar[bool] = False
 

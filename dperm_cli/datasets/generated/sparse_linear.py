@@ -28,7 +28,6 @@ class SparseLinear(DataSet):
     dimensions takes other vertices for those once spread reaches m. Rows are stored sparse.
     """
 
-    name: ClassVar[str] = "sparse_linear"
     where: ClassVar[str] = "generated"
     task: ClassVar[str] = "binary"
     default_loss: ClassVar[str] = "linear"

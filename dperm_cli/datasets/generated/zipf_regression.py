@@ -27,7 +27,6 @@ class ZipfRegression(Generated):
     noise]; targets are clipped to 1. Rows are drawn, stored and used sparse.
     """
 
-    name: ClassVar[str] = "zipf_regression"
     task: ClassVar[str] = "regression"
 
     p: Columns = 1000

@@ -35,7 +35,6 @@ class Djw12Corners(DataSet):
     the rows themselves, 8 n p bytes, grows with n p.
     """
 
-    name: ClassVar[str] = "djw12_corners"
     where: ClassVar[str] = "generated"
 
     n: Records = 1000

@@ -66,7 +66,6 @@ class FileOptions(RowOptions, ABC):
 
     where: ClassVar[str] = "file"
     size: ClassVar[None] = None
-    name: ClassVar[str]
 
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
     test_path: Annotated[

@@ -29,7 +29,6 @@ class LowerBoundInstance(DataSet, ABC):
     ``task=location`` the records stand alone.
     """
 
-    name: ClassVar[str]
     where: ClassVar[str] = "generated"
 
     n: Records = 1000

@@ -81,7 +81,6 @@ class Registered(RowOptions):
     """
 
     where: ClassVar[str] = "registered"
-    name: ClassVar[str]
     upstream: ClassVar[str]
     train: ClassVar[Source]
     test: ClassVar[Source | None] = None
