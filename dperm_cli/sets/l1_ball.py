@@ -39,9 +39,7 @@ class L1Ball(OfRadius, NormBall):
     def l1_radius(self) -> float:
         return self.radius
 
-    @property
-    def normals(self) -> CrossNormals:
-        return CrossNormals(self)
+    normals = property(CrossNormals)
 
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_l1_ball(program, theta, self.size)

@@ -28,9 +28,7 @@ class L2Ball(OfRadius, NormBall):
     norm_power: ClassVar[float] = 2.0
     barrier: ClassVar[Any] = L2Barrier
 
-    @property
-    def normals(self) -> SphereNormals:
-        return SphereNormals(self)
+    normals = property(SphereNormals)
 
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_ball(program, theta, self.size)

@@ -28,9 +28,7 @@ class Simplex(OfRadius):
     def axis_hull(self) -> AxisHull:
         return AxisHull(self.radius, signed=False)
 
-    @property
-    def normals(self) -> SimplexNormals:
-        return SimplexNormals(self)
+    normals = property(SimplexNormals)
 
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_shares(program, theta, self.size)
