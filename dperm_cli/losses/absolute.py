@@ -41,11 +41,6 @@ class Absolute(Glm):
             return off
         return np.where(off <= width, off * off / (2.0 * width), off - width / 2.0)
 
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(a) = a y for |a| <= 1, +inf outside."""
-        a = np.asarray(a)
-        return np.where(np.abs(a) <= 1, a * y, np.inf)
-
     def pieces(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """(sign, offset, up, down): l = up max(r, 0) + down max(-r, 0), r = sign z + offset."""
         return np.ones_like(y), -y, 1.0, 1.0

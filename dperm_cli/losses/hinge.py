@@ -36,11 +36,6 @@ class Hinge(Glm):
         """min(2 margin, 1 + margin)."""
         return min(2.0 * margin, 1.0 + margin)
 
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(a) = a y for a y in [-1, 0], +inf outside."""
-        product = np.asarray(a) * y
-        return np.where((product >= -1) & (product <= 0), product, np.inf)
-
     def round_kink(self, width: float) -> HuberizedHinge:
         """The huberized hinge."""
         return HuberizedHinge(width)

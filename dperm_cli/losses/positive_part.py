@@ -35,11 +35,6 @@ class PositivePart(Glm):
         """min(2 margin, margin + target), at y = target."""
         return min(2.0 * margin, margin + target)
 
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(a) = a y for a in [-1, 0], +inf outside."""
-        a = np.asarray(a)
-        return np.where((a >= -1) & (a <= 0), a * y, np.inf)
-
     def round_kink(self, width: float) -> HuberizedPositivePart:
         """The huberized positive part."""
         return HuberizedPositivePart(width)
