@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -49,9 +48,6 @@ class Precomputed(Kernel):
 
     def bound(self, row_bound: float) -> float:
         return self.cap
-
-    def lipschitz(self, row_bound: float) -> float:
-        return math.inf
 
     def _numbers(self, a: Matrix) -> np.ndarray:
         rows = dense(a)

@@ -13,7 +13,7 @@ Which sampler runs, and every number in its certificate, follows from the target
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
@@ -162,13 +162,9 @@ class Sampler(Plugin, CheckedFields):
     allow_heuristic: Any = False  # draws from a law that nothing is known of
     candidates: Any = None  # ``candidates()``, of one that takes the first of others
 
-    def plan(self, target: Target, dist_inf: float) -> Certificate:
-        raise NotImplementedError
-
-    def draw(
-        self, potential: Potential, target: Target, certificate: Certificate, source: Source
-    ) -> np.ndarray:
-        raise NotImplementedError
+    # of one that takes the first of others there is neither
+    plan: Callable[[Target, float], Certificate]
+    draw: Callable[[Potential, Target, Certificate, Source], np.ndarray]
 
 
 # Fields that several samplers have.

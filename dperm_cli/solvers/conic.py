@@ -22,8 +22,8 @@ Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 
 def applies(problem: Problem) -> bool:
-    """Whether set, loss and size are within reach, and the solver is there."""
-    if problem.constraint.cone_rows is None or not cone_programs.available():
+    """Whether set, loss and size are within reach."""
+    if problem.constraint.cone_rows is None:
         return False
     return _fits(problem) or (problem.loss.hessian is not None and problem.p <= _LARGEST_ORDER)
 
@@ -125,7 +125,7 @@ def l1_slope(problem: Problem, g: np.ndarray) -> np.ndarray | None:
 
     None where the set has no conic form or the solver fails.
     """
-    if problem.constraint.cone_rows is None or not cone_programs.available():
+    if problem.constraint.cone_rows is None:
         return None
     penalty, radius = problem.penalty, problem.constraint.radius
     program, theta = _over_set(problem)
