@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -43,8 +43,6 @@ class Rejection(Sampler):
     is then free of the records, and dist_inf is that of Thm 3, from a lower bound on the
     acceptance that holds for every data set.
     """
-
-    name: ClassVar[str] = "rejection"
 
     fixed_tries: Annotated[
         int | Auto | None, Range(1, MOST_FIXED), Help("null = until one is kept")

@@ -71,9 +71,8 @@ def provable_distance(
     return math.sqrt(2.0 * (least + 2.0 * rounding_bounds.of_values(spec, modulus, tilt)) / modulus)
 
 
-def always_converges(spec: ProblemSpec) -> bool:
-    """Whether a minimiser is found to within ``provable_distance`` on every data set."""
-    return rounding_bounds.has_exact_normals(spec)
+# A minimiser is found to within ``provable_distance`` on every data set of such a problem.
+always_converges = rounding_bounds.has_exact_normals
 
 
 def least_modulus(spec: ProblemSpec) -> float:

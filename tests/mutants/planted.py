@@ -203,7 +203,7 @@ FAULTS = (
          "mechanism=objective_perturbation", "delta=0", "epsilon=3", "mechanism.strength=0.1"),
     ),
     Planted(
-        "half of the curvature at a rounded kink", "losses/huberized_hinge.py",
+        "half of the curvature at a rounded kink", "losses/shared/huber.py",
         "return 1.0 / (2.0 * self.width)", "return 1.0 / (4.0 * self.width)",
         "The Jacobian and curvature are those of a kink that is rounded twice as wide; huberized,"
         " and objective perturbation and newton on the huberized hinge.",
@@ -370,7 +370,7 @@ HARMLESS = (
         ("run", *FEW, "mechanism=noisy_gd", "mechanism.steps=5"),
     ),
     Planted(
-        "half over the width", "losses/huberized_hinge.py",
+        "half over the width", "losses/shared/huber.py",
         "return 1.0 / (2.0 * self.width)", "return 0.5 / self.width",
         "Dividing by two is exact, before a quotient as after it.",
         ("run", *FEW, "loss=hinge", "mechanism=huberized"),

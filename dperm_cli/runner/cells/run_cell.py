@@ -120,7 +120,7 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
     else:
         made = kernel_cells.prepare(cell, data)
         problem, own = made.problem, made.kernel
-        read = [problem.data.fingerprint, "" if own is None else own.points_name()]
+        read = [problem.data.fingerprint, "" if own is None else own.points_name]
     plugins = cell.dataset, cell.loss, problem.constraint, cell.kernel, cell.mechanism
     key = name_record(
         [cell.config, data.identity, *read], Prepared, optimum_cache.make_solver, *plugins

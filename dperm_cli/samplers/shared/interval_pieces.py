@@ -59,11 +59,6 @@ def law(pieces: Pieces, low: float, high: float) -> Law:
     return Law(low, pieces.curvature, cells, masses)
 
 
-def draw_pieces(pieces: Pieces, low: float, high: float, source: Source) -> float:
-    """One t in [low, high] of density proportional to exp(-g(t))."""
-    return law(pieces, low, high).draw(source)
-
-
 def make_cells(pieces: Pieces, low: float, high: float) -> Cells:
     """The interval cut at the kinks and at the minimiser, with each cell's mass."""
     order = np.argsort(pieces.at, kind="stable")

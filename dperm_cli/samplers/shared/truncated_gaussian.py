@@ -38,8 +38,8 @@ class TruncatedSampler(Protocol):
     about what a draw takes, in seconds.
     """
 
-    narrow: ClassVar[bool]
-    cost: ClassVar[float]
+    narrow: ClassVar[bool] = False
+    cost: ClassVar[float] = 5e-05
 
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray: ...
 
@@ -68,11 +68,8 @@ def choose_truncated_sampler(constraint: Any) -> TruncatedSampler:
     return HalfSpace(body) if root is None else InEllipsoid(root)
 
 
-class Segment:
+class Segment(TruncatedSampler):
     """A set of one dimension or none: origin + t direction for low <= t <= high."""
-
-    narrow: ClassVar[bool] = False
-    cost: ClassVar[float] = 5e-05
 
     def __init__(self, body: Any) -> None:
         self.origin, basis = body.centre(), body.directions()
@@ -88,11 +85,8 @@ class Segment:
         return self.origin + min(max(t, self.low), self.high) * self.direction
 
 
-class InCube:
+class InCube(TruncatedSampler):
     """Independent coordinates on [-a_j, a_j]."""
-
-    narrow: ClassVar[bool] = False
-    cost: ClassVar[float] = 5e-05
 
     def __init__(self, half_widths: np.ndarray) -> None:
         self.half_widths = half_widths
@@ -103,11 +97,8 @@ class InCube:
         return np.clip(z, -self.half_widths, self.half_widths)
 
 
-class InBall:
+class InBall(TruncatedSampler):
     """{z : |z|_2 <= R}; the tilt has a closed form."""
-
-    narrow: ClassVar[bool] = False
-    cost: ClassVar[float] = 5e-05
 
     def __init__(self, radius: float) -> None:
         self.radius = radius
@@ -129,10 +120,9 @@ class InBall:
         return _draw_accepted(propose, tilt, square, source)
 
 
-class InEllipsoid:
+class InEllipsoid(TruncatedSampler):
     """{A phi : |phi| <= 1} in coordinates along its axes, where it is sum (u_j / a_j)^2 <= 1."""
 
-    narrow: ClassVar[bool] = False
     cost: ClassVar[float] = 0.0003
 
     def __init__(self, root: np.ndarray) -> None:
@@ -163,10 +153,9 @@ class InEllipsoid:
         return self.directions @ _draw_accepted(propose, tilt, 1.0, source)
 
 
-class InCross:
+class InCross(TruncatedSampler):
     """{z : |z|_1 <= r}: each coordinate is a Gaussian times exp(-k |z|), of two pieces."""
 
-    narrow: ClassVar[bool] = False
     cost: ClassVar[float] = 0.0005
 
     def __init__(self, radius: float) -> None:
@@ -223,7 +212,7 @@ class TwoSidedNormal:
         return np.where(plus, z, -z)
 
 
-class InSimplex:
+class InSimplex(TruncatedSampler):
     """{z >= 0, sum z = r}: all coordinates but the largest of the mean, the rest is its own.
 
     With s the sum of the others, the last coordinate adds g(s) = -(total - s)^2 / (2 variance) to
@@ -231,7 +220,6 @@ class InSimplex:
     where at = min(r, total - k variance), and the line tilts each of the others.
     """
 
-    narrow: ClassVar[bool] = False
     cost: ClassVar[float] = 0.0004
 
     def __init__(self, radius: float) -> None:
@@ -275,7 +263,7 @@ class InSimplex:
         return np.insert(found, last, max(r - float(np.sum(found)), 0.0))
 
 
-class SetWithinBall:
+class SetWithinBall(TruncatedSampler):
     """A set within a ball: the one that the mean is further from proposes, the other rejects."""
 
     narrow: ClassVar[bool] = True
@@ -296,7 +284,7 @@ class SetWithinBall:
         raise endless()
 
 
-class HalfSpace:
+class HalfSpace(TruncatedSampler):
     """Any set with a projection: N(mean, variance) on a half-space that holds it, then rejection.
 
     Works in coordinates of the affine hull.
