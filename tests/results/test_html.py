@@ -351,7 +351,7 @@ def test_points_per_record_are_those_of_the_sum_over_n(records):
     about = html_study.experiment(rows)
     csv_ = experiment_tables.format_tables(rows, about)["csv"]
     (figure,) = page_data.build_payload(summarise(rows), rows, {}, about, csv_, None)["figures"]
-    for total, each in zip(figure["curves"], figure["each"], strict=True):
+    for total, each in zip(figure["curves"], figure["each"]["curves"], strict=True):
         for a, b in zip(total["points"], each["points"], strict=True):
             for name in ("value", "low", "high", "floor", "upper"):
                 assert b[name] == pytest.approx(a[name] / a["x"], rel=1e-12)

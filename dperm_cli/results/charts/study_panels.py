@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from dperm_cli.results.charts.chart_model import (
+    AXIS_WORDS,
+    NO_GUARANTEE,
+    Axis,
+    Curve,
+    Panel,
+    ReferenceLine,
+)
+from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
@@ -17,78 +26,6 @@ from dperm_cli.results.records.row_facts import (
     number,
     title_of,
 )
-
-AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
-
-NO_GUARANTEE = "no guarantee"
-
-
-@dataclass(frozen=True)
-class Point:
-    """One cell: median and band of the excess risk (sums), and what goes with it."""
-
-    x: float
-    median: float
-    low: float
-    high: float
-    gap: float
-    trials: int
-    epsilon_accounted: float | None
-    saturated: bool
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The cells of one mechanism under one calibration, by ascending x.
-
-    ``mechanism`` is its name with whatever runs inside; ``note`` says how its guarantee differs.
-    """
-
-    mechanism: str
-    calibration: str
-    variant: str
-    points: tuple[Point, ...]
-    note: str = ""
-
-    @property
-    def hue(self) -> tuple[str, str]:
-        """What gives a curve its colour: both calibrations of a mechanism share it."""
-        return self.mechanism, self.variant
-
-    @property
-    def label(self) -> str:
-        """How the legend names the curve."""
-        words = (self.mechanism, self.calibration, self.variant)
-        name = ", ".join(word for word in words if word)
-        return f"{name} ({self.note})" if self.note else name
-
-
-@dataclass(frozen=True)
-class ReferenceLine:
-    """A reference line: ``kind`` is floor, upper, lower, order_upper or order_lower.
-
-    ``mechanism`` is set when the line speaks of that mechanism only, ``constant`` where one was
-    fitted.
-    """
-
-    kind: str
-    label: str
-    xs: tuple[float, ...]
-    ys: tuple[float, ...]
-    mechanism: str | None = None
-    constant: str = ""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One problem: its curves and lines; ``n`` is None where it varies."""
-
-    title: str
-    detail: str
-    n: int | None
-    curves: tuple[Curve, ...]
-    lines: tuple[ReferenceLine, ...]
-
 
 def axis_of(rows: Sequence[Row]) -> str:
     """The horizontal axis: epsilon, unless it has one value while n or p has several."""
@@ -105,7 +42,10 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
     some = find_partial_keys(ran)
     tagged = [_tag_row(row, tags, some) for row, tags in zip(ran, find_variants(ran), strict=True)]
     groups = group_by(tagged, lambda row: _problem(row, axis)).values()
-    return [_panel(part, axis) for group in groups for part in _by_delta(group, axis)]
+    parts = [part for group in groups for part in _by_delta(group, axis)]
+    # both calibrations of a mechanism share a colour and a mark, in all panels
+    looks = distinct([row for part in parts for row in part], "_look")
+    return [_panel(part, axis, looks) for part in parts]
 
 
 def drawn_rows(rows: Sequence[Row]) -> list[Row]:
@@ -117,7 +57,8 @@ def _tag_row(row: Row, tags: dict[str, str], some: frozenset[str]) -> Row:
     """A row with its name, and its settings parted into the curve's and the problem's."""
     mine = {key: value for key, value in tags.items() if is_curve_key(key) or key in some}
     rest = {key: value for key, value in tags.items() if key not in mine}
-    return {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
+    tagged = {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
+    return {**tagged, "_look": (tagged["_name"], _variant(tagged))}
 
 
 def _by_delta(rows: list[Row], axis: str) -> list[list[Row]]:
@@ -160,24 +101,36 @@ def _problem(row: Row, axis: str) -> tuple[Any, ...]:
 def _curve_key(row: Row) -> tuple[str, str, str, bool]:
     """What the points of one curve share: name, calibration, settings, guarantee or none."""
     none = row["guarantee"] == "none"
-    return row["_name"], str(row["calibration"] or ""), _variant(row), none
+    return row["_name"], str(row["calibration"] or ""), row["_look"][1], none
 
 
-def _panel(rows: Sequence[Row], axis: str) -> Panel:
+def _panel(rows: Sequence[Row], axis: str, looks: list[tuple[str, str]]) -> Panel:
     first = rows[0]
-    groups = group_by(rows, _curve_key)
     deltas = [delta for delta in distinct(rows, "delta") if delta] or distinct(rows, "delta")
     facts = [f"{name} = {number(first[name])}" for name in ("n", "p") if _same(rows, name)]
     facts += [str(first["relation"])]
     facts += _local_words(rows)
     facts += [f"delta = {number(deltas[0], 3)}"] if len(deltas) == 1 and deltas != [None] else []
     facts += [f"{k} = {value}" for k, value in first["_rest"].items() if k != "kernel.name"]
+    places = distinct(rows, axis)
+    single = len(places) == 1
+    label = f"{AXIS_WORDS[axis]} = {number(places[0])}" if single else AXIS_WORDS[axis]
+    names = [name for name, _ in looks]
+    lines = (*_floor(rows, axis), *_explicit(rows, axis), *_order(rows, axis))
     return Panel(
         title=title_of(rows),
-        detail=", ".join(facts),
+        x=Axis(label, "names" if single else "log"),
+        y=Axis("excess risk (sum over records)"),
+        curves=tuple(
+            _curve(group, axis, _note(group, rows), looks)
+            for group in group_by(rows, _curve_key).values()
+        ),
+        lines=tuple(
+            line if line.mechanism is None else replace(line, look=names.index(line.mechanism))
+            for line in lines
+        ),
+        details=(", ".join(facts),),
         n=first["n"] if _same(rows, "n") else None,
-        curves=tuple(_curve(key, g, axis, _note(g, rows)) for key, g in groups.items()),
-        lines=(*_floor(rows, axis), *_explicit(rows, axis), *_order(rows, axis)),
     )
 
 
@@ -212,10 +165,19 @@ def _same(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
 
 
-def _curve(key: tuple[str, str, str, bool], rows: Sequence[Row], axis: str, note: str) -> Curve:
-    points = sorted((_point(row, axis) for row in rows), key=lambda point: point.x)
-    name, calibration, variant, none = key
-    return Curve(name, calibration, variant, tuple(points), NO_GUARANTEE if none else note)
+def _curve(
+    rows: Sequence[Row], axis: str, note: str, looks: list[tuple[str, str]]
+) -> Curve:
+    name, calibration, variant, none = _curve_key(rows[0])
+    return Curve(
+        name,
+        tuple(sorted((_point(row, axis) for row in rows), key=lambda point: point.x or 0.0)),
+        looks.index((name, variant)),
+        calibration,
+        variant,
+        NO_GUARANTEE if none else note,
+        dashed=calibration == "paper",
+    )
 
 
 def _point(row: Row, axis: str) -> Point:
@@ -223,13 +185,15 @@ def _point(row: Row, axis: str) -> Point:
     low, high = row["excess_risk_q05"], row["excess_risk_q95"]
     return Point(
         x=float(row[axis]),
-        median=median,
+        value=median,
         low=median if low is None else low,
         high=median if high is None else high,
-        gap=row["optimum_gap"] or 0.0,
+        error=0.0,
         trials=row["trials"],
+        floor=row["floor_excess_risk"],
+        cells=(row["cell"],),
+        gap=row["optimum_gap"] or 0.0,
         epsilon_accounted=row["epsilon_accounted"],
-        saturated=bool(row["saturated"]),
     )
 
 
@@ -246,7 +210,9 @@ def _reference(
 
 def _line(kind: str, label: str, series: dict[float, float]) -> ReferenceLine:
     xs = tuple(sorted(series))
-    return ReferenceLine(kind, label, xs, tuple(series[x] for x in xs))
+    # the same theorem at the larger noise of the paper is drawn faintly
+    faint = label.endswith("paper)")
+    return ReferenceLine(kind, label, xs, tuple(series[x] for x in xs), faint=faint)
 
 
 def _floor(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
@@ -274,11 +240,12 @@ def _explicit(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
     lines = []
     several = len(distinct(rows, "_name")) > 1
     for side in ("upper", "lower"):
-        name = _make_bound_namer(rows, axis, f"bound_{side}")
-        for label, series in _reference(rows, axis, f"bound_{side}", name):
+        column = f"bound_{side}"
+        name = _make_bound_namer(rows, axis, column)
+        for label, series in _reference(rows, axis, column, name):
             whose = ", worst data set" if side == "lower" else ""
-            line = _line(side, f"{side} bound {label}{whose}", series)
-            of = {r["_name"] for r in rows if r[f"bound_{side}"] is not None and name(r) == label}
+            line = _line(column, f"{side} bound {label}{whose}", series)
+            of = {r["_name"] for r in rows if r[column] is not None and name(r) == label}
             alone = len(of) == 1 and several
             lines.append(replace(line, mechanism=of.pop()) if alone else line)
     return lines

@@ -69,6 +69,7 @@ def build_payload(
         "problems": [problem["title"] for problem in page_views.problems(found)],
         "axes": _axes(found),
         "ranking": page_views.rank_mechanisms(found),
+        "chart": page_figures.describe_charts(),
         "figures": [],
         "table": None,
         "claims": [],

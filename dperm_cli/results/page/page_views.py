@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dperm_cli.results.charts.chart_model import index_mark
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.claims import claims
 from dperm_cli.results.records.row_facts import Row, find_variants, group_by, number, title_of
@@ -92,6 +93,7 @@ def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
     usable = [i for i, keys in enumerate(found.keys) if _positive(keys.get(axis))]
     groups = group_by(usable, lambda i: _curve_key(found.keys[i], {axis, *moves}))
     order = _order(found)
+    looks = list(dict.fromkeys(_look(keys) for keys in found.keys))
     made = []
     for members in groups.values():
         members = sorted(members, key=lambda i: found.keys[i][axis])
@@ -101,6 +103,8 @@ def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
             "mechanism": str(first["mechanism"]),
             "calibration": str(first["calibration"] or ""),
             "variant": _variant(first),
+            "look": looks.index(_look(first)),
+            "mark": index_mark(looks.index(_look(first))),
             "held": {key: first.get(key) for key in found.fixed_keys if key not in (axis, *moves)},
             "moves": [key for key in moves
                       if len({found.keys[i].get(key) for i in members}) > 1],
@@ -297,6 +301,11 @@ def _problem(keys: Keys) -> tuple[Any, ...]:
 
 def _contender(keys: Keys) -> tuple[str, str, str]:
     return str(keys["mechanism"]), str(keys["calibration"] or ""), _variant(keys)
+
+
+def _look(keys: Keys) -> tuple[str, str]:
+    """What shares a colour: both calibrations of a mechanism with the same settings."""
+    return str(keys["mechanism"]), _variant(keys)
 
 
 def _variant(keys: Keys) -> str:

@@ -10,6 +10,7 @@ from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.records.schema import BY_NAME, Column
 
 BAND = (0.05, 0.95)
+BAND_WORDS = "-".join(f"{100 * level:g}" for level in BAND) + " %"
 
 
 def _pick_columns(*names: str) -> tuple[Column, ...]:
