@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dperm_cli.results.charts import chart_model
+from dperm_cli.results.charts import chart_model, figure_drawing
 from dperm_cli.results.charts.chart_model import Axis, Panel
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.charts.experiment_figure import _quantity, _sort_curves
-from dperm_cli.results.charts.figure_drawing import draw
 from dperm_cli.results.charts.panel_drawing import draw_panel
 from dperm_cli.results.claims.experiment_tables import Curve
 
@@ -25,12 +24,26 @@ def make_curve(label, points, look=0):
     return chart_model.Curve(label, tuple(points), look)
 
 
+@pytest.fixture
+def draw(monkeypatch):
+    """Draws a figure in the style of all figures; gives matplotlib's, laid out."""
+
+    def call(figure):
+        kept = []
+        monkeypatch.setattr(figure_drawing, "image_bytes", lambda drawn, _: kept.append(drawn))
+        figure_drawing.draw_files(figure)
+        kept[0].draw_without_rendering()
+        return kept[0]
+
+    return call
+
+
 def at(x, value=0.1):
     return Point(x, value, value / 2, 2 * value, 0.0, 4, floor=0.7)
 
 
 @pytest.mark.parametrize("longest", [1, 4])
-def test_panels_of_a_large_page_keep_their_size_and_their_legends_room(longest):
+def test_panels_of_a_large_page_keep_their_size_and_their_legends_room(longest, draw):
     curves = [make_curve(f"curve {i}", [at(1.0), at(2.0)], i) for i in range(longest)]
     drawn = draw(chart_model.Figure((make_panel(*curves),) * 17, "many", columns=3))
     size = np.array(drawn.get_size_inches())
@@ -48,7 +61,7 @@ def test_panels_of_a_large_page_keep_their_size_and_their_legends_room(longest):
     write = drawn.canvas.get_renderer()
     for place, lower in zip(drawn.axes, drawn.axes[3:], strict=False):
         legend = place.get_legend().get_window_extent(write)
-        assert legend.y0 > lower.title.get_window_extent(write).y1
+        assert legend.y0 > lower._left_title.get_window_extent(write).y1
         assert legend.y1 < place.xaxis.label.get_window_extent(write).y0
 
 
@@ -101,7 +114,7 @@ def test_lines_widen_the_axis_as_far_as_the_panel_lets_them():
 
 
 @pytest.mark.parametrize(("length", "columns"), [(10, 2), (40, 1)])
-def test_long_labels_stand_in_one_column(length, columns):
+def test_long_labels_stand_in_one_column(length, columns, draw):
     """Two columns of them would leave no room to the panels."""
     curves = [make_curve(f"{i}{'x' * length}", [at(1.0)], i) for i in range(5)]
     drawn = draw(chart_model.Figure((make_panel(*curves),)))

@@ -19,7 +19,7 @@ FORMATS = ("pdf", "svg", "png")
 _WIDTH = 7.0  # inches: both columns of a two-column page
 _WIDEST_LABEL = 96  # characters of a line of a shared legend
 _MAX_TWO_COLUMN_LABEL = 24  # characters of labels that two columns of a small legend have room for
-# Inches of a panel at a fixed place: from panel to panel, the room left of it, its width and height.
+# A panel at a fixed place, in inches: from panel to panel, room left of it, its width and height.
 _PLACES = {1: (7.0, 0.75, 6.1, 2.2), 2: (3.5, 0.7, 2.65, 1.85), 3: (2.55, 0.55, 1.9, 1.3)}
 _LEGEND_LINE = 0.13
 _BELOW = 0.42  # from the axis to the legend, for ticks and the axis' name
@@ -115,7 +115,7 @@ def _place_by_content(drawn: Any, figure: Figure) -> None:
     if figure.title:
         drawn.suptitle(figure.title, fontsize=9)
     entries: dict[str, Any] = {}
-    for place, panel in zip(places, panels, strict=False):
+    for place in places[: len(panels)]:
         for label, handle in _legend_entries(place).items():
             entries.setdefault(label, handle)
     if any(point.trials > 1 for panel in panels for point in panel.points):
@@ -169,7 +169,8 @@ def _place_at_fixed_places(drawn: Any, figure: Figure) -> None:
         place = drawn.add_axes((x / width, y / height, across / width, up / height))
         draw_panel(place, panel, across)
         _draw_own_legend(place, _legend_entries(place))
-    drawn.text(0.08 / width, 1 - 0.06 / height, figure.title, fontsize=9, fontweight="bold", va="top")
+    style = {"fontsize": 9, "fontweight": "bold", "va": "top"}
+    drawn.text(0.08 / width, 1 - 0.06 / height, figure.title, **style)
     _write_notes(drawn, figure)
 
 

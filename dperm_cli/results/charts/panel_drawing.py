@@ -157,9 +157,7 @@ def _dress(place: Any, panel: Panel, inches: float) -> None:
     """Titles, grid, the names of the axes, and the right axis per record."""
     place.set_xlabel(panel.x.label)
     place.set_ylabel(panel.y.label)
-    details = [
-        line for text in panel.details for line in reversed(_wrap(text, _DETAIL, inches))
-    ]
+    details = [line for text in panel.details for line in reversed(_wrap(text, _DETAIL, inches))]
     place.set_title(wrap_title(panel, inches), loc="left", pad=4 + 10 * len(details))
     for i, text in enumerate(details):
         written = place.annotate(

@@ -98,9 +98,7 @@ def _plot_losses(losses: Mapping[str, list[float]]) -> Panel:
 
 def _list_shares(levels: list[float]) -> tuple[Point, ...]:
     shares = [k / 100 for k in range(101)]
-    return tuple(
-        Point(x, y, y, y, 0.0, 1) for x, y in zip(levels, shares, strict=True)
-    )
+    return tuple(Point(x, y, y, y, 0.0, 1) for x, y in zip(levels, shares, strict=True))
 
 
 def _plot_outlook(found: Facts) -> Panel:

@@ -27,6 +27,7 @@ from dperm_cli.results.records.row_facts import (
     title_of,
 )
 
+
 def axis_of(rows: Sequence[Row]) -> str:
     """The horizontal axis: epsilon, unless it has one value while n or p has several."""
     for name in ("epsilon", "n", "p"):
@@ -165,9 +166,7 @@ def _same(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
 
 
-def _curve(
-    rows: Sequence[Row], axis: str, note: str, looks: list[tuple[str, str]]
-) -> Curve:
+def _curve(rows: Sequence[Row], axis: str, note: str, looks: list[tuple[str, str]]) -> Curve:
     name, calibration, variant, none = _curve_key(rows[0])
     return Curve(
         name,

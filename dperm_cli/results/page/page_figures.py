@@ -83,9 +83,7 @@ def _panel(panel: chart_model.Panel, places: Mapping[str, int]) -> Found:
     }
 
 
-def _curve(
-    panel: chart_model.Panel, curve: chart_model.Curve, places: Mapping[str, int]
-) -> Found:
+def _curve(panel: chart_model.Panel, curve: chart_model.Curve, places: Mapping[str, int]) -> Found:
     mine = {line.kind: dict(zip(line.xs, line.ys, strict=True))
             for line in panel.lines if line.look == curve.look}  # fmt: skip
     return {
