@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -109,7 +107,7 @@ def test_lines_widen_the_axis_as_far_as_the_panel_lets_them():
     line = chart_model.ReferenceLine("bound_upper", "u", (1.0, 2.0), (1e4, 1e4))
     curve = make_curve("a", [at(1.0), at(2.0)])
     assert make_panel(curve, lines=(line,)).limits == pytest.approx((0.05 / 1.6, 0.2 * 1.6))
-    wide = make_panel(curve, lines=(line,), reach=math.inf)
+    wide = make_panel(curve, lines=(line,), shows_all_lines=True)
     assert wide.limits == pytest.approx((0.05 / 1.6, 1.6e4))
 
 

@@ -127,8 +127,8 @@ class ReferenceLine:
 class Panel:
     """Curves and lines on a pair of axes.
 
-    ``details`` stand under the title. ``n`` adds an axis per record on the right. ``reach`` is the
-    factor by which lines may widen the vertical axis beyond the curves and the floor.
+    ``details`` stand under the title. ``n`` adds an axis per record on the right. With
+    ``shows_all_lines`` the vertical axis reaches every line, however far from the curves.
     """
 
     title: str
@@ -138,7 +138,7 @@ class Panel:
     lines: tuple[ReferenceLine, ...] = ()
     details: tuple[str, ...] = ()
     n: int | None = None
-    reach: float = REACH
+    shows_all_lines: bool = False
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -155,7 +155,8 @@ class Panel:
         shown = [y for p in points for y in (p.height, p.high, p.shown_low)]
         shown = [y for y in (*shown, *floors) if 0 < y < math.inf] or beyond
         low, high = min(shown), max(shown)
-        near = [y for y in beyond if low / self.reach <= y <= high * self.reach]
+        reach = math.inf if self.shows_all_lines else REACH
+        near = [y for y in beyond if low / reach <= y <= high * reach]
         return min([low, *near]) / ROOM, max([high, *near]) * ROOM
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -86,7 +85,7 @@ def _panel(
             for kind, line in ((k.removeprefix("population_"), v) for k, v in curve.lines.items())
             if line
         ),
-        reach=math.inf,
+        shows_all_lines=True,
     )
 
 

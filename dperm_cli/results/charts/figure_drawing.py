@@ -42,6 +42,10 @@ _STYLE = {
     "ytick.labelsize": 7.5,
     "legend.fontsize": 7.2,
     "legend.frameon": False,
+    "legend.loc": "upper left",
+    "legend.labelspacing": 0.35,
+    "legend.borderpad": 0.0,
+    "legend.borderaxespad": 0.2,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.6,
     "savefig.dpi": 200.0,
@@ -58,6 +62,8 @@ _SMALL_STYLE = {
     "xtick.labelsize": 6.8,
     "ytick.labelsize": 6.8,
     "legend.fontsize": 6.2,
+    "legend.labelspacing": 0.25,
+    "legend.borderaxespad": 0.0,
 }
 _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -134,17 +140,8 @@ def _draw_shared_legend(drawn: Any, entries: dict[str, Any]) -> tuple[Any, float
     """The legend in as many columns (two at most) as fit, and its height in inches."""
     labels = ["\n".join(textwrap.wrap(label, _WIDEST_LABEL)) for label in entries]
     for columns in (2, 1):
-        legend = drawn.legend(
-            list(entries.values()),
-            labels,
-            loc="upper left",
-            ncols=columns,
-            bbox_to_anchor=(0.0, 1.0),
-            handlelength=3.0,
-            columnspacing=1.5,
-            labelspacing=0.35,
-            borderaxespad=0.2,
-        )
+        style = {"ncols": columns, "handlelength": 3.0, "columnspacing": 1.5}
+        legend = drawn.legend(entries.values(), labels, bbox_to_anchor=(0.0, 1.0), **style)
         box = legend.get_window_extent(drawn.canvas.get_renderer())
         if columns == 1 or box.width <= _WIDTH * drawn.dpi:
             return legend, box.height / drawn.dpi + 0.06
@@ -182,18 +179,9 @@ def _draw_own_legend(place: Any, entries: dict[str, Any]) -> None:
         return
     columns = 2 if len(entries) > 3 and max(map(len, entries)) <= _MAX_TWO_COLUMN_LABEL else 1
     below = ScaledTranslation(0.0, -_BELOW, place.figure.dpi_scale_trans)
-    place.legend(
-        list(entries.values()),
-        list(entries),
-        loc="upper left",
-        bbox_to_anchor=(0.0, 0.0),
-        bbox_transform=place.transAxes + below,
-        borderpad=0.0,
-        borderaxespad=0.0,
-        labelspacing=0.25,
-        handlelength=2.4,
-        ncols=columns,
-    )
+    style = {"ncols": columns, "handlelength": 2.4, "bbox_to_anchor": (0.0, 0.0)}
+    style["bbox_transform"] = place.transAxes + below
+    place.legend(entries.values(), entries.keys(), **style)
 
 
 def _legend_entries(place: Any) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.records.row_facts import number
 
 MIN_VISIBLE_GAP = 0.01  # share of the plotted excess from which the optimum's gap is an error bar
-BATCHED_MARKS = 50
 _BELOW = 11  # matplotlib's marker that points down: the true value lies lower
 _WIDE = 5.0  # inches from which a panel has room for more words
 # Characters an inch of words above a panel, and inches beside it that they may reach over.
@@ -85,11 +84,8 @@ def _draw_curve(
         place.plot(xs, ys, zorder=3, **look)
         mark = {"marker": curve.mark, "markersize": size} if curve.marked else {}
         place.plot([], [], label=curve.legend or None, **look, **mark)
-    if not curve.marked:
-        return
-    # one by one they cost more than everything else in the figure of a large study
-    for batch in [points] if len(points) > BATCHED_MARKS else [[each] for each in points]:
-        _draw_marks(place, panel, curve, batch, size)
+    if curve.marked:
+        _draw_marks(place, panel, curve, points, size)
 
 
 def _draw_marks(

@@ -8,6 +8,7 @@ from typing import Any
 
 from dperm_cli.results.charts.chart_model import (
     AXIS_WORDS,
+    LINE_STYLES,
     NO_GUARANTEE,
     Axis,
     Curve,
@@ -117,7 +118,7 @@ def _panel(rows: Sequence[Row], axis: str, looks: list[tuple[str, str]]) -> Pane
     single = len(places) == 1
     label = f"{AXIS_WORDS[axis]} = {number(places[0])}" if single else AXIS_WORDS[axis]
     names = [name for name, _ in looks]
-    lines = (*_floor(rows, axis), *_explicit(rows, axis), *_order(rows, axis))
+    lines = _list_lines(rows, axis)
     return Panel(
         title=title_of(rows),
         x=Axis(label, "names" if single else "log"),
@@ -196,27 +197,54 @@ def _point(row: Row, axis: str) -> Point:
     )
 
 
-def _reference(
-    rows: Sequence[Row], axis: str, name: str, label: Callable[[Row], str]
-) -> list[tuple[str, dict[float, float]]]:
-    """The different series x -> value that a column takes, by label."""
-    found: dict[str, dict[float, float]] = {}
-    for row in rows:
-        if row[name] is not None and row[name] > 0:
-            found.setdefault(label(row), {})[float(row[axis])] = row[name]
-    return list(found.items())
+def _list_lines(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
+    """The floor, explicit bounds, and bounds up to a constant, which is fitted.
+
+    An upper bound is one of a mechanism, whose constant it has; the constant of a lower one is that
+    of all curves.
+    """
+    floors = [row for row in rows if row["floor_excess_risk"]]
+    lines = [_line("floor", LINE_STYLES["floor"].words, floors, axis)] if floors else []
+    several = len(distinct(rows, "_name")) > 1
+    for kind in ("bound_upper", "bound_lower", "order_lower"):
+        lines += _list_bounds(rows, axis, kind, several and kind != "order_lower")
+    for mine in group_by(rows, lambda row: row["_name"]).values():
+        lines += _list_bounds(mine, axis, "order_upper", True)
+    return lines
 
 
-def _line(kind: str, label: str, series: dict[float, float]) -> ReferenceLine:
+def _list_bounds(rows: Sequence[Row], axis: str, kind: str, owned: bool) -> list[ReferenceLine]:
+    """The lines of one kind; ``owned`` ones name their mechanism where they have a single one."""
+    what, side = kind.split("_")
+    name = _make_bound_namer(rows, axis, kind)
+    known = [row for row in rows if row[kind] is not None and row[kind] > 0]
+    lines = []
+    for theorem, group in group_by(known, name).items():
+        whose = ", worst data set" if side == "lower" else ""
+        constant = fit_order(_fit_points(group, axis, kind), side == "upper")
+        if what == "bound":
+            line = _line(kind, f"{side} bound {theorem}{whose}", group, axis)
+        elif constant is not None:
+            comma = "," if whose else ""
+            line = _line(kind, f"{side} order {theorem}{whose}{comma}", group, axis, constant)
+        else:
+            continue
+        of = distinct(group, "_name")
+        lines.append(replace(line, mechanism=of[0]) if owned and len(of) == 1 else line)
+    return lines
+
+
+def _line(
+    kind: str, label: str, rows: Sequence[Row], axis: str, constant: float | None = None
+) -> ReferenceLine:
+    column = "floor_excess_risk" if kind == "floor" else kind
+    series = {float(row[axis]): (constant or 1.0) * row[column] for row in rows}
     xs = tuple(sorted(series))
     # the same theorem at the larger noise of the paper is drawn faintly
-    faint = label.endswith("paper)")
-    return ReferenceLine(kind, label, xs, tuple(series[x] for x in xs), faint=faint)
-
-
-def _floor(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
-    series = _reference(rows, axis, "floor_excess_risk", lambda _: "data-free floor")
-    return [_line("floor", label, values) for label, values in series]
+    faint, fitted = label.endswith("paper)"), "" if constant is None else number(constant, 2)
+    return ReferenceLine(
+        kind, label, xs, tuple(series[x] for x in xs), constant=fitted, faint=faint
+    )
 
 
 def _make_bound_namer(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
@@ -235,52 +263,11 @@ def _make_bound_namer(rows: Sequence[Row], axis: str, column: str) -> Callable[[
     return name
 
 
-def _explicit(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
-    lines = []
-    several = len(distinct(rows, "_name")) > 1
-    for side in ("upper", "lower"):
-        column = f"bound_{side}"
-        name = _make_bound_namer(rows, axis, column)
-        for label, series in _reference(rows, axis, column, name):
-            whose = ", worst data set" if side == "lower" else ""
-            line = _line(column, f"{side} bound {label}{whose}", series)
-            of = {r["_name"] for r in rows if r[column] is not None and name(r) == label}
-            alone = len(of) == 1 and several
-            lines.append(replace(line, mechanism=of.pop()) if alone else line)
-    return lines
-
-
-def _order(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
-    """Order bounds with fitted constants: upper ones per mechanism, lower ones for all curves."""
-    lines = _fit_order_lines(rows, axis, "lower", None)
-    for mechanism in distinct(rows, "_name"):
-        mine = [row for row in rows if row["_name"] == mechanism]
-        lines += _fit_order_lines(mine, axis, "upper", mechanism)
-    return lines
-
-
-def _fit_order_lines(
-    rows: Sequence[Row], axis: str, side: str, mechanism: str | None
-) -> list[ReferenceLine]:
-    lines = []
-    column = f"order_{side}"
-    name = _make_bound_namer(rows, axis, column)
-    for label, series in _reference(rows, axis, column, name):
-        mine = [row for row in rows if row[column] is not None and name(row) == label]
-        constant = fit_order(_fit_points(mine, axis, column), upper=side == "upper")
-        if constant is not None:
-            whose = ", worst data set," if side == "lower" else ""
-            scaled = {x: constant * value for x, value in series.items()}
-            line = _line(column, f"{side} order {label}{whose}", scaled)
-            lines.append(replace(line, mechanism=mechanism, constant=number(constant, 2)))
-    return lines
-
-
 def _fit_points(rows: Sequence[Row], axis: str, column: str) -> list[tuple[float, float, float]]:
     """Unsaturated points of the tight curves, or of all curves where none is tight."""
     rows = [row for row in rows if row["calibration"] == "tight"] or list(rows)
     return [
         (float(row[axis]), row["excess_risk_median"], row[column])
         for row in rows
-        if not row["saturated"] and row["excess_risk_median"] > 0 and row[column] > 0
+        if not row["saturated"] and row["excess_risk_median"] > 0
     ]

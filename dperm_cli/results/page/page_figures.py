@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from dperm_cli.results.charts import chart_model, experiment_figure
@@ -69,29 +69,28 @@ def _add_lines(panel: Mapping[str, Any]) -> Found:
 
 
 def _panel(panel: chart_model.Panel, places: Mapping[str, int]) -> Found:
-    curves = [_curve(panel, curve, places) for curve in panel.curves]
-    return {
-        "title": panel.title,
-        "x": asdict(panel.x),
-        "y": asdict(panel.y),
-        "reach": panel.reach if math.isfinite(panel.reach) else None,
-        "curves": [curve for curve in curves if curve["points"]],
-        "lines": [
-            {"kind": line.kind, "xs": line.xs, "ys": line.ys, "look": line.look}
-            for line in panel.lines
-        ],
-    }
+    made = asdict(panel)
+    for curve, entry in zip(panel.curves, made["curves"], strict=True):
+        mine = {line.kind: dict(zip(line.xs, line.ys, strict=True))
+                for line in panel.lines if line.look == curve.look}  # fmt: skip
+        entry["label"] = curve.label
+        entry["mark"] = chart_model.index_mark(curve.look)
+        entry["points"] = [_point(p, mine, places) for p in curve.points if math.isfinite(p.value)]
+        several = len({p.x for p in curve.points if p.x}) > 2
+        entry["fit"] = fit_to_dict(curve.points) if several else None
+    made["curves"] = [entry for entry in made["curves"] if entry["points"]]
+    return made
 
 
-def _curve(panel: chart_model.Panel, curve: chart_model.Curve, places: Mapping[str, int]) -> Found:
-    mine = {line.kind: dict(zip(line.xs, line.ys, strict=True))
-            for line in panel.lines if line.look == curve.look}  # fmt: skip
+def _point(
+    p: Point, lines: Mapping[str, Mapping[float | None, float]], places: Mapping[str, int]
+) -> Found:
     return {
-        "label": curve.label,
-        "look": curve.look,
-        "mark": chart_model.index_mark(curve.look),
-        "points": [_point(p, mine, places) for p in curve.points if math.isfinite(p.value)],
-        "fit": fit_to_dict(curve.points) if len({p.x for p in curve.points if p.x}) > 2 else None,
+        **asdict(replace(p, cells=())),
+        "saturated": p.is_near_floor,
+        "upper": lines.get("bound_upper", {}).get(p.x),
+        "lower": lines.get("bound_lower", {}).get(p.x),
+        "rows": [places[cell] for cell in p.cells if cell in places],
     }
 
 
@@ -119,20 +118,3 @@ def _verdict(entry: Mapping[str, Any]) -> Found:
     said = [{**{name: str(one.get(name) or "") for name in _FINDING}, "holds": one.get("holds")}
             for one in findings]  # fmt: skip
     return {**{name: str(entry.get(name) or "") for name in _VERDICT}, "findings": said}
-
-
-def _point(
-    p: Point, lines: Mapping[str, Mapping[float | None, float]], places: Mapping[str, int]
-) -> Found:
-    return {
-        "x": p.x,
-        "value": p.value,
-        "low": p.low if math.isfinite(p.low) else None,
-        "high": p.high if math.isfinite(p.high) else None,
-        "trials": p.trials,
-        "floor": p.floor,
-        "saturated": p.is_near_floor,
-        "upper": lines.get("bound_upper", {}).get(p.x),
-        "lower": lines.get("bound_lower", {}).get(p.x),
-        "rows": [places[cell] for cell in p.cells if cell in places],
-    }

@@ -185,13 +185,8 @@ def _fit(
     """Slope of the medians, as claims fit it; None below three places on the axis."""
     if len({found.keys[i][axis] for i in members}) < 3:
         return None
-    points = [
-        Point(
-            x=float(found.keys[i][axis]), value=found.rows[i][value], low=0.0, high=0.0,
-            error=0.0, trials=found.rows[i]["trials"], floor=found.rows[i][floor],
-        )
-        for i in members
-    ]  # fmt: skip
+    rows = [(float(found.keys[i][axis]), found.rows[i]) for i in members]
+    points = [Point(x, r[value], 0.0, 0.0, 0.0, r["trials"], r[floor]) for x, r in rows]
     return fit_to_dict(points)
 
 

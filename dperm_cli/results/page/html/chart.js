@@ -1,4 +1,4 @@
-// A panel of dperm_cli/results/charts/chart_model.py as SVG: {title, x: {label}, y: {label, scale}, reach, curves, lines} with
+// A panel of dperm_cli/results/charts/chart_model.py as SVG: {title, x: {label}, y: {label, scale}, shows_all_lines, curves, lines} with
 // curves {label, hue, mark, dash, points, fit} and lines {kind, xs, ys, hue}; `show` says whether band, floor and bounds are drawn.
 // The marks stand in the order of that module's MARKS.
 const MARKS = [
@@ -35,7 +35,7 @@ function limits(panel) {
   const lines = linesOf(panel), ys = (floor) => lines.filter((line) => (line.kind === "floor") === floor).flatMap((line) => line.ys);
   const seen = [...heights, ...ys(true)].filter((y) => shows(panel, y));
   if (!seen.length) return null;
-  const low = Math.min(...seen), high = Math.max(...seen), reach = isLinear(panel) || panel.reach === null ? Infinity : panel.reach;
+  const low = Math.min(...seen), high = Math.max(...seen), reach = isLinear(panel) || panel.shows_all_lines ? Infinity : study.chart.reach;
   const near = ys(false).filter((y) => reach === Infinity || (y >= low / reach && y <= high * reach));
   const ends = [Math.min(low, ...near), Math.max(high, ...near)], margin = 0.05 * (ends[1] - ends[0]) || 0.5;
   return isLinear(panel) ? [ends[0] - margin, ends[1] + margin] : [ends[0] / study.chart.room, ends[1] * study.chart.room];

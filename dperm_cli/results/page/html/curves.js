@@ -100,7 +100,7 @@ function curvesSection() {
     }));
     const moves = distinct(shown.flatMap((one) => one.moves));
     return {
-      axis: state.axis, x: { label: axisName(state.axis) }, y: { label: study.chart.risk[Number(risk.each)], scale: "log" }, reach: study.chart.reach,
+      axis: state.axis, x: { label: axisName(state.axis) }, y: { label: study.chart.risk[Number(risk.each)], scale: "log" },
       title: study.problems[Number(state.source.slice(1))], chosen, curves,
       note: moves.length ? `Along the axis ${moves.map(plainKey).join(", ")} ${moves.length > 1 ? "change" : "changes"} as well.` : "",
     };
