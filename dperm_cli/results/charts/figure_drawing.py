@@ -11,7 +11,7 @@ import math
 import textwrap
 from typing import Any
 
-from dperm_cli.results.charts.chart_model import GREY, INK, Figure
+from dperm_cli.results.charts.chart_model import GREY, INK, Figure, Panel
 from dperm_cli.results.charts.panel_drawing import draw_panel, select_paper_curves, wrap_title
 from dperm_cli.results.records.summary import BAND_WORDS
 
@@ -130,7 +130,7 @@ def _place_by_content(drawn: Any, figure: Figure) -> None:
     total = height + tall + 0.135 * len(figure.notes) + 0.06
     drawn.set_figheight(total)
     drawn.get_layout_engine().set(rect=(0, 1 - height / total, 1, height / total))
-    legend.set_bbox_to_anchor((0.0, 1 - height / total))
+    legend.set_bbox_to_anchor((0.006, 1 - height / total))
     _write_notes(drawn, figure)
     drawn.draw_without_rendering()
     drawn.set_layout_engine("none")
@@ -141,7 +141,7 @@ def _draw_shared_legend(drawn: Any, entries: dict[str, Any]) -> tuple[Any, float
     labels = ["\n".join(textwrap.wrap(label, _WIDEST_LABEL)) for label in entries]
     for columns in (2, 1):
         style = {"ncols": columns, "handlelength": 3.0, "columnspacing": 1.5}
-        legend = drawn.legend(entries.values(), labels, bbox_to_anchor=(0.0, 1.0), **style)
+        legend = drawn.legend(entries.values(), labels, bbox_to_anchor=(0.006, 1.0), **style)
         box = legend.get_window_extent(drawn.canvas.get_renderer())
         if columns == 1 or box.width <= _WIDTH * drawn.dpi:
             return legend, box.height / drawn.dpi + 0.06
@@ -155,7 +155,7 @@ def _place_at_fixed_places(drawn: Any, figure: Figure) -> None:
     columns = min(figure.columns, len(panels))
     pitch, left, across, up = _PLACES[columns]
     above = 0.245 + 0.125 * max(wrap_title(panel, across).count("\n") for panel in panels)
-    longest = max(len({c.legend for c in p.curves} | {ln.label for ln in p.lines}) for p in panels)
+    longest = max(_count_legend_lines(panel) for panel in panels)
     row = above + up + _BELOW + _LEGEND_LINE * (longest + 0.5)
     width = columns * pitch
     height = 0.24 + math.ceil(len(panels) / columns) * row + 0.135 * len(figure.notes) + 0.06
@@ -177,11 +177,19 @@ def _draw_own_legend(place: Any, entries: dict[str, Any]) -> None:
 
     if not entries:
         return
-    columns = 2 if len(entries) > 3 and max(map(len, entries)) <= _MAX_TWO_COLUMN_LABEL else 1
     below = ScaledTranslation(0.0, -_BELOW, place.figure.dpi_scale_trans)
-    style = {"ncols": columns, "handlelength": 2.4, "bbox_to_anchor": (0.0, 0.0)}
+    style = {"ncols": _count_columns(list(entries)), "handlelength": 2.4, "bbox_to_anchor": (0.0, 0.0)}
     style["bbox_transform"] = place.transAxes + below
     place.legend(entries.values(), entries.keys(), **style)
+
+
+def _count_columns(labels: list[str]) -> int:
+    return 2 if len(labels) > 3 and max(map(len, labels)) <= _MAX_TWO_COLUMN_LABEL else 1
+
+
+def _count_legend_lines(panel: Panel) -> int:
+    labels = {curve.legend for curve in panel.curves} | {line.label for line in panel.lines}
+    return math.ceil(len(labels) / _count_columns(list(labels)))
 
 
 def _legend_entries(place: Any) -> dict[str, Any]:

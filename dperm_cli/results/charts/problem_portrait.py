@@ -88,8 +88,8 @@ def _mechanism(name: str, rows: list[dict[str, Any]]) -> list[str]:
 
 def _plot_losses(losses: Mapping[str, list[float]]) -> Panel:
     curves = (
-        Curve("at the optimum", _list_shares(losses["optimum"]), 0, marked=False),
-        Curve("at the data-free point", _list_shares(losses["centre"]), 1, "", dashed=True,
+        Curve("at the optimum", _list_shares(losses["optimum"]), marked=False),
+        Curve("at the data-free point", _list_shares(losses["centre"]), 1, dashed=True,
               marked=False),
     )  # fmt: skip
     x, y = Axis("loss of a record", "linear"), Axis("share of records below", "linear")
@@ -116,4 +116,5 @@ def _plot_outlook(found: Facts) -> Panel:
             lines.append(ReferenceLine(f"bound_{side}", label, xs, ys, look=len(seen) - 1))
     if found["optimum_gap"] > 0:
         lines.append(ReferenceLine("gap", LINE_STYLES["gap"].words, (), (found["optimum_gap"],)))
-    return Panel("", Axis("epsilon"), Axis("excess risk (sum)"), (), tuple(lines))
+    x, y = Axis("epsilon"), Axis("excess risk (sum)")
+    return Panel("", x, y, (), tuple(lines), shows_all_lines=True)
