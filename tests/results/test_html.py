@@ -79,7 +79,7 @@ def test_packing_keeps_every_value_and_its_type():
     packed = page_data._pack_rows(rows)
     assert "of" in packed["columns"]["x"]
     assert packed["columns"]["same"] == {"one": 3}
-    back = page_data.unpack_rows(packed["columns"], packed["count"])
+    back = html_study.unpack_rows(packed["columns"], packed["count"])
     assert [(type(row["x"]), row["x"]) for row in back] == [(type(v), v) for v in values]
 
 
@@ -271,7 +271,7 @@ def test_the_ledger_of_the_page_is_the_ledger(records):
     made = payload(records)
     released = html_study.ledger.build_ledger(records, Adding())
     back = made["ledger"]
-    mine = page_data.unpack_rows(back["releases"]["columns"], back["releases"]["count"])
+    mine = html_study.unpack_rows(back["releases"]["columns"], back["releases"]["count"])
     assert [(e["cell"], e["statement"], e["trials"]) for e in mine] == [
         (e["cell"], e["statement"], e["trials"]) for e in released["releases"]
     ]

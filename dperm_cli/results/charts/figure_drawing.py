@@ -1,6 +1,6 @@
 """Figures as PDF, SVG and PNG, laid out and drawn with matplotlib.
 
-Drawn with matplotlib's default settings plus ``_STYLE``, whatever the user's own are, and without
+Drawn with matplotlib's default settings plus ``figure.mplstyle``, whatever the user's own are, and without
 dates or random ids, so that equal figures give equal bytes.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+from pathlib import Path
 from typing import Any
 
 from dperm_cli.results.charts.chart_model import GREY, INK, Figure, Panel
@@ -23,47 +24,14 @@ _MAX_TWO_COLUMN_LABEL = 24  # characters of labels that two columns of a small l
 _PLACES = {1: (7.0, 0.75, 6.1, 2.2), 2: (3.5, 0.7, 2.65, 1.85), 3: (2.55, 0.55, 1.9, 1.3)}
 _LEGEND_LINE = 0.13
 _BELOW = 0.42  # from the axis to the legend, for ticks and the axis' name
-_STYLE = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8.0,
-    # a name may hold any number of dollar signs; numbers on axes have formatters without them
-    "text.parse_math": False,
-    "axes.titlesize": 8.5,
-    "axes.titleweight": "bold",
-    "axes.labelsize": 8.5,
+# Settings of matplotlib for all figures, and those that differ where panels have fixed places.
+_STYLE, _SMALL_STYLE = (Path(__file__).parent / f"{name}.mplstyle" for name in ("figure", "small"))
+_COLORS = {
     "axes.edgecolor": GREY,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
     "axes.labelcolor": INK,
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7.2,
-    "legend.frameon": False,
-    "legend.loc": "upper left",
-    "legend.labelspacing": 0.35,
-    "legend.borderpad": 0.0,
-    "legend.borderaxespad": 0.2,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4.6,
-    "savefig.dpi": 200.0,
-    "svg.hashsalt": "dperm",
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,
-    "pdf.compression": 6,
-}
-# What differs where panels have fixed places and stand closer together.
-_SMALL_STYLE = {
-    "axes.titlesize": 7.4,
-    "axes.titleweight": "normal",
-    "axes.labelsize": 7.0,
-    "xtick.labelsize": 6.8,
-    "ytick.labelsize": 6.8,
-    "legend.fontsize": 6.2,
-    "legend.labelspacing": 0.25,
-    "legend.borderaxespad": 0.0,
 }
 _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -78,8 +46,9 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
 
     default = matplotlib.rcParamsDefault.items()
     style: Any = {key: value for key, value in default if not key.startswith("backend")}
-    small = {} if figure.shared_legend else _SMALL_STYLE
-    with matplotlib.rc_context(style | _STYLE | small):
+    for path in (_STYLE,) if figure.shared_legend else (_STYLE, _SMALL_STYLE):
+        style |= matplotlib.rc_params_from_file(path, use_default_template=False)
+    with matplotlib.rc_context(style | _COLORS):
         drawn = draw(figure)
         return {name: image_bytes(drawn, name) for name in FORMATS}
 
@@ -178,7 +147,11 @@ def _draw_own_legend(place: Any, entries: dict[str, Any]) -> None:
     if not entries:
         return
     below = ScaledTranslation(0.0, -_BELOW, place.figure.dpi_scale_trans)
-    style = {"ncols": _count_columns(list(entries)), "handlelength": 2.4, "bbox_to_anchor": (0.0, 0.0)}
+    style = {
+        "ncols": _count_columns(list(entries)),
+        "handlelength": 2.4,
+        "bbox_to_anchor": (0.0, 0.0),
+    }
     style["bbox_transform"] = place.transAxes + below
     place.legend(entries.values(), entries.keys(), **style)
 

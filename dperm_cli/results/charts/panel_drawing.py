@@ -29,17 +29,20 @@ _DETAIL = (14.5, 1.2)
 
 
 def draw_panel(place: Any, panel: Panel, inches: float) -> None:
-    """Draw a panel on axes that are so many inches wide."""
+    """Draw a panel on axes that are so many inches wide.
+
+    An axis of names has one place for each curve: its label where there is room, else its number.
+    """
     place.set_yscale(panel.y.scale)
     low, high = panel.limits
     place.set_ylim(low, high)
     names = panel.x.scale == "names"
     if not names:
         place.set_xscale(panel.x.scale)
-    numbered = names and fit_labels(panel, inches) is None
+    fitted = fit_labels(panel, inches) if names else None
     for i, curve in enumerate(panel.curves):
         points = [(float(i) if names else p.x, p) for p in panel.select_points(curve)]
-        if numbered:
+        if names and fitted is None:
             style = {"color": curve.hue, "linestyle": "none", "marker": curve.mark}
             place.plot([], [], label=f"{i + 1}: {curve.label}", **style)
         if points and is_unresolved(curve) and max(p.height for _, p in points) < low:
@@ -52,7 +55,9 @@ def draw_panel(place: Any, panel: Panel, inches: float) -> None:
         _draw_line(place, line, panel, inches)
     _dress(place, panel, inches)
     if names:
-        _name_places(place, panel, inches)
+        labels, size = fitted or ([str(i + 1) for i in range(len(panel.curves))], 7.5)
+        place.set_xticks(range(len(labels)), labels=labels, fontsize=size)
+        place.set_xlim(-0.6, len(labels) - 0.4)
     else:
         _ticks(place, panel, inches)
         _paper_strip(place, panel, inches)
@@ -221,15 +226,6 @@ def _ticks(place: Any, panel: Panel, inches: float) -> None:
     labels = [number(x, 3) if (len(xs) - 1 - i) % every == 0 else "" for i, x in enumerate(xs)]
     place.set_xticks(xs, labels=labels, minor=False)
     place.set_xticks([], minor=True)
-
-
-def _name_places(place: Any, panel: Panel, inches: float) -> None:
-    """One place per curve on the axis: its label where there is room, and else its number."""
-    found = fit_labels(panel, inches)
-    labels = [str(i + 1) for i in range(len(panel.curves))] if found is None else found[0]
-    size = 7.5 if found is None else found[1]
-    place.set_xticks(range(len(labels)), labels=labels, fontsize=size)
-    place.set_xlim(-0.6, len(labels) - 0.4)
 
 
 def fit_labels(panel: Panel, inches: float) -> tuple[list[str], float] | None:

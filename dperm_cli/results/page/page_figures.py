@@ -71,8 +71,8 @@ def _add_lines(panel: Mapping[str, Any]) -> Found:
 def _panel(panel: chart_model.Panel, places: Mapping[str, int]) -> Found:
     made = asdict(panel)
     for curve, entry in zip(panel.curves, made["curves"], strict=True):
-        mine = {line.kind: dict(zip(line.xs, line.ys, strict=True))
-                for line in panel.lines if line.look == curve.look}  # fmt: skip
+        mine: Found = {line.kind: dict(zip(line.xs, line.ys, strict=True))
+                       for line in panel.lines if line.look == curve.look}  # fmt: skip
         entry["label"] = curve.label
         entry["mark"] = chart_model.index_mark(curve.look)
         entry["points"] = [_point(p, mine, places) for p in curve.points if math.isfinite(p.value)]
@@ -82,9 +82,7 @@ def _panel(panel: chart_model.Panel, places: Mapping[str, int]) -> Found:
     return made
 
 
-def _point(
-    p: Point, lines: Mapping[str, Mapping[float | None, float]], places: Mapping[str, int]
-) -> Found:
+def _point(p: Point, lines: Found, places: Mapping[str, int]) -> Found:
     return {
         **asdict(replace(p, cells=())),
         "saturated": p.is_near_floor,
