@@ -42,7 +42,10 @@ def at(x, value=0.1):
 
 @pytest.mark.parametrize("longest", [1, 4])
 def test_panels_of_a_large_page_keep_their_size_and_their_legends_room(longest, draw):
-    curves = [make_curve(f"curve {i}", [at(1.0), at(2.0)], i) for i in range(longest)]
+    curves = [
+        make_curve(f"curve {i} with a rather long label", [at(1.0), at(2.0)], i)
+        for i in range(longest)
+    ]
     drawn = draw(chart_model.Figure((make_panel(*curves),) * 17, "many", columns=3))
     size = np.array(drawn.get_size_inches())
     boxes = [place.get_position() for place in drawn.axes]

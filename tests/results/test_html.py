@@ -223,7 +223,7 @@ def test_settings_of_a_mechanism_make_curves_and_those_of_data_problems():
     assert [(c["problem"], c["variant"], len(c["rows"])) for c in made] == [
         (0, "average a", 2), (0, "average b", 1), (1, "average a", 1),
     ]  # fmt: skip
-    titles = [problem["title"] for problem in page_views.problems(found)]
+    titles = page_views.name_problems(found)
     assert titles[0].endswith("dataset.labels x")
     assert titles[1].endswith("dataset.labels y")
 
@@ -233,7 +233,7 @@ def test_a_problem_is_called_by_its_kernel():
     found = page_views.select_drawn(
         summarise([*trial_rows("a", overrides=config), *trial_rows("b")])
     )
-    assert [problem["title"] for problem in page_views.problems(found)] == [
+    assert page_views.name_problems(found) == [
         "digits, logistic, kernel rbf, l2_ball radius 1", "digits, logistic, l2_ball radius 1",
     ]  # fmt: skip
 

@@ -79,14 +79,18 @@ def _panel(
         y=Axis(statistic + _quantity(rows, panel), "linear" if linear else "log"),
         curves=tuple(_curve(curve, labels.index(curve.label)) for curve in _sort_curves(found)),
         lines=tuple(
-            ReferenceLine(kind, LINE_STYLES[kind].words, *zip(*line, strict=True), look=look)
+            _line(kind.removeprefix("population_"), line, labels.index(curve.label))
             for curve in found
-            for look in [labels.index(curve.label)]
-            for kind, line in ((k.removeprefix("population_"), v) for k, v in curve.lines.items())
+            for kind, line in curve.lines.items()
             if line
         ),
         shows_all_lines=True,
     )
+
+
+def _line(kind: str, line: Sequence[tuple[float, float]], look: int) -> ReferenceLine:
+    xs, ys = zip(*line, strict=True)
+    return ReferenceLine(kind, LINE_STYLES[kind].words, xs, ys, look=look)
 
 
 def _curve(curve: Curve, look: int) -> chart_model.Curve:

@@ -1,7 +1,7 @@
 """Figures as PDF, SVG and PNG, laid out and drawn with matplotlib.
 
-Drawn with matplotlib's default settings plus ``figure.mplstyle``, whatever the user's own are, and without
-dates or random ids, so that equal figures give equal bytes.
+Drawn with matplotlib's default settings plus ``figure.mplstyle``, whatever the user's own are, and
+without dates or random ids, so that equal figures give equal bytes.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def draw_panel(place: Any, panel: Panel, inches: float) -> None:
         place.set_xscale(panel.x.scale)
     fitted = fit_labels(panel, inches) if names else None
     for i, curve in enumerate(panel.curves):
-        points = [(float(i) if names else p.x, p) for p in panel.select_points(curve)]
+        points = [(float(i) if names else p.x or 0.0, p) for p in panel.select_points(curve)]
         if names and fitted is None:
             style = {"color": curve.hue, "linestyle": "none", "marker": curve.mark}
             place.plot([], [], label=f"{i + 1}: {curve.label}", **style)
@@ -160,16 +160,9 @@ def _dress(place: Any, panel: Panel, inches: float) -> None:
     place.set_ylabel(panel.y.label)
     details = [line for text in panel.details for line in reversed(_wrap(text, _DETAIL, inches))]
     place.set_title(wrap_title(panel, inches), loc="left", pad=4 + 10 * len(details))
+    style: Any = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": 6.8}
     for i, text in enumerate(details):
-        written = place.annotate(
-            text,
-            (0, 1),
-            (0, 4 + 10 * i),
-            "axes fraction",
-            fontsize=6.8,
-            textcoords="offset points",
-            color=GREY,
-        )
+        written = place.annotate(text, (0, 1), (0, 4 + 10 * i), color=GREY, **style)
         written.set_in_layout(False)  # the title above it keeps the room; its length takes none
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
     place.set_axisbelow(True)
@@ -274,25 +267,20 @@ def _paper_strip(place: Any, panel: Panel, inches: float) -> None:
     """Accounted epsilon of each paper-calibrated curve, under the axis in the curve's colour."""
     curves = select_paper_curves(panel)
     wide = inches > _WIDE
+    low, high = place.get_xlim()
+    apart = (high / low) ** (0.085 if wide else 0.15)  # factor between numbers with room for both
     for i, curve in enumerate(curves):
-        style = {"fontsize": 6.6, "color": curve.hue, "annotation_clip": False}
-        style |= {"va": "top", "textcoords": "offset points", "xycoords": "axes fraction"}
-        down, last = -18 - 10 * i, -math.inf
+        style: Any = {"fontsize": 6.6, "color": curve.hue, "annotation_clip": False, "va": "top"}
+        style |= {"textcoords": "offset points", "xycoords": place.get_xaxis_transform()}
+        down, last = -18 - 10 * i, 0.0
         for point in curve.points:
-            across = _locate_on_axis(place, point.x or 0.0)
-            if point.epsilon_accounted is not None and across - last > (0.085 if wide else 0.15):
+            if point.epsilon_accounted is not None and point.x and point.x > last * apart:
                 text = number(point.epsilon_accounted, 3)
-                place.annotate(text, (across, 0), (0, down), ha="center", **style)
-                last = across
+                place.annotate(text, (point.x, 0), (0, down), ha="center", **style)
+                last = point.x
         if wide:
-            place.annotate(_short(curve), (0, 0), (-9, down), ha="right", **style)
+            place.annotate(_short(curve), (low, 0), (-9, down), ha="right", **style)
     place.xaxis.labelpad = 2 + 10 * len(curves)
-
-
-def _locate_on_axis(place: Any, x: float) -> float:
-    """Where x lies on the axis, as a fraction of its length."""
-    low, high = (math.log(limit) for limit in place.get_xlim())
-    return (math.log(x) - low) / (high - low)
 
 
 def _short(curve: Curve) -> str:

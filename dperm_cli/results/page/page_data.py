@@ -65,7 +65,7 @@ def build_payload(
         "shown": _select_columns(full),
         "notes": _notes(rows, about),
         "gaps": list(gaps),
-        "problems": [problem["title"] for problem in page_views.problems(found)],
+        "problems": page_views.name_problems(found),
         "axes": _axes(found),
         "ranking": page_views.rank_mechanisms(found),
         "chart": page_figures.describe_charts(),
@@ -142,7 +142,7 @@ def _select_columns(full: Sequence[Row]) -> list[str]:
 
 def _axes(found: page_views.DrawnRows) -> list[Made]:
     named = []
-    for name in page_views.axes(found):
+    for name in page_views.list_axes(found):
         curves = page_views.curves(found, name)
         if curves:
             doc = BY_NAME[name].doc if name in BY_NAME else ""

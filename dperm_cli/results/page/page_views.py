@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.results.charts.chart_model import index_mark
@@ -35,14 +35,13 @@ class DrawnRows:
     """The rows of a study that can be drawn, with all that tells them apart.
 
     ``keys`` has, by row, numbers, names and tags; ``swept`` are the numeric keys that take several
-    values, ``axes`` those among them that a logarithmic axis can show, in the order offered.
+    values.
     """
 
     rows: tuple[Row, ...]
     places: tuple[int, ...]
     keys: tuple[Keys, ...]
     swept: tuple[str, ...]
-    axes: tuple[str, ...]
 
     @property
     def fixed_keys(self) -> tuple[str, ...]:
@@ -55,9 +54,7 @@ def select_drawn(rows: Sequence[Row]) -> DrawnRows:
     places = [i for i, row in enumerate(rows) if _drawable(row)]
     kept = [rows[i] for i in places]
     keys = [_keys(row, tags) for row, tags in zip(kept, _tags(kept), strict=True)]
-    swept = tuple(_list_swept_keys(keys))
-    drawn = DrawnRows(tuple(kept), tuple(places), tuple(keys), swept, ())
-    return replace(drawn, axes=tuple(_axes(drawn)))
+    return DrawnRows(tuple(kept), tuple(places), tuple(keys), tuple(_list_swept_keys(keys)))
 
 
 def tags_of(rows: Sequence[Row]) -> list[str]:
@@ -67,20 +64,25 @@ def tags_of(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def axes(found: DrawnRows) -> list[str]:
-    """The keys that can be drawn along: swept ones, or epsilon alone."""
-    return list(found.axes) or ["epsilon"]
+def list_axes(found: DrawnRows) -> list[str]:
+    """The keys that can be drawn along, in the order offered: swept ones, or epsilon alone.
+
+    Of keys that move together, such as n and delta = 1/n^2, the first is the axis.
+    """
+    axes: list[str] = []
+    follows = {name: _followers(found, name) for name in found.swept}
+    for name in found.swept:
+        twins = (other for other in axes if name in follows[other] and other in follows[name])
+        if _is_axis(found, name) and not any(twins):
+            axes.append(name)
+    return axes or ["epsilon"]
 
 
-def problems(found: DrawnRows) -> list[dict[str, Any]]:
-    """Each problem once: title and indices into ``found.rows``."""
+def name_problems(found: DrawnRows) -> list[str]:
+    """The title of each problem."""
     groups = group_by(range(len(found.rows)), lambda i: _problem(found.keys[i]))
     titles = [title_of([found.rows[i] for i in members]) for members in groups.values()]
-    titles = _distinguish_titles(titles, groups)
-    return [
-        {"title": title, "members": members}
-        for title, members in zip(titles, groups.values(), strict=True)
-    ]
+    return _distinguish_titles(titles, groups)
 
 
 def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
@@ -240,17 +242,6 @@ def _list_swept_keys(keys: Sequence[Keys]) -> list[str]:
         if len(values) > 1 and any(isinstance(value, (int, float)) for value in values):
             found.append(name)
     return found
-
-
-def _axes(found: DrawnRows) -> list[str]:
-    """Of keys that move together, such as n and delta = 1/n^2, the first is the axis."""
-    axes: list[str] = []
-    follows = {name: _followers(found, name) for name in found.swept}
-    for name in found.swept:
-        twins = (other for other in axes if name in follows[other] and other in follows[name])
-        if _is_axis(found, name) and not any(twins):
-            axes.append(name)
-    return axes
 
 
 def _is_axis(found: DrawnRows, name: str) -> bool:
