@@ -34,7 +34,7 @@ class PointSelection:
     bound: str | None = None
 
 
-_ROUNDING = 1e-12  # of the data-free floor
+ROUNDING = 1e-12  # of the data-free floor
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Point:
     @property
     def resolution(self) -> float:
         """Risks up to this value count as 0: rounding errors are as large."""
-        return _ROUNDING * (self.floor or 0.0)
+        return ROUNDING * (self.floor or 0.0)
 
     @property
     def height(self) -> float:

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from dperm_cli.results.charts import chart_model, experiment_figure
-from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.curve_points import ROUNDING, Point
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.page.page_views import fit_to_dict
 from dperm_cli.results.records.row_facts import Row
@@ -30,6 +30,7 @@ def describe_charts() -> Found:
     return {
         "room": chart_model.ROOM,
         "reach": chart_model.REACH,
+        "rounding": ROUNDING,
         "lines": {kind: asdict(style) for kind, style in chart_model.LINE_STYLES.items()},
         "axes": chart_model.AXIS_WORDS,
         "risk": [experiment_figure.label_column(name) for name in next(iter(SUMS.items()))],

@@ -10,7 +10,11 @@ const hueOf = (look) => `var(--h${look % 8})`;
 const positive = (value) => typeof value === "number" && value > 0 && Number.isFinite(value);
 const isLinear = (panel) => panel.y.scale === "linear";
 const shows = (panel, y) => (isLinear(panel) ? Number.isFinite(y) : positive(y));
+// As the model's Point: rounding errors and what lies under the optimum's gap are not resolved.
+const unresolved = (p) => Math.max(p.gap || 0, study.chart.rounding * (p.floor || 0));
 const heightOf = (panel, p) => (isLinear(panel) ? p.value : Math.max(p.value, p.gap || 0));
+const lowOf = (panel, p) => (isLinear(panel) || p.low > unresolved(p) ? p.low : p.gap || 0);
+const isShown = (panel, p) => shows(panel, heightOf(panel, p)) && (isLinear(panel) || heightOf(panel, p) > study.chart.rounding * (p.floor || 0));
 const linesOf = (panel) => panel.lines.filter((line) => (line.kind === "floor" ? panel.show.floor : panel.show.bounds));
 
 function logTicks(low, high, most) {
@@ -31,7 +35,8 @@ function linearTicks(low, high, most) {
 
 // As the model's Panel.limits, of what is shown.
 function limits(panel) {
-  const heights = panel.curves.flatMap((one) => one.points).flatMap((p) => [heightOf(panel, p), ...(panel.show.band ? [p.low, p.high] : [])]);
+  const points = panel.curves.flatMap((one) => one.points).filter((p) => isShown(panel, p));
+  const heights = points.flatMap((p) => [heightOf(panel, p), ...(panel.show.band ? [lowOf(panel, p), p.high] : [])]);
   const lines = linesOf(panel), ys = (floor) => lines.filter((line) => (line.kind === "floor") === floor).flatMap((line) => line.ys);
   const seen = [...heights, ...ys(true)].filter((y) => shows(panel, y));
   if (!seen.length) return null;
@@ -81,9 +86,9 @@ const tooClose = (xs, at) => xs.some((v, i) => i && at.x(v, 0) - at.x(xs[i - 1],
 const path = (points) => points.map(([x, y], i) => (i ? "L" : "M") + x.toFixed(1) + " " + y.toFixed(1)).join("");
 
 function drawBand(panel, one, i, at) {
-  const kept = one.points.filter((p) => positive(p.trials - 1) && shows(panel, p.high));
+  const kept = one.points.filter((p) => p.trials > 1 && isShown(panel, p) && shows(panel, p.high));
   if (!kept.length) return null;
-  const low = (p) => (shows(panel, p.low) ? Math.max(p.low, isLinear(panel) ? p.low : p.gap || 0) : at.ys[0]);
+  const low = (p) => (shows(panel, lowOf(panel, p)) ? lowOf(panel, p) : at.ys[0]);
   const up = kept.map((p) => [at.x(p.x, i), at.y(p.high)]), down = kept.map((p) => [at.x(p.x, i), at.y(low(p))]).reverse();
   if (kept.length === 1) {
     up.unshift([up[0][0] - 4, up[0][1]]); up[1][0] += 4;
@@ -116,10 +121,10 @@ function drawChart(host, panel, events) {
   const plot = s("g", { "clip-path": "url(#plot)" }, linesOf(panel).map((line) => drawLine(line, at, width))), dots = [];
   if (panel.show.band) plot.append(...panel.curves.map((one, i) => drawBand(panel, one, i, at)).filter(Boolean));
   panel.curves.forEach((one, i) => {
-    const kept = one.points.filter((p) => shows(panel, heightOf(panel, p)) && positive(p.x)).map((p) => ({ p, cx: at.x(p.x, i), cy: at.y(heightOf(panel, p)) }));
+    const kept = one.points.filter((p) => isShown(panel, p) && positive(p.x)).map((p) => ({ p, cx: at.x(p.x, i), cy: at.y(heightOf(panel, p)) }));
     plot.append(s("path", { class: "curve" + (one.dash ? " dash" : ""), d: path(kept.map(({ cx, cy }) => [cx, cy])), hue: one.hue }));
     kept.forEach(({ p, cx, cy }, j) => {
-      const dot = s("path", { class: "dot" + (p.saturated ? " hollow" : ""), d: MARKS[p.gap >= p.value ? 4 : one.mark], tabindex: "-1", role: "button",
+      const dot = s("path", { class: "dot" + (p.saturated ? " hollow" : ""), d: MARKS[p.gap > 0 && p.gap >= p.value ? 4 : one.mark], tabindex: "-1", role: "button",
         transform: `translate(${cx.toFixed(1)} ${cy.toFixed(1)})`, hue: one.hue, "aria-label": describe(panel, one, p) });
       dots.push({ dot, one, p, cx, cy, i, j });
     });

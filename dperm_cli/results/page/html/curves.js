@@ -84,7 +84,7 @@ function curvesSection() {
     return {
       ...shown, axis: found.axis, title: found.title, lines: shown.lines.map(hued),
       note: shown.curves.some((one) => one.points.some((p) => p.trials > 1)) ? `Points: the ${found.statistic} over trials.` : "",
-      curves: shown.curves.map((one) => ({ ...hued(one), label: one.label || "all", dash: false })),
+      curves: shown.curves.map((one) => ({ ...hued(one), label: one.label || "all", dash: one.dashed })),
     };
   }
 
