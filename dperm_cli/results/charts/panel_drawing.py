@@ -266,6 +266,9 @@ def select_paper_curves(panel: Panel) -> list[Curve]:
 def _paper_strip(place: Any, panel: Panel, inches: float) -> None:
     """Accounted epsilon of each paper-calibrated curve, under the axis in the curve's colour."""
     curves = select_paper_curves(panel)
+    place.xaxis.labelpad = 2 + 10 * len(curves)
+    if not curves:
+        return
     wide = inches > _WIDE
     low, high = place.get_xlim()
     apart = (high / low) ** (0.085 if wide else 0.15)  # factor between numbers with room for both
@@ -280,7 +283,6 @@ def _paper_strip(place: Any, panel: Panel, inches: float) -> None:
                 last = point.x
         if wide:
             place.annotate(_short(curve), (low, 0), (-9, down), ha="right", **style)
-    place.xaxis.labelpad = 2 + 10 * len(curves)
 
 
 def _short(curve: Curve) -> str:

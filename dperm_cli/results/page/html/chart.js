@@ -47,7 +47,7 @@ function limits(panel) {
 }
 
 function scales(panel, width, height) {
-  const pad = { left: 62, right: 18, top: 14, bottom: 46 };
+  const pad = { left: 70, right: 18, top: 14, bottom: 46 };
   const ys = limits(panel), t = isLinear(panel) ? (v) => v : Math.log;
   const xs = distinct(panel.curves.flatMap((one) => one.points.map((p) => p.x))).filter(positive).sort((a, b) => a - b);
   if (!ys || !xs.length) return null;

@@ -106,16 +106,20 @@ function curvesSection() {
     };
   }
 
-  // The lines of cells: each different line once, in its curve's colour where several differ.
+  // The lines of cells, one for each theorem and value: in a curve's colour where they are not those of all colours.
   function linesOfCells(curves) {
+    const every = distinct(curves.map((one) => one.hue)).length;
     return Object.entries({ floor: "floor", bound_upper: "upper", bound_lower: "lower" }).flatMap(([kind, name]) => {
-      const found = new Map();
+      const found = new Map(), theorem = (p) => rows[p.rows[0]][`${kind}_id`];
       for (const one of curves) {
-        const kept = one.points.filter((p) => positive(p[name]));
-        const line = { kind, xs: kept.map((p) => p.x), ys: kept.map((p) => p[name]), hue: one.hue }, key = JSON.stringify([line.xs, line.ys]);
-        if (kept.length && !found.has(key)) found.set(key, line);
+        for (const id of distinct(one.points.map(theorem))) {
+          const kept = one.points.filter((p) => positive(p[name]) && theorem(p) === id), xs = kept.map((p) => p.x), ys = kept.map((p) => p[name]);
+          const line = found.get(JSON.stringify([xs, ys])) || { kind, xs, ys, hues: new Set() };
+          if (kept.length) found.set(JSON.stringify([xs, ys]), line);
+          line.hues.add(one.hue);
+        }
       }
-      return [...found.values()].map((line) => (found.size > 1 && kind !== "floor" ? line : { ...line, hue: "var(--ink)" }));
+      return [...found.values()].map(({ hues, ...line }) => ({ ...line, hue: hues.size === 1 && every > 1 && kind !== "floor" ? [...hues][0] : "var(--ink)" }));
     });
   }
 
