@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dperm_cli.audit.hard_pairs import Pair
@@ -45,65 +45,52 @@ class Case:
     effort: float = 1.0
 
 
+_UNPRINTED = ("seconds", "effort")  # fields of a report that are no columns of its row
+
+
 @dataclass
 class Report:
-    """What was attacked and what was found, in words and numbers."""
+    """What was attacked and what was found, in words and numbers; its fields are columns."""
 
-    name: str
-    words: str
-    number: int = 0
+    mechanism: str
+    case: int = field(default=0, kw_only=True)
+    settings: str
+    relation: str = ""
     status: str = OK
     reason: str = ""
-    relation: str = ""
     claim: float = math.nan
     delta: float = math.nan
     bound: float = 0.0
-    by: str = ""
+    statistic: str = ""
     trials: int = 0
-    calls: int = 0
-    heard: int = 0
-    seconds: float = 0.0
-    effort: float = 1.0
-    worst: float = 0.0
+    replay_calls: int = 0
+    replay_worst: float = 0.0
     exact: float | None = None
     law: float | None = None
     paths: list[str] = field(default_factory=list)
     pairs: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    not_attacked: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    effort: float = 1.0
 
     @property
     def is_attacked(self) -> bool:
-        return self.calls > 0 or self.trials > 0
+        return self.replay_calls > 0 or self.trials > 0
+
+    @property
+    def verdict(self) -> str:
+        if self.faults:
+            return "violation"
+        return "ok" if self.is_attacked else "not attacked"
 
     @property
     def head(self) -> str:
         """What a line about the case begins with."""
-        return f"{self.name}, case {self.number} ({self.words})"
+        return f"{self.mechanism}, case {self.case} ({self.settings})"
 
     def row(self) -> dict[str, Any]:
         """One flat record, JSON-able."""
-        return {
-            "mechanism": self.name,
-            "case": self.number,
-            "settings": self.words,
-            "relation": self.relation,
-            "status": self.status,
-            "reason": self.reason,
-            "claim": self.claim,
-            "delta": self.delta,
-            "bound": self.bound,
-            "statistic": self.by,
-            "trials": self.trials,
-            "replay_calls": self.calls,
-            "replay_worst": self.worst,
-            "exact": self.exact,
-            "law": self.law,
-            "paths": list(self.paths),
-            "pairs": list(self.pairs),
-            "not_attacked": list(self.left_out),
-            "verdict": "violation"
-            if self.faults
-            else ("ok" if self.is_attacked else "not attacked"),
-            "faults": list(self.faults),
-        }
+        found = {name: v for name, v in asdict(self).items() if name not in _UNPRINTED}
+        faults = found.pop("faults")
+        return found | {"verdict": self.verdict, "faults": faults}

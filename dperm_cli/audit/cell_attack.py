@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.audit.error_rates import AnyOutputs, lower, upper
-from dperm_cli.audit.statistical_attack import choose
+from dperm_cli.audit.error_rates import AnyOutputs
+from dperm_cli.audit.statistical_attack import choose, rates_of
 from dperm_cli.problem.problem import Problem
 
 ERROR = 1e-7  # chance that the bound of one attack is wrong
@@ -44,9 +44,8 @@ def attack(
         return AttackResult(0.0, "too few releases", trials)
     finite = [bool(np.all(np.isfinite(side))) for side in (first, second)]
     if not all(finite):
-        return AttackResult(
-            0.0 if not any(finite) else math.inf, "points that are not finite", trials
-        )
+        bound = math.inf if any(finite) else 0.0
+        return AttackResult(bound, "points that are not finite", trials)
     half = trials // 2
     how = AnyOutputs(delta)
     best, chosen = -math.inf, None
@@ -55,26 +54,14 @@ def attack(
         if not all(np.all(np.isfinite(score)) for score in scores):
             continue
         cut = choose(scores[0][:half], scores[1][:half], how)
-        value = _bound(scores[0][:half], scores[1][:half], cut, how)
+        value = how.epsilon(rates_of(scores[0][:half], scores[1][:half], *cut, ERROR))
         if value > best:
             best, chosen = value, (name, scores, cut)
     if chosen is None:
         return AttackResult(0.0, "no statistic is finite", trials)
     name, scores, cut = chosen
-    return AttackResult(_bound(scores[0][half:], scores[1][half:], cut, how), name, trials)
-
-
-def _bound(
-    first: np.ndarray, second: np.ndarray, cut: tuple[float, bool, bool], how: AnyOutputs
-) -> float:
-    threshold, swap, below = cut
-    negative, positive = (second, first) if swap else (first, second)
-    false, true = (
-        np.count_nonzero(side <= threshold if below else side > threshold)
-        for side in (negative, positive)
-    )
-    rates = upper(false, len(negative), ERROR), lower(true, len(positive), ERROR)
-    return max(0.0, float(how.promise(*rates)))
+    bound = how.epsilon(rates_of(scores[0][half:], scores[1][half:], *cut, ERROR))
+    return AttackResult(bound, name, trials)
 
 
 def _statistics(

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dperm_cli.audit import (
     cell_attack,
@@ -23,6 +22,7 @@ from dperm_cli.audit import (
     constant_checks,
     exact_loss,
     noise_laws,
+    noise_path_checks,
     objective_loss,
     refusal_checks,
     sampler_laws,
@@ -31,19 +31,10 @@ from dperm_cli.audit import (
 from dperm_cli.audit.case_report import Case, Neighbours, Report
 from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.audit.hard_pairs import ALONE
-from dperm_cli.audit.noise_path_checks import (
-    MOST_HEARD,
-    SLOW,
-    affordable,
-    attack_trials,
-    check_paths,
-    check_seeds,
-    measure,
-    numbers,
-)
 from dperm_cli.audit.opened_cell import OK, OpenedCell
 from dperm_cli.audit.replay import Replay, replay, replay_runs, replay_session
 from dperm_cli.core.errors import DpermError, Unsupported, describe_error
+from dperm_cli.losses.base import to_dense
 from dperm_cli.problem.problem import Problem
 from dperm_cli.views.central import CentralView
 
@@ -67,15 +58,15 @@ def examine(case: Case, seed: int = 0, known: set[Any] | None = None) -> Report:
             return report
         report.claim, report.delta = one.guarantee.epsilon, one.guarantee.delta
         _check_claim(report, case, one)
-        _run_check(report, "release", lambda: measure(report, one, seed))
+        _run_check(report, "release", lambda: noise_path_checks.measure(report, one, seed))
         steps: list[tuple[str, Callable[[], None]]] = [
             ("exact loss", lambda: _check_exact(report, one)),
             ("constants", lambda: _check_constants(report, one)),
             ("noise", lambda: _check_noise(report, one, seed, known)),
             ("refusals", lambda: _check_refusals(report, one)),
             ("replay", lambda: _check_replays(report, case, seed)),
-            ("seeds", lambda: check_seeds(report, one, seed)),
-            ("paths", lambda: check_paths(report, case, seed)),
+            ("seeds", lambda: noise_path_checks.check_seeds(report, one, seed)),
+            ("paths", lambda: noise_path_checks.check_paths(report, case, seed)),
             ("attack", lambda: _check_attack(report, case, seed)),
             ("sampler", lambda: _check_sampler(report, one, seed)),
         ]
@@ -92,7 +83,7 @@ def _run_check(report: Report, name: str, step: Callable[[], None]) -> None:
     except (DpermError, Unsupported) as reason:
         _note_refusal(report, name, str(reason))
     except MemoryError:
-        report.left_out.append(f"{name}: it needs more memory than there is")
+        report.not_attacked.append(f"{name}: it needs more memory than there is")
     except Exception as error:
         text = describe_error(error)[:200]
         report.faults.append(f"{name}: a release raised {text}")
@@ -101,7 +92,7 @@ def _run_check(report: Report, name: str, step: Callable[[], None]) -> None:
 def _note_refusal(report: Report, name: str, reason: str) -> None:
     """Note a refusal: a solver or sampler that failed leaves a check out, any other is a fault."""
     if OUTCOME in reason:
-        report.left_out.append(f"{name}: {reason}")
+        report.not_attacked.append(f"{name}: {reason}")
     else:
         report.faults.append(f"{name}: a planned release is refused: {reason}")
 
@@ -126,7 +117,7 @@ def _check_alike(report: Report, each: Neighbours) -> None:
 def _check_kept(report: Report, each: Neighbours) -> None:
     """The records that neighbours share come out as the same rows, in the same batches."""
     mine, theirs = each.pair.list_shared()
-    rows = [_dense(side.data.x) for side in (each.first, each.second)]
+    rows = [to_dense(side.data.x[:]) for side in (each.first, each.second)]
     if rows[0].shape[1] != rows[1].shape[1]:
         report.faults.append(f"{each.pair.kind}: rows have another number of columns")
         return
@@ -137,14 +128,12 @@ def _check_kept(report: Report, each: Neighbours) -> None:
     labels = (each.first.data.y[mine], each.second.data.y[theirs])
     if not np.array_equal(*labels):
         report.faults.append(f"{each.pair.kind}: the labels of other records follow the record")
-    if each.first.view is None or each.second.view is None or len(mine) < 2:
-        return
-    if not isinstance(each.first.view(), CentralView):
+    if len(mine) < 2 or not isinstance(each.first.view(), CentralView):
         return  # no other view has batches
     for batches in (2, 5):
         try:
             named = [
-                _batch_of(side.view().parts(batches, by_content=True))  # type: ignore[misc]
+                _batch_of(side.view().parts(batches, by_content=True))
                 for side in (each.first, each.second)
             ]
         except DpermError:  # a view on a grid has none
@@ -161,21 +150,16 @@ def _batch_of(parts: Sequence[np.ndarray]) -> np.ndarray:
     return found
 
 
-def _dense(x: Any) -> np.ndarray:
-    return x.toarray() if sparse.issparse(x) else np.asarray(x[:])
-
-
 def _check_claim(report: Report, case: Case, one: OpenedCell) -> None:
     """What the events certify is within what was asked for; nan is never within anything."""
     epsilon, delta, relation = case.asked
     claim = one.guarantee
-    kind = "none" if claim.kind == "none" else ""
     allowed = one.budget.delta if delta is None else delta
     if delta is None and claim.delta > 0.0:
         n = one.spec.n
         if not claim.delta <= max(1.0 / n**2, 1e-300) * (1.0 + _ROUNDING) and n > 1:
             report.faults.append(f"delta=auto is {claim.delta:.4g}, more than 1/n^2 with n = {n}")
-    if kind or not claim.epsilon <= epsilon * (1.0 + 1e-12):
+    if claim.kind == "none" or not claim.epsilon <= epsilon * (1.0 + 1e-12):
         report.faults.append(f"epsilon {claim.epsilon:.6g} is claimed and {epsilon:.6g} was asked")
     if not claim.delta <= allowed:
         report.faults.append(f"delta {claim.delta:.4g} is claimed and {allowed:.4g} was asked")
@@ -197,8 +181,7 @@ def _check_exact(report: Report, one: OpenedCell) -> None:
         one.plan.events, claim.epsilon, claim.delta, relation
     )
     if isinstance(one.problem, Problem):
-        for words in objective_loss.plan_faults(one.plan.events, one.problem, relation):
-            report.faults.append(words)
+        report.faults += objective_loss.plan_faults(one.plan.events, one.problem, relation)
 
 
 def _check_constants(report: Report, one: OpenedCell) -> None:
@@ -210,27 +193,27 @@ def _check_constants(report: Report, one: OpenedCell) -> None:
 def _check_noise(report: Report, one: OpenedCell, seed: int, known: set[Any]) -> None:
     """The law of every event's noise, unless noise like it was looked at already."""
     dim = one.coordinates
+
+    def is_new(key: Any) -> bool:
+        seen = key in known
+        known.add(key)
+        return not seen
+
     for event in one.plan.events:
-        if event not in known:
-            known.add(event)
+        if is_new(event):
             report.faults += channel_answers.find_faults(event, report.relation, seed)
         if not event.noise_law or not dim:
             continue
         size = round(math.log10(event.noise_scale) / 3)
-        key = (type(event).__name__, event.noise_law, size, dim, one.secure)
-        if key not in known:
-            known.add(key)
+        if is_new((type(event).__name__, event.noise_law, size, dim, one.secure)):
             grid = one.planned[1] if one.secure else None
             report.faults += noise_laws.find_faults(event, dim, report.relation, seed, grid)
-        if event.samples_records:
-            batches = (event.population, event.batch, event.sampling)
-            if batches not in known:
-                known.add(batches)
-                report.faults += noise_laws.batch_faults(event, report.relation, seed)
+        if event.samples_records and is_new((event.population, event.batch, event.sampling)):
+            report.faults += noise_laws.batch_faults(event, report.relation, seed)
 
 
 def _check_refusals(report: Report, one: OpenedCell) -> None:
-    if report.seconds <= SLOW:
+    if report.seconds <= noise_path_checks.SLOW:
         report.faults += refusal_checks.find_faults(one)
 
 
@@ -239,12 +222,12 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
         one, other = each.first, each.second
         if one.status != OK or other.status != OK or _has_moved_record(each):
             continue
-        if numbers(one) * 2 > MOST_HEARD:
+        if noise_path_checks.numbers(one) * 2 > noise_path_checks.MOST_HEARD:
             steps = one.plan.steps
-            report.left_out.append(f"replay: {steps} steps are too many for the plain loop")
+            report.not_attacked.append(f"replay: {steps} steps are too many for the plain loop")
             return
-        if report.calls and report.seconds > SLOW:
-            report.left_out.append("more pairs: a release takes too long")
+        if report.replay_calls and report.seconds > noise_path_checks.SLOW:
+            report.not_attacked.append("more pairs: a release takes too long")
             return
         try:
             found = replay(one.mechanism, one.plan, one.problem, other.problem, seed)
@@ -252,13 +235,13 @@ def _check_replays(report: Report, case: Case, seed: int) -> None:
             _check_both_refuse(report, each, seed, str(error))
             continue
         if each is case.neighbours[0]:
-            found = _join_replays(found, _with_far_points(one, other, seed))
+            found = found.join(_replay_far_points(one, other, seed))
         report.faults += _session_faults(each, seed)
         if not one.secure and (each is case.neighbours[0] or each.pair.removed):
             runs = replay_runs(one.plan, one.release, other.release, seed)
             report.faults += [f"a run, {each.pair.kind}: {words}" for words in runs.faults[:3]]
-        report.calls += found.calls
-        report.worst = max(report.worst, found.worst)
+        report.replay_calls += found.calls
+        report.replay_worst = max(report.replay_worst, found.worst)
         report.faults += [f"{each.pair.kind}: {words}" for words in found.faults[:3]]
         if one.secure and one.step is not None:
             _check_grid(report, each, seed)
@@ -270,27 +253,19 @@ def _session_faults(each: Neighbours, seed: int) -> list[str]:
     held = None if one.data is None else one.data.x_test
     if held is None or one.mechanism.session is None:
         return []
-    rows = _dense(held)[:_QUERIES]
+    rows = to_dense(held[:_QUERIES])
     rows = np.concatenate([rows, rows * (1.0 - 1e-6), rows[:1]])
     found = replay_session(one.mechanism, one.plan, one.problem, other.problem, rows, seed)
     return [f"a session, {each.pair.kind}: {words}" for words in found.faults[:3]]
 
 
-def _with_far_points(one: OpenedCell, other: OpenedCell, seed: int) -> Replay | None:
+def _replay_far_points(one: OpenedCell, other: OpenedCell, seed: int) -> Replay:
     """The same replay with minimisers as far apart as their certificates allow."""
-    if not isinstance(one.problem, Problem):
-        return None
-    with solver_errors.far_points(one.problem, seed) as calls:
-        found = replay(one.mechanism, one.plan, one.problem, other.problem, seed)
-    return found if calls.count else None
-
-
-def _join_replays(found: Replay, more: Replay | None) -> Replay:
-    if more is None:
-        return found
-    faults = (f"with minimisers as far apart as may be: {words}" for words in more.faults)
-    worst = max(found.worst, more.worst)
-    return Replay(found.calls + more.calls, worst, (*found.faults, *faults))
+    found = solver_errors.replay_far_points(
+        one.mechanism, one.plan, one.problem, other.problem, seed, seed
+    )
+    words = "with minimisers as far apart as may be"
+    return replace(found, faults=tuple(f"{words}: {fault}" for fault in found.faults))
 
 
 def _has_moved_record(each: Neighbours) -> bool:
@@ -317,7 +292,7 @@ def _check_both_refuse(report: Report, each: Neighbours, seed: int, reason: str)
 
 def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
     """Sums on a grid are multiples of it and move by no more than their event says."""
-    views = [side.view() for side in (each.first, each.second)]  # type: ignore[misc]
+    views = [side.view() for side in (each.first, each.second)]
     theta = each.first.draw(3, seed)
     sums = [np.asarray(view.gradient_sum(theta)) for view in views]
     moved = float(np.max(np.linalg.norm(sums[0] - sums[1], axis=-1)))
@@ -332,20 +307,18 @@ def _check_grid(report: Report, each: Neighbours, seed: int) -> None:
 
 def _check_attack(report: Report, case: Case, seed: int) -> None:
     """The first pair, and others in which nothing hides the record."""
-    trials = attack_trials(report, case.neighbours[0].first)
+    trials = noise_path_checks.affordable(report, noise_path_checks.MOST_RELEASES)
     if trials < cell_attack.LEAST:
-        report.left_out.append("attack: a release takes too long to be made often")
+        report.not_attacked.append("attack: a release takes too long to be made often")
         return
     for number, each in enumerate(case.neighbours):
         if (number and each.pair.kind not in ALONE) or each.first.status != each.second.status:
             continue
-        sides = [
-            side.draw(trials, seed + place) for place, side in enumerate((each.first, each.second))
-        ]
+        first, second = each.first.draw(trials, seed), each.second.draw(trials, seed + 1)
         problems = (_add_plan_ridge(each.first), _add_plan_ridge(each.second))
-        found = cell_attack.attack(sides[0], sides[1], problems, report.delta)
+        found = cell_attack.attack(first, second, problems, report.delta)
         if found.bound >= report.bound:
-            report.bound, report.by, report.trials = found.bound, found.by, found.trials
+            report.bound, report.statistic, report.trials = found.bound, found.by, found.trials
         if not found.bound <= report.claim * (1.0 + _ROUNDING):
             report.faults.append(
                 f"{each.pair.kind}: epsilon is at least {found.bound:.4g} by {found.by}, "
@@ -362,9 +335,10 @@ def _add_plan_ridge(one: OpenedCell) -> Any:
 
 
 def _check_sampler(report: Report, one: OpenedCell, seed: int) -> None:
-    if sampler_laws.is_applicable(one):
-        trials = 3 * affordable(report, sampler_laws.TRIALS / 3)
-        if trials:
-            report.faults += sampler_laws.find_faults(one, trials, seed)
-        else:
-            report.left_out.append("sampler: a draw takes too long to be made often")
+    if not sampler_laws.is_applicable(one):
+        return
+    trials = 3 * noise_path_checks.affordable(report, sampler_laws.TRIALS / 3)
+    if trials:
+        report.faults += sampler_laws.find_faults(one, trials, seed)
+    else:
+        report.not_attacked.append("sampler: a draw takes too long to be made often")

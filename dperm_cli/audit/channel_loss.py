@@ -57,16 +57,13 @@ def list_law(coding: Coding, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     if coding.shape == L_1:
         corners = np.vstack([np.eye(dim), -np.eye(dim)])
         return corners, coding.size * corners, _of_corners(coding, dim)
-    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=_signs(coding, dim))))
+    signs = dim if coding.shape == L_INF else 1
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=signs)))
     flip = int(coding.flip)
     kept, turned = _log(_WORD - flip, _WORD, 2), _log(flip, _WORD, 2)
     equal = corners[:, None, :] == corners[None, :, :]
     law = np.sum(np.where(equal, kept, turned), axis=2) - corners.shape[1] * math.log(2.0)
     return corners, coding.size * corners, law
-
-
-def _signs(coding: Coding, dim: int) -> int:
-    return dim if coding.shape == L_INF else 1
 
 
 def _of_corners(coding: Coding, dim: int) -> np.ndarray:

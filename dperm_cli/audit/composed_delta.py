@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
+from scipy.stats import laplace
 
 from dperm_cli.privacy.events import Event
 
@@ -30,8 +31,7 @@ _KNOWN = ("gaussian", *_COMPOSED)
 
 def find_faults(events: Sequence[Event], epsilon: float, delta: float, relation: str) -> list[str]:
     """What is wrong with a claim, in words: nothing for pure claims and unknown steps."""
-    composed = any(event.law in _COMPOSED for event in events)
-    if not delta > 0.0 or not composed:
+    if not delta > 0.0 or not any(event.law in _COMPOSED for event in events):
         return []
     spent = least_delta(events, epsilon, relation)
     if spent <= delta * (1.0 + WITHIN) + ROUNDING:
@@ -42,14 +42,14 @@ def find_faults(events: Sequence[Event], epsilon: float, delta: float, relation:
 
 def least_delta(events: Sequence[Event], epsilon: float, relation: str) -> float:
     """A delta that the steps spend at least, at this epsilon."""
-    worst = 0.0
-    known: list[Any] = [event for event in events if event.law in _KNOWN]
-    known = [event for event in known if event.record_norm > 0.0]
-    for swap in (False, True):
-        steps = [(_cells(event, relation, swap), int(event.count)) for event in known]
-        if steps:
-            worst = max(worst, _compose_losses(steps, epsilon))
-    return worst
+    named: list[Any] = [event for event in events if event.law in _KNOWN]
+    known = [event for event in named if event.record_norm > 0.0]
+    if not known:
+        return 0.0
+    return max(
+        _compose_losses([(_cells(e, relation, swap), int(e.count)) for e in known], epsilon)
+        for swap in (False, True)
+    )
 
 
 Cells = tuple[np.ndarray, np.ndarray]
@@ -68,11 +68,10 @@ def _cells(event: Any, relation: str, swap: bool) -> Cells:
             shift = event.record_norm / event.scale
             other = -shift
     low, high = min(other, 0.0) - _REACH, shift + _REACH
-    laplace = event.noise_law == "laplace"
-    if laplace:
-        low, high = low - 4.0 * _REACH, high + 4.0 * _REACH
+    cdf = ndtr
+    if event.noise_law == "laplace":
+        low, high, cdf = low - 4.0 * _REACH, high + 4.0 * _REACH, laplace.cdf
     edges = np.linspace(low, high, _CELLS + 1)
-    cdf = _laplace if laplace else ndtr
     base = np.diff(cdf(edges))
     first = (1.0 - rate) * base + rate * np.diff(cdf(edges - shift))
     second = (1.0 - rate) * base + rate * np.diff(cdf(edges - other)) if other else base
@@ -81,10 +80,6 @@ def _cells(event: Any, relation: str, swap: bool) -> Cells:
     kept = (first > 0.0) & (second > 0.0)
     # of a whole cell: merging outcomes only lowers what can be told apart
     return first[kept], np.log(first[kept]) - np.log(second[kept])
-
-
-def _laplace(x: np.ndarray) -> np.ndarray:
-    return np.where(x < 0.0, 0.5 * np.exp(-np.abs(x)), 1.0 - 0.5 * np.exp(-np.abs(x)))
 
 
 def _compose_losses(steps: Sequence[tuple[Cells, int]], epsilon: float) -> float:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dperm_cli.core.seeds import generator, seed_sequence
+from dperm_cli.losses.base import to_dense
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 
@@ -79,11 +79,8 @@ def _above(name: str, seen: float, declared: float) -> list[str]:
 
 
 def _of_records(data: Data) -> list[str]:
-    x: Any = data.x
-    if not isinstance(x, np.ndarray):
-        x = sparse.csr_array(x).toarray()
     found = []
-    longest = float(np.max(np.linalg.norm(x, axis=1), initial=0.0))
+    longest = float(np.max(np.linalg.norm(to_dense(data.x[:]), axis=1), initial=0.0))
     if not longest <= data.row_bound * (1.0 + WITHIN):
         found.append(f"a row of norm {longest:.6g} is above the bound {data.row_bound:.6g}")
     largest = float(np.max(np.abs(data.y), initial=0.0))

@@ -58,24 +58,24 @@ def cover(
         each of its pairs.
     """
     soon = reason_against if soon is None else soon
-    search = _Search(factors, reason_against, soon)
+    search = _Search(factors, reason_against, soon, {})
     given: list[Row] = []
     missing: list[tuple[Target, str]] = []
+
+    def complete(target: Target) -> Row | None:
+        found, reason = search.complete(target, set())
+        if found is None:
+            missing.append((target, reason))
+        return found
+
     for settings in first:
-        target = tuple(settings.items())
-        found, reason = search.complete(target, set())
-        if found is None:
-            missing.append((target, reason))
-        elif found not in given:
+        found = complete(tuple(settings.items()))
+        if found is not None and found not in given:
             given.append(found)
-    singles = [((name, value),) for name, values in factors.items() for value in values]
-    alive: dict[str, list[Any]] = {name: [] for name in factors}
-    for target in singles:
-        found, reason = search.complete(target, set())
-        if found is None:
-            missing.append((target, reason))
-        else:
-            alive[target[0][0]].append(target[0][1])
+    alive = {
+        name: [value for value in values if complete(((name, value),)) is not None]
+        for name, values in factors.items()
+    }
     known = search.known
     guessed: dict[tuple[Any, ...], str | None] = {}
     for attempt in itertools.count():
@@ -97,11 +97,12 @@ def _fill_rows(
 ) -> tuple[list[Row], list[tuple[Target, str]]]:  # fmt: skip
     """Rows that have every target that some row can have, and those that none has."""
     rows, missing = list(given), []
-    left = _targets(alive, strength)
+    targets = _list_targets(alive, strength)
+    left = set(targets)
     for row in rows:
         left -= _find_hits(row, left)
     # in the order of the factors, so that a design does not depend on the order of a set
-    for target in _list_targets(alive, strength):
+    for target in targets:
         if target not in left:
             continue
         if most is not None and len(rows) >= most:
@@ -118,15 +119,11 @@ def _fill_rows(
 
 
 def _list_targets(factors: Mapping[str, Sequence[Any]], strength: int) -> list[Target]:
-    found: list[Target] = []
-    for names in itertools.combinations(factors, strength):
-        for values in itertools.product(*(factors[name] for name in names)):
-            found.append(tuple(zip(names, values, strict=True)))
-    return found
-
-
-def _targets(factors: Mapping[str, Sequence[Any]], strength: int) -> set[Target]:
-    return set(_list_targets(factors, strength))
+    return [
+        tuple(zip(names, values, strict=True))
+        for names in itertools.combinations(factors, strength)
+        for values in itertools.product(*(factors[name] for name in names))
+    ]
 
 
 def _find_hits(row: Row, left: set[Target]) -> set[Target]:
@@ -142,10 +139,9 @@ class _Search:
         factors: Mapping[str, Sequence[Any]],
         reason_against: Callable[[Row], str | None],
         soon: Callable[[Row], str | None],
-        known: dict[tuple[Any, ...], str | None] | None = None,
+        known: dict[tuple[Any, ...], str | None],
     ) -> None:
-        self._factors, self._ask, self._soon = factors, reason_against, soon
-        self.known: dict[tuple[Any, ...], str | None] = {} if known is None else known
+        self._factors, self._ask, self._soon, self.known = factors, reason_against, soon, known
 
     def complete(self, target: Target, left: set[Target]) -> tuple[Row | None, str]:
         """A row with the target that hits many others, or None and why there is none."""
@@ -197,8 +193,8 @@ class _Search:
     def _row(self, values: Row, target: Target) -> Row:
         """The values in the order of the factors, with those of the target."""
         chosen = values | dict(target)
-        names = [name for name in self._factors if name in chosen]
-        return {name: chosen[name] for name in (*names, *(n for n in chosen if n not in names))}
+        order = dict.fromkeys((*self._factors, *chosen))
+        return {name: chosen[name] for name in order if name in chosen}
 
     def _greedy(self, target: Target, left: set[Target], turn: int) -> Row:
         chosen = dict(target)
@@ -217,6 +213,5 @@ class _Search:
     @staticmethod
     def _gain(chosen: Row, name: str, value: Any, left: set[Target]) -> int:
         one = (name, value)
-        pairs = [(other, with_) for other, with_ in chosen.items()]
-        found = sum(((other, one) in left) or ((one, other) in left) for other in pairs)
+        found = sum(((other, one) in left) or ((one, other) in left) for other in chosen.items())
         return found + ((one,) in left)

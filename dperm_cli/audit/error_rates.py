@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -57,24 +57,26 @@ def lower(count: Any, runs: int, error: float = ERROR) -> np.ndarray:
     return np.where(count <= 0, 0.0, bound)
 
 
-class Argument(Protocol):
+class Argument:
     """How rates bound epsilon at one delta."""
-
-    def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
-        """What rises with the epsilon that these bounds on the rates would show, elementwise."""
-        ...
-
-    def epsilon(self, rates: Rates) -> float:
-        """The epsilon that these rates prove."""
-        ...
 
     @property
     def attack(self) -> tuple[float, bool, bool] | None:
         """(threshold, swap, below) where these are fixed; None where runs have to choose them."""
-        ...
+        return None
+
+    def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
+        """What rises with the epsilon that these bounds on the rates would show, elementwise."""
+        raise NotImplementedError
+
+    def epsilon(self, rates: Rates) -> float:
+        """The epsilon that these rates prove: what they promise, unless a subclass knows better."""
+        return max(0.0, float(self.promise(np.asarray(rates.false), np.asarray(rates.true))))
 
 
-def make_argument(kind: str, events: Sequence[Event], claim: float, delta: float, relation: str):
+def make_argument(
+    kind: str, events: Sequence[Event], claim: float, delta: float, relation: str
+) -> Argument:
     """The ``Argument`` of this kind for events that claim (claim, delta)."""
     if kind == "profile":
         return Profile(tuple(events), claim, delta, relation)
@@ -86,54 +88,47 @@ def make_argument(kind: str, events: Sequence[Event], claim: float, delta: float
 
 
 @dataclass(frozen=True)
-class AnyOutputs:
+class AnyOutputs(Argument):
     """epsilon >= ln((TPR - delta) / FPR)."""
 
     delta: float
-    attack: None = None
 
     def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(true - self.delta, 1e-300) / np.maximum(false, 1e-300))
 
-    def epsilon(self, rates: Rates) -> float:
-        return max(0.0, float(self.promise(np.asarray(rates.false), np.asarray(rates.true))))
-
 
 @dataclass(frozen=True)
-class Signs:
-    """epsilon >= ln(TPR / FPR) of one sign: nothing has to be chosen, and delta is 0.
+class Signs(AnyOutputs):
+    """The same of one sign: nothing has to be chosen, and delta is 0.
 
     Positive is the first data set, whose statistic is mostly above 0.
     """
 
-    attack: tuple[float, bool, bool] = (0.0, True, False)
+    delta: float = 0.0
 
-    def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
-        return np.log(np.maximum(true, 1e-300) / np.maximum(false, 1e-300))
-
-    def epsilon(self, rates: Rates) -> float:
-        return max(0.0, float(self.promise(np.asarray(rates.false), np.asarray(rates.true))))
+    @property
+    def attack(self) -> tuple[float, bool, bool]:
+        return 0.0, True, False
 
 
 @dataclass(frozen=True)
-class GaussianOutputs:
+class GaussianOutputs(Argument):
     """mu >= z(TPR) - z(FPR)."""
 
     delta: float
-    attack: None = None
 
     def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
         return ndtri(true) - ndtri(false)
 
     def epsilon(self, rates: Rates) -> float:
-        mu = float(self.promise(np.asarray(rates.false), np.asarray(rates.true)))
+        mu = super().epsilon(rates)
         if not mu > 0.0:
             return 0.0
         return account((Gaussian(1.0 / mu, 1.0),), delta=self.delta, relation="add_remove").epsilon
 
 
 @dataclass(frozen=True)
-class IntervalOutputs:
+class IntervalOutputs(Argument):
     """epsilon >= a - a' for densities prop. to exp(-a u), exp(-a' u) on 0 <= u <= 1.
 
     The first data set's falls more steeply, and u <= ``cut`` tells them apart.
@@ -147,9 +142,6 @@ class IntervalOutputs:
 
     def promise(self, false: np.ndarray, true: np.ndarray) -> np.ndarray:
         return _steepness(true, self.cut) - _steepness(false, self.cut)
-
-    def epsilon(self, rates: Rates) -> float:
-        return max(0.0, float(self.promise(np.asarray(rates.false), np.asarray(rates.true))))
 
 
 def _steepness(rate: np.ndarray, cut: float) -> np.ndarray:
@@ -170,14 +162,13 @@ def _steepness(rate: np.ndarray, cut: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Argument):
     """What the events claim at every epsilon', with more or less noise than was planned."""
 
     events: tuple[Event, ...]
     claim: float
     delta: float
     relation: str
-    attack: None = None
 
     @cached_property
     def table(self) -> np.ndarray:

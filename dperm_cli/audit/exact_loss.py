@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.audit import channel_loss, objective_loss
+from dperm_cli.audit.quadrature import delta_at, place_nodes
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.privacy.accounting.accountant import account, delta_of
 from dperm_cli.privacy.events import Event, Gaussian
@@ -25,7 +26,6 @@ Energy = Callable[[np.ndarray], np.ndarray]
 WITHIN = 1e-6  # relative error granted to the quadrature
 POWER = 0.4  # a search that finds less of epsilon than this has not searched
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PIECES = {1: 400, 2: 40}  # along each axis
 _EDGES = 9
 _REACH = 12.0  # of the noise, in scales, beyond the sensitivity
@@ -33,7 +33,7 @@ _REACH = 12.0  # of the noise, in scales, beyond the sensitivity
 
 def points(low: Sequence[float], high: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Quadrature points [m, p] and weights [m] on a box in one or two dimensions."""
-    axes = [_pieces(a, b, _PIECES[len(low)]) for a, b in zip(low, high, strict=True)]
+    axes = [place_nodes(a, b, _PIECES[len(low)]) for a, b in zip(low, high, strict=True)]
     if len(axes) == 1:
         return axes[0][0][:, None], axes[0][1]
     (x, v), (y, w) = axes
@@ -57,13 +57,6 @@ def log_ratio(first: Energy, second: Energy, low: Sequence[float], high: Sequenc
         return math.inf  # a point that only one of the two can give
     inside = np.isfinite(energy)
     return float(np.max(np.abs(other[inside] - energy[inside] - shift)))
-
-
-def delta_at(epsilon: float, first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
-    """The larger of the integrals of (f - e^epsilon g)_+ and (g - e^epsilon f)_+, densities [m]."""
-    factor = math.exp(epsilon)
-    sides = ((first, second), (second, first))
-    return max(float(np.maximum(f - factor * g, 0.0) @ weight) for f, g in sides)
 
 
 def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> float:
@@ -146,7 +139,7 @@ def linear_exponential(event: Any, relation: str, records: int = 1000) -> float:
 def _gaussian(event: Any, epsilon: float, delta: float, relation: str) -> float:
     """delta at epsilon over the claimed one: T releases are one of sqrt(T) times the shift."""
     mu = math.sqrt(event.count) * event.sensitivity(relation) / event.scale
-    x, weight = _pieces(-_REACH, mu + _REACH, 4 * _PIECES[1])
+    x, weight = place_nodes(-_REACH, mu + _REACH, 4 * _PIECES[1])
     return delta_at(epsilon, _normal(x), _normal(x - mu), weight) / delta
 
 
@@ -160,7 +153,7 @@ def _find_mixture_share(event: Any, epsilon: float, delta: float, relation: str)
     # replace_one under Poisson: the record comes or goes on either side of the middle
     both = relation == "replace_one" and event.sampling == "poisson"
     shift = event.record_norm / event.scale if both else event.sensitivity(relation) / event.scale
-    x, weight = _pieces(-shift - _REACH, shift + _REACH, 4 * _PIECES[1])
+    x, weight = place_nodes(-shift - _REACH, shift + _REACH, 4 * _PIECES[1])
     rate, without = event.batch / event.population, _normal(x)
     first = (1.0 - rate) * without + rate * _normal(x - shift)
     second = (1.0 - rate) * without + rate * _normal(x + shift) if both else without
@@ -180,7 +173,7 @@ def _find_shift_ratio(event: Any, epsilon: float, delta: float, relation: str) -
 
     A shifted density has the same normalising constant.
     """
-    energy = _l1 if event.law == "laplace" else _l2
+    order = 1 if event.law == "laplace" else 2
     shift = event.sensitivity(relation) / event.scale
     worst = 0.0
     for p in (1, 2):
@@ -188,30 +181,15 @@ def _find_shift_ratio(event: Any, epsilon: float, delta: float, relation: str) -
         places = np.stack(np.meshgrid(*[axis] * p, indexing="ij"), axis=-1).reshape(-1, p)
         for angle in (0.0, 0.5, math.pi / 4.0) if p == 2 else (0.0,):
             move = np.array([math.cos(angle), math.sin(angle)][:p])
-            move *= shift / float(energy(move[None])[0])
+            move *= shift / float(np.linalg.norm(move, order))
             at = (shift + 1.0) * places
-            worst = max(worst, float(np.max(np.abs(energy(at - move) - energy(at)))))
+            moved = np.linalg.norm(at - move, order, axis=1) - np.linalg.norm(at, order, axis=1)
+            worst = max(worst, float(np.max(np.abs(moved))))
     return event.count * worst / epsilon
-
-
-def _l1(b: np.ndarray) -> np.ndarray:
-    return np.sum(np.abs(b), axis=1)
-
-
-def _l2(b: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(b, axis=1)
 
 
 def _normal(x: np.ndarray) -> np.ndarray:
     return np.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)
-
-
-def _pieces(low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Composite Gauss-Legendre nodes and weights on an interval."""
-    edges = np.linspace(low, high, count + 1)
-    half = (edges[1:] - edges[:-1])[:, None] / 2.0
-    middle = (edges[1:] + edges[:-1])[:, None] / 2.0
-    return (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
 
 
 def _log_integral(log_values: np.ndarray, weight: np.ndarray) -> float:

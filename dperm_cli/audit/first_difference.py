@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,10 @@ def line_difference(one: str, other: str, what: str) -> str | None:
     """The first line in which two texts differ."""
     if one == other:
         return None
-    first, second = one.splitlines(), other.splitlines()
-    for number in range(max(len(first), len(second))):
-        a = first[number] if number < len(first) else "(no such line)"
-        b = second[number] if number < len(second) else "(no such line)"
+    lines = zip_longest(one.splitlines(), other.splitlines(), fillvalue="(no such line)")
+    for number, (a, b) in enumerate(lines, start=1):
         if a != b:
-            return f"{what}, line {number + 1}: {_apart(a, b)}"
+            return f"{what}, line {number}: {_apart(a, b)}"
     return f"{what}: other line ends"
 
 
@@ -113,13 +112,15 @@ def _arrays(one: np.ndarray, other: np.ndarray, path: str) -> Iterator[tuple[str
 
 def _apart(one: str, other: str) -> str:
     """Two lines from a little before the place where they differ."""
-    place = next(
-        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
-    start = max(0, place - _LONGEST // 2)
+    start = max(0, find_place(one, other) - _LONGEST // 2)
     lead = "..." if start else ""
     return f"{_format_value(lead + one[start:])} and {_format_value(lead + other[start:])}"
+
+
+def find_place(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """The first place where two sequences differ, or the length of the shorter one."""
+    unlike = (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(unlike, min(len(one), len(other)))
 
 
 def _format_value(value: Any) -> str:

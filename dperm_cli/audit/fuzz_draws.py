@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
+from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import generator, seed_sequence
 
+_TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 _LAST = 99  # of the places of losses and sets that are drawn from
 MODEL = "model.npz"  # save=
 READERS = ("csv", "npz", "svmlight", "parquet")
@@ -23,32 +26,6 @@ NEED_SMOOTH = (
     "objective_perturbation", "approximate_minima_perturbation", "frank_wolfe", "newton",
 )  # fmt: skip
 PROJECTED = {"projected", "standard_projection"}
-INNERS = (
-    "noisy_gd", "noisy_sgd", "one_pass_sgd", "objective_perturbation", "output_perturbation",
-    "exponential", "approximate_minima_perturbation", "frank_wolfe",
-)  # fmt: skip
-NESTED = (
-    ("high_probability", "projected"), ("projected", "localization"),
-    ("huberized", "standard_projection"),
-)  # fmt: skip
-KEYS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "noisy_gd": {"averaging": ("last", "uniform", "suffix"), "momentum": (0, 0.5)},
-    "noisy_sgd": {"sampling": ("fixed", "poisson"), "output": ("average", "suffix_average")},
-    "one_pass_sgd": {
-        "batches": (1, 2, 3, 4), "noise": ("gamma", "gaussian"), "output": ("last", "average"),
-    },
-    "objective_perturbation": {"noise": ("gamma", "gaussian")},
-    "approximate_minima_perturbation": {"noise": ("gamma", "gaussian")},
-    "output_perturbation": {"noise": ("gamma", "gaussian")},
-    "frank_wolfe": {"oracle": ("choice", "noise")},
-    "mirror_descent": {"output": ("last", "average")},
-    "newton": {"curvature": ("matrix", "direction"), "output": ("last", "suffix")},
-    "local_sgd": {"channel": ("l_1", "l_inf", "l_2"), "answers": (1, 2)},
-    "local_mirror_descent": {"channel": ("l_inf", "l_1", "l_2"), "answers": (1, 2)},
-    "projected": {"m": (1, 2), "phi": ("gaussian", "sparse_sign", "rademacher")},
-    "standard_projection": {"m": (1, 2), "phi": ("gaussian", "sparse_sign", "rademacher")},
-    "kernel_semi_interactive": {"perturbation": ("laplace", "gaussian", "interactive")},
-}  # fmt: skip
 SPLITTING = ("batches", "m")  # without them few records are one batch, and nothing is projected
 STEPS = (1, 4, 10)
 FEW, MANY = (1, 2, 3, 5, 8, 12, 20), (4095, 4096, 4097)
@@ -67,22 +44,13 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Records:
-    """Rows x [n, p] and labels or targets y [n] as a file holds them."""
-
-    x: np.ndarray
-    y: np.ndarray
-
-
-@dataclass(frozen=True)
 class Draw:
     """One draw of the fuzzer.
 
     ``words`` are the arguments of ``dperm run``; ``first`` and ``second`` the records of the two
-    files, which differ in record ``index``; ``dropped`` says that the second has not got it;
-    ``held_out`` is the same public file beside both, or None; ``split`` says that a part of the
-    records is held out instead. Of files of different lengths that is not the same part, and no
-    neighbours train.
+    files, which differ in record ``index``; ``held_out`` is the same public file beside both, or
+    None; ``split`` says that a part of the records is held out instead. Of files of different
+    lengths that is not the same part, and no neighbours train.
     """
 
     number: int
@@ -92,18 +60,22 @@ class Draw:
     first: Records
     second: Records
     index: int
-    dropped: bool
     held_out: Records | None
     split: bool
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the second file has not got the record."""
+        return self.target.mode == "declared"
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """The two folders with the data files."""
         places = folder / "first", folder / "second"
         for place, records in zip(places, (self.first, self.second), strict=True):
             place.mkdir(parents=True)
-            write_file(place / f"records.{self.reader}", self.reader, records)
+            records.write(place / f"records.{self.reader}")
             if self.held_out is not None:
-                write_file(place / f"public.{self.reader}", self.reader, self.held_out)
+                self.held_out.write(place / f"public.{self.reader}")
         return places
 
 
@@ -112,10 +84,9 @@ def targets() -> tuple[Target, ...]:
     """Every mechanism that promises something, with every inner one, in every mode it may have."""
     chains = []
     for name in registry.list_protective():
-        cls = registry.load("mechanism", name)
-        inner = "inner" in {field.name for field in dataclasses.fields(cls)}
-        chains += [(name, one) for one in INNERS] if inner else [(name,)]
-    chains += [(*outer, "noisy_gd") for outer in NESTED]
+        has_inner = "inner" in _fields(name)
+        chains += [(name, one) for one in _TABLES["inner"]] if has_inner else [(name,)]
+    chains += [(*outer, "noisy_gd") for outer in _TABLES["nested"]]
     return tuple(
         Target(chain, mode)
         for chain in chains
@@ -158,8 +129,7 @@ class _Drawing:
         delta = self._delta(target.chain, local)
         reader = self._one(READERS)
         n, p = self._sizes(target)
-        dropped = target.mode == "declared"
-        n = max(n, 2) if dropped else n
+        n = max(n, 2) if target.mode == "declared" else n
         split = target.mode != "auto" and not points and self._chance(0.2)
         first, second, index = self._pair(n, p, task, target.mode, reader, split)
         held_out, words = self._draw_held_out(p, task, reader, kernel, split)
@@ -168,9 +138,7 @@ class _Drawing:
         words += self._problem(target, task, kernel, delta)
         words += self._privacy(target.mode, n, delta)
         words += self._noise(target.chain) + self._study(task, target.mode)
-        return Draw(
-            number, target, tuple(words), reader, first, second, index, dropped, held_out, split
-        )  # fmt: skip
+        return Draw(number, target, tuple(words), reader, first, second, index, held_out, split)
 
     def _one(self, choices: Any) -> Any:
         return choices[int(self._rng.integers(len(choices)))]
@@ -221,36 +189,34 @@ class _Drawing:
             return first, second, index
         first = self._one((first, second))
         if mode == "auto":  # the n of the formulas stays: nothing in the record's place
-            x = first.x.copy()
-            x[index] = 0.0
-            return first, Records(x, first.y), index
-        rest = np.delete(np.arange(n), index)
-        return first, Records(first.x[rest], first.y[rest]), index
+            return first, first.replace(index, (np.zeros(p), first.y[index])), index
+        return first, first.drop(index), index
 
     def _change_record(
         self, records: Records, index: int, task: str, reader: str
     ) -> tuple[Records, Records]:
         """The records, and the same with another one in this place."""
-        x, y, rng = records.x.copy(), records.y.copy(), self._rng
+        x, y, rng = records.x, records.y, self._rng
+        row, label = x[index], y[index]
         change = self._one(CHANGES if reader == "svmlight" else CHANGES[:-1])
         if change == "last of a class" and task in ("binary", "multiclass"):
             # all of one class but this record, and then all
-            before = np.full(len(y), y[index])
-            before[index] = -y[index] if task == "binary" else (y[index] + 1) % 3
-            return Records(x, before), Records(x, np.full(len(y), y[index]))
+            after = Records(x, np.full(len(y), label))
+            other = -label if task == "binary" else (label + 1) % 3
+            return after.replace(index, (row, other)), after
         if change in ("zeros", "missing"):
-            x[index] = 0.0
+            row = np.zeros(len(row))
         elif change == "extremes":
             sizes = (1e300, -1e300, 1e-300, -1e-300, 5e-324, 1e16, -1e16)
-            x[index] = rng.choice(sizes, x.shape[1])
+            row = rng.choice(sizes, len(row))
         elif change == "duplicate":
-            other = int(rng.integers(len(y)))
-            x[index], y[index] = x[other], y[other]
+            same = int(rng.integers(len(y)))
+            row, label = x[same], y[same]
         elif change == "opposite":
-            x[index] = -x[index]
+            row = -row
         else:
-            y[index] = -y[index]
-        return records, Records(x, y)
+            label = -label
+        return records, records.replace(index, (row, label))
 
     def _draw_held_out(
         self, p: int, task: str, reader: str, kernel: bool, split: bool
@@ -287,10 +253,10 @@ class _Drawing:
             if depth:
                 prefix += ".inner"
                 words.append(f"{prefix}={name}")
-            for key, values in KEYS.get(name, {}).items():
+            for key, values in _TABLES["keys"].get(name, {}).items():
                 if self._chance(0.9 if key in SPLITTING else 0.4):
                     words += self._key(f"{prefix}.{key}", self._one(values), target.mode, delta)
-            if "steps" in {f.name for f in dataclasses.fields(registry.load("mechanism", name))}:
+            if "steps" in _fields(name):
                 words.append(f"{prefix}.steps={self._one(STEPS)}")
             if name == "noisy_sgd":
                 words += self._batch(words, f"{prefix}.", n, target.mode)
@@ -398,31 +364,3 @@ def _pick_trained(n: int, index: int) -> int:
     held_out = int(n * 0.25)
     order = np.random.default_rng(0).permutation(n)
     return int(order[index % (n - held_out)]) if held_out else index
-
-
-def write_file(path: Path, reader: str, records: Records) -> None:
-    """The records as a file of this reader; labels last."""
-    x, y = records.x, records.y
-    if reader == "csv":
-        lines = [",".join(_word(v) for v in (*row, label)) for row, label in zip(x, y, strict=True)]
-        path.write_text("\n".join(lines) + "\n")
-    elif reader == "npz":
-        np.savez(path, x=x, y=y)
-    elif reader == "svmlight":
-        lines = []
-        for row, label in zip(x, y, strict=True):
-            cells = [f"{j + 1}:{_word(row[j])}" for j in np.flatnonzero(row)]
-            lines.append(" ".join([_word(label), *cells]))
-        path.write_text("\n".join(lines) + "\n")
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        columns = {f"x{j}": x[:, j] for j in range(x.shape[1])}
-        whole = bool(np.all(y == np.round(y)))
-        pq.write_table(pa.table({**columns, "y": y.astype(np.int64) if whole else y}), path)
-
-
-def _word(value: float) -> str:
-    value = float(value)
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

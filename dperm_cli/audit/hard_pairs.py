@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -32,6 +33,14 @@ class Shape:
     nonnegative: bool = False
 
 
+Record = tuple[np.ndarray, float]
+
+
+def _word(value: float) -> str:
+    value = float(value)
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
 @dataclass(frozen=True)
 class Records:
     """Raw rows [n, p] and labels or targets [n]."""
@@ -42,6 +51,38 @@ class Records:
     @property
     def n(self) -> int:
         return len(self.y)
+
+    def write(self, path: Path) -> None:
+        """Write a file for the reader that its ending names: labels stand last in text files."""
+        x, y = self.x, self.y
+        if path.suffix == ".csv":
+            table = np.column_stack([x, y])
+            path.write_text("\n".join(",".join(map(_word, row)) for row in table) + "\n")
+        elif path.suffix == ".npz":
+            np.savez(path, x=x, y=y)
+        elif path.suffix == ".svmlight":
+            lines = []
+            for row, label in zip(x, y, strict=True):
+                cells = [f"{j + 1}:{_word(row[j])}" for j in np.flatnonzero(row)]
+                lines.append(" ".join([_word(label), *cells]))
+            path.write_text("\n".join(lines) + "\n")
+        else:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            columns = {f"x{j}": x[:, j] for j in range(x.shape[1])}
+            whole = bool(np.all(y == np.round(y)))
+            pq.write_table(pa.table({**columns, "y": y.astype(np.int64) if whole else y}), path)
+
+    def replace(self, index: int, record: Record) -> Records:
+        """The same with another record at ``index``."""
+        x, y = self.x.copy(), self.y.copy()
+        x[index], y[index] = record
+        return Records(x, y)
+
+    def drop(self, index: int) -> Records:
+        """The same without the record at ``index``."""
+        return Records(np.delete(self.x, index, axis=0), np.delete(self.y, index))
 
 
 @dataclass(frozen=True)
@@ -63,26 +104,23 @@ class Pair:
         return mine, mine - (mine > self.index) if self.removed else mine
 
 
-Record = tuple[np.ndarray, float]
-
-
-def _zero_row(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+def _zero_row(shape: Shape, at: Record) -> Record:
     return np.zeros(shape.p), at[1]
 
 
-def _label_flip(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+def _label_flip(shape: Shape, at: Record) -> Record:
     row, y = at
     if shape.task == "location":
         return -row, y
     return row, (shape.classes - 1.0 - y if shape.task == "multiclass" else -y)
 
 
-def _opposite_rows(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+def _opposite_rows(shape: Shape, at: Record) -> Record:
     row, y = at
     return (np.roll(row, 1) if shape.nonnegative else -row), y
 
 
-def _orthogonal_rows(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
+def _orthogonal_rows(shape: Shape, at: Record) -> Record:
     row, y = at
     if shape.p < 2:
         return -row, y
@@ -94,14 +132,11 @@ def _orthogonal_rows(shape: Shape, at: Record, rng: np.random.Generator) -> Reco
     return other * (shape.row_bound / length if length > 0 else 1.0), y
 
 
-def _far_label(shape: Shape, at: Record, rng: np.random.Generator) -> Record:
-    if shape.task == "location":
-        return _opposite_rows(shape, at, rng)
-    row, y = _label_flip(shape, at, rng)
-    return (np.roll(row, 1) if shape.nonnegative else -row), y
+def _far_label(shape: Shape, at: Record) -> Record:
+    return _opposite_rows(shape, at if shape.task == "location" else _label_flip(shape, at))
 
 
-_OTHERS: dict[str, Callable[[Shape, Record, np.random.Generator], Record]] = {
+_OTHERS: dict[str, Callable[[Shape, Record], Record]] = {
     "alone": _zero_row,
     "alone, label flip": _label_flip,
     "zero row": _zero_row,
@@ -150,20 +185,17 @@ def make(
             x[(index + 1) % shape.n] *= -1.0
     first = Records(x, y)
     if relation == "add_remove":
-        if drop:
-            kept = np.arange(shape.n) != index
-            return Pair(kind, first, Records(x[kept], y[kept]), index, removed=True)
-        other: Record = (np.zeros(shape.p), y[index])
-    else:
-        other = _OTHERS[kind](shape, (x[index], y[index]), rng)
-    return replace_record(kind, first, index, other)
+        return leave_out(kind, first, index, drop)
+    other = _OTHERS[kind](shape, (x[index], y[index]))
+    return Pair(kind, first, first.replace(index, other), index)
 
 
-def replace_record(kind: str, first: Records, index: int, other: Record) -> Pair:
-    """``first`` and the same with another record at ``index``."""
-    x, y = first.x.copy(), first.y.copy()
-    x[index], y[index] = other
-    return Pair(kind, first, Records(x, y), index)
+def leave_out(kind: str, first: Records, index: int, drop: bool) -> Pair:
+    """``first`` and the same without a record, or with a row of zeros in its place."""
+    if drop:
+        return Pair(kind, first, first.drop(index), index, removed=True)
+    nothing = np.zeros(first.x.shape[1]), first.y[index]
+    return Pair(kind, first, first.replace(index, nothing), index)
 
 
 def zeros(shape: Shape) -> Records:

@@ -152,7 +152,8 @@ def _oscillation(f: Records, g: Records) -> float:
     """max - min over points of the set of the difference of two potentials."""
     theta = _points(f.target)
     mine, theirs = f.value(theta), g.value(theta)
-    return max(float(np.ptp(theirs - mine)) - _rounding(mine, theirs), 0.0)
+    lost = float(np.max(_rounding(mine, theirs), initial=0.0))
+    return max(float(np.ptp(theirs - mine)) - lost, 0.0)
 
 
 def _gradients(f: Records, g: Records) -> float:
@@ -161,18 +162,14 @@ def _gradients(f: Records, g: Records) -> float:
     mine, theirs = f.gradient(theta), g.gradient(theta)
     # the regulariser is in both, and at far points larger than what tells them apart
     sizes = (np.linalg.norm(mine, axis=-1), np.linalg.norm(theirs, axis=-1))
-    apart = np.linalg.norm(theirs - mine, axis=-1) - _rounding(*sizes, axis=-1)
+    apart = np.linalg.norm(theirs - mine, axis=-1) - _rounding(*sizes)
     curved = f.target.strong_convexity
     return max(float(np.max(apart)), 0.0) / math.sqrt(curved) if curved > 0.0 else math.inf
 
 
-def _rounding(first: np.ndarray, second: np.ndarray, axis: int | None = None) -> Any:
-    """What the last bits of two sums may do to their difference, at most about.
-
-    One number for all points; with ``axis`` one for each point.
-    """
-    size = np.maximum(np.abs(first), np.abs(second))
-    return _LAST_BITS * (np.max(size, initial=0.0) if axis is None else size)
+def _rounding(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """What the last bits of two sums may do to their difference at each point, at most about."""
+    return _LAST_BITS * np.maximum(np.abs(first), np.abs(second))
 
 
 def _points(target: Target) -> np.ndarray:

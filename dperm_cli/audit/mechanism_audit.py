@@ -8,7 +8,7 @@ from typing import Any
 from dperm_cli.audit import exact_loss, statistical_attack
 from dperm_cli.audit.random_neighbours import search
 from dperm_cli.audit.replay import Replay, replay
-from dperm_cli.audit.solver_errors import far_points
+from dperm_cli.audit.solver_errors import replay_far_points
 from dperm_cli.audit.statistical_attack import Finding
 from dperm_cli.core.errors import DpermError
 from dperm_cli.privacy.budget import Budget
@@ -63,11 +63,12 @@ def examine(
     try:
         finding = statistical_attack.attack(adversary, budget, seed=seed, quick=quick)
         pair = replay(adversary.mechanism, plan, adversary.first, adversary.second, seed)
-        for way in (0, 1):
-            pair = _join_replays(pair, _far(adversary, plan, seed, way))
-        replayed = _join_replays(
-            pair, search((mechanism, adversary.mechanism), budget, rounds, seed)
-        )
+        for direction in (0, 1):
+            far = replay_far_points(
+                adversary.mechanism, plan, adversary.first, adversary.second, seed, direction
+            )
+            pair = pair.join(far)
+        replayed = pair.join(search((mechanism, adversary.mechanism), budget, rounds, seed))
         claim = plan.guarantee.epsilon
         loss = exact_loss.plan_loss(plan.events, claim, budget.delta, budget.relation)
     except DpermError as error:
@@ -77,19 +78,6 @@ def examine(
         name, budget, finding, replayed, None if loss is None else loss[0],
         (*finding.faults, *replayed.faults[:3], *_exact_faults(loss)),
     )  # fmt: skip
-
-
-def _far(adversary: Any, plan: Any, seed: int, way: int) -> Replay:
-    """The adversary's pair, with certified minimisers as far apart as their gaps allow."""
-    with far_points(adversary.first, way) as calls:
-        found = replay(adversary.mechanism, plan, adversary.first, adversary.second, seed)
-    return found if calls.count else Replay(0, 0.0, ())
-
-
-def _join_replays(pair: Replay, others: Replay) -> Replay:
-    return Replay(
-        pair.calls + others.calls, max(pair.worst, others.worst), (*pair.faults, *others.faults)
-    )
 
 
 def _exact_faults(loss: tuple[float, float] | None) -> tuple[str, ...]:
@@ -107,4 +95,4 @@ def make_refused_verdict(name: str, budget: Budget, reason: str) -> Verdict:
     """A verdict on what could not be attacked because of a fault."""
     nan = float("nan")
     finding = Finding(budget.epsilon, budget.delta, nan, nan, None)
-    return Verdict(name, budget, finding, Replay(0, nan, ()), None, (reason,))
+    return Verdict(name, budget, finding, Replay(0, nan), None, (reason,))

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import gammainc, kolmogorov, log_ndtr, ndtr
-from scipy.stats import chi2
+from scipy.special import gammainc, ndtr, poch
+from scipy.stats import chi2, kstest, laplace
 
+from dperm_cli.audit.law_comparison import find_tail
 from dperm_cli.audit.statistical_attack import ManyTrialsGate
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import Event
@@ -32,7 +33,7 @@ _EACH = 12  # and of up to this many record by record
 
 
 def find_faults(
-    event: Event, dim: int, relation: str, seed: int = 0, grid: Grid | None = None
+    event: Any, dim: int, relation: str, seed: int = 0, grid: Grid | None = None
 ) -> list[str]:
     """What is wrong with the noise of an event, in words; nothing for events without noise.
 
@@ -41,41 +42,31 @@ def find_faults(
     The law is that of many trials with one key each out of a common leaf; a run's own gate, with a
     seed for every trial, shows whether steps, trials and coordinates are independent.
     """
-    kind = event.noise_law
-    if not kind:
+    if not event.noise_law:
         return []
     steps = min(_STEPS, event.draws)
     plan = ((event,), relation)
-    if grid is not None:
-        return _secure_faults(event, dim, steps, grid, plan)
-    leaf = seed_sequence(seed, "audit", "noise law")
-    many = ManyTrialsGate(leaf, max(min(NUMBERS // (dim * steps), 20_000), 60), plan)
-    seeds = [seed_sequence(seed, "audit", "noise law", trial) for trial in range(_SEEDED)]
-    noise = _draw_noise(many, event, dim, steps)
-    # a second stream of the same event is drawn beside the first
-    both = Gate(seeds, plan=((event, event), relation))
-    few = _draw_noise(both, event, min(dim, _WIDEST), steps)
-    beside = _draw_noise(both, event, min(dim, _WIDEST), steps)
-    scale = _scale(event)
-    found = [*_law(noise / scale, kind), *_independence(noise), *_independence(few)]
-    if _are_correlated(few, beside):
-        found.append("draws of different streams go together")
-    words = f"{type(event).__name__} noise of {dim} coordinates"
-    return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
-
-
-def _secure_faults(event: Event, dim: int, steps: int, grid: Grid, plan: Any) -> list[str]:
-    """The same of noise from the operating system's generator: the law alone, and steps apart."""
-    gate = Gate.secure(max(_SECURE // (dim * steps), 60), grid, plan)
+    if grid is None:
+        leaf = seed_sequence(seed, "audit", "noise law")
+        gate = ManyTrialsGate(leaf, max(min(NUMBERS // (dim * steps), 20_000), 60), plan)
+    else:
+        gate = Gate.secure(max(_SECURE // (dim * steps), 60), grid, plan)
     noise = _draw_noise(gate, event, dim, steps)
-    found = [*_law(noise / _scale(event), event.noise_law), *_independence(noise)]
-    words = f"secure {type(event).__name__} noise of {dim} coordinates"
+    found = [*_law(noise / event.noise_scale, event.noise_law), *_independence(noise)]
+    if grid is None:
+        found += _find_shared_numbers(event, min(dim, _WIDEST), steps, relation, seed)
+    words = f"{'' if grid is None else 'secure '}{type(event).__name__} noise of {dim} coordinates"
     return [f"{words}: {fault}" for fault in dict.fromkeys(found)]
 
 
-def _scale(event: Event) -> float:
-    assert event.noise_scale is not None
-    return float(event.noise_scale)
+def _find_shared_numbers(event: Event, dim: int, steps: int, relation: str, seed: int) -> list[str]:
+    """Steps, trials, coordinates or streams of a run's own gate that are not independent."""
+    seeds = [seed_sequence(seed, "audit", "noise law", trial) for trial in range(_SEEDED)]
+    # a second stream of the same event is drawn beside the first
+    gate = Gate(seeds, plan=((event, event), relation))
+    one, beside = (_draw_noise(gate, event, dim, steps) for _ in range(2))
+    shared = ["draws of different streams go together"] if _are_correlated(one, beside) else []
+    return _independence(one) + shared
 
 
 def _draw_noise(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray:
@@ -128,7 +119,7 @@ def _counts(member: np.ndarray, rate: float, poisson: bool) -> list[str]:
         z = float(np.sum(product)) / math.sqrt(product.size * rest)
         per = np.sum(product.reshape(-1, n), axis=0)
         far = float(np.max(np.abs(per))) / math.sqrt(product.size / n)
-        if _tail(z) < LEVEL or (n <= _EACH and n * _tail(far / 1.5) < LEVEL):
+        if find_tail(z) < LEVEL or (n <= _EACH and n * find_tail(far / 1.5) < LEVEL):
             found.append("batches of different steps or trials go together")
             break
     return found
@@ -150,7 +141,7 @@ def _law(noise: np.ndarray, kind: str) -> list[str]:
     dim = noise.shape[-1]
     if kind == "gamma_norm":
         radius = np.linalg.norm(noise, axis=-1).ravel()
-        found = _one_law(radius, lambda x: gammainc(dim, x), dim * (dim + 1.0), _fourth(dim))
+        found = _one_law(radius, lambda x: gammainc(dim, x), poch(dim, 2), poch(dim, 4))
         direction = noise / np.maximum(np.linalg.norm(noise, axis=-1, keepdims=True), 1e-300)
         total = np.sum(direction.reshape(-1, dim), axis=0)
         square = float(total @ total) * dim / (noise.size / dim)
@@ -158,19 +149,12 @@ def _law(noise: np.ndarray, kind: str) -> list[str]:
             found.append("its direction is not uniform")
         return found
     if kind == "laplace":
-        return _one_law(
-            noise.ravel(), lambda x: 0.5 + 0.5 * np.sign(x) * -np.expm1(-np.abs(x)), 2.0, 24.0
-        )
+        return _one_law(noise.ravel(), laplace.cdf, 2.0, 24.0)
     found = _one_law(noise.ravel(), ndtr, 1.0, 3.0)
     for step, part in enumerate(noise):
         if _off_square(part.ravel(), 1.0, 3.0):
             found.append(f"the size of step {step + 1} is not that of its scale")
     return found
-
-
-def _fourth(dim: int) -> float:
-    """E |b|^4 of a norm Gamma(dim)."""
-    return dim * (dim + 1.0) * (dim + 2.0) * (dim + 3.0)
 
 
 def _one_law(
@@ -182,17 +166,14 @@ def _one_law(
     if _off_square(sample, square, fourth):
         size = math.sqrt(float(np.mean(sample**2)) / square)
         found.append(f"it is {size:.4g} times as large as its event says")
-    ranks = np.arange(1, len(sample) + 1) / len(sample)
-    at = cdf(np.sort(sample))
-    far = float(np.max(np.maximum(ranks - at, at - ranks + 1.0 / len(sample))))
-    if float(kolmogorov(math.sqrt(len(sample)) * far)) < LEVEL:
+    if kstest(sample, cdf, method="asymp").pvalue < LEVEL:
         found.append("its distribution is not that of its event")
     return found
 
 
 def _off_square(sample: np.ndarray, square: float, fourth: float) -> bool:
     spread = math.sqrt((fourth - square**2) / len(sample))
-    return _tail(abs(float(np.mean(sample**2)) - square) / (1.1 * spread)) < LEVEL
+    return find_tail(abs(float(np.mean(sample**2)) - square) / (1.1 * spread)) < LEVEL
 
 
 def _independence(noise: np.ndarray) -> list[str]:
@@ -214,9 +195,4 @@ def _are_correlated(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether products of numbers that stand in the same place are not 0 in the mean."""
     product = one * other
     size = math.sqrt(float(np.sum(product**2))) or 1.0
-    return _tail(abs(float(np.sum(product))) / (1.1 * size)) < LEVEL
-
-
-def _tail(z: float) -> float:
-    """The chance that a normal number is as far out on either side; nan is certain to be wrong."""
-    return float(2.0 * np.exp(log_ndtr(-abs(z)))) if math.isfinite(z) else 0.0
+    return find_tail(abs(float(np.sum(product))) / (1.1 * size)) < LEVEL

@@ -17,6 +17,7 @@ MOST_HEARD = 300_000
 NUMBERS = 2e6  # that the releases of one comparison of laws are made of, about
 SLOW = 0.5  # seconds of a release that is made as seldom as can be
 _SIZES = (100, 250, 500, 1000)  # releases of one attack, on each side
+MOST_RELEASES = _SIZES[-1]
 _SECONDS = 0.3  # that these may take
 _SAME_TRIALS, _HEARD_TRIALS, _SEEN_TRIALS = 3, 8, 16
 _TIMED = 64  # releases that are timed together, where they are quick
@@ -63,7 +64,6 @@ def _check_heard_seeds(report: Report, one: OpenedCell, seed: int) -> None:
     tapes = [ListeningTape(keep=True) for _ in range(2)]
     for place, tape in enumerate(tapes):
         one.draw(_HEARD_TRIALS, seed + place, tape)
-    report.heard = tapes[0].calls
     if not tapes[0].calls:
         report.faults.append("a release drew nothing through the gate")
         return
@@ -81,11 +81,11 @@ def check_paths(report: Report, case: Case, seed: int) -> None:
     if one.secure:
         report.paths.append("secure")
     elif report.seconds > SLOW:
-        report.left_out.append("plain loop: a release takes too long")
+        report.not_attacked.append("plain loop: a release takes too long")
     elif numbers(one) * _SAME_TRIALS <= MOST_HEARD * 4:
         _compare_heard(report, case, one, seed)
     else:
-        report.left_out.append(f"plain loop: {one.plan.steps} steps are too many for it")
+        report.not_attacked.append(f"plain loop: {one.plan.steps} steps are too many for it")
         report.paths.append("compiled")
     for name, (mine, twin) in case.twins.items():
         if mine.status != OK or twin.status != mine.status:
@@ -129,7 +129,7 @@ def _compare_laws(
 ) -> None:
     trials = _law_trials(report, mine)
     if not trials:
-        report.left_out.append(f"{name}: a release takes too long to be made often")
+        report.not_attacked.append(f"{name}: a release takes too long to be made often")
         return
     first, second = mine.draw(trials, seed), other.draw(trials, seed + 1, tape)
     law = law_comparison.compare(first, second, seed)
@@ -143,10 +143,6 @@ def numbers(one: OpenedCell) -> float:
     draws = sum(event.count for event in one.plan.events)
     users = one.spec.n if is_local(one.mechanism) else 1
     return float(max(draws, one.plan.steps, 1) * max(one.coordinates, 1) * users)
-
-
-def attack_trials(report: Report, one: OpenedCell) -> int:
-    return affordable(report, _SIZES[-1])
 
 
 def affordable(report: Report, wanted: float) -> int:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
+from dperm_cli.audit.quadrature import delta_at, place_nodes
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.privacy.events import PerturbedObjective
 from dperm_cli.problem.problem import Problem
 
+_PIECES = 400  # of the set, for quadrature
 _TRIED = 20_000
 _CLIMBED = 6  # of the best ones
 _ROUNDS, _AROUND, _SHRINK = 60, 64, 0.8
@@ -248,23 +251,9 @@ def delta_on_a_line(
     One parameter, C = [-radius, radius]: a density inside and two atoms at the ends, where the
     minimiser gets stuck. Centred on 0.
     """
-    theta, weight = _line(radius)
-    sides = [_law(loss, event, data, theta, radius) for data in (first, second)]
-    factor = np.exp(epsilon)
-    worst_side = 0.0
-    for (f, f_ends), (g, g_ends) in (sides, sides[::-1]):
-        inside = float(np.maximum(f - factor * g, 0.0) @ weight)
-        ends = float(np.sum(np.maximum(f_ends - factor * g_ends, 0.0)))
-        worst_side = max(worst_side, inside + ends)
-    return worst_side
-
-
-def _line(radius: float) -> tuple[np.ndarray, np.ndarray]:
-    nodes, weights = np.polynomial.legendre.leggauss(20)
-    edges = np.linspace(-radius, radius, 401)
-    half = (edges[1:] - edges[:-1])[:, None] / 2.0
-    middle = (edges[1:] + edges[:-1])[:, None] / 2.0
-    return (middle + half * nodes).ravel(), (half * weights).ravel()
+    theta, weight = place_nodes(-radius, radius, _PIECES)
+    one, other = (_law(loss, event, data, theta, radius) for data in (first, second))
+    return delta_at(epsilon, one, other, np.append(weight, [1.0, 1.0]))
 
 
 def _law(
@@ -273,10 +262,8 @@ def _law(
     data: tuple[np.ndarray, np.ndarray],
     theta: np.ndarray,
     radius: float,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The density at interior points, and the chances of the two ends."""
-    from scipy.special import ndtr
-
+) -> np.ndarray:
+    """The density at interior points, and after these the chances of the two ends."""
     x, y = data
 
     def slope(at: np.ndarray) -> np.ndarray:
@@ -287,4 +274,4 @@ def _law(
     density = np.exp(-b * b / 2.0) / np.sqrt(2.0 * np.pi) * bend / event.scale
     low, high = slope(np.array([-radius, radius])) / event.scale
     # at the left end the whole slope -low pushes further left; at the right end likewise
-    return density, np.array([float(ndtr(low)), float(ndtr(-high))])
+    return np.append(density, [ndtr(low), ndtr(-high)])

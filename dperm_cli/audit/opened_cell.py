@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +13,6 @@ import numpy as np
 _COMPARED, _DIGITS, _LOST = 8, 9, 1e-12
 
 OK, UNSUPPORTED, FAILED = "ok", "unsupported", "failed"
-
-# trials, seed, heard -> theta [trials, p] and by-products
-Releaser = Callable[..., Any]
 
 
 class ListeningTape:
@@ -81,12 +78,14 @@ class OpenedCell:
     Attributes
     ----------
     status, reason : ``ok``, or why there is no release: ``unsupported`` by the plan, or ``failed``.
-    mechanism, problem, plan : what a release is made of; None where there is none.
+    mechanism, problem, plan : what a release is made of. These and all below are None where the
+        status is not ``ok``.
     spec : the public facts that were planned with.
     data : the records as the mechanism meets them.
     budget, guarantee : what was asked for and what the events of the plan certify.
     public : whatever else must not depend on a record, by name.
     release : (trials, seed, tape=None) -> Release, through the view and gate of a run.
+    view : () -> the view of a run.
     secure : whether the noise comes from the operating system, on a grid or as signs.
     step : of the grid, or None.
     recheck : holds the plan to a budget, as a run does before it releases.
@@ -104,13 +103,13 @@ class OpenedCell:
     budget: Any = None
     guarantee: Any = None
     public: Mapping[str, Any] = field(default_factory=dict)
-    release: Releaser | None = None
-    view: Callable[[], Any] | None = None
+    release: Any = None
+    view: Any = None
     secure: bool = False
     step: float | None = None
     planned: Any = None
     noise_name: str = ""
-    recheck: Callable[[Any], Any] | None = None
+    recheck: Any = None
 
     @property
     def coordinates(self) -> int:
@@ -124,5 +123,4 @@ class OpenedCell:
 
     def draw(self, trials: int, seed: int, tape: Any = None) -> np.ndarray:
         """theta [trials, p] of independent releases."""
-        assert self.release is not None
         return np.asarray(self.release(trials, seed, tape).theta, dtype=float)

@@ -11,11 +11,13 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.audit import declared_grid
+from dperm_cli.audit.first_difference import list_differences
 from dperm_cli.audit.replay import Replay, replace_record, replay
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem
+from dperm_cli.losses.base import to_dense
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.data import Data
@@ -53,29 +55,18 @@ def _search(
 ) -> Replay:
     levels = (budget, dataclasses.replace(budget, epsilon=LOUD * budget.epsilon))
     plans: dict[tuple[str, str, bool], tuple[Any, Plan] | None] = {}
-    worst, calls, faults = 0.0, 0, []
+    found = Replay(0, 0.0)
     for first, second, number in make_pairs(budget.relation, rounds, seed, shape):
-        if not _same(first.spec(), second.spec()):
-            faults.append("the public facts follow the records")
+        if list_differences(first.spec(), second.spec()):
+            found = found.join(Replay(0, 0.0, ("the public facts follow the records",)))
         loud = bool(number // len(LOSSES) % 2)
         # public facts are those of the loss, and of the kernel if there is one
         key = (first.loss.name, first.kernel.name if isinstance(first, KernelProblem) else "", loud)
         if key not in plans:
             plans[key] = _find_plan(candidates, first, levels[loud])
-        chosen = plans[key]
-        if chosen is None:
-            continue
-        found = replay(*chosen, first, second, number)
-        worst, calls = max(worst, found.worst), calls + found.calls
-        faults += found.faults
-    return Replay(calls, worst, tuple(dict.fromkeys(faults)))
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two sets of public facts are equal, arrays among them entry by entry."""
-    names = [field.name for field in dataclasses.fields(one)]
-    pairs_ = [(getattr(one, name), getattr(other, name)) for name in names]
-    return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs_)
+        if (chosen := plans[key]) is not None:
+            found = found.join(replay(*chosen, first, second, number))
+    return dataclasses.replace(found, faults=tuple(dict.fromkeys(found.faults)))
 
 
 def _find_plan(candidates: Sequence[Any], problem: Any, budget: Budget):
@@ -116,7 +107,7 @@ def make_pairs(
         if relation == "add_remove":
             row = np.zeros(_P)  # nothing in place of the record
         elif number % 2:  # the farthest a record can go
-            row, target = -_dense(first.data.x)[index], float(first.data.y[index])
+            row, target = -to_dense(first.data.x)[index], float(first.data.y[index])
         yield first, replace_record(first, index, row, target), number
 
 
@@ -141,7 +132,3 @@ def _on_kernel(problem: Problem, kernel: str, seed: int, number: int) -> KernelP
 def _unit_rows(rng: np.random.Generator, count: int) -> np.ndarray:
     x = rng.standard_normal((count, _P))
     return x / np.linalg.norm(x, axis=1, keepdims=True)
-
-
-def _dense(x: Any) -> np.ndarray:
-    return x if isinstance(x, np.ndarray) else x.toarray()

@@ -30,8 +30,6 @@ def find_faults(one: OpenedCell) -> list[str]:
 
 def _ledger(one: OpenedCell) -> list[str]:
     """A plan is refused under a smaller budget, and under another relation."""
-    if one.recheck is None:
-        return []
     budget, claim = one.budget, one.guarantee
     other = next(relation for relation in RELATIONS if relation != budget.relation)
     wrong = {
@@ -53,10 +51,8 @@ def _ledger(one: OpenedCell) -> list[str]:
 
 def _gate(one: OpenedCell) -> list[str]:
     """A release whose noise is not that of the plan it is checked against is refused."""
-    if one.secure or one.view is None:
+    if one.secure:
         return []
-    seeds = [seed_sequence(0, "audit", "refusals")]
-    relation = one.guarantee.relation
     events = one.planned[0].events
     changed = list(events)
     for place, event in enumerate(events):
@@ -66,20 +62,17 @@ def _gate(one: OpenedCell) -> list[str]:
         return []
     found = []
     for words, allowed in (("noise of another scale", changed), ("noise of no event", [])):
-        gate = Gate(seeds, plan=(tuple(allowed), relation))
-        if not _is_refused(one.mechanism.release, one.view(), one.plan, gate):
+        if not _is_refused(one.mechanism.release, one.view(), one.plan, _open_gate(one, *allowed)):
             found.append(f"{words} passes the gate")
     return found
 
 
 def _steps(one: OpenedCell) -> list[str]:
     """No step of a stream is drawn twice, and none beyond those that were accounted for."""
-    relation = one.guarantee.relation
     for event in one.plan.events:
         if not event.noise_law:
             continue
-        gate = Gate([seed_sequence(0, "audit", "refusals")], plan=((event,), relation))
-        draw = drawer(gate, event, 1)
+        draw = drawer(_open_gate(one, event), event, 1)
         value = np.zeros((1, 1))
         draw(value, 0)
         found = []
@@ -96,10 +89,7 @@ def _answers(one: OpenedCell) -> list[str]:
     for event in one.plan.events:
         if event.kind() != "local" or not event.shape:
             continue
-        gate = Gate(
-            [seed_sequence(0, "audit", "refusals")], plan=((event,), one.guarantee.relation)
-        )
-        stream = gate.stream(event, event.dim, bound=1.0, users=2)
+        stream = _open_gate(one, event).stream(event, event.dim, bound=1.0, users=2)
         value = np.zeros((1, event.dim))
         for _ in range(event.messages):
             stream.send(0, value)
@@ -110,11 +100,17 @@ def _answers(one: OpenedCell) -> list[str]:
 
 def _certificates(one: OpenedCell) -> list[str]:
     """A minimiser that nothing is proved of is not released."""
-    if one.secure or one.release is None:
+    if one.secure:
         return []
     with solver_errors.no_certificates() as calls:
         refused = _is_refused(one.release, 1, 0)
     return [] if refused or not calls.count else ["a minimiser is released without a certificate"]
+
+
+def _open_gate(one: OpenedCell, *events: Any) -> Gate:
+    """A gate of one trial with a plan of these events."""
+    seeds = [seed_sequence(0, "audit", "refusals")]
+    return Gate(seeds, plan=(events, one.guarantee.relation))
 
 
 def _is_refused(action: Callable[..., Any], *arguments: Any) -> bool:

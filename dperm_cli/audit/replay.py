@@ -14,7 +14,7 @@ for data sets that were not tried that of the proof pages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,11 +126,16 @@ class Replay:
 
     calls: int
     worst: float
-    faults: tuple[str, ...] = field(default=())
+    faults: tuple[str, ...] = ()
 
     @property
     def private(self) -> bool:
         return not self.faults
+
+    def join(self, other: Replay) -> Replay:
+        """What both found."""
+        worst = max(self.worst, other.worst)
+        return Replay(self.calls + other.calls, worst, (*self.faults, *other.faults))
 
 
 def replay(
@@ -142,11 +147,9 @@ def replay(
 ) -> Replay:
     """Run on ``first``, freeze, run on the neighbouring ``second`` and compare."""
     seeds = [seed_sequence(seed, "replay", trial) for trial in range(TRIALS)]
-    allowed = (plan.events, plan.guarantee.relation)
 
     def release(problem: Any, ear: Any) -> tuple[np.ndarray, str]:
-        view: Any = _open_view(mechanism, problem, ear)
-        out = mechanism.release(view, plan, Gate(seeds, ear, allowed))
+        out = mechanism.release(*_open_release(mechanism, plan, problem, seeds, ear))
         return np.asarray(out.theta), repr(dict(out.info))
 
     return _compare_runs(plan, first, second, release)
@@ -158,11 +161,9 @@ def replay_session(
 ) -> Replay:  # fmt: skip
     """The same of a session that is asked the queries ``rows`` [k, columns], one after another."""
     seeds = [seed_sequence(seed, "replay session")]
-    allowed = (plan.events, plan.guarantee.relation)
 
     def answer(problem: Any, ear: Any) -> tuple[np.ndarray, str]:
-        view: Any = _open_view(mechanism, problem, ear)
-        session = mechanism.session(view, plan, Gate(seeds, ear, allowed))
+        session = mechanism.session(*_open_release(mechanism, plan, problem, seeds, ear))
         answers = [session.ask(row[None, :]) for row in rows if not session.has_ended]
         return np.array([value for value, _ in answers]), repr([made for _, made in answers])
 
@@ -210,11 +211,16 @@ def _find_undrawn(plan: Plan, calls: list[Call]) -> list[str]:
     return [f"nothing was released with {type(event).__name__} of the plan" for event in unheard]
 
 
-def _open_view(mechanism: Mechanism, problem: Any, ear: _Tape) -> Any:
-    """The mechanism's view; what passes channels is seen there."""
+def _open_release(
+    mechanism: Mechanism, plan: Plan, problem: Any, seeds: list[Any], ear: Any
+) -> tuple[Any, Plan, Gate]:
+    """The mechanism's view, the plan and a gate with this tape; what passes channels is seen
+    there."""
     if is_local(mechanism):
-        return open_view(mechanism, problem)
-    return watch_view(problem, ear.seen, ear.outside)
+        view: Any = open_view(mechanism, problem)
+    else:
+        view = watch_view(problem, ear.seen, ear.outside)
+    return view, plan, Gate(seeds, ear, (plan.events, plan.guarantee.relation))
 
 
 def replace_record(problem: Any, index: int, row: np.ndarray, target: float) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import sparse
@@ -45,8 +46,5 @@ def shift_maps() -> Iterator[None]:
     ) -> CentralView:
         return original(self, lambda x: shift_last_bits(rows(x)), row_bound, constraint)
 
-    CentralView.map_rows = shift_after_map  # type: ignore[method-assign]
-    try:
+    with patch.object(CentralView, "map_rows", shift_after_map):
         yield
-    finally:
-        CentralView.map_rows = original  # type: ignore[method-assign]

@@ -13,9 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
+from dperm_cli.audit.replay import Replay, replay
+from dperm_cli.losses.base import to_dense
+from dperm_cli.problem.problem import Problem
 from dperm_cli.views import central
 
 _SHARE = 0.999  # of the distance that a gap leaves, so that rounding does not decide
@@ -51,22 +55,24 @@ def far_points(first: Any, seed: int = 0) -> Iterator[Calls]:
         # the first one is not known yet when it is asked for: its own push is a fixed direction
         return found + _SHARE * math.sqrt(2.0 * gap / modulus) * way
 
-    central.find_certified_minimiser = push_apart
-    try:
+    with patch.object(central, "find_certified_minimiser", push_apart):
         yield calls
-    finally:
-        central.find_certified_minimiser = real
+
+
+def replay_far_points(
+    mechanism: Any, plan: Any, first: Any, second: Any, seed: int, direction: int
+) -> Replay:
+    """A replay with certified minimisers pushed apart; an empty one where none is asked for."""
+    if not isinstance(first, Problem):
+        return Replay(0, 0.0)
+    with far_points(first, direction) as calls:
+        found = replay(mechanism, plan, first, second, seed)
+    return found if calls.count else Replay(0, 0.0)
 
 
 def _same_records(problem: Any, first: Any) -> bool:
     one, other = problem.data, first.data
-    return one.n == other.n and np.array_equal(_dense(one.x), _dense(other.x)) and np.array_equal(
-        one.y, other.y
-    )  # fmt: skip
-
-
-def _dense(x: Any) -> np.ndarray:
-    return x if isinstance(x, np.ndarray) else np.asarray(x.toarray())
+    return np.array_equal(one.y, other.y) and np.array_equal(to_dense(one.x), to_dense(other.x))
 
 
 def _along(problem: Any, p: int, seed: int) -> np.ndarray:
@@ -79,7 +85,6 @@ def _along(problem: Any, p: int, seed: int) -> np.ndarray:
 def no_certificates() -> Iterator[Calls]:
     """Solvers find the centre of the set and prove nothing of it; those of samplers are let be."""
     calls = Calls()
-    kept = {"optimum": central.optimum, "perturbed_minimiser": central.perturbed_minimiser}
 
     def solve(problem: Any, **_: Any) -> Any:
         calls.count += 1
@@ -92,10 +97,6 @@ def no_certificates() -> Iterator[Calls]:
         centre = np.asarray(problem.constraint.centre(), dtype=float)
         return np.tile(centre, (len(tilts), 1)), np.full(len(tilts), math.inf)
 
-    for name in kept:
-        setattr(central, name, SimpleNamespace(solve=solve, locate=locate))
-    try:
+    blind = SimpleNamespace(solve=solve, locate=locate)
+    with patch.multiple(central, optimum=blind, perturbed_minimiser=blind):
         yield calls
-    finally:
-        for name, module in kept.items():
-            setattr(central, name, module)

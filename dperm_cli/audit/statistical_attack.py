@@ -13,6 +13,7 @@ claim says that the events of the plan are not what happens.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dperm_cli.audit.error_rates import (
+    ERROR,
     Argument,
     GaussianOutputs,
     Rates,
@@ -202,20 +204,24 @@ def choose(first: np.ndarray, second: np.ndarray, how: Argument) -> tuple[float,
         runs - np.searchsorted(np.sort(side), levels, side="right") for side in (first, second)
     ]
     best, chosen = -math.inf, (float(levels[0]), False, False)
-    for swap in (False, True):
-        for below in (False, True):
-            false, true = (above[1], above[0]) if swap else (above[0], above[1])
-            if below:
-                false, true = runs - false, runs - true
-            value = how.promise(upper(false, runs), lower(true, runs))
-            at = int(np.argmax(value))
-            if value[at] > best:
-                best, chosen = float(value[at]), (float(levels[at]), swap, below)
+    for swap, below in itertools.product((False, True), repeat=2):
+        false, true = above[::-1] if swap else above
+        if below:
+            false, true = runs - false, runs - true
+        value = how.promise(upper(false, runs), lower(true, runs))
+        at = int(np.argmax(value))
+        if value[at] > best:
+            best, chosen = float(value[at]), (float(levels[at]), swap, below)
     return chosen
 
 
 def rates_of(
-    first: np.ndarray, second: np.ndarray, threshold: float, swap: bool, below: bool
+    first: np.ndarray,
+    second: np.ndarray,
+    threshold: float,
+    swap: bool,
+    below: bool,
+    error: float = ERROR,
 ) -> Rates:
     """Confidence bounds on the rates of a threshold that was chosen on other runs."""
     negative, positive = (second, first) if swap else (first, second)
@@ -223,7 +229,8 @@ def rates_of(
         int(np.count_nonzero(scores <= threshold if below else scores > threshold))
         for scores in (negative, positive)
     )
-    return Rates(float(upper(false, len(negative))), float(lower(true, len(positive))))
+    most, least = upper(false, len(negative), error), lower(true, len(positive), error)
+    return Rates(float(most), float(least))
 
 
 def ideal_tightness(epsilon: float, delta: float, runs: int) -> float:

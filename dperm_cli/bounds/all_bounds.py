@@ -19,23 +19,30 @@ from dperm_cli.bounds import (
     one_pass,
     ttz14,
 )
-from dperm_cli.bounds.base import Bound, Setting, risk_range
+from dperm_cli.bounds.base import Bound, Setting, list_bounds, risk_range
 
-ALL: tuple[Bound, ...] = (
-    *bst14.BOUNDS,
-    *bst14_upper.BOUNDS,
-    *bst14_combined.BOUNDS,
-    *bst14_lower.BOUNDS,
-    *bst14_lemmas.BOUNDS,
-    *bst14_population.BOUNDS,
-    *kj16.BOUNDS,
-    *one_pass.BOUNDS,
-    *ttz14.BOUNDS,
-    *djw12.BOUNDS,
+ALL = list_bounds(
+    bst14,
+    bst14_upper,
+    bst14_combined,
+    bst14_lower,
+    bst14_lemmas,
+    bst14_population,
+    kj16,
+    one_pass,
+    ttz14,
+    djw12,
 )
-
-
 RANGE = "range of the objective"  # what bounds the risk where a theorem's bound is more
+# The columns, and the kind, the constants and the quantity of the bounds whose best fills them.
+COLUMNS = {
+    "bound_upper": ("upper", "explicit", "excess_risk"),
+    "order_upper": ("upper", "order", "excess_risk"),
+    "bound_lower": ("lower", "explicit", "excess_risk"),
+    "order_lower": ("lower", "order", "excess_risk"),
+    "population_bound_upper": ("upper", "explicit", "population_risk"),
+    "population_bound_lower": ("lower", "explicit", "population_risk"),
+}
 
 
 def choose_best_bounds(at: Setting) -> dict[str, object]:
@@ -49,49 +56,29 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
     what any mechanism with the same guarantee can promise for losses as Lipschitz as these, since
     the lower bounds are about linear ones.
     """
-    row: dict[str, object] = {}
-    for kind, pick in (("upper", min), ("lower", max)):
-        for constant, prefix in (("explicit", "bound"), ("order", "order")):
-            fitting = [b for b in ALL if b.kind == kind and b.constant == constant]
-            values = [found for b in fitting if (found := _value(b, at)) is not None]
-            if values:
-                row[f"{prefix}_{kind}"], row[f"{prefix}_{kind}_id"] = pick(values)
-    row |= _population(at)
-    row["bound_constant"] = "explicit" if "bound_upper" in row else "none"
-    factor = _ratio(row.get("bound_upper"), row.get("bound_lower"))
-    return row if factor is None else row | {"bound_factor": factor}
-
-
-def _population(at: Setting) -> dict[str, object]:
-    """The explicit bounds on the expected loss of a fresh record above its least on the set."""
-    row: dict[str, object] = {}
-    for kind, pick in (("upper", min), ("lower", max)):
-        fitting = [b for b in ALL if (b.kind, b.constant) == (kind, "explicit")]
-        values = [found for b in fitting if (found := _value(b, at, "population_risk")) is not None]
+    row: dict[str, Any] = {}
+    for name, (kind, constant, quantity) in COLUMNS.items():
+        fitting = [b for b in ALL if (b.kind, b.constant, b.quantity) == (kind, constant, quantity)]
+        values = [found for b in fitting if (found := _value(b, at)) is not None]
         if values:
-            name = f"population_bound_{kind}"
-            row[name], row[f"{name}_id"] = pick(values)
+            row[name], row[f"{name}_id"] = (min if kind == "upper" else max)(values)
+    row["bound_constant"] = "explicit" if "bound_upper" in row else "none"
+    upper, lower = row.get("bound_upper"), row.get("bound_lower")
+    if upper is not None and lower and math.isfinite(upper / lower):
+        row["bound_factor"] = upper / lower
     return row
 
 
-def _ratio(upper: Any, lower: Any) -> float | None:
-    """upper / lower where both are there and a float holds it."""
-    if upper is None or not lower:
-        return None
-    found = upper / lower
-    return found if math.isfinite(found) else None
-
-
-def _value(bound: Bound, at: Setting, quantity: str = "excess_risk") -> tuple[float, str] | None:
-    """A bound on the quantity and its id; None where it says nothing that a float can hold."""
-    if at.spec.space != "parameters" or bound.quantity != quantity or bound.applies(at) is not None:
+def _value(bound: Bound, at: Setting) -> tuple[float, str] | None:
+    """A bound's value and id; None where it says nothing that a float can hold."""
+    if at.spec.space != "parameters" or bound.applies(at) is not None:
         return None
     try:
         with np.errstate(all="ignore"):
             value = bound.value(at)
     except (OverflowError, ZeroDivisionError):
         return None
-    whole = risk_range(at) / (at.spec.n if quantity == "population_risk" else 1)
+    whole = risk_range(at) / (at.spec.n if bound.quantity == "population_risk" else 1)
     if (bound.kind, bound.constant) == ("upper", "explicit") and value > whole:
         return whole, RANGE
     return (value, bound.id) if math.isfinite(value) else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from types import ModuleType
+from typing import Any
 
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import ProblemSpec
@@ -29,98 +31,105 @@ class Setting:
     settings: Mapping[str, Any]
 
 
-class Bound(Protocol):
-    """A bound on the expected excess risk (the sum over records), unless ``quantity`` says else.
-
-    ``kind`` is ``upper`` or ``lower``; ``constant`` is ``explicit`` when ``value`` is the bound
-    itself and ``order`` when the theorem leaves a constant open (``value`` then takes it as one).
-    """
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def paper(self) -> str: ...
-
-    @property
-    def statement(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def constant(self) -> str: ...
-
-    @property
-    def quantity(self) -> str: ...
-
-    def applies(self, at: Setting) -> str | None:
-        """None, or why the bound says nothing here."""
-        ...
-
-    def value(self, at: Setting) -> float: ...
+Condition = Callable[[Setting], "str | None"]
+Formula = Callable[[Setting], float]
 
 
 @dataclass(frozen=True)
-class Theorem:
-    """A bound made of its formula and of the check of its assumptions."""
+class Bound:
+    """A bound on the expected excess risk (the sum over records), unless ``quantity`` says else.
+
+    Attributes:
+        id: The name that records give it.
+        kind: ``upper`` or ``lower``.
+        constant: ``explicit`` when ``value`` is the bound itself and ``order`` when the theorem
+            leaves a constant open (``value`` then takes it as one).
+        conditions: Each says None, or why the bound says nothing at a setting.
+        value: The formula; its docstring is the statement.
+        quantity: One of ``QUANTITIES``.
+    """
 
     id: str
-    statement: str
     kind: str
     constant: str
-    covers: Callable[[Setting], str | None]
-    formula: Callable[[Setting], float]
+    conditions: tuple[Condition, ...]
+    value: Formula
     quantity: str = "excess_risk"
-    paper: str = "BST14"
 
     def applies(self, at: Setting) -> str | None:
-        """None, or why the theorem says nothing here."""
-        return self.covers(at)
-
-    def value(self, at: Setting) -> float:
-        """The bound where it applies; an open constant is taken as one."""
-        return self.formula(at)
+        """None, or why the bound says nothing here: the first condition that does not hold."""
+        return next((reason for check in self.conditions if (reason := check(at))), None)
 
 
-def find_reason(*reasons: str | None) -> str | None:
-    """The first reason that is not None."""
-    return next((reason for reason in reasons if reason), None)
+def bound(
+    id: str, *conditions: Condition, kind: str, constant: str, quantity: str = "excess_risk"
+) -> Callable[[Formula], Bound]:
+    """Make a bound of its formula, as a decorator: the arguments are fields of ``Bound``."""
+    return lambda formula: Bound(id, kind, constant, conditions, formula, quantity)
 
 
-def check_mechanism(at: Setting, *mechanisms: str) -> str | None:
-    """A reason unless the setting's mechanism is one of these."""
-    return None if at.mechanism in mechanisms else f"is about {' or '.join(mechanisms)}"
+upper_bound = partial(bound, kind="upper", constant="explicit")
+upper_order = partial(bound, kind="upper", constant="order")
+lower_bound = partial(bound, kind="lower", constant="explicit")
+lower_order = partial(bound, kind="lower", constant="order")
 
 
-def check_guarantee(at: Setting, kind: str) -> str | None:
-    """A reason unless the guarantee in force is of this kind."""
-    if kind == "approx" and not at.budget.delta > 0:
-        return "is for delta > 0"
+def list_bounds(*modules: ModuleType) -> tuple[Bound, ...]:
+    """All bounds that these modules define, in the order of their text."""
+    return tuple(b for module in modules for b in vars(module).values() if isinstance(b, Bound))
+
+
+def find_least(bounds: Iterable[Bound], at: Setting) -> float | None:
+    """The least value of those bounds that apply, None where none does."""
+    return min((bound.value(at) for bound in bounds if bound.applies(at) is None), default=None)
+
+
+def check(holds: Callable[[Setting], bool], reason: str) -> Condition:
+    """The condition that ``holds`` is true; where it is not, the reason."""
+    return lambda at: None if holds(at) else reason
+
+
+def check_mechanism(*mechanisms: str) -> Condition:
+    """The condition that the setting's mechanism is one of these."""
+    return check(lambda at: at.mechanism in mechanisms, f"is about {' or '.join(mechanisms)}")
+
+
+def check_guarantee(kind: str) -> Condition:
+    """The condition that the guarantee in force is of this kind."""
     words = {"pure": "pure epsilon", "approx": "(epsilon, delta)"}[kind]
-    return None if at.kind == kind else f"is for {words} guarantees"
+
+    def condition(at: Setting) -> str | None:
+        if kind == "approx" and not at.budget.delta > 0:
+            return "is for delta > 0"
+        return None if at.kind == kind else f"is for {words} guarantees"
+
+    return condition
 
 
-def check_settings(at: Setting, *names: str) -> str | None:
-    """A reason unless the plan's settings hold these numbers."""
-    for name in names:
-        if not isinstance(at.settings.get(name), int | float):
-            return f"needs the plan's {name}"
-    return None
+def check_settings(*names: str) -> Condition:
+    """The condition that the plan's settings hold these numbers."""
+
+    def condition(at: Setting) -> str | None:
+        missing = (n for n in names if not isinstance(at.settings.get(n), int | float))
+        return next((f"needs the plan's {name}" for name in missing), None)
+
+    return condition
 
 
-def check_strong_convexity(at: Setting) -> str | None:
-    """A reason unless every record's loss is strongly convex."""
-    return None if at.spec.strong_convexity > 0 else "needs strongly convex losses (ridge > 0)"
+check_strong_convexity = check(
+    lambda at: at.spec.strong_convexity > 0, "needs strongly convex losses (ridge > 0)"
+)
+check_smoothness = check(
+    lambda at: at.spec.smoothness is not None and at.spec.regulariser.smooth, "needs smooth losses"
+)
+check_unregularised = check(
+    lambda at: at.spec.regulariser.vanishes, "is for losses without a regulariser"
+)
 
 
-def check_smoothness(at: Setting) -> str | None:
-    """A reason unless every record's loss has a Lipschitz gradient."""
-    return (
-        None
-        if at.spec.smoothness is not None and at.spec.regulariser.smooth
-        else ("needs smooth losses")
-    )
+def get_unit(at: Setting) -> float:
+    """L |C|, the regulariser's slope in L."""
+    return at.spec.lipschitz_total * at.spec.constraint.diameter
 
 
 def risk_range(at: Setting) -> float:

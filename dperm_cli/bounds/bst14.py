@@ -9,52 +9,47 @@ from __future__ import annotations
 
 import math
 
-from dperm_cli.bounds.base import Bound, Setting, find_reason
-from dperm_cli.bounds.bst14_lower import ApproxLowerOrder as ApproxLowerOrder
-from dperm_cli.bounds.bst14_lower import TwoPointLower as TwoPointLower
+from dperm_cli.bounds.base import (
+    Condition,
+    Setting,
+    check,
+    check_mechanism,
+    upper_bound,
+    upper_order,
+)
 
 
-class NoisySgdOrder:
-    """[BST14, Thm 2.4, part 1]: Lipschitz losses, one-record steps, T = n^2."""
-
-    id: str = "BST14 Thm 2.4(1)"
-    paper: str = "BST14"
-    statement: str = "L |C| ln^{3/2}(n/delta) sqrt(p ln(1/delta)) / epsilon"
-    kind: str = "upper"
-    constant: str = "order"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        return find_reason(_noisy_sgd(at, "convex"), _passes(at))
-
-    def value(self, at: Setting) -> float:
-        spec, budget = at.spec, at.budget
-        logs = math.log(spec.n / budget.delta) ** 1.5 * math.sqrt(math.log(1 / budget.delta))
-        scale = spec.lipschitz_total * spec.constraint.diameter
-        return scale * logs * math.sqrt(spec.p) / budget.epsilon
+def _check_rate(rate: str) -> Condition:
+    """The condition that the plan has this learning rate."""
+    return check(
+        lambda at: at.settings.get("learning_rate") == rate, f"is for the {rate} learning rate"
+    )
 
 
-class NoisySgdStronglyConvexOrder:
-    """[BST14, Thm 2.4, part 2]: Lipschitz and strongly convex losses."""
-
-    id: str = "BST14 Thm 2.4(2)"
-    paper: str = "BST14"
-    statement: str = "L^2 ln^2(n/delta) p ln(1/delta) / (n Delta epsilon^2)"
-    kind: str = "upper"
-    constant: str = "order"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        return find_reason(_noisy_sgd(at, "strongly_convex"), _passes(at))
-
-    def value(self, at: Setting) -> float:
-        spec, budget = at.spec, at.budget
-        logs = math.log(spec.n / budget.delta) ** 2 * math.log(1 / budget.delta)
-        curvature = spec.n * spec.strong_convexity * budget.epsilon**2
-        return spec.lipschitz_total**2 * logs * spec.p / curvature
+# the theorem's T: n^2 records drawn in all
+_check_passes = check(
+    lambda at: at.steps * at.settings.get("batch", 1) >= at.spec.n**2,
+    "is for n^2 steps of one record",
+)
+_CONVEX = (check_mechanism("noisy_sgd"), _check_rate("convex"))
+_STRONGLY_CONVEX = (check_mechanism("noisy_sgd"), _check_rate("strongly_convex"))
 
 
-class NoisySgdConvex:
+def last_iterate(diameter: float, gradient: float, iterates: int) -> float:
+    """Lemma 2.5, with a constant: (3/2) |C| G (2 + ln N) / sqrt(N) for theta_N, steps |C| / (G
+    sqrt(t)) and E |G_t|^2 <= G^2 (docs/proofs/noisy_sgd.md)."""
+    scale = diameter * gradient
+    return 1.5 * scale * (2.0 + math.log(iterates)) / math.sqrt(iterates)
+
+
+def last_iterate_strongly_convex(gradient: float, curvature: float, iterates: int) -> float:
+    """Lemma 2.6, with a constant: G^2 (2 H_N + 1) / (2 lambda N), steps 1 / (lambda t)."""
+    scale = gradient**2 / (2.0 * curvature)
+    return scale * (2.0 * harmonic(iterates) + 1.0) / iterates
+
+
+@upper_bound("noisy_sgd Thm 1", *_CONVEX)
+def noisy_sgd_convex(at: Setting) -> float:
     """The bound behind [BST14, Thm 2.4, part 1], with its constant.
 
     Steps c / sqrt(t) with c = |C| / G and E |G_t|^2 <= G^2 give, N = T + 1 iterates after T steps,
@@ -62,30 +57,19 @@ class NoisySgdConvex:
     follow a step (3/2) |C| G sqrt(N) / T, and for that of theta_s .. theta_N at most
     (|C| G / 2) (3 sqrt(N) - 2 sqrt(s - 1)) / (N - s + 1); the proof is in docs/proofs/noisy_sgd.md.
     """
-
-    id: str = "noisy_sgd Thm 1"
-    paper: str = "BST14"
-    statement: str = "(3/2) |C| G (2 + ln N) / sqrt(N), N = T + 1"
-    kind: str = "upper"
-    constant: str = "explicit"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        return _noisy_sgd(at, "convex")
-
-    def value(self, at: Setting) -> float:
-        scale = at.spec.constraint.diameter * at.settings["gradient_bound"]
-        iterates = at.steps + 1
-        if at.settings["output"] == "average":
-            return 1.5 * scale * math.sqrt(iterates) / at.steps
-        if at.settings["output"] == "suffix_average":
-            start = suffix_start(at.steps)
-            roots = 3.0 * math.sqrt(iterates) - 2.0 * math.sqrt(start - 1)
-            return scale / 2.0 * roots / (iterates - start + 1)
-        return 1.5 * scale * (2.0 + math.log(iterates)) / math.sqrt(iterates)
+    diameter, gradient = at.spec.constraint.diameter, at.settings["gradient_bound"]
+    iterates, scale = at.steps + 1, diameter * gradient
+    if at.settings["output"] == "average":
+        return 1.5 * scale * math.sqrt(iterates) / at.steps
+    if at.settings["output"] == "suffix_average":
+        start = suffix_start(at.steps)
+        roots = 3.0 * math.sqrt(iterates) - 2.0 * math.sqrt(start - 1)
+        return scale / 2.0 * roots / (iterates - start + 1)
+    return last_iterate(diameter, gradient, iterates)
 
 
-class NoisySgdStronglyConvex:
+@upper_bound("noisy_sgd Thm 2", *_STRONGLY_CONVEX)
+def noisy_sgd_strongly_convex(at: Setting) -> float:
     """The bound behind [BST14, Thm 2.4, part 2], with its constant.
 
     Steps 1 / (n Delta t) and E |G_t|^2 <= G^2 give, N = T + 1 iterates, for the last one at most
@@ -93,61 +77,57 @@ class NoisySgdStronglyConvex:
     theta_s .. theta_N, s >= 2, G^2 (1 + H_N - H_{s-1}) / (2 n Delta (N - s + 1)); the proof is in
     docs/proofs/noisy_sgd.md.
     """
-
-    id: str = "noisy_sgd Thm 2"
-    paper: str = "BST14"
-    statement: str = "G^2 (2 H_N + 1) / (2 n Delta N), N = T + 1"
-    kind: str = "upper"
-    constant: str = "explicit"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        return _noisy_sgd(at, "strongly_convex")
-
-    def value(self, at: Setting) -> float:
-        curvature = at.spec.n * at.spec.strong_convexity
-        scale = at.settings["gradient_bound"] ** 2 / (2.0 * curvature)
-        iterates = at.steps + 1
-        if at.settings["output"] == "last":
-            return scale * (2.0 * harmonic(iterates) + 1.0) / iterates
-        start = 2 if at.settings["output"] == "average" else suffix_start(at.steps)
-        total = 1.0 + harmonic(iterates) - harmonic(start - 1)
-        return scale * total / (iterates - start + 1)
+    curvature, gradient = at.spec.n * at.spec.strong_convexity, at.settings["gradient_bound"]
+    iterates = at.steps + 1
+    if at.settings["output"] == "last":
+        return last_iterate_strongly_convex(gradient, curvature, iterates)
+    start = 2 if at.settings["output"] == "average" else suffix_start(at.steps)
+    total = 1.0 + harmonic(iterates) - harmonic(start - 1)
+    return gradient**2 / (2.0 * curvature) * total / (iterates - start + 1)
 
 
-class NoisyGdConstantStep:
+@upper_order("BST14 Thm 2.4(1)", *_CONVEX, _check_passes)
+def noisy_sgd_order(at: Setting) -> float:
+    """L |C| ln^{3/2}(n/delta) sqrt(p ln(1/delta)) / epsilon.
+
+    [BST14, Thm 2.4, part 1]: Lipschitz losses, one-record steps, T = n^2.
+    """
+    spec, budget = at.spec, at.budget
+    logs = math.log(spec.n / budget.delta) ** 1.5 * math.sqrt(math.log(1 / budget.delta))
+    scale = spec.lipschitz_total * spec.constraint.diameter
+    return scale * logs * math.sqrt(spec.p) / budget.epsilon
+
+
+@upper_order("BST14 Thm 2.4(2)", *_STRONGLY_CONVEX, _check_passes)
+def noisy_sgd_strongly_convex_order(at: Setting) -> float:
+    """L^2 ln^2(n/delta) p ln(1/delta) / (n Delta epsilon^2).
+
+    [BST14, Thm 2.4, part 2]: Lipschitz and strongly convex losses.
+    """
+    spec, budget = at.spec, at.budget
+    logs = math.log(spec.n / budget.delta) ** 2 * math.log(1 / budget.delta)
+    curvature = spec.n * spec.strong_convexity * budget.epsilon**2
+    return spec.lipschitz_total**2 * logs * spec.p / curvature
+
+
+def _is_plain_mean(at: Setting) -> bool:
+    plain = at.settings["momentum"] == 0 and at.settings["averaging"] == "uniform"
+    return plain and not isinstance(at.settings["step_size"], str)
+
+
+@upper_bound(
+    "noisy_gd Thm 2",
+    check_mechanism("noisy_gd"),
+    check(_is_plain_mean, "is for a constant step, no momentum, the mean"),
+)
+def noisy_gd_constant_step(at: Setting) -> float:
     """Mean of the points queried by noisy full-gradient descent with a constant step, no momentum.
 
     D^2 / (2 eta T) + eta G^2 / 2 with G^2 = n^2 L^2 + p sigma^2 (docs/proofs/noisy_gd.md, Thm 2).
     """
-
-    id: str = "noisy_gd Thm 2"
-    paper: str = "dperm"
-    statement: str = "|C|^2 / (2 eta T) + eta (n^2 L^2 + p sigma^2) / 2"
-    kind: str = "upper"
-    constant: str = "explicit"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        if at.mechanism != "noisy_gd":
-            return "is about noisy_gd"
-        plain = at.settings["momentum"] == 0 and at.settings["averaging"] == "uniform"
-        constant = not isinstance(at.settings["step_size"], str)
-        return None if plain and constant else "is for a constant step, no momentum, the mean"
-
-    def value(self, at: Setting) -> float:
-        spec, eta = at.spec, at.settings["step_size"]
-        moment = (spec.n * spec.lipschitz_total) ** 2 + spec.p * at.noise_scale**2
-        return spec.constraint.diameter**2 / (2 * eta * at.steps) + eta * moment / 2
-
-
-BOUNDS: tuple[Bound, ...] = (
-    NoisySgdConvex(),
-    NoisySgdStronglyConvex(),
-    NoisySgdOrder(),
-    NoisySgdStronglyConvexOrder(),
-    NoisyGdConstantStep(),
-)
+    spec, eta = at.spec, at.settings["step_size"]
+    moment = (spec.n * spec.lipschitz_total) ** 2 + spec.p * at.noise_scale**2
+    return spec.constraint.diameter**2 / (2 * eta * at.steps) + eta * moment / 2
 
 
 def suffix_start(steps: int) -> int:
@@ -167,17 +147,3 @@ def harmonic(count: int) -> float:
         - 1.0 / (12 * count**2)
         + (1.0 / (120 * count**4))
     )
-
-
-def _noisy_sgd(at: Setting, rate: str) -> str | None:
-    if at.mechanism != "noisy_sgd":
-        return "is about noisy_sgd"
-    if at.settings.get("learning_rate") != rate:
-        return f"is for the {rate} learning rate"
-    return None
-
-
-def _passes(at: Setting) -> str | None:
-    """The theorem's T: n^2 records drawn in all."""
-    enough = at.steps * at.settings.get("batch", 1) >= at.spec.n**2
-    return None if enough else "is for n^2 steps of one record"

@@ -13,24 +13,23 @@ from typing import Any
 
 from dperm_cli.bounds import bst14, bst14_upper
 from dperm_cli.bounds.base import (
-    Bound,
+    Condition,
     Setting,
-    Theorem,
+    check,
     check_guarantee,
     check_mechanism,
     check_settings,
     check_strong_convexity,
-    find_reason,
+    find_least,
+    list_bounds,
     risk_range,
+    upper_bound,
+    upper_order,
 )
 from dperm_cli.bounds.bst14_upper import curved_unit, localized_risk, log_delta
 from dperm_cli.sets.shared.localized_set import Localised
 
-INNER: tuple[Bound, ...] = tuple(
-    bound
-    for bound in (*bst14.BOUNDS, *bst14_upper.BOUNDS)
-    if bound.kind == "upper" and bound.constant == "explicit"
-)
+INNER = [b for b in list_bounds(bst14, bst14_upper) if b.constant == "explicit"]
 
 
 def inner_of(settings: Mapping[str, Any]) -> str | None:
@@ -53,11 +52,7 @@ def inner_setting(at: Setting) -> Setting:
 
 def inner_risk(at: Setting) -> float | None:
     """The smallest explicit bound on one run of the inner mechanism, if there is one."""
-    if inner_of(at.settings) is None:
-        return None
-    inside = inner_setting(at)
-    values = [b.value(inside) for b in INNER if b.applies(inside) is None]
-    return min(values) if values else None
+    return None if inner_of(at.settings) is None else find_least(INNER, inner_setting(at))
 
 
 def miss_probability(at: Setting) -> float:
@@ -72,92 +67,70 @@ def miss_probability(at: Setting) -> float:
     return float(gammaincc(spec.p / 2.0, length**2 / 2.0))
 
 
-def _check_inner_bound(at: Setting, name: str, *allowed: str) -> str | None:
-    if check_mechanism(at, name):
-        return check_mechanism(at, name)
-    inner = inner_of(at.settings)
-    if allowed and inner not in allowed:
-        return f"is for inner={' or '.join(allowed)}"
-    return None if inner_risk(at) is not None else "needs an inner mechanism with a bound"
+_check_inner_bound = check(
+    lambda at: inner_risk(at) is not None, "needs an inner mechanism with a bound"
+)
 
 
-def _localization_risk(at: Setting) -> float:
+def _check_inner(*names: str) -> Condition:
+    """The condition that the inner mechanism is one of these."""
+    return check(lambda at: inner_of(at.settings) in names, f"is for inner={' or '.join(names)}")
+
+
+@upper_bound(
+    "localization Thm 2",
+    check_mechanism("localization"),
+    _check_inner("exponential", "noisy_sgd", "noisy_gd"),
+    _check_inner_bound,
+    check_strong_convexity,
+    check_settings("radius", "first_noise_scale", "minimiser_gap"),
+)
+def localization(at: Setting) -> float:
+    """Inner bound on C_0 + Pr[minimiser not in C_0] n range(l)."""
     return localized_risk(inner_risk(at) or 0.0, miss_probability(at), risk_range(at))
 
 
-def _repetition_risk(at: Setting) -> float:
+@upper_bound(
+    "high_probability Thm 2",
+    check_mechanism("high_probability"),
+    _check_inner_bound,
+    check_settings("runs", "selection_epsilon"),
+)
+def high_probability(at: Setting) -> float:
+    """Inner bound of a run + ln(k) osc / epsilon of the choice."""
     spec, replaced = at.spec, at.budget.relation == "replace_one"
     moves = spec.oscillation if replaced else spec.variation
     chosen = math.log(at.settings["runs"]) * moves / at.settings["selection_epsilon"]
     return (inner_risk(at) or 0.0) + chosen
 
 
-def _huberized_risk(at: Setting) -> float:
+@upper_bound("huberized Thm 1", check_mechanism("huberized"), _check_inner_bound)
+def huberized(at: Setting) -> float:
+    """Inner bound on the rounded loss + n h / 4."""
     return (inner_risk(at) or 0.0) + at.spec.n * (at.settings["width"] or 0.0) / 4.0
 
 
-def _second_stage(at: Setting, kind: str, name: str) -> str | None:
-    other = None if inner_of(at.settings) == name else f"is for inner={name}"
-    return find_reason(
-        check_mechanism(at, "localization"),
-        check_guarantee(at, kind),
-        check_strong_convexity(at),
-        other,
+def _check_stages(kind: str, inner: str) -> tuple[Condition, ...]:
+    """The conditions of a localization around this mechanism, under this kind of guarantee."""
+    return (
+        check_mechanism("localization"),
+        check_guarantee(kind),
+        check_strong_convexity,
+        _check_inner(inner),
     )
 
 
-def _localized_sgd_order(at: Setting) -> float:
+@upper_order("BST14 Thm 4.3", *_check_stages("pure", "exponential"))
+def localized_exponential_order(at: Setting) -> float:
+    """L^2 p^2 ln(n) / (n Delta epsilon^2)."""
+    return curved_unit(at) * at.spec.p**2 * math.log(at.spec.n)
+
+
+@upper_order("BST14 Thm B.2", *_check_stages("approx", "noisy_sgd"))
+def localized_sgd_order(at: Setting) -> float:
+    """L |C_0| ln^{3/2}(n/delta) sqrt(p ln(1/delta)) / epsilon, the diameter of C_0 being
+
+    |C_0| = L sqrt(p ln(1/delta) ln(n)) / (n Delta epsilon).
+    """
     logs = math.sqrt(math.log(at.spec.n)) * math.log(at.spec.n / at.budget.delta) ** 1.5
     return curved_unit(at) * at.spec.p * log_delta(at) * logs
-
-
-BOUNDS: tuple[Bound, ...] = (
-    Theorem(
-        "localization Thm 2",
-        "inner bound on C_0 + Pr[minimiser not in C_0] n range(l)",
-        "upper",
-        "explicit",
-        lambda at: find_reason(
-            _check_inner_bound(at, "localization", "exponential", "noisy_sgd", "noisy_gd"),
-            check_strong_convexity(at),
-            check_settings(at, "radius", "first_noise_scale", "minimiser_gap"),
-        ),
-        _localization_risk,
-    ),
-    Theorem(
-        "high_probability Thm 2",
-        "inner bound of a run + ln(k) osc / epsilon of the choice",
-        "upper",
-        "explicit",
-        lambda at: find_reason(
-            _check_inner_bound(at, "high_probability"),
-            check_settings(at, "runs", "selection_epsilon"),
-        ),
-        _repetition_risk,
-    ),
-    Theorem(
-        "huberized Thm 1",
-        "inner bound on the rounded loss + n h / 4",
-        "upper",
-        "explicit",
-        lambda at: _check_inner_bound(at, "huberized"),
-        _huberized_risk,
-    ),
-    Theorem(
-        "BST14 Thm 4.3",
-        "L^2 p^2 ln(n) / (n Delta epsilon^2)",
-        "upper",
-        "order",
-        lambda at: _second_stage(at, "pure", "exponential"),
-        lambda at: curved_unit(at) * at.spec.p**2 * math.log(at.spec.n),
-    ),
-    Theorem(
-        "BST14 Thm B.2",
-        "L |C_0| ln^{3/2}(n/delta) sqrt(p ln(1/delta)) / epsilon, "
-        "|C_0| = L sqrt(p ln(1/delta) ln(n)) / (n Delta epsilon)",
-        "upper",
-        "order",
-        lambda at: _second_stage(at, "approx", "noisy_sgd"),
-        _localized_sgd_order,
-    ),
-)

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.bounds.base import (
-    Bound,
     Setting,
-    Theorem,
+    check,
     check_guarantee,
     check_mechanism,
     check_settings,
-    find_reason,
+    get_unit,
+    lower_order,
+    upper_bound,
+    upper_order,
 )
+from dperm_cli.bounds.bst14 import last_iterate, last_iterate_strongly_convex
 from dperm_cli.bounds.bst14_lower import marginals_pure
 from dperm_cli.bounds.bst14_population import (
     regularized_population,
@@ -29,18 +32,6 @@ from dperm_cli.bounds.bst14_population import (
 )
 from dperm_cli.bounds.bst14_upper import localized_risk
 from dperm_cli.privacy.accounting.paper_chains import amplify_as_printed, compose_strongly
-
-
-def last_iterate(diameter: float, gradient: float, iterates: int) -> float:
-    """Lemma 2.5, with a constant: (3/2) |C| G (2 + ln N) / sqrt(N) for theta_N, steps |C| / (G
-    sqrt(t)) and E |G_t|^2 <= G^2 (docs/proofs/noisy_sgd.md)."""
-    return 1.5 * diameter * gradient * (2.0 + math.log(iterates)) / math.sqrt(iterates)
-
-
-def last_iterate_strongly_convex(gradient: float, curvature: float, iterates: int) -> float:
-    """Lemma 2.6, with a constant: G^2 (2 H_N + 1) / (2 lambda N), steps 1 / (lambda t)."""
-    harmonic = math.fsum(1.0 / k for k in range(1, iterates + 1))
-    return gradient**2 * (2.0 * harmonic + 1.0) / (2.0 * curvature * iterates)
 
 
 def marginals_approx(n: int, p: int, epsilon: float) -> tuple[float, float]:
@@ -88,19 +79,6 @@ def cube_steps(
     error = distance / 2.0 if as_printed else -math.expm1(-distance / 2.0)
     conductance = grid_conductance(p, lipschitz, edge, distance)
     return mixing_steps(conductance, error, log_least)
-
-
-def cube_order(
-    p: int, lipschitz: float, edge: float, distance: float, *, as_printed: bool = False
-) -> float:
-    """Lemma 6.1, order: (eta tau / t)^2 p^3 max(p ln(eta tau p / t), eta tau sqrt(p)).
-
-    Printed without the last root, as the oscillation of ln F.
-    """
-    reach = lipschitz * edge
-    across = 1.0 if as_printed else math.sqrt(p)
-    most = max(p * math.log(reach * p / distance), reach * across)
-    return (reach / distance) ** 2 * p**3 * most
 
 
 def extended_lipschitz(lipschitz: float) -> float:
@@ -244,83 +222,74 @@ def amplified_risk(risk_of_a_run: float, exponent: float, failure: float) -> flo
     return 2.0 * risk_of_a_run + (math.log(k) + math.log(2.0 / failure)) / exponent
 
 
-def _walks(at: Setting) -> str | None:
-    sampler = at.settings.get("sampler")
-    walking = isinstance(sampler, dict) and sampler.get("name") == "grid_walk"
-    other = None if walking else "is for sampler=grid_walk"
-    return find_reason(check_mechanism(at, "exponential"), check_guarantee(at, "pure"), other)
+def _sampler(at: Setting) -> dict[str, Any]:
+    """The plan's sampler, as it is described; nothing where there is none."""
+    found = at.settings.get("sampler")
+    return found if isinstance(found, dict) else {}
 
 
-def _as_alg_7(at: Setting) -> str | None:
-    """A reason unless a third of epsilon is in the exponent, on a ball or a box."""
+def _has_printed_exponent(at: Setting) -> bool:
+    """Whether a third of epsilon is in the exponent."""
     spec = at.spec
     printed = at.budget.epsilon / (6.0 * spec.lipschitz_total * spec.constraint.diameter)
-    there = _walks(at) is None and "exponent" in at.settings["sampler"]
-    same = there and math.isclose(at.settings["sampler"]["exponent"], printed, rel_tol=1e-9)
-    known = spec.constraint.is_ball or spec.constraint.half_side is not None
-    shape = None if known else "is for l2_ball or box"
-    return find_reason(_walks(at), None if same else "is for calibration=paper", shape)
+    return math.isclose(_sampler(at).get("exponent", math.nan), printed, rel_tol=1e-9)
 
 
-def _steps(at: Setting) -> float:
-    """On the unit ball or the cube [-1, 1]^p, to which the set is scaled."""
+_WALKS = (
+    check_mechanism("exponential"),
+    check_guarantee("pure"),
+    check(lambda at: _sampler(at).get("name") == "grid_walk", "is for sampler=grid_walk"),
+)
+
+
+@upper_order("BST14 Thm 3.4", *_WALKS)
+def walk_risk_order(at: Setting) -> float:
+    """L |C| p / epsilon."""
+    return get_unit(at) * at.spec.p / at.budget.epsilon
+
+
+@upper_order("BST14 Thm 3.4 (time)", *_WALKS, quantity="steps")
+def walk_time_order(at: Setting) -> float:
+    """|C|^2 p^3 n^3 max(p ln(|C| p n), epsilon |C| n sqrt(p)), the root being a correction."""
+    spec = at.spec
+    return exponential_cost_order(spec.n, spec.p, at.budget.epsilon, spec.constraint.diameter)
+
+
+@upper_bound(
+    "BST14 Thm 3.4 (steps)",
+    *_WALKS,
+    check(_has_printed_exponent, "is for calibration=paper"),
+    check(
+        lambda at: at.spec.constraint.is_ball or at.spec.constraint.half_side is not None,
+        "is for l2_ball or box",
+    ),
+    quantity="steps",
+)
+def walk_steps(at: Setting) -> float:
+    """Steps of an attempt times attempts of [BST14, Alg. 7], corrected, on the scaled set: on the
+    unit ball or the cube [-1, 1]^p."""
     diameter = 2.0 * (1.0 if at.spec.constraint.half_side is None else math.sqrt(at.spec.p))
     return exponential_cost(at.spec.n, at.spec.p, at.budget.epsilon, diameter, 2.0).most
 
 
-def _check_huberized(at: Setting) -> str | None:
-    one = None if at.spec.p == 1 else "is for one dimension"
-    perturbed = at.settings.get("inner", {}).get("name") == "objective_perturbation"
-    other = None if perturbed else "is for inner=objective_perturbation"
-    return find_reason(check_mechanism(at, "huberized"), one, check_settings(at, "width"), other)
-
-
-BOUNDS: tuple[Bound, ...] = (
-    Theorem(
-        "BST14 Thm 3.4",
-        "L |C| p / epsilon",
-        "upper",
-        "order",
-        _walks,
-        lambda at: (
-            at.spec.lipschitz_total * at.spec.constraint.diameter * at.spec.p / at.budget.epsilon
-        ),
+@lower_order(
+    "BST14 Thm A.1",
+    check_mechanism("huberized"),
+    check(lambda at: at.spec.p == 1, "is for one dimension"),
+    check(
+        lambda at: at.settings.get("inner", {}).get("name") == "objective_perturbation",
+        "is for inner=objective_perturbation",
     ),
-    Theorem(
-        "BST14 Thm 3.4 (time)",
-        "|C|^2 p^3 n^3 max(p ln(|C| p n), epsilon |C| n sqrt(p)), the root being a correction",
-        "upper",
-        "order",
-        _walks,
-        lambda at: exponential_cost_order(
-            at.spec.n, at.spec.p, at.budget.epsilon, at.spec.constraint.diameter
-        ),
-        "steps",
-    ),
-    Theorem(
-        "BST14 Thm 3.4 (steps)",
-        "steps of an attempt times attempts of [BST14, Alg. 7], corrected, on the scaled set",
-        "upper",
-        "explicit",
-        _as_alg_7,
-        _steps,
-        "steps",
-    ),
-    # about the worse of two data sets, and about one method: no bound on what others can do
-    Theorem(
-        "BST14 Thm A.1",
-        "L |C| min(n, max(n h, 1 / h)), the worse of D1 and D2",
-        "lower",
-        "order",
-        _check_huberized,
-        lambda at: (
-            at.spec.lipschitz_total
-            * at.spec.constraint.diameter
-            * huberized_risk(at.spec.n, at.settings["width"])
-        ),
-        "excess_risk_of_method",
-    ),
+    check_settings("width"),
+    quantity="excess_risk_of_method",
 )
+def huberized_order(at: Setting) -> float:
+    """L |C| min(n, max(n h, 1 / h)), the worse of D1 and D2.
+
+    It is about the worse of two data sets and about one method: no bound on what others can do.
+    """
+    return get_unit(at) * huberized_risk(at.spec.n, at.settings["width"])
+
 
 LEMMAS: Mapping[str, Callable[..., Any]] = {
     "Lemma 2.2": amplify_as_printed,

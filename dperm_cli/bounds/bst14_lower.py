@@ -13,27 +13,25 @@ import math
 import numpy as np
 
 from dperm_cli.bounds import random_directions
-from dperm_cli.bounds.base import Bound, Setting, Theorem, check_guarantee, find_reason
+from dperm_cli.bounds.base import (
+    Condition,
+    Setting,
+    check,
+    check_guarantee,
+    check_unregularised,
+    lower_bound,
+    lower_order,
+)
+
+_check_lasso = check(lambda at: not at.spec.lasso > 0, "is for losses without a lasso")
+_check_ridge = check(
+    lambda at: at.spec.constraint.is_ball or not at.spec.ridge > 0,
+    "is for a Euclidean ball where there is a ridge",
+)
 
 
-class ApproxLowerOrder:
-    """[BST14, Thm 5.3]: every (epsilon, delta) mechanism, on its worst data set."""
-
-    id: str = "BST14 Thm 5.3"
-    paper: str = "BST14"
-    statement: str = "L |C| min(n, sqrt(p) / epsilon)"
-    kind: str = "lower"
-    constant: str = "order"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        return find_reason(_check_unregularised(at), check_guarantee(at, "approx"))
-
-    def value(self, at: Setting) -> float:
-        return _convex_scale(at) * min(at.spec.n, math.sqrt(at.spec.p) / at.budget.epsilon)
-
-
-class TwoPointLower:
+@lower_bound("two-point", check_unregularised)
+def two_points(at: Setting) -> float:
     """Group privacy on two linear data sets that differ in k records (any p, any mechanism).
 
     With k records equal to +d or to -d and the rest neutral, the two minimisers lie at the
@@ -41,31 +39,29 @@ class TwoPointLower:
     (e^{k eps} - 1 + 2 delta_k) / (e^{k eps} + 1): some data set has expected excess risk at
     least k L |C| (1 - TV) / 2. The best k is taken; the proof is in docs/proofs/_lower_bounds.md.
     """
-
-    id: str = "two-point"
-    paper: str = "dperm"
-    statement: str = "max over k of k L |C| (1 - TV_k) / 2"
-    kind: str = "lower"
-    constant: str = "explicit"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        return _check_unregularised(at)
-
-    def value(self, at: Setting) -> float:
-        spec, budget = at.spec, at.budget
-        # replacing a record is a removal and an addition
-        step = 1 if budget.relation == "replace_one" else 2
-        # k (1 - TV_k) falls once k epsilon is past about 1.3, and grows until then
-        last = max(1, math.ceil(min(spec.n, 2.0 / (budget.epsilon * step))))
-        best = max(
-            k * (1.0 - _total_variation(k * step, budget.epsilon, budget.delta))
-            for k in _candidates(last)
-        )
-        return max(0.0, best) * spec.lipschitz * spec.constraint.least_diameter / 2.0
+    spec, budget = at.spec, at.budget
+    # replacing a record is a removal and an addition
+    step = 1 if budget.relation == "replace_one" else 2
+    # k (1 - TV_k) falls once k epsilon is past about 1.3, and grows until then
+    last = max(1, math.ceil(min(spec.n, 2.0 / (budget.epsilon * step))))
+    best = max(
+        k * (1.0 - _total_variation(k * step, budget.epsilon, budget.delta))
+        for k in _candidates(last)
+    )
+    return max(0.0, best) * spec.lipschitz * spec.constraint.least_diameter / 2.0
 
 
-class CapsLower:
+@lower_bound(
+    "caps",
+    check_guarantee("pure"),
+    check(
+        lambda at: random_directions.choose_gain(at.spec.constraint) is not None,
+        "is for l2_ball or box or l1_ball",
+    ),
+    _check_lasso,
+    _check_ridge,
+)
+def caps(at: Setting) -> float:
     """Pure privacy: k equal linear losses -L <u, theta>, u any of the set's directions.
 
     On a ball of radius R these are the unit sphere, on a box and on an l1 ball the corners of the
@@ -81,39 +77,31 @@ class CapsLower:
     .103 L R p / epsilon on a ball, .081 on a box (R half its diagonal), and with a ridge .0677 L^2
     p^2 / (n Delta epsilon^2) on a ball; on an l1 ball it grows as ln p.
     """
-
-    id: str = "caps"
-    paper: str = "dperm"
-    statement: str = "max over k of k L R (1 - rho_p(k epsilon)), R the ball's radius"
-    kind: str = "lower"
-    constant: str = "explicit"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        known = random_directions.choose_gain(at.spec.constraint) is not None
-        return find_reason(
-            check_guarantee(at, "pure"), _check_set(at, known, "is for l2_ball or box or l1_ball")
-        )
-
-    def value(self, at: Setting) -> float:
-        spec, epsilon = at.spec, at.budget.epsilon
-        gain_of = random_directions.choose_gain(spec.constraint) or random_directions.log_gain
-        last = math.ceil(min(spec.n, (3.0 * spec.p + 20.0) / epsilon))
-        k = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)
-        if at.budget.relation == "replace_one":
-            rho = random_directions.lean(spec.p, k * epsilon, gain_of)
-        else:
-            rho = random_directions.lean(spec.p, 2.0 * k * epsilon, gain_of)
-            if spec.ridge == 0:
-                rho = np.minimum(
-                    rho, random_directions.one_sided_lean(spec.p, k * epsilon, gain_of)
-                )
-        pull, bend, radius = k * spec.lipschitz, spec.n * spec.ridge, spec.constraint.radius
-        gained = _depth(pull, bend, radius) - _depth(pull * rho, bend, radius)
-        return max(0.0, float(np.max(gained)))
+    spec, epsilon = at.spec, at.budget.epsilon
+    gain_of = random_directions.choose_gain(spec.constraint) or random_directions.log_gain
+    last = math.ceil(min(spec.n, (3.0 * spec.p + 20.0) / epsilon))
+    k = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)
+    if at.budget.relation == "replace_one":
+        rho = random_directions.lean(spec.p, k * epsilon, gain_of)
+    else:
+        rho = random_directions.lean(spec.p, 2.0 * k * epsilon, gain_of)
+        if spec.ridge == 0:
+            rho = np.minimum(rho, random_directions.one_sided_lean(spec.p, k * epsilon, gain_of))
+    pull, bend, radius = k * spec.lipschitz, spec.n * spec.ridge, spec.constraint.radius
+    gained = _depth(pull, bend, radius) - _depth(pull * rho, bend, radius)
+    return max(0.0, float(np.max(gained)))
 
 
-class TracingLower:
+@lower_bound(
+    "tracing",
+    check(
+        lambda at: at.spec.constraint.is_ball or at.spec.constraint.half_side is not None,
+        "is for l2_ball or box",
+    ),
+    _check_lasso,
+    _check_ridge,
+)
+def tracing(at: Setting) -> float:
     """Any guarantee on a ball or a box: m records of a fingerprinting code, the rest neutral.
 
     Signs X_i of mean P, the coordinates of P of density (1 - t^2)^{a-1} on [-1, 1], and losses
@@ -127,41 +115,28 @@ class TracingLower:
     L^2 p / (8 n Delta epsilon^2). On a box (no ridge, R half its diagonal) E|T| is that of one
     column.
     """
-
-    id: str = "tracing"
-    paper: str = "dperm"
-    statement: str = "max over m, a of L R (E|T| - c) - L d"
-    kind: str = "lower"
-    constant: str = "explicit"
-    quantity: str = "excess_risk"
-
-    def applies(self, at: Setting) -> str | None:
-        body = at.spec.constraint
-        return _check_set(at, body.is_ball or body.half_side is not None, "is for l2_ball or box")
-
-    def value(self, at: Setting) -> float:
-        spec, epsilon, delta = at.spec, at.budget.epsilon, at.budget.delta
-        if at.budget.relation != "replace_one" and spec.ridge > 0:
-            # a replacement is a removal and an addition; without a ridge a removal will do
-            epsilon, delta = 2.0 * epsilon, (1.0 + math.exp(min(epsilon, 700.0))) * delta
-        if epsilon > 20.0:
-            return 0.0
-        reach = 2.0 * math.sqrt(spec.p) / epsilon
-        last = math.ceil(min(spec.n, 2.0 + reach * reach))
-        m = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)[:, None]
-        a = np.geomspace(0.05, 1e5, 60)
-        length, square = code_length(spec.p if spec.constraint.is_ball else 1, m, a)
-        more = (1.0 + m / (2.0 * a)) * m
-        c = more * math.sinh(epsilon) / math.sqrt(spec.p)
-        radius, bend, pull = spec.constraint.radius, spec.n * spec.ridge, spec.lipschitz
-        d = more * (1.0 + math.exp(-epsilon)) * 2.0 * radius * delta
-        deep = _depth(pull * length, bend, radius)
-        if bend > 0:
-            # T within the set's reach: F* is known exactly
-            inside = pull * m <= bend * radius
-            deep = np.where(inside, np.maximum(deep, pull**2 * square / (2.0 * bend)), deep)
-        gained = deep - _depth(pull * c, bend, radius) - pull * d
-        return max(0.0, float(np.max(gained)))
+    spec, epsilon, delta = at.spec, at.budget.epsilon, at.budget.delta
+    if at.budget.relation != "replace_one" and spec.ridge > 0:
+        # a replacement is a removal and an addition; without a ridge a removal will do
+        epsilon, delta = 2.0 * epsilon, (1.0 + math.exp(min(epsilon, 700.0))) * delta
+    if epsilon > 20.0:
+        return 0.0
+    reach = 2.0 * math.sqrt(spec.p) / epsilon
+    last = math.ceil(min(spec.n, 2.0 + reach * reach))
+    m = np.unique(np.geomspace(1.0, last, 160).astype(np.int64)).astype(float)[:, None]
+    a = np.geomspace(0.05, 1e5, 60)
+    length, square = code_length(spec.p if spec.constraint.is_ball else 1, m, a)
+    more = (1.0 + m / (2.0 * a)) * m
+    c = more * math.sinh(epsilon) / math.sqrt(spec.p)
+    radius, bend, pull = spec.constraint.radius, spec.n * spec.ridge, spec.lipschitz
+    d = more * (1.0 + math.exp(-epsilon)) * 2.0 * radius * delta
+    deep = _depth(pull * length, bend, radius)
+    if bend > 0:
+        # T within the set's reach: F* is known exactly
+        inside = pull * m <= bend * radius
+        deep = np.where(inside, np.maximum(deep, pull**2 * square / (2.0 * bend)), deep)
+    gained = deep - _depth(pull * c, bend, radius) - pull * d
+    return max(0.0, float(np.max(gained)))
 
 
 def code_length(p: int, m: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -188,14 +163,33 @@ def marginals_pure(n: int, p: int, epsilon: float) -> tuple[int, float]:
     return signal, signal / (16.0 * n)
 
 
-def _packing(at: Setting) -> float:
-    """L R M / 1024: |theta - theta*| >= 1/16 with probability 1/2, on M equal linear losses."""
+_PACKING: tuple[Condition, ...] = (
+    check_guarantee("pure"),
+    check(lambda at: not at.spec.p < 3, "needs p >= 3"),
+    check(lambda at: at.budget.relation == "replace_one", "is for replace_one"),
+    check(lambda at: at.spec.constraint.is_ball, "is for l2_ball"),
+    _check_lasso,
+)
+
+
+@lower_bound("BST14 Thm 5.2 (constants)", *_PACKING, check_unregularised)
+def packing(at: Setting) -> float:
+    """L R M / 1024, M = min(n, p / (20 epsilon)).
+
+    |theta - theta*| >= 1/16 with probability 1/2, on M equal linear losses.
+    """
     signal, _ = marginals_pure(at.spec.n, at.spec.p, at.budget.epsilon)
     return at.spec.lipschitz * at.spec.constraint.radius * signal / 1024.0
 
 
-def _packing_strongly_convex(at: Setting) -> float:
-    """(n Delta / 2) (m / 16)^2 / 2 with m = min(R, M L / (n Delta)), the minimiser's norm."""
+@lower_bound(
+    "BST14 Thm 5.4 (constants)", *_PACKING, check(lambda at: at.spec.ridge > 0, "needs a ridge")
+)
+def packing_strongly_convex(at: Setting) -> float:
+    """n Delta m^2 / 1024, m = min(R, M L / (n Delta)) the norm of the minimiser.
+
+    It is (n Delta / 2) (m / 16)^2 / 2, with M as in ``packing``.
+    """
     spec = at.spec
     signal, _ = marginals_pure(spec.n, spec.p, at.budget.epsilon)
     bend = spec.n * spec.strong_convexity
@@ -203,89 +197,44 @@ def _packing_strongly_convex(at: Setting) -> float:
     return bend * norm**2 / 1024.0
 
 
-def _check_packing(at: Setting) -> str | None:
-    few = "needs p >= 3" if at.spec.p < 3 else None
-    exact = None if at.budget.relation == "replace_one" else "is for replace_one"
-    ball = _check_set(at, at.spec.constraint.is_ball, "is for l2_ball")
-    return find_reason(check_guarantee(at, "pure"), few, exact, ball)
+@lower_order("BST14 Thm 5.2", check_guarantee("pure"), check_unregularised)
+def pure_order(at: Setting) -> float:
+    """L |C| min(n, p / epsilon)."""
+    return _convex_scale(at) * min(at.spec.n, at.spec.p / at.budget.epsilon)
 
 
-def _check_curvature(at: Setting) -> str | None:
-    """The paper's assumption that Delta |C| / L is of order one, read as at least 1/2."""
-    spec = at.spec
-    if spec.lasso > 0:
-        return "is for losses without a lasso"
-    curved = spec.strong_convexity * spec.constraint.least_diameter >= spec.lipschitz_total / 2.0
-    return None if curved else "needs Delta |C| of the order of L"
+@lower_order("BST14 Thm 5.3", check_unregularised, check_guarantee("approx"))
+def approx_order(at: Setting) -> float:
+    """L |C| min(n, sqrt(p) / epsilon): every (epsilon, delta) mechanism, on its worst data set."""
+    return _convex_scale(at) * min(at.spec.n, math.sqrt(at.spec.p) / at.budget.epsilon)
+
+
+# the paper's assumption that Delta |C| / L is of order one, read as at least 1/2
+_check_curvature = check(
+    lambda at: (
+        at.spec.strong_convexity * at.spec.constraint.least_diameter
+        >= at.spec.lipschitz_total / 2.0
+    ),
+    "needs Delta |C| of the order of L",
+)
+
+
+@lower_order("BST14 Thm 5.4", check_guarantee("pure"), _check_lasso, _check_curvature)
+def strongly_convex_pure_order(at: Setting) -> float:
+    """(L^2 / Delta) min(n, p^2 / (n epsilon^2))."""
+    private = (at.spec.p / at.budget.epsilon) ** 2
+    return _curved_scale(at) * min(at.spec.n, private / at.spec.n)
+
+
+@lower_order("BST14 Thm 5.5", check_guarantee("approx"), _check_lasso, _check_curvature)
+def strongly_convex_approx_order(at: Setting) -> float:
+    """(L^2 / Delta) min(n, p / (n epsilon^2))."""
+    private = at.spec.p / at.budget.epsilon**2
+    return _curved_scale(at) * min(at.spec.n, private / at.spec.n)
 
 
 def _curved_scale(at: Setting) -> float:
     return at.spec.lipschitz_total**2 / at.spec.strong_convexity
-
-
-BOUNDS: tuple[Bound, ...] = (
-    TwoPointLower(),
-    CapsLower(),
-    TracingLower(),
-    Theorem(
-        "BST14 Thm 5.2 (constants)",
-        "L R min(n, p / (20 epsilon)) / 1024",
-        "lower",
-        "explicit",
-        lambda at: find_reason(_check_packing(at), _check_unregularised(at)),
-        _packing,
-    ),
-    Theorem(
-        "BST14 Thm 5.4 (constants)",
-        "n Delta min(R, M L / (n Delta))^2 / 1024, M = min(n, p / (20 epsilon))",
-        "lower",
-        "explicit",
-        lambda at: find_reason(_check_packing(at), None if at.spec.ridge > 0 else "needs a ridge"),
-        _packing_strongly_convex,
-    ),
-    Theorem(
-        "BST14 Thm 5.2",
-        "L |C| min(n, p / epsilon)",
-        "lower",
-        "order",
-        lambda at: find_reason(check_guarantee(at, "pure"), _check_unregularised(at)),
-        lambda at: _convex_scale(at) * min(at.spec.n, at.spec.p / at.budget.epsilon),
-    ),
-    ApproxLowerOrder(),
-    Theorem(
-        "BST14 Thm 5.4",
-        "(L^2 / Delta) min(n, p^2 / (n epsilon^2))",
-        "lower",
-        "order",
-        lambda at: find_reason(check_guarantee(at, "pure"), _check_curvature(at)),
-        lambda at: (
-            _curved_scale(at) * min(at.spec.n, (at.spec.p / at.budget.epsilon) ** 2 / at.spec.n)
-        ),
-    ),
-    Theorem(
-        "BST14 Thm 5.5",
-        "(L^2 / Delta) min(n, p / (n epsilon^2))",
-        "lower",
-        "order",
-        lambda at: find_reason(check_guarantee(at, "approx"), _check_curvature(at)),
-        lambda at: _curved_scale(at) * min(at.spec.n, at.spec.p / at.budget.epsilon**2 / at.spec.n),
-    ),
-)
-
-
-def _check_unregularised(at: Setting) -> str | None:
-    return None if at.spec.regulariser.vanishes else "is for losses without a regulariser"
-
-
-def _check_set(at: Setting, fits: bool, reason: str) -> str | None:
-    """A reason unless the set fits, and is unregularised if it is not the ball."""
-    spec = at.spec
-    if not fits:
-        return reason
-    if spec.lasso > 0:
-        return "is for losses without a lasso"
-    curved = not spec.constraint.is_ball and spec.ridge > 0
-    return "is for a Euclidean ball where there is a ridge" if curved else None
 
 
 def _convex_scale(at: Setting) -> float:

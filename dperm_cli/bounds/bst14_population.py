@@ -6,21 +6,27 @@ Statements "with probability 1 - gamma" take gamma = 0.1 and poly log(1/gamma) a
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from dperm_cli.bounds import bst14_combined
 from dperm_cli.bounds.base import (
-    Bound,
+    Condition,
     Setting,
-    Theorem,
+    check,
     check_guarantee,
     check_mechanism,
     check_strong_convexity,
-    find_reason,
+    find_least,
+    get_unit,
+    list_bounds,
     risk_range,
+    upper_bound,
+    upper_order,
 )
 from dperm_cli.losses.shared.margin_loss import Glm
 
 GAMMA = 0.1
+_TAIL = math.log(1.0 / GAMMA)
 
 
 def stability_gap(epsilon: float, delta: float, spread: float) -> float:
@@ -68,139 +74,123 @@ def _lipschitz_unit(at: Setting) -> float:
 
 def _sampling_unit(at: Setting) -> float:
     """L |C| / sqrt(n)."""
-    spec = at.spec
-    return spec.lipschitz_total * spec.constraint.diameter / math.sqrt(spec.n)
-
-
-def _tail() -> float:
-    return math.log(1.0 / GAMMA)
+    return get_unit(at) / math.sqrt(at.spec.n)
 
 
 def _log_n_delta(at: Setting) -> float:
     return math.log(at.spec.n / at.budget.delta)
 
 
-def _glm(at: Setting, kind: str) -> str | None:
+def _check_linear_model(kind: str) -> tuple[Condition, ...]:
+    """The conditions of Thm F.4: a loss of the margin, and enough records."""
     power = 2.0 if kind == "pure" else 1.0
-    enough = at.spec.n >= at.spec.p**power / at.budget.epsilon**2
-    return find_reason(
-        check_guarantee(at, kind),
-        None if isinstance(at.spec.form, Glm) else "is for losses of the margin",
-        None if enough else "needs more records than the private part of the risk asks for",
+    return (
+        check_guarantee(kind),
+        check(lambda at: isinstance(at.spec.form, Glm), "is for losses of the margin"),
+        check(
+            lambda at: at.spec.n >= at.spec.p**power / at.budget.epsilon**2,
+            "needs more records than the private part of the risk asks for",
+        ),
     )
 
 
-def _own_epsilon(at: Setting, kind: str) -> str | None:
+def _check_own_epsilon(at: Setting) -> str | None:
     """F.6 holds at an epsilon of its own, read as within a factor 2."""
     spec = at.spec
     own = math.sqrt(spec.p / spec.n)
-    if kind == "approx" and at.kind == "approx":
+    if at.kind == "approx":
         own = spec.p**0.25 * _log_n_delta(at) / math.sqrt(spec.n)
     near = own / 2.0 <= at.budget.epsilon <= 2.0 * own
-    return find_reason(
-        check_guarantee(at, kind), None if near else f"is for epsilon near {own:.3g}"
-    )
+    return None if near else f"is for epsilon near {own:.3g}"
 
 
-EMPIRICAL: tuple[Bound, ...] = (
+# explicit bounds on the empirical excess risk, a sum
+EMPIRICAL = [
     *bst14_combined.INNER,
-    *(bound for bound in bst14_combined.BOUNDS if bound.constant == "explicit"),
+    *(b for b in list_bounds(bst14_combined) if b.constant == "explicit"),
+]
+
+
+@upper_bound(
+    "BST14 Lemma F.5 (constants)",
+    check(
+        lambda at: find_least(EMPIRICAL, at) is not None,
+        "needs an explicit bound on the empirical risk",
+    ),
+    quantity="population_risk",
 )
-
-
-def _empirical(at: Setting) -> list[float]:
-    """The explicit bounds on the empirical excess risk, a sum, that apply."""
-    return [bound.value(at) for bound in EMPIRICAL if bound.applies(at) is None]
-
-
-def _population_risk(at: Setting) -> float:
-    """Empirical bound / n + stability gap + the regulariser's range, for the risk without it."""
+def population(at: Setting) -> float:
+    """Empirical bound / n + (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) range(l) + the range of
+    the regulariser, for the risk without it."""
     spec, (epsilon, delta) = at.spec, (at.budget.epsilon, at.budget.delta)
     if at.budget.relation != "replace_one":  # a replacement is a removal and an addition
         epsilon, delta = 2.0 * epsilon, (1.0 + math.exp(min(epsilon, 700.0))) * delta
     whole = risk_range(at)
     regular = whole / spec.n - spec.variation
     gap = stability_gap(epsilon, delta, spec.variation)
-    return min([*_empirical(at), whole]) / spec.n + gap + regular
+    empirical = find_least(EMPIRICAL, at)
+    least = whole if empirical is None else min(empirical, whole)
+    return least / spec.n + gap + regular
 
 
-def _upper(name: str, statement: str, covers, formula) -> Theorem:
-    return Theorem(
-        f"BST14 Thm {name}", statement, "upper", "order", covers, formula, "population_risk"
-    )
+_order = partial(upper_order, quantity="population_risk")
+
+# of the mechanisms whose pure and whose (epsilon, delta) risk the theorems are about
+_PURE = (check_mechanism("localization"), check_guarantee("pure"))
+_APPROX = (check_mechanism("noisy_sgd", "localization"), check_guarantee("approx"))
 
 
-PURE, APPROX = ("localization",), ("noisy_sgd", "localization")
+@_order("BST14 Thm F.2(1)", *_PURE, check_strong_convexity)
+def strongly_convex_pure(at: Setting) -> float:
+    """L^2 p sqrt(ln n poly log(1/gamma)) / (Delta n epsilon gamma)."""
+    return _strongly_convex_unit(at) * at.spec.p * math.sqrt(math.log(at.spec.n) * _TAIL)
 
-BOUNDS: tuple[Bound, ...] = (
-    Theorem(
-        "BST14 Lemma F.5 (constants)",
-        "empirical bound / n + (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) range(l) + range of "
-        "the regulariser",
-        "upper",
-        "explicit",
-        lambda at: None if _empirical(at) else "needs an explicit bound on the empirical risk",
-        _population_risk,
-        "population_risk",
-    ),
-    _upper(
-        "F.2(1)",
-        "L^2 p sqrt(ln n poly log(1/gamma)) / (Delta n epsilon gamma)",
-        lambda at: find_reason(
-            check_mechanism(at, *PURE), check_guarantee(at, "pure"), check_strong_convexity(at)
-        ),
-        lambda at: _strongly_convex_unit(at) * at.spec.p * math.sqrt(math.log(at.spec.n) * _tail()),
-    ),
-    _upper(
-        "F.2(2)",
-        "L^2 sqrt(p) ln^2(n/delta) poly log(1/gamma) / (Delta n epsilon gamma)",
-        lambda at: find_reason(
-            check_mechanism(at, *APPROX), check_guarantee(at, "approx"), check_strong_convexity(at)
-        ),
-        lambda at: (
-            _strongly_convex_unit(at) * math.sqrt(at.spec.p) * _log_n_delta(at) ** 2 * _tail()
-        ),
-    ),
-    _upper(
-        "F.3(1)",
-        "sqrt(p) (L + |C|) |C| (ln n poly log(1/gamma))^{1/4} / sqrt(n epsilon gamma)",
-        lambda at: find_reason(
-            check_mechanism(at, *PURE), check_guarantee(at, "pure"), check_strong_convexity(at)
-        ),
-        lambda at: (
-            _lipschitz_unit(at) * math.sqrt(at.spec.p) * (math.log(at.spec.n) * _tail()) ** 0.25
-        ),
-    ),
-    _upper(
-        "F.3(2)",
-        "p^{1/4} (L + |C|) |C| ln(n/delta) poly log(1/gamma) / sqrt(n epsilon gamma)",
-        lambda at: find_reason(
-            check_mechanism(at, *APPROX), check_guarantee(at, "approx"), check_strong_convexity(at)
-        ),
-        lambda at: _lipschitz_unit(at) * at.spec.p**0.25 * _log_n_delta(at) * _tail(),
-    ),
-    _upper(
-        "F.4(1)",
-        "L |C| sqrt(ln(1/gamma)) / sqrt(n), n above (p / epsilon)^2",
-        lambda at: find_reason(check_mechanism(at, *PURE, "exponential"), _glm(at, "pure")),
-        lambda at: _sampling_unit(at) * math.sqrt(_tail()),
-    ),
-    _upper(
-        "F.4(2)",
-        "L |C| sqrt(ln(1/gamma)) ln^2(n/delta) / sqrt(n), n above p / epsilon^2",
-        lambda at: find_reason(check_mechanism(at, *APPROX), _glm(at, "approx")),
-        lambda at: _sampling_unit(at) * math.sqrt(_tail()) * _log_n_delta(at) ** 2,
-    ),
-    _upper(
-        "F.6(1)",
-        "L |C| sqrt(p / n) at epsilon = sqrt(p / n)",
-        lambda at: find_reason(check_mechanism(at, "exponential"), _own_epsilon(at, "pure")),
-        lambda at: _sampling_unit(at) * math.sqrt(at.spec.p),
-    ),
-    _upper(
-        "F.6(2)",
-        "L |C| p^{1/4} ln(n/delta) / sqrt(n) at epsilon = p^{1/4} ln(n/delta) / sqrt(n)",
-        lambda at: find_reason(check_mechanism(at, "noisy_sgd"), _own_epsilon(at, "approx")),
-        lambda at: _sampling_unit(at) * at.spec.p**0.25 * _log_n_delta(at),
-    ),
+
+@_order("BST14 Thm F.2(2)", *_APPROX, check_strong_convexity)
+def strongly_convex_approx(at: Setting) -> float:
+    """L^2 sqrt(p) ln^2(n/delta) poly log(1/gamma) / (Delta n epsilon gamma)."""
+    return _strongly_convex_unit(at) * math.sqrt(at.spec.p) * _log_n_delta(at) ** 2 * _TAIL
+
+
+@_order("BST14 Thm F.3(1)", *_PURE, check_strong_convexity)
+def lipschitz_pure(at: Setting) -> float:
+    """sqrt(p) (L + |C|) |C| (ln n poly log(1/gamma))^{1/4} / sqrt(n epsilon gamma)."""
+    return _lipschitz_unit(at) * math.sqrt(at.spec.p) * (math.log(at.spec.n) * _TAIL) ** 0.25
+
+
+@_order("BST14 Thm F.3(2)", *_APPROX, check_strong_convexity)
+def lipschitz_approx(at: Setting) -> float:
+    """p^{1/4} (L + |C|) |C| ln(n/delta) poly log(1/gamma) / sqrt(n epsilon gamma)."""
+    return _lipschitz_unit(at) * at.spec.p**0.25 * _log_n_delta(at) * _TAIL
+
+
+@_order(
+    "BST14 Thm F.4(1)", check_mechanism("localization", "exponential"), *_check_linear_model("pure")
 )
+def linear_model_pure(at: Setting) -> float:
+    """L |C| sqrt(ln(1/gamma)) / sqrt(n), n above (p / epsilon)^2."""
+    return _sampling_unit(at) * math.sqrt(_TAIL)
+
+
+@_order(
+    "BST14 Thm F.4(2)", check_mechanism("noisy_sgd", "localization"), *_check_linear_model("approx")
+)
+def linear_model_approx(at: Setting) -> float:
+    """L |C| sqrt(ln(1/gamma)) ln^2(n/delta) / sqrt(n), n above p / epsilon^2."""
+    return _sampling_unit(at) * math.sqrt(_TAIL) * _log_n_delta(at) ** 2
+
+
+@_order(
+    "BST14 Thm F.6(1)", check_mechanism("exponential"), check_guarantee("pure"), _check_own_epsilon
+)
+def own_epsilon_pure(at: Setting) -> float:
+    """L |C| sqrt(p / n) at epsilon = sqrt(p / n)."""
+    return _sampling_unit(at) * math.sqrt(at.spec.p)
+
+
+@_order(
+    "BST14 Thm F.6(2)", check_mechanism("noisy_sgd"), check_guarantee("approx"), _check_own_epsilon
+)
+def own_epsilon_approx(at: Setting) -> float:
+    """L |C| p^{1/4} ln(n/delta) / sqrt(n) at epsilon = p^{1/4} ln(n/delta) / sqrt(n)."""
+    return _sampling_unit(at) * at.spec.p**0.25 * _log_n_delta(at)

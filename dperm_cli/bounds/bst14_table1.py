@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dperm_cli.bounds.base import Setting
-
 ROWS = ("lipschitz", "smooth", "strongly_convex", "smooth_strongly_convex")
 COLUMNS = (
     "pure_previous",
@@ -68,60 +66,56 @@ class TableInputs:
 
 Formula = Callable[[TableInputs], float]
 
-CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
-    ("lipschitz", "pure_previous"): (
-        "p sqrt(n) / eps",
-        lambda x: x.private * math.sqrt(x.n),
+# Each as it is printed, and as a function of the inputs.
+CELLS: dict[tuple[str, str], Formula] = {
+    # p sqrt(n) / eps
+    ("lipschitz", "pure_previous"): lambda x: x.private * math.sqrt(x.n),
+    # p / eps
+    ("lipschitz", "pure_upper"): lambda x: x.private,
+    # p / eps
+    ("lipschitz", "pure_lower"): lambda x: x.private,
+    # sqrt(p n) ln(1/delta) / eps
+    ("lipschitz", "approx_previous"): lambda x: (
+        math.sqrt(x.n * x.approx_noise_variance) * x.log_delta
     ),
-    ("lipschitz", "pure_upper"): ("p / eps", lambda x: x.private),
-    ("lipschitz", "pure_lower"): ("p / eps", lambda x: x.private),
-    ("lipschitz", "approx_previous"): (
-        "sqrt(p n) ln(1/delta) / eps",
-        lambda x: math.sqrt(x.n * x.approx_noise_variance) * x.log_delta,
+    # sqrt(p) ln^2(n/delta) / eps
+    ("lipschitz", "approx_upper"): lambda x: math.sqrt(x.approx_noise_variance) * x.log_n_delta**2,
+    # sqrt(p) / eps
+    ("lipschitz", "approx_lower"): lambda x: math.sqrt(x.approx_noise_variance),
+    # p / eps
+    ("smooth", "pure_previous"): lambda x: x.private,
+    # p / eps
+    ("smooth", "pure_lower"): lambda x: x.private,
+    # sqrt(p) ln(1/delta) / eps
+    ("smooth", "approx_previous"): lambda x: math.sqrt(x.approx_noise_variance) * x.log_delta,
+    # sqrt(p) / eps
+    ("smooth", "approx_lower"): lambda x: math.sqrt(x.approx_noise_variance),
+    # p^2 / (sqrt(n) Delta eps^2)
+    ("strongly_convex", "pure_previous"): lambda x: x.private**2 / (math.sqrt(x.n) * x.curvature),
+    # (ln(n) / Delta) p^2 / (n eps^2)
+    ("strongly_convex", "pure_upper"): lambda x: math.log(x.n) / x.curvature * x.private**2 / x.n,
+    # p^2 / (n eps^2)
+    ("strongly_convex", "pure_lower"): lambda x: x.private**2 / x.n,
+    # p ln(1/delta) / (sqrt(n) Delta eps^2)
+    ("strongly_convex", "approx_previous"): lambda x: (
+        x.approx_noise_variance * x.log_delta / (math.sqrt(x.n) * x.curvature)
     ),
-    ("lipschitz", "approx_upper"): (
-        "sqrt(p) ln^2(n/delta) / eps",
-        lambda x: math.sqrt(x.approx_noise_variance) * x.log_n_delta**2,
+    # (ln^3(n/delta) / Delta) p / (n eps^2)
+    ("strongly_convex", "approx_upper"): lambda x: (
+        x.log_n_delta**3 / x.curvature * x.approx_noise_variance / x.n
     ),
-    ("lipschitz", "approx_lower"): ("sqrt(p) / eps", lambda x: math.sqrt(x.approx_noise_variance)),
-    ("smooth", "pure_previous"): ("p / eps", lambda x: x.private),
-    ("smooth", "pure_lower"): ("p / eps", lambda x: x.private),
-    ("smooth", "approx_previous"): (
-        "sqrt(p) ln(1/delta) / eps",
-        lambda x: math.sqrt(x.approx_noise_variance) * x.log_delta,
+    # p / (n eps^2)
+    ("strongly_convex", "approx_lower"): lambda x: x.approx_noise_variance / x.n,
+    # p^2 / (n Delta eps^2)
+    ("smooth_strongly_convex", "pure_previous"): lambda x: x.private**2 / (x.n * x.curvature),
+    # p^2 / (n eps^2)
+    ("smooth_strongly_convex", "pure_lower"): lambda x: x.private**2 / x.n,
+    # p ln(1/delta) / (n Delta eps^2)
+    ("smooth_strongly_convex", "approx_previous"): lambda x: (
+        x.approx_noise_variance * x.log_delta / (x.n * x.curvature)
     ),
-    ("smooth", "approx_lower"): ("sqrt(p) / eps", lambda x: math.sqrt(x.approx_noise_variance)),
-    ("strongly_convex", "pure_previous"): (
-        "p^2 / (sqrt(n) Delta eps^2)",
-        lambda x: x.private**2 / (math.sqrt(x.n) * x.curvature),
-    ),
-    ("strongly_convex", "pure_upper"): (
-        "(ln(n) / Delta) p^2 / (n eps^2)",
-        lambda x: math.log(x.n) / x.curvature * x.private**2 / x.n,
-    ),
-    ("strongly_convex", "pure_lower"): ("p^2 / (n eps^2)", lambda x: x.private**2 / x.n),
-    ("strongly_convex", "approx_previous"): (
-        "p ln(1/delta) / (sqrt(n) Delta eps^2)",
-        lambda x: x.approx_noise_variance * x.log_delta / (math.sqrt(x.n) * x.curvature),
-    ),
-    ("strongly_convex", "approx_upper"): (
-        "(ln^3(n/delta) / Delta) p / (n eps^2)",
-        lambda x: x.log_n_delta**3 / x.curvature * x.approx_noise_variance / x.n,
-    ),
-    ("strongly_convex", "approx_lower"): ("p / (n eps^2)", lambda x: x.approx_noise_variance / x.n),
-    ("smooth_strongly_convex", "pure_previous"): (
-        "p^2 / (n Delta eps^2)",
-        lambda x: x.private**2 / (x.n * x.curvature),
-    ),
-    ("smooth_strongly_convex", "pure_lower"): ("p^2 / (n eps^2)", lambda x: x.private**2 / x.n),
-    ("smooth_strongly_convex", "approx_previous"): (
-        "p ln(1/delta) / (n Delta eps^2)",
-        lambda x: x.approx_noise_variance * x.log_delta / (x.n * x.curvature),
-    ),
-    ("smooth_strongly_convex", "approx_lower"): (
-        "p / (n eps^2)",
-        lambda x: x.approx_noise_variance / x.n,
-    ),
+    # p / (n eps^2)
+    ("smooth_strongly_convex", "approx_lower"): lambda x: x.approx_noise_variance / x.n,
 }
 
 
@@ -131,38 +125,4 @@ def cell(row: str, column: str, at: TableInputs) -> float | None:
         raise KeyError(f"Table I has no cell ({row}, {column})")
     if (row, column) not in CELLS:
         return None
-    return at.unit * min(float(at.n), CELLS[row, column][1](at))
-
-
-def row_of(at: Setting) -> str:
-    """The row that a problem belongs to; smooth is read as beta |C| / L <= p."""
-    spec = at.spec
-    smooth = spec.smoothness is not None and spec.regulariser.smooth
-    if smooth and spec.smoothness is not None:
-        whole = spec.smoothness + spec.ridge
-        smooth = whole * spec.constraint.diameter <= spec.p * spec.lipschitz_total
-    curved = spec.strong_convexity > 0
-    if curved:
-        return "smooth_strongly_convex" if smooth else "strongly_convex"
-    return "smooth" if smooth else "lipschitz"
-
-
-def numbers_of(at: Setting) -> TableInputs:
-    """The numbers of a setting; under a pure guarantee delta plays no part."""
-    spec = at.spec
-    return TableInputs(
-        spec.n,
-        spec.p,
-        at.budget.epsilon,
-        at.budget.delta,
-        spec.lipschitz_total,
-        spec.constraint.diameter,
-        spec.strong_convexity,
-    )
-
-
-def row_values(at: Setting) -> dict[str, float | None]:
-    """The cells of the setting's row for its kind of guarantee: previous, upper, lower."""
-    row, x = row_of(at), numbers_of(at)
-    words = ("previous", "upper", "lower")
-    return {word: cell(row, f"{at.kind}_{word}", x) for word in words}
+    return at.unit * min(float(at.n), CELLS[row, column](at))

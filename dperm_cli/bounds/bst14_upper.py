@@ -14,19 +14,18 @@ from typing import Any
 import numpy as np
 
 from dperm_cli.bounds.base import (
-    Bound,
+    Condition,
     Setting,
-    Theorem,
+    check,
     check_guarantee,
     check_mechanism,
     check_settings,
     check_smoothness,
     check_strong_convexity,
-    find_reason,
+    get_unit,
+    upper_bound,
+    upper_order,
 )
-
-EXPONENTIAL = ("exponential", "regularized_exponential")
-PERTURBED = ("objective_perturbation", "approximate_minima_perturbation")
 
 
 def exponential_risk(p: int, exponent: float, quadratic: float = 0.0, distance: float = 0.0):
@@ -36,23 +35,6 @@ def exponential_risk(p: int, exponent: float, quadratic: float = 0.0, distance: 
     exp(-f). A law within ``distance`` of it in sup |log ratio| costs a factor e^distance.
     """
     return math.exp(distance) * (p + quadratic) / exponent
-
-
-def exponential_quantile(p: int, exponent: float, failure: float, distance: float = 0.0) -> float:
-    """What F - F* exceeds with probability ``failure`` at most, under exp(-c F).
-
-    Pr[c (F - F*) >= x] <= (x / p)^p e^{p - x} for x >= p, which is below ``failure`` at the x
-    returned (divided by c): p + sqrt(2 p l) + l <= x with l = ln(1 / failure) + distance.
-    """
-    level = math.log(1.0 / failure) + distance
-    low, high = float(p), p + math.sqrt(2.0 * p * level) + level + 1.0
-    while p * math.log(high / p) + p - high > -level:
-        high *= 2.0
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        enough = p * math.log(middle / p) + p - middle <= -level
-        low, high = (low, middle) if enough else (middle, high)
-    return high / exponent
 
 
 def paper_quantile(p: int, exponent: float, t: float) -> float:
@@ -113,41 +95,58 @@ def _law(at: Setting) -> dict[str, Any]:
     return dict(found) if isinstance(found, dict) else dict(at.settings)
 
 
-def _check_draw(at: Setting, *names: str, net: bool = False) -> str | None:
-    """A reason unless this is a draw from a law whose exponent and distance are in the plan.
+def _check_draw(*names: str, net: bool = False) -> tuple[Condition, ...]:
+    """The conditions of a draw from a law whose exponent and distance are in the plan.
 
     ``net`` says whether that law lives on a finite net or on the whole set: what is proved of the
     one does not hold on the other.
     """
-    law = _law(at)
-    other = None
-    if ("discretisation_risk" in law) != net:
-        other = "is for a law on a finite net" if net else "is for a law on the whole set"
-    numbers = isinstance(law.get("exponent"), int | float) and law.get("exponent", 0.0) > 0
-    proved = isinstance(law.get("dist_inf"), int | float)
-    return find_reason(
-        check_mechanism(at, *names),
-        None if numbers else "needs the plan's exponent",
-        None if proved else "needs a sampler with a certificate",
-        other,
+
+    def has_exponent(at: Setting) -> bool:
+        exponent = _law(at).get("exponent")
+        return isinstance(exponent, int | float) and exponent > 0
+
+    return (
+        check_mechanism(*names),
+        check(has_exponent, "needs the plan's exponent"),
+        check(
+            lambda at: isinstance(_law(at).get("dist_inf"), int | float),
+            "needs a sampler with a certificate",
+        ),
+        check(
+            lambda at: ("discretisation_risk" in _law(at)) == net,
+            "is for a law on a finite net" if net else "is for a law on the whole set",
+        ),
     )
 
 
-def _exponential(at: Setting) -> float:
+@upper_bound("exponential Thm 2", *_check_draw("exponential", "regularized_exponential"))
+def exponential(at: Setting) -> float:
+    """(p + kappa R^2 / 2) / c, exp(-c F - (kappa / 2) |theta|^2) sampled to sup |log ratio| 0."""
     law, radius = _law(at), at.spec.constraint.radius
     quadratic = law.get("kappa", 0.0) * radius**2 / 2.0
     return exponential_risk(at.spec.p, law["exponent"], quadratic, law["dist_inf"])
 
 
-def _exponential_as_printed(at: Setting) -> float:
+@upper_bound("BST14 Thm 3.2 (constants)", *_check_draw("exponential"))
+def exponential_as_printed(at: Setting) -> float:
+    """(8 L |C| / epsilon) ((p + 1) ln 3 + 1), at the exponent used."""
     law = _law(at)
     return paper_exponential_risk(at.spec.p, law["exponent"]) * math.exp(law["dist_inf"])
 
 
-def _on_net(at: Setting) -> float:
+@upper_bound("exponential net", *_check_draw("exponential", net=True))
+def exponential_on_net(at: Setting) -> float:
+    """ln(N) / c + n L covering, exp(-c F) on a net of N points."""
     law = _law(at)
     facts = law["points_at_most"], law["exponent"], law["discretisation_risk"]
     return net_risk(*facts, law["dist_inf"])
+
+
+@upper_order("BST14 Thm 3.2", *_check_draw("exponential"))
+def exponential_order(at: Setting) -> float:
+    """L |C| p / epsilon."""
+    return get_unit(at) * at.spec.p / at.budget.epsilon
 
 
 def noise_of(at: Setting) -> str:
@@ -169,7 +168,10 @@ def _interior(at: Setting) -> bool:
     return ball and spec.lipschitz <= spec.ridge * spec.constraint.radius
 
 
-def _output(at: Setting) -> float:
+@upper_bound(
+    "output_perturbation Thm 2", check_mechanism("output_perturbation"), check_strong_convexity
+)
+def output_perturbation(at: Setting) -> float:
     """n L E |b|, or n (beta + Delta) E |b|^2 / 2 where the minimiser cannot be on the boundary."""
     spec, (mean, square) = at.spec, _moments(at)
     off = math.sqrt(2.0 * at.settings.get("minimiser_gap", 0.0) / (spec.n * spec.strong_convexity))
@@ -180,7 +182,13 @@ def _output(at: Setting) -> float:
     return value
 
 
-def _objective(at: Setting) -> float:
+@upper_bound(
+    "objective_perturbation Thm 2",
+    check_mechanism("objective_perturbation", "approximate_minima_perturbation"),
+    check_settings("strength", "added", "distance", "second_scale"),
+)
+def objective_perturbation(at: Setting) -> float:
+    """E|b|^2 / (2 Lam) + (added / 2) reach^2 + n L (distance + E|b2|)."""
     spec, facts = at.spec, at.settings
     reach = spec.constraint.radius + float(np.linalg.norm(spec.constraint.centre()))
     value = perturbed_risk(_moments(at)[1], facts["strength"], facts["added"], reach)
@@ -188,8 +196,42 @@ def _objective(at: Setting) -> float:
     return value + spec.n * spec.lipschitz_total * off
 
 
-def _unit(at: Setting) -> float:
-    return at.spec.lipschitz_total * at.spec.constraint.diameter
+# the orders of App. E are of a noise; Gamma norms serve under either guarantee
+_GAMMA = (
+    check_mechanism("objective_perturbation"),
+    check(lambda at: noise_of(at) == "gamma", "is for gamma noise"),
+    check_smoothness,
+)
+_GAUSSIAN = (
+    check_mechanism("objective_perturbation"),
+    check(lambda at: noise_of(at) == "gaussian", "is for gaussian noise"),
+    check_guarantee("approx"),
+    check_smoothness,
+)
+
+
+@upper_order("BST14 Thm E.1(1)", *_GAMMA)
+def objective_order(at: Setting) -> float:
+    """L |C| p / epsilon."""
+    return get_unit(at) * at.spec.p / at.budget.epsilon
+
+
+@upper_order("BST14 Thm E.1(2)", *_GAUSSIAN)
+def objective_order_gaussian(at: Setting) -> float:
+    """L |C| sqrt(p ln(1/delta)) / epsilon."""
+    return get_unit(at) * math.sqrt(at.spec.p * log_delta(at)) / at.budget.epsilon
+
+
+@upper_order("BST14 Thm E.2(1)", *_GAMMA, check_strong_convexity)
+def objective_order_curved(at: Setting) -> float:
+    """L^2 p^2 / (n Delta epsilon^2)."""
+    return curved_unit(at) * at.spec.p**2
+
+
+@upper_order("BST14 Thm E.2(2)", *_GAUSSIAN, check_strong_convexity)
+def objective_order_curved_gaussian(at: Setting) -> float:
+    """L^2 p ln(1/delta) / (n Delta epsilon^2)."""
+    return curved_unit(at) * at.spec.p * log_delta(at)
 
 
 def curved_unit(at: Setting) -> float:
@@ -202,107 +244,3 @@ def curved_unit(at: Setting) -> float:
 def log_delta(at: Setting) -> float:
     """ln(1/delta)."""
     return math.log(1.0 / at.budget.delta)
-
-
-_STRENGTHS = ("strength", "added", "distance", "second_scale")
-
-
-def _objective_covers(at: Setting, noise: str, curved: bool) -> str | None:
-    """The orders of App. E are of a noise, whichever guarantee is in force."""
-    return find_reason(
-        check_mechanism(at, "objective_perturbation"),
-        None if noise_of(at) == noise else f"is for {noise} noise",
-        check_guarantee(at, "approx") if noise == "gaussian" else None,
-        check_smoothness(at),
-        check_strong_convexity(at) if curved else None,
-    )
-
-
-BOUNDS: tuple[Bound, ...] = (
-    Theorem(
-        "exponential Thm 2",
-        "(p + kappa R^2 / 2) / c, exp(-c F - (kappa / 2) |theta|^2) sampled to sup |log ratio| 0",
-        "upper",
-        "explicit",
-        lambda at: _check_draw(at, *EXPONENTIAL),
-        _exponential,
-        paper="dperm",
-    ),
-    Theorem(
-        "BST14 Thm 3.2 (constants)",
-        "(8 L |C| / epsilon) ((p + 1) ln 3 + 1), at the exponent used",
-        "upper",
-        "explicit",
-        lambda at: _check_draw(at, "exponential"),
-        _exponential_as_printed,
-    ),
-    Theorem(
-        "exponential net",
-        "ln(N) / c + n L covering, exp(-c F) on a net of N points",
-        "upper",
-        "explicit",
-        lambda at: _check_draw(at, "exponential", net=True),
-        _on_net,
-        paper="dperm",
-    ),
-    Theorem(
-        "output_perturbation Thm 2",
-        "n L E|b|; n (beta + Delta) E|b|^2 / 2 if no minimiser is on the boundary",
-        "upper",
-        "explicit",
-        lambda at: find_reason(
-            check_mechanism(at, "output_perturbation"), check_strong_convexity(at)
-        ),
-        _output,
-        paper="dperm",
-    ),
-    Theorem(
-        "objective_perturbation Thm 2",
-        "E|b|^2 / (2 Lam) + (added / 2) reach^2 + n L (distance + E|b2|)",
-        "upper",
-        "explicit",
-        lambda at: find_reason(check_mechanism(at, *PERTURBED), check_settings(at, *_STRENGTHS)),
-        _objective,
-        paper="dperm",
-    ),
-    Theorem(
-        "BST14 Thm 3.2",
-        "L |C| p / epsilon",
-        "upper",
-        "order",
-        lambda at: _check_draw(at, "exponential"),
-        lambda at: _unit(at) * at.spec.p / at.budget.epsilon,
-    ),
-    Theorem(
-        "BST14 Thm E.1(1)",
-        "L |C| p / epsilon",
-        "upper",
-        "order",
-        lambda at: _objective_covers(at, "gamma", False),
-        lambda at: _unit(at) * at.spec.p / at.budget.epsilon,
-    ),
-    Theorem(
-        "BST14 Thm E.1(2)",
-        "L |C| sqrt(p ln(1/delta)) / epsilon",
-        "upper",
-        "order",
-        lambda at: _objective_covers(at, "gaussian", False),
-        lambda at: _unit(at) * math.sqrt(at.spec.p * log_delta(at)) / at.budget.epsilon,
-    ),
-    Theorem(
-        "BST14 Thm E.2(1)",
-        "L^2 p^2 / (n Delta epsilon^2)",
-        "upper",
-        "order",
-        lambda at: _objective_covers(at, "gamma", True),
-        lambda at: curved_unit(at) * at.spec.p**2,
-    ),
-    Theorem(
-        "BST14 Thm E.2(2)",
-        "L^2 p ln(1/delta) / (n Delta epsilon^2)",
-        "upper",
-        "order",
-        lambda at: _objective_covers(at, "gaussian", True),
-        lambda at: curved_unit(at) * at.spec.p * log_delta(at),
-    ),
-)

@@ -11,12 +11,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import betainc, gammaln
 
-from dperm_cli.bounds.base import Bound, Setting, Theorem, check_settings, find_reason
+from dperm_cli.bounds.base import (
+    Condition,
+    Setting,
+    check,
+    check_mechanism,
+    check_settings,
+    check_unregularised,
+    lower_bound,
+    upper_bound,
+)
 
 ASSOUAD, FANO = 163.0, 17.0  # the paper's constants, one over them
 # c such that the printed bounds are proved for n >= c (M / L)^2 times d (Thm 2) or ln(2 d)
@@ -153,27 +162,23 @@ def mirror_risk(distance: float, gradient: float, step: float, t: int) -> float:
     return distance / (step * t) + step * gradient**2 / 2.0
 
 
-def best_sgd(radius: float, gradient: float, n: int) -> float:
-    """R G / sqrt(n): ``sgd_risk`` at its best constant step, G^2 = E |Z|_2^2."""
-    return radius * gradient / math.sqrt(n)
-
-
-def best_entropy(radius: float, gradient: float, d: int, n: int) -> float:
-    """r M_inf sqrt(2 ln(2d) / n): ``mirror_risk`` of the entropy at its best step."""
-    return radius * gradient * math.sqrt(2.0 * math.log(2.0 * d) / n)
-
-
 # --- at a setting
 
 
-def _check_channel(at: Setting, *names: str) -> str | None:
-    """A reason unless the plan sends one answer a record through one of these channels."""
-    if at.settings.get("channel") not in names:
-        return f"is for the {' or '.join(names)} channel"
-    return find_reason(
-        check_settings(at, "channel_bound", "multiplier"),
-        None if at.settings.get("answers", 1) == 1 else "is for one answer a record",
-        None if at.spec.regulariser.vanishes else "is for losses without a regulariser",
+_lower = partial(lower_bound, quantity="population_risk")
+_upper = partial(upper_bound, quantity="population_risk")
+
+
+def _check_channel(*names: str) -> tuple[Condition, ...]:
+    """The conditions that the plan sends one answer a record through one of these channels."""
+    return (
+        check(
+            lambda at: at.settings.get("channel") in names,
+            f"is for the {' or '.join(names)} channel",
+        ),
+        check_settings("channel_bound", "multiplier"),
+        check(lambda at: at.settings.get("answers", 1) == 1, "is for one answer a record"),
+        check_unregularised,
     )
 
 
@@ -188,45 +193,91 @@ def _gradient(at: Setting) -> float:
     return lipschitz * multiplier
 
 
-def _check_inner_box(at: Setting) -> str | None:
-    return None if at.spec.constraint.inner_cube else "is for a box, a ball or an l1 ball around 0"
-
-
-def _check_l1_ball(at: Setting) -> str | None:
+def _is_l1_ball(at: Setting) -> bool:
     hull = at.spec.constraint.axis_hull
-    return None if hull is not None and hull.signed else "is for the l1 ball"
+    return hull is not None and hull.signed
 
 
-def _check_records(at: Setting, least: float) -> str | None:
-    """The printed bounds exceed the loss's range when n is far below M^2: no bias is above 1."""
-    return None if at.spec.n >= least else f"is proved for n >= {least:.3g}"
+def _check_records(least_of: Callable[[Setting], float]) -> Condition:
+    """The condition that n is not far below M^2, where the printed bounds exceed the loss's range:
+    no bias is above 1."""
+
+    def condition(at: Setting) -> str | None:
+        least = least_of(at)
+        return None if at.spec.n >= least else f"is proved for n >= {least:.3g}"
+
+    return condition
 
 
-def _check_multiplier(at: Setting, multiple: float) -> str | None:
-    return None if _facts(at)[1] >= multiple * (1.0 - 1e-12) else f"needs M >= {multiple:g} L"
+def _check_multiplier(multiple_of: Callable[[Setting], float]) -> Condition:
+    """The condition that M is at least this multiple of L."""
+
+    def condition(at: Setting) -> str | None:
+        multiple = multiple_of(at)
+        enough = _facts(at)[1] >= multiple * (1.0 - 1e-12)
+        return None if enough else f"needs M >= {multiple:g} L"
+
+    return condition
 
 
-def _check_theorem_1a(at: Setting) -> str | None:
-    reason = find_reason(_check_channel(at, "l_inf"), _check_inner_box(at))
-    return reason or _check_records(at, LEAST_ASSOUAD * _facts(at)[1] ** 2)
-
-
-def _check_theorem_1b(at: Setting) -> str | None:
-    reason = find_reason(_check_channel(at, "l_inf"), _check_l1_ball(at))
-    if reason:
-        return reason
-    return _check_records(at, LEAST_FANO * math.log(2.0 * at.spec.p) * _facts(at)[1] ** 2)
-
-
-def _check_theorem_2(at: Setting) -> str | None:
-    reason = find_reason(_check_channel(at, "l_1"), _check_inner_box(at))
-    return reason or _check_records(at, LEAST_ASSOUAD * at.spec.p * _facts(at)[1] ** 2)
+_ON_CUBE = check(
+    lambda at: bool(at.spec.constraint.inner_cube), "is for a box, a ball or an l1 ball around 0"
+)
+_ON_L1_BALL = check(_is_l1_ball, "is for the l1 ball")
+_CUBE, _CROSS = (*_check_channel("l_inf"), _ON_CUBE), (*_check_channel("l_1"), _ON_CUBE)
+_CORNERS = (*_check_channel("l_inf"), _ON_L1_BALL)
+# where the printed forms of Thm 1 and Thm 2 are proved
+_PRINTED_1A = (*_CUBE, _check_records(lambda at: LEAST_ASSOUAD * _facts(at)[1] ** 2))
+_PRINTED_1B = (
+    *_CORNERS,
+    _check_records(lambda at: LEAST_FANO * math.log(2.0 * at.spec.p) * _facts(at)[1] ** 2),
+)
+_PRINTED_2 = (*_CROSS, _check_records(lambda at: LEAST_ASSOUAD * at.spec.p * _facts(at)[1] ** 2))
 
 
 def _box_times(at: Setting, value: float) -> float:
     radius = at.spec.constraint.inner_cube
     assert radius is not None
     return radius * value
+
+
+@_lower("DJW12 Thm 1(a)", *_PRINTED_1A)
+def cube_printed(at: Setting) -> float:
+    """M_inf r d / (163 sqrt n), Theta holds the l_inf ball of radius r."""
+    return _box_times(at, assouad_as_printed(1.0, _gradient(at), at.spec.p, at.spec.n))
+
+
+@_lower("DJW12 Thm 1(b)", *_PRINTED_1B)
+def corners_printed(at: Setting) -> float:
+    """r M_inf sqrt(ln 2d) / (17 sqrt n), Theta the l_1 ball of radius r."""
+    return fano_as_printed(at.spec.constraint.size, _gradient(at), at.spec.p, at.spec.n)
+
+
+@_lower("DJW12 Thm 2", *_PRINTED_2)
+def cross_printed(at: Setting) -> float:
+    """r L sqrt d / (163 sqrt n Delta(gamma)), Theta holds the l_inf ball of radius r."""
+    return _box_times(at, cross_as_printed(1.0, *_facts(at), at.spec.p, at.spec.n))
+
+
+@_lower("DJW12 Thm 1(a) (sharp)", *_CUBE)
+def cube_sharp(at: Setting) -> float:
+    """L r d max over delta of delta (1 - TV_n(delta / M)) / 2, about 0.17 M_inf r d / sqrt n."""
+    lipschitz, multiplier = _facts(at)
+    return _box_times(at, lipschitz * at.spec.p * corners(at.spec.n, multiplier))
+
+
+@_lower("DJW12 Thm 1(b) (sharp)", *_CORNERS)
+def corners_sharp(at: Setting) -> float:
+    """L r max over delta of delta (1 - (n k(delta / M) + ln 2) / ln 2d) / 2."""
+    lipschitz, multiplier = _facts(at)
+    return at.spec.constraint.size * lipschitz * one_corner(at.spec.n, multiplier, at.spec.p)
+
+
+@_lower("DJW12 Thm 2 (sharp)", *_CROSS)
+def cross_sharp(at: Setting) -> float:
+    """L r max over delta of delta (1 - sqrt(1 - rho^2n)) / 2, about 0.135 M_1 r sqrt(d / n)."""
+    lipschitz, multiplier = _facts(at)
+    return _box_times(at, lipschitz * cross(at.spec.n, multiplier, at.spec.p))
 
 
 def _corner_1(at: Setting) -> float:
@@ -243,13 +294,7 @@ def _corner_2(at: Setting, radius: float) -> float:
 
 
 def _check_best_step(at: Setting) -> str | None:
-    """A reason unless the plan's step is the best constant one, within 1 %."""
-    rule = at.settings.get("step_rule")
-    if rule != "constant" or at.settings.get("output") != "average":
-        return "is for the average of constant steps"
-    reason = check_settings(at, "step")
-    if reason:
-        return reason
+    """The condition that the plan's step is the best constant one, within 1 %."""
     best = _best_step(at)
     return None if abs(at.settings["step"] / best - 1.0) <= 0.01 else f"is for steps of {best:.3g}"
 
@@ -267,180 +312,95 @@ def _square(at: Setting) -> float:
     return _gradient(at) ** 2 * (at.spec.p if at.settings["channel"] == "l_inf" else 1.0)
 
 
-def _sgd(at: Setting) -> str | None:
-    reason = find_reason(
-        _check_mechanism(at, "local_sgd"),
-        _check_channel(at, "l_inf", "l_1", "l_2"),
-        check_settings(at, "step"),
-        _check_average(at),
-    )
-    rule = at.settings.get("step_rule")
-    return reason or (None if rule in ("constant", "decreasing") else "is for its step rules")
-
-
-def _mirror(at: Setting) -> str | None:
-    reason = find_reason(
-        _check_mechanism(at, "local_mirror_descent"), _check_channel(at, "l_inf", "l_1", "l_2")
-    )
-    reason = reason or find_reason(
-        check_settings(at, "step", "distance", "gradient_norm"), _check_average(at)
-    )
-    constant = at.settings.get("step_rule") == "constant"
-    return reason or (None if constant else "is for constant steps")
-
-
-def _entropy(at: Setting) -> str | None:
-    entropy = at.settings.get("map") == "entropy"
-    return find_reason(_mirror(at), _check_channel(at, "l_inf"), _check_l1_ball(at)) or (
-        None if entropy else "is for the entropic map"
-    )
-
-
-def _check_mechanism(at: Setting, mechanism: str) -> str | None:
-    return None if at.mechanism == mechanism else f"is about {mechanism}"
-
-
-def _check_average(at: Setting) -> str | None:
-    average = at.settings.get("output") == "average"
-    return None if average else "is for the average of the points where answers were asked"
-
-
 def _reach(at: Setting) -> float:
     """How far the set's points are from its centre, at most."""
     shape = at.spec.constraint
     return shape.radius if shape.inner_cube else shape.diameter
 
 
-def _sgd_value(at: Setting) -> float:
+_AVERAGE = check(
+    lambda at: at.settings.get("output") == "average",
+    "is for the average of the points where answers were asked",
+)
+_CONSTANT_STEPS = check(
+    lambda at: at.settings.get("step_rule") == "constant", "is for constant steps"
+)
+_SGD = (
+    check_mechanism("local_sgd"),
+    *_check_channel("l_inf", "l_1", "l_2"),
+    check_settings("step"),
+    _AVERAGE,
+    check(
+        lambda at: at.settings.get("step_rule") in ("constant", "decreasing"),
+        "is for its step rules",
+    ),
+)
+_MIRROR = (
+    check_mechanism("local_mirror_descent"),
+    *_check_channel("l_inf", "l_1", "l_2"),
+    check_settings("step", "distance", "gradient_norm"),
+    _AVERAGE,
+    _CONSTANT_STEPS,
+)
+_ENTROPY = (
+    *_MIRROR,
+    *_CORNERS,
+    check(lambda at: at.settings.get("map") == "entropy", "is for the entropic map"),
+)
+_BEST_STEPS = (
+    check_settings("information"),
+    _check_multiplier(lambda at: 2.0),
+    check(
+        lambda at: at.settings.get("step_rule") == "constant",
+        "is for the average of constant steps",
+    ),
+    _check_best_step,
+)
+
+
+@_lower(
+    "DJW12 Cor 1 (lower)",
+    *_PRINTED_1B,
+    check_settings("information"),
+    _check_multiplier(lambda at: 2.0),
+)
+def corners_by_information(at: Setting) -> float:
+    """(sqrt(1/2) / 17) r L sqrt(d ln 2d / (n I*)), M_inf >= 2 L."""
+    return math.sqrt(SPREAD_LOW) / FANO * _corner_1(at)
+
+
+@_upper("DJW12 Cor 1 (upper)", *_ENTROPY, *_BEST_STEPS)
+def entropy_by_information(at: Setting) -> float:
+    """1.024 r L sqrt(d ln 2d / (n I*)), M_inf >= 2 L, mirror descent with its best step."""
+    return math.sqrt(2.0 * SPREAD_HIGH) * _corner_1(at)
+
+
+@_lower(
+    "DJW12 Cor 2 (lower)",
+    *_PRINTED_2,
+    check_settings("information"),
+    _check_multiplier(lambda at: max(2.0, at.spec.p)),
+)
+def cross_by_information(at: Setting) -> float:
+    """(0.683 / 163) r L d / sqrt(n I*), M_1 >= max(2, d) L."""
+    return math.sqrt(SPREAD_LOW_L1) / ASSOUAD * _box_times(at, _corner_2(at, 1.0))
+
+
+@_upper("DJW12 Cor 2 (upper)", *_SGD, *_check_channel("l_1"), *_BEST_STEPS)
+def sgd_by_information(at: Setting) -> float:
+    """0.724 r L d / sqrt(n I*), M_1 >= 2 L, SGD with its best step, Theta in [-r, r]^d."""
+    return math.sqrt(SPREAD_HIGH) * _corner_2(at, _reach(at) / math.sqrt(at.spec.p))
+
+
+@_upper("DJW12 SGD", *_SGD)
+def local_sgd(at: Setting) -> float:
+    """R^2 / (2 a T) + a G^2 / 2, G^2 = E |Z|_2^2: d M_inf^2 or M_1^2; steps a from the centre."""
     across, facts = at.spec.constraint.diameter, at.settings
     return sgd_risk(_reach(at), across, _square(at), facts["step"], at.steps, facts["step_rule"])
 
 
-def _mirror_value(at: Setting) -> float:
+@_upper("DJW12 mirror descent", *_MIRROR)
+def local_mirror_descent(at: Setting) -> float:
+    """K / (a T) + a G^2 / 2; on the l_1 ball with the entropy K = r^2 ln 2d and G = M_inf."""
     facts = at.settings
     return mirror_risk(facts["distance"], facts["gradient_norm"], facts["step"], at.steps)
-
-
-def _bound(
-    name: str,
-    statement: str,
-    kind: str,
-    covers: Callable[[Setting], str | None],
-    formula: Callable[[Setting], float],
-    paper: str = "DJW12",
-) -> Theorem:
-    return Theorem(name, statement, kind, "explicit", covers, formula, "population_risk", paper)
-
-
-def _check_information(at: Setting) -> str | None:
-    return check_settings(at, "information")
-
-
-BOUNDS: tuple[Bound, ...] = (
-    _bound(
-        "DJW12 Thm 1(a)",
-        "M_inf r d / (163 sqrt n), Theta holds the l_inf ball of radius r",
-        "lower",
-        _check_theorem_1a,
-        lambda at: _box_times(at, assouad_as_printed(1.0, _gradient(at), at.spec.p, at.spec.n)),
-    ),
-    _bound(
-        "DJW12 Thm 1(b)",
-        "r M_inf sqrt(ln 2d) / (17 sqrt n), Theta the l_1 ball of radius r",
-        "lower",
-        _check_theorem_1b,
-        lambda at: fano_as_printed(at.spec.constraint.size, _gradient(at), at.spec.p, at.spec.n),
-    ),
-    _bound(
-        "DJW12 Thm 2",
-        "r L sqrt d / (163 sqrt n Delta(gamma)), Theta holds the l_inf ball of radius r",
-        "lower",
-        _check_theorem_2,
-        lambda at: _box_times(at, cross_as_printed(1.0, *_facts(at), at.spec.p, at.spec.n)),
-    ),
-    _bound(
-        "DJW12 Thm 1(a) (sharp)",
-        "L r d max over delta of delta (1 - TV_n(delta / M)) / 2, about 0.17 M_inf r d / sqrt n",
-        "lower",
-        lambda at: find_reason(_check_channel(at, "l_inf"), _check_inner_box(at)),
-        lambda at: _box_times(at, _facts(at)[0] * at.spec.p * corners(at.spec.n, _facts(at)[1])),
-        "dperm",
-    ),
-    _bound(
-        "DJW12 Thm 1(b) (sharp)",
-        "L r max over delta of delta (1 - (n k(delta / M) + ln 2) / ln 2d) / 2",
-        "lower",
-        lambda at: find_reason(_check_channel(at, "l_inf"), _check_l1_ball(at)),
-        lambda at: (
-            at.spec.constraint.size
-            * _facts(at)[0]
-            * one_corner(at.spec.n, _facts(at)[1], at.spec.p)
-        ),
-        "dperm",
-    ),
-    _bound(
-        "DJW12 Thm 2 (sharp)",
-        "L r max over delta of delta (1 - sqrt(1 - rho^2n)) / 2, about 0.135 M_1 r sqrt(d / n)",
-        "lower",
-        lambda at: find_reason(_check_channel(at, "l_1"), _check_inner_box(at)),
-        lambda at: _box_times(at, _facts(at)[0] * cross(at.spec.n, _facts(at)[1], at.spec.p)),
-        "dperm",
-    ),
-    _bound(
-        "DJW12 Cor 1 (lower)",
-        "(sqrt(1/2) / 17) r L sqrt(d ln 2d / (n I*)), M_inf >= 2 L",
-        "lower",
-        lambda at: (
-            find_reason(_check_theorem_1b(at), _check_information(at)) or _check_multiplier(at, 2.0)
-        ),
-        lambda at: math.sqrt(SPREAD_LOW) / FANO * _corner_1(at),
-    ),
-    _bound(
-        "DJW12 Cor 1 (upper)",
-        "1.024 r L sqrt(d ln 2d / (n I*)), M_inf >= 2 L, mirror descent with its best step",
-        "upper",
-        lambda at: (
-            find_reason(_entropy(at), _check_information(at))
-            or _check_multiplier(at, 2.0)
-            or _check_best_step(at)
-        ),
-        lambda at: math.sqrt(2.0 * SPREAD_HIGH) * _corner_1(at),
-    ),
-    _bound(
-        "DJW12 Cor 2 (lower)",
-        "(0.683 / 163) r L d / sqrt(n I*), M_1 >= max(2, d) L",
-        "lower",
-        lambda at: (
-            find_reason(_check_theorem_2(at), _check_information(at))
-            or _check_multiplier(at, max(2.0, at.spec.p))
-        ),
-        lambda at: math.sqrt(SPREAD_LOW_L1) / ASSOUAD * _box_times(at, _corner_2(at, 1.0)),
-    ),
-    _bound(
-        "DJW12 Cor 2 (upper)",
-        "0.724 r L d / sqrt(n I*), M_1 >= 2 L, SGD with its best step, Theta in [-r, r]^d",
-        "upper",
-        lambda at: (
-            find_reason(_sgd(at), _check_channel(at, "l_1"), _check_information(at))
-            or _check_multiplier(at, 2.0)
-            or _check_best_step(at)
-        ),
-        lambda at: math.sqrt(SPREAD_HIGH) * _corner_2(at, _reach(at) / math.sqrt(at.spec.p)),
-    ),
-    _bound(
-        "DJW12 SGD",
-        "R^2 / (2 a T) + a G^2 / 2, G^2 = E |Z|_2^2: d M_inf^2 or M_1^2; steps a from the centre",
-        "upper",
-        _sgd,
-        _sgd_value,
-        "dperm",
-    ),
-    _bound(
-        "DJW12 mirror descent",
-        "K / (a T) + a G^2 / 2; on the l_1 ball with the entropy K = r^2 ln 2d and G = M_inf",
-        "upper",
-        _mirror,
-        _mirror_value,
-        "dperm",
-    ),
-)

@@ -96,11 +96,6 @@ def projection_loss(n: int, lipschitz: float, width: float, radius: float, m: in
     return both + uniform_loss(n, lipschitz, width, radius, m)
 
 
-def image_radius(width: float, radius: float, m: int) -> float:
-    """E sup over C of |Phi theta| <= R + (w + R / 2) / sqrt(m)."""
-    return radius + (width + radius / 2.0) / math.sqrt(m)
-
-
 def paper_rows(
     kind: str, n: int, epsilon: float, width: float, failure: float = 0.05, psi: float = 1.0
 ) -> float:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-
-from dperm_cli.bounds import kj16_lemmas
+from dataclasses import dataclass, replace
 
 ROWS = ("compressed", "traditional")
 COLUMNS = ("pure", "approx")
@@ -79,23 +77,16 @@ def _frank_wolfe(x: TableInputs) -> float:
 
 Formula = Callable[[TableInputs], float]
 
-CELLS: dict[tuple[str, str], tuple[str, Formula]] = {
-    ("compressed", "pure"): (
-        "psi^{4/3} lambda R (w/R)^{2/3} / (eps n)^{1/3}",
-        _compressed_pure,
-    ),
-    ("compressed", "approx"): (
-        "psi lambda R sqrt(w/R) ln^2(1/delta) / sqrt(eps n)",
-        _compressed_approx,
-    ),
-    ("traditional", "pure"): (
-        "lambda R (w/R)^{2/3} / (eps n)^{1/3}",
-        _compressed_pure,
-    ),
-    ("traditional", "approx"): (
-        "Gamma^{1/3} (lambda w)^{2/3} ln^2(1/delta) / (eps n)^{2/3}",
-        _frank_wolfe,
-    ),
+# Each as it is printed, and as a function of the inputs.
+CELLS: dict[tuple[str, str], Formula] = {
+    # psi^{4/3} lambda R (w/R)^{2/3} / (eps n)^{1/3}
+    ("compressed", "pure"): _compressed_pure,
+    # psi lambda R sqrt(w/R) ln^2(1/delta) / sqrt(eps n)
+    ("compressed", "approx"): _compressed_approx,
+    # lambda R (w/R)^{2/3} / (eps n)^{1/3}
+    ("traditional", "pure"): _compressed_pure,
+    # Gamma^{1/3} (lambda w)^{2/3} ln^2(1/delta) / (eps n)^{2/3}
+    ("traditional", "approx"): _frank_wolfe,
 }
 
 
@@ -104,8 +95,8 @@ def cell(row: str, column: str, at: TableInputs) -> float:
     if (row, column) not in CELLS:
         raise KeyError(f"Table 1 has no cell ({row}, {column})")
     if row == "traditional":
-        at = TableInputs(**{**at.__dict__, "psi": 1.0})
-    return min(at.trivial, CELLS[row, column][1](at))
+        at = replace(at, psi=1.0)
+    return min(at.trivial, CELLS[row, column](at))
 
 
 def mirror_descent(at: TableInputs) -> float:
@@ -119,8 +110,3 @@ def frank_wolfe_regression(at: TableInputs) -> float:
     """[TTZ15] for regression as in [KJ16, Sec. 4], order: n R^{4/3} w^{2/3} / (eps n)^{2/3}."""
     value = at.n * at.radius ** (4.0 / 3.0) * at.width ** (2.0 / 3.0) / at.budget ** (2.0 / 3.0)
     return min(at.trivial, value)
-
-
-def projected_rows(kind: str, at: TableInputs, failure: float = 0.05) -> float:
-    """The m of [KJ16, Thm 3.11] at these numbers, order: its constant taken as one."""
-    return kj16_lemmas.paper_rows(kind, at.n, at.epsilon, at.effective, failure, at.psi)

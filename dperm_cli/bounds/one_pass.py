@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 
 from dperm_cli.bounds.base import (
-    Bound,
+    Condition,
     Setting,
-    Theorem,
+    check,
     check_mechanism,
     check_settings,
-    find_reason,
+    upper_bound,
 )
 
 
@@ -29,13 +29,19 @@ def strongly_convex(curvature: float, gradient: float, batches: int) -> float:
     return gradient**2 * (1.0 + math.log(batches)) / (2.0 * curvature * batches)
 
 
-def _covers(at: Setting, rate: str) -> str | None:
-    return find_reason(
-        check_mechanism(at, "one_pass_sgd"),
-        check_settings(at, "batches", "gradient_bound"),
-        None if at.settings.get("learning_rate") == rate else f"is for the {rate} learning rate",
-        None if at.settings.get("output") == "average" else "is for the mean of the iterates",
-        None if at.budget.relation == "replace_one" else "is for batches by place (replace_one)",
+def _check_pass(rate: str) -> tuple[Condition, ...]:
+    """The conditions of one pass with this learning rate, whose batches are by place."""
+    return (
+        check_mechanism("one_pass_sgd"),
+        check_settings("batches", "gradient_bound"),
+        check(
+            lambda at: at.settings.get("learning_rate") == rate, f"is for the {rate} learning rate"
+        ),
+        check(lambda at: at.settings.get("output") == "average", "is for the mean of the iterates"),
+        check(
+            lambda at: at.budget.relation == "replace_one",
+            "is for batches by place (replace_one)",
+        ),
     )
 
 
@@ -43,25 +49,13 @@ def _facts(at: Setting) -> tuple[float, int]:
     return at.settings["gradient_bound"], at.settings["batches"]
 
 
-BOUNDS: tuple[Bound, ...] = (
-    Theorem(
-        "one_pass_sgd Thm 2",
-        "|C| G / sqrt(k), G^2 = L^2 + E|b|^2 / m^2, k batches of m records",
-        "upper",
-        "explicit",
-        lambda at: _covers(at, "convex"),
-        lambda at: convex(at.spec.constraint.diameter, *_facts(at)),
-        "population_risk",
-        "dperm",
-    ),
-    Theorem(
-        "one_pass_sgd Thm 3",
-        "G^2 (1 + ln k) / (2 Delta k), G^2 = L^2 + E|b|^2 / m^2, k batches of m records",
-        "upper",
-        "explicit",
-        lambda at: _covers(at, "strongly_convex"),
-        lambda at: strongly_convex(at.spec.strong_convexity, *_facts(at)),
-        "population_risk",
-        "dperm",
-    ),
-)
+@upper_bound("one_pass_sgd Thm 2", *_check_pass("convex"), quantity="population_risk")
+def one_pass_convex(at: Setting) -> float:
+    """|C| G / sqrt(k), G^2 = L^2 + E|b|^2 / m^2, k batches of m records."""
+    return convex(at.spec.constraint.diameter, *_facts(at))
+
+
+@upper_bound("one_pass_sgd Thm 3", *_check_pass("strongly_convex"), quantity="population_risk")
+def one_pass_strongly_convex(at: Setting) -> float:
+    """G^2 (1 + ln k) / (2 Delta k), G^2 = L^2 + E|b|^2 / m^2, k batches of m records."""
+    return strongly_convex(at.spec.strong_convexity, *_facts(at))

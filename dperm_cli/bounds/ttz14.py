@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from dperm_cli.bounds.base import (
-    Bound,
+    Condition,
     Setting,
-    Theorem,
+    check,
     check_mechanism,
     check_settings,
     check_smoothness,
-    find_reason,
+    upper_bound,
 )
 
 
@@ -77,7 +77,9 @@ def _bend(at: Setting) -> float:
     return at.spec.n * (at.spec.smoothness + at.spec.ridge)
 
 
-def _frank_wolfe(at: Setting) -> float:
+@upper_bound("frank_wolfe Thm 2", check_mechanism("frank_wolfe"), check_smoothness)
+def frank_wolfe(at: Setting) -> float:
+    """2 Gamma / (T + 2) + e, e = ln(m) / c or sigma R min(sqrt p, sqrt(2 ln m))."""
     across = at.spec.constraint.diameter
     count = at.settings["vertices"] or math.inf
     if at.settings["oracle"] == "choice":
@@ -87,14 +89,6 @@ def _frank_wolfe(at: Setting) -> float:
     error = min(error, _steep(at) * across)
     curvature = at.settings.get("curvature", _bend(at) * across**2)
     return frank_wolfe_risk(curvature, at.steps, error)
-
-
-def _mirror(at: Setting) -> float:
-    return mirror_risk(_distance(at), _second(at), at.settings["mirror_step"], at.steps)
-
-
-def _smooth_mirror(at: Setting) -> float:
-    return smooth_mirror_risk(_distance(at), _noise(at), at.settings["mirror_step"], at.steps)
 
 
 def _distance(at: Setting) -> float:
@@ -122,54 +116,40 @@ def _dual(at: Setting) -> float:
     return at.settings["power"] / (at.settings["power"] - 1.0)
 
 
-def _check_average(at: Setting, smooth_step: bool) -> str | None:
-    """A reason unless this is mirror descent whose output is the average of the right points."""
-    reasons = find_reason(check_mechanism(at, "mirror_descent"), check_settings(at, "mirror_step"))
-    if reasons:
-        return reasons
-    if at.settings.get("output") != "average":
-        return "is about the average of the points"
-    if bool(at.settings.get("smooth_step")) != smooth_step:
-        return "averages the points " + ("after" if smooth_step else "before") + " the steps"
-    return None
+def _check_average(smooth_step: bool) -> tuple[Condition, ...]:
+    """The conditions of mirror descent whose output is the average of the right points."""
+    return (
+        check_mechanism("mirror_descent"),
+        check_settings("mirror_step"),
+        check(
+            lambda at: at.settings.get("output") == "average", "is about the average of the points"
+        ),
+        check(
+            lambda at: bool(at.settings.get("smooth_step")) == smooth_step,
+            "averages the points " + ("after" if smooth_step else "before") + " the steps",
+        ),
+    )
 
 
-def _short(at: Setting) -> str | None:
-    """A reason unless the step is at most half of one over the curvature in the map's norm."""
+def _is_short(at: Setting) -> bool:
+    """Whether the step is at most half of one over the curvature in the map's norm."""
     entropy = at.settings["map"] == "entropy"
     bend = _bend(at) * (at.spec.constraint.diameter**2 / 4.0 if entropy else 1.0)
-    within = at.settings["mirror_step"] * bend <= 0.5 * (1.0 + 1e-12)
-    return None if within else "needs steps of at most half of one over the curvature"
+    return at.settings["mirror_step"] * bend <= 0.5 * (1.0 + 1e-12)
 
 
-BOUNDS: tuple[Bound, ...] = (
-    Theorem(
-        "frank_wolfe Thm 2",
-        "2 Gamma / (T + 2) + e, e = ln(m) / c or sigma R min(sqrt p, sqrt(2 ln m))",
-        "upper",
-        "explicit",
-        lambda at: find_reason(check_mechanism(at, "frank_wolfe"), check_smoothness(at)),
-        _frank_wolfe,
-        paper="dperm",
-    ),
-    Theorem(
-        "mirror_descent Thm 2(a)",
-        "K / (a T) + a M / 2, the average of the points where gradients were taken",
-        "upper",
-        "explicit",
-        lambda at: _check_average(at, smooth_step=False),
-        _mirror,
-        paper="dperm",
-    ),
-    Theorem(
-        "mirror_descent Thm 2(b)",
-        "K / (a T) + a N, smooth losses, the average of the points after the steps",
-        "upper",
-        "explicit",
-        lambda at: (
-            find_reason(_check_average(at, smooth_step=True), check_smoothness(at)) or _short(at)
-        ),
-        _smooth_mirror,
-        paper="dperm",
-    ),
+@upper_bound("mirror_descent Thm 2(a)", *_check_average(smooth_step=False))
+def mirror_descent(at: Setting) -> float:
+    """K / (a T) + a M / 2, the average of the points where gradients were taken."""
+    return mirror_risk(_distance(at), _second(at), at.settings["mirror_step"], at.steps)
+
+
+@upper_bound(
+    "mirror_descent Thm 2(b)",
+    *_check_average(smooth_step=True),
+    check_smoothness,
+    check(_is_short, "needs steps of at most half of one over the curvature"),
 )
+def smooth_mirror_descent(at: Setting) -> float:
+    """K / (a T) + a N, smooth losses, the average of the points after the steps."""
+    return smooth_mirror_risk(_distance(at), _noise(at), at.settings["mirror_step"], at.steps)

@@ -8,25 +8,11 @@ from collections.abc import Iterable
 from dperm_cli.core import catalogue
 from dperm_cli.core.operands import settings_in
 
-BASH = """\
-_dperm() {
-  local IFS=$'\\n'
-  local line="${COMP_LINE:0:COMP_POINT}"
-  local -a typed
-  read -r -a typed <<< "${line//[[:space:]]/$'\\n'}" 2>/dev/null
-  IFS=' ' read -r -a typed <<< "$line"
-  local word=""
-  [[ "$line" =~ [[:space:]]$ ]] || word="${typed[${#typed[@]}-1]}"
-  [[ -n "$word" ]] && unset 'typed[${#typed[@]}-1]'
-  COMPREPLY=($(dperm completion --words "${typed[@]:1}" -- "$word" 2>/dev/null))
-  # bash splits words at '=': hand back only what follows the last one
-  if [[ "$word" == *=* && "$COMP_WORDBREAKS" == *=* ]]; then
-    local prefix="${word%"${word##*=}"}"
-    COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
-  fi
-  [[ "${COMPREPLY[0]}" == *= ]] && compopt -o nospace
-}
-complete -F _dperm dperm"""
+
+def read_script() -> str:
+    """The script that makes bash ask for the words."""
+    with open(os.path.join(os.path.dirname(__file__), "completion.bash"), encoding="utf-8") as file:
+        return file.read().rstrip("\n")
 
 
 def complete_words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
@@ -70,21 +56,23 @@ def _study_words(verb: str) -> list[str]:
     return [*studies, *keys]
 
 
+def _offer_values(key: str, typed: str, names: Iterable[str]) -> list[str]:
+    """``KEY=`` with each name in place of the last of the values that were typed."""
+    before, comma, _ = typed.rpartition(",")
+    return [f"{key}={before}{comma}{name}" for name in names]
+
+
 def _account_words(prefix: str) -> list[str]:
-    key, equals, values = prefix.partition("=")
+    key, equals, typed = prefix.partition("=")
     if equals and key in ("mechanism", "constraint"):
-        head = values.rpartition(",")[0]
-        head = f"{head}," if head else ""
-        return [f"{key}={head}{name}" for name in catalogue.choices(key)]
+        return _offer_values(key, typed, catalogue.choices(key))
     return [f"{key}=" for key in catalogue.ACCOUNT_KEYS]
 
 
 def _audit_words(prefix: str) -> list[str]:
-    key, equals, values = prefix.partition("=")
+    key, equals, typed = prefix.partition("=")
     if equals and key == "mechanism":
-        head = values.rpartition(",")[0]
-        head = f"{head}," if head else ""
-        return [f"{key}={head}{name}" for name in ("all", *catalogue.choices(key))]
+        return _offer_values(key, typed, ("all", *catalogue.choices(key)))
     if equals and key == "format":
         return ["format=table", "format=json"]
     keys = ("mechanism", "epsilon", "delta", "seed", "format", "out")
@@ -94,9 +82,7 @@ def _audit_words(prefix: str) -> list[str]:
 def _run_words(typed: list[str], prefix: str) -> list[str]:
     group, equals, typed_values = prefix.partition("=")
     if equals and group in catalogue.GROUPS:
-        head = typed_values.rpartition(",")[0]
-        head = f"{head}," if head else ""
-        return [f"{group}={head}{name}" for name in catalogue.choices(group)]
+        return _offer_values(group, typed_values, catalogue.choices(group))
     words = _words_of_keys(settings_in(typed))
     if equals:
         return [f"{group}={word}" for word in words.get(group, ())]

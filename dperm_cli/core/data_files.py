@@ -8,8 +8,6 @@ from pathlib import Path
 
 from dperm_cli.core.errors import InputError
 
-DATA_DIR = "DPERM_DATA_DIR"
-
 
 def locate(key: str, name: str, data_dir: Path | None) -> Path:
     """A regular file, looked for from the working directory and then in the data folder."""
@@ -32,9 +30,9 @@ def locate(key: str, name: str, data_dir: Path | None) -> Path:
     raise InputError(key, name, f"no such file (looked in {looked})")
 
 
-def data_folder(data_dir: Path | None) -> Path | None:
-    """The data folder: the argument, or the environment's."""
+def data_folder(data_dir: Path | None = None) -> Path | None:
+    """The folder that the user keeps data sets in: the argument, or what DPERM_DATA_DIR names."""
     if data_dir is not None:
         return Path(data_dir)
-    found = os.environ.get(DATA_DIR)
+    found = os.environ.get("DPERM_DATA_DIR")
     return Path(found).expanduser() if found else None

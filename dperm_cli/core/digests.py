@@ -49,10 +49,10 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def hash_sources(paths: Iterable[Path], root: Path, size: int = 16) -> str:
+def hash_sources(paths: Iterable[Path], root: Path) -> str:
     """BLAKE2b of source files: their names below ``root`` and their bytes, in the order given."""
     named = ((path.relative_to(root).as_posix() + "\0", path.read_bytes()) for path in paths)
-    return hash_each((part for pair in named for part in pair), size)
+    return hash_each(part for pair in named for part in pair)
 
 
 def hash_facts(facts: Any, size: int = 10) -> str:

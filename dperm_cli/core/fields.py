@@ -76,11 +76,8 @@ class Required(_Text):
     """A field that has no value by default (None) and needs one: the words of the error line."""
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(_Text):
     """The name that the user types, where it is not the field's own."""
-
-    name: str
 
 
 class FromRun:
@@ -130,20 +127,9 @@ class Field:
         return text if unit is None else f"{text} [{unit.text}]"
 
     @property
-    def is_limited(self) -> bool:
-        """Whether it is declared what values it takes, beyond being a number or a text."""
-        told = {Range, Choices, Check, Allowed} & set(self.metadata)
-        return bool(told) or set(self.types) <= {bool}
-
-    @property
     def takes_list(self) -> bool:
         """Whether a list is one value of the field, and no axis."""
         return any(issubclass(t, (Sequence, Mapping)) and t is not str for t in self.types)
-
-    @property
-    def from_run(self) -> bool:
-        """Whether the run sets the field, and not the file of the plug-in."""
-        return FromRun in self.metadata
 
     def check(self, value: Any, owner: Any = None) -> Any:
         """The value in its declared form; InputError for any that the declaration excludes.
@@ -251,7 +237,8 @@ def fields_of(cls: type[CheckedFields]) -> dict[str, Field]:
 
 def keys_of(cls: type[CheckedFields]) -> dict[str, Field]:
     """The fields that a configuration sets, by the names that the user types."""
-    return {field.read_word: field for field in fields_of(cls).values() if not field.from_run}
+    found = fields_of(cls).values()
+    return {field.read_word: field for field in found if FromRun not in field.metadata}
 
 
 def configure(cls: type[CheckedFields], prefix: str, given: Mapping[str, Any], **own: Any) -> Any:
@@ -289,7 +276,7 @@ def _field(field: dataclasses.Field, hint: Any, group: str) -> Field:
         metadata.setdefault(Choices, Choices(*words))
     optional = NoneType in types
     types = [kind for kind in types if kind is not NoneType]
-    own = metadata[Key].name if Key in metadata else field.name
+    own = metadata[Key].text if Key in metadata else field.name
     key = own if FromRun in metadata or not group else f"{group}.{own}"
     default = field.default if field.default_factory is MISSING else field.default_factory()
     return Field(field.name, key, default, tuple(types), tuple(words), optional, metadata)

@@ -11,8 +11,9 @@ import errno
 import lzma
 import os
 import secrets
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -98,6 +99,13 @@ def write_atomically(path: Path, data: bytes, sync: bool = True) -> None:
     """
     with open_atomically(path, sync=sync) as file:
         file.write(data)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files by their names in a folder, each as ``write_atomically``; name them on stderr."""
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    print(f"wrote {folder}: {', '.join(files)}", file=sys.stderr)
 
 
 @contextmanager

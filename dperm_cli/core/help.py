@@ -1,80 +1,40 @@
-"""Write help texts from the catalogue: the choices of each group and the meaning of each key."""
+"""Read the help pages in ``help_pages/``, and fill in what the catalogue lists."""
 
 from __future__ import annotations
 
 import os
 import textwrap
 
-from dperm_cli.core import catalogue
+from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax
 
 _PAGE_WIDTH = 100
 _SETTING_WIDTH = 38
-
-RUN_HEAD = """\
-usage: dperm run [-m] [--config-dir DIR] [--cfg job] [KEY=VALUE ...]
-
-Composes a configuration from the groups below, runs every cell and writes records, tables
-and figures to out=outputs/<study>. A cell whose record exists is looked up, not run again.
-
-groups (GROUP=NAME; `dperm list GROUP` describes each)"""
-
-RUN_TAIL = """\
-several values: 'epsilon=[0.1,1,10]' in one run, or -m epsilon=0.1,1,10 mechanism=noisy_sgd,noisy_gd
-your own files: --config-dir DIR with DIR/dataset/mine.yaml, then dataset=mine
-look first:     --cfg job prints the cells without running them
-
-examples
-  dperm run mechanism=noisy_sgd epsilon=0.1
-  dperm run -m mechanism=noisy_sgd,noisy_gd epsilon=0.1,1,10 trials=20
-  dperm run dataset=csv dataset.path=a.csv dataset.target=label 'dataset.labels={yes: 1, no: -1}'"""
+_PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "help_pages")
 
 
-def run_help() -> str:
-    """The text of ``dperm run --help``."""
-    lines = [RUN_HEAD]
-    for group in catalogue.GROUPS:
-        lines.append(f"  {group:<11}{' '.join(catalogue.choices(group))}")
+def help_page(verb: str) -> str:
+    """The text of ``dperm VERB --help``; that of ``dperm --help`` for the word ``dperm``."""
+    with open(os.path.join(_PAGES, f"{verb}.txt"), encoding="utf-8") as file:
+        page = file.read().rstrip("\n")
+    if verb == "run":
+        return page.replace("{keys}", "\n".join(_list_keys()))
+    if verb == "account":
+        return page.replace("{mechanisms}", ", ".join(catalogue.choices("mechanism")))
+    return page
+
+
+def _list_keys() -> list[str]:
+    """The choices of each group, and the keys of a run with their defaults."""
+    lines = [f"  {group:<11}{' '.join(catalogue.choices(group))}" for group in catalogue.GROUPS]
     lines += ["", "keys and their defaults"]
     lines += _settings(catalogue.top_level(), "  ")
     for group, name in catalogue.defaults().items():
         keys = catalogue.settings(group, catalogue.choices(group)[name])
         lines += [f"  with {group}={name}:"] if keys else []
         lines += _settings(keys, f"    {group}.")
-    return "\n".join([*lines, "", RUN_TAIL])
-
-
-ACCOUNT = """\
-usage: dperm account [KEY=VALUE ...]
-
-The noise a mechanism needs for a budget, and the budget that a noise scale is certified for, from
-public facts alone: no data are read. Prints a table and draws epsilon against noise and certified
-against nominal epsilon. Several values: epsilon=0.1,1,10.
-
-keys
-  mechanism     {mechanisms}, or all (the default)
-  calibration   tight (least certified noise) or paper (the scale as printed)
-  n             number of records (1000)
-  epsilon       the budget (1); or instead of it
-  noise_scale   the noise, in the mechanism's unit: prints the epsilon it is certified for
-  delta         auto is 1/n^2
-  L             Lipschitz constant of one record's loss (1)
-  radius        of the l2 ball (1); or constraint=NAME constraint.KEY=VALUE as in dperm run
-  p             number of parameters (10)
-  ridge, lasso, smoothness, privacy, privacy.relation, mechanism.KEY   as in dperm run
-  format        table or json (one object a row); out=FOLDER
-  figure        true, false or auto (drawn for several rows, and where out= is given)
-
-examples
-  dperm account mechanism=noisy_sgd calibration=paper n=1000 epsilon=1 delta=1e-6
-  dperm account n=1e4 epsilon=0.1,1,10 format=json
-  dperm account mechanism=noisy_gd mechanism.steps=100 noise_scale=84.5 delta=1e-6"""
-
-
-def account_help() -> str:
-    """The text of ``dperm account --help``."""
-    return ACCOUNT.format(mechanisms=", ".join(catalogue.choices("mechanism")))
+    return lines
 
 
 def list_text(arguments: list[str]) -> str:
@@ -84,19 +44,14 @@ def list_text(arguments: list[str]) -> str:
     if folder is not None and not os.path.isdir(folder):
         raise InputError("--config-dir", folder, "must be an existing folder")
     for word in groups:
-        if word not in catalogue.LISTED_GROUPS:
-            allowed = f"must be one of {', '.join(catalogue.LISTED_GROUPS)}"
-            raise InputError("group", word, allowed, catalogue.LISTED_GROUPS)
+        checks.choice("group", word, catalogue.LISTED_GROUPS)
     shown = groups or catalogue.LISTED_GROUPS
     return "\n\n".join(_list_group(group, folder, keys=bool(groups)) for group in shown)
 
 
 def _list_group(group: str, folder: str | None, keys: bool) -> str:
     # an experiment is a verb's operand and a file of its own form: its keys are not settings
-    return _group(group, folder, keys and group in catalogue.GROUPS)
-
-
-def _group(group: str, folder: str | None, keys: bool) -> str:
+    keys = keys and group in catalogue.GROUPS
     found = catalogue.choices(group, folder)
     width = max((len(name) for name in found), default=0) + 2
     lines = [f"{group}="]
@@ -111,10 +66,10 @@ def _group(group: str, folder: str | None, keys: bool) -> str:
 
 def _settings(settings: list[catalogue.Setting], indent: str) -> list[str]:
     """``key: default`` in one column and its meaning in another."""
-    heads = [
-        (f"{indent}{setting.line}".ljust(_SETTING_WIDTH) + "  ", setting) for setting in settings
-    ]
-    return [part for head, setting in heads for part in _wrap_text(setting.meaning, head)]
+    lines = []
+    for setting in settings:
+        lines += _wrap_text(setting.meaning, f"{indent}{setting.line}".ljust(_SETTING_WIDTH) + "  ")
+    return lines
 
 
 def _wrap_text(text: str, head: str) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -107,10 +107,10 @@ def read_body(file: IO[bytes], header: Header, size: int) -> np.ndarray:
     return _shaped(found, header)
 
 
-def read_file(path: Path, kinds: str = NUMBERS) -> np.ndarray:
-    """The array of a .npy file; OSError where the file cannot be read."""
+def read_file(path: Path) -> np.ndarray:
+    """The array of numbers of a .npy file; OSError where the file cannot be read."""
     with _refuse_damage(), open(path, "rb") as file:
-        return read_array(file, path.stat().st_size, kinds)
+        return read_array(file, path.stat().st_size)
 
 
 def map_array(file: IO[bytes], mode: str = "r") -> np.ndarray:
@@ -135,7 +135,7 @@ def map_array(file: IO[bytes], mode: str = "r") -> np.ndarray:
 
 
 def read_archive(
-    source: Path | IO[bytes],
+    path: Path,
     names: Iterable[str] | None = None,
     kinds: str = NUMBERS,
     most: int | None = None,
@@ -143,7 +143,7 @@ def read_archive(
     """Arrays of a .npz archive by their names.
 
     Args:
-        source: the archive.
+        path: the archive.
         names: of the wanted arrays, those that it has not got being left out; None takes all.
         kinds: as ``read_header`` takes them.
         most: bytes that the wanted arrays may have together; None where compressed ones may not
@@ -153,10 +153,10 @@ def read_archive(
         NotAnArray: for a damaged archive, and for an array that is not plain.
         OSError: the file cannot be read.
     """
-    with _refuse_damage(), zipfile.ZipFile(source) as archive:
+    with _refuse_damage(), zipfile.ZipFile(path) as archive:
         members = _members(archive)
         wanted = list(members if names is None else [name for name in names if name in members])
-        whole = _weight(source)
+        whole = path.stat().st_size
         limit = whole if most is None else most
         if sum(members[name].file_size for name in wanted) > limit:
             raise NotAnArray(f"its arrays have more than {limit} bytes")
@@ -188,15 +188,6 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         if name != entry.filename:
             found[name] = entry
     return found
-
-
-def _weight(source: Path | IO[bytes]) -> int:
-    if isinstance(source, Path):
-        return source.stat().st_size
-    place = source.tell()
-    size = source.seek(0, 2)
-    source.seek(place)
-    return size
 
 
 def _dtype(word: str, kinds: str) -> np.dtype:
@@ -247,9 +238,3 @@ def _refuse_damage() -> Iterator[None]:
 def real(found: np.ndarray) -> np.ndarray:
     """Numbers as float64 in C order."""
     return np.ascontiguousarray(found, dtype=np.float64)
-
-
-__all__: list[Any] = [
-    "LABELS", "NUMBERS", "Header", "NotAnArray", "map_array", "names_in", "read_archive",
-    "read_array", "read_body", "read_file", "read_header", "real",
-]  # fmt: skip

@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, UnknownKey
 
 FORMATS = ("table", "json")  # of what a verb prints, the default first
-CONFIG_DIR: Mapping[str, str] = MappingProxyType(
-    {"--config-dir": "--config-dir", "-cd": "--config-dir"}
-)
+CONFIG_DIR = {"--config-dir": "--config-dir", "-cd": "--config-dir"}
 HELP = ("-h", "--help")
 
 

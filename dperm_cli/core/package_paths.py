@@ -17,11 +17,6 @@ def find_shipped(folder: str) -> str:
     return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(_PACKAGE), folder)
 
 
-def data_dir() -> str | None:
-    """The folder the user keeps data sets in (the variable DPERM_DATA_DIR), or None."""
-    return os.environ.get("DPERM_DATA_DIR") or None
-
-
 def cache_dir() -> Path | None:
     """$DPERM_CACHE_DIR, or ~/.cache/dperm; None when there is no home."""
     found = os.environ.get(CACHE_DIR)

@@ -13,7 +13,7 @@ import os
 from functools import cache
 from typing import Any
 
-from dperm_cli.core.errors import InputError
+from dperm_cli.core import checks
 
 ROOMS = {
     "dataset": "datasets",
@@ -54,8 +54,7 @@ def find_modules(room: str) -> dict[str, str]:
 
 def load(room: str, name: str) -> type[Any]:
     """The class behind a name of a room; InputError names the nearest one."""
-    if name not in find_modules(room):
-        raise InputError(room, name, f"must be one of {', '.join(names(room))}", names(room))
+    checks.choice(room, name, names(room))
     return getattr(importlib.import_module(find_modules(room)[name]), class_name(name))
 
 

@@ -26,8 +26,3 @@ def seed_sequence(seed: int, role: str, *path: object) -> np.random.SeedSequence
 def generator(sequence: np.random.SeedSequence) -> np.random.Generator:
     """A counter-based generator for a leaf (Philox: the same bytes on every platform)."""
     return np.random.Generator(np.random.Philox(sequence))
-
-
-def key_words(sequence: np.random.SeedSequence, count: int = 2) -> np.ndarray:
-    """``count`` 64-bit words of a leaf, shape [count], uint64: the key of a compiled stream."""
-    return sequence.generate_state(count, np.uint64)

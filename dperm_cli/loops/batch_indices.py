@@ -14,10 +14,10 @@ import math
 
 import numpy as np
 
-from dperm_cli.loops.gaussian_noise import minus_log, unit, words
+from dperm_cli.loops.gaussian_noise import minus_log, unit, word
 from dperm_cli.loops.jit import compile_inline, compile_loop
 
-_LOW, _HALF, _ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 MAX_POPULATION = 2**32 - 1
 
@@ -61,16 +61,7 @@ def scale_word(word, bound):
 @compile_inline
 def single(key0, key1, step, population):
     """One uniformly random index."""
-    word, _ = words(key0, key1, step, np.uint64(0))
-    return scale_word(word, population)
-
-
-@compile_inline
-def _word(key0, key1, step, number):
-    """Random word ``number`` of a step."""
-    number = np.uint64(number)
-    first, second = words(key0, key1, step, number >> _ONE)
-    return second if number & _ONE else first
+    return scale_word(word(key0, key1, step, 0), population)
 
 
 @compile_loop
@@ -89,7 +80,7 @@ def _subset(key0, key1, step, population, batch, seen, out):
     first = population - batch
     for j in range(batch):
         last = first + j
-        index = scale_word(_word(key0, key1, step, j), last + 1)
+        index = scale_word(word(key0, key1, step, j), last + 1)
         if seen[index]:
             index = last
         seen[index] = True
@@ -103,7 +94,7 @@ def _subset(key0, key1, step, population, batch, seen, out):
 def _poisson(key0, key1, step, population, rate, out):
     count, index = 0, -1
     for number in range(population):
-        skip = minus_log(unit(_word(key0, key1, step, number))) / rate
+        skip = minus_log(unit(word(key0, key1, step, number))) / rate
         # compared as floats: a long skip would not fit an integer
         if skip >= population - 1 - index:
             break

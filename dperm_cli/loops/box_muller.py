@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dperm_cli.loops.gaussian_noise import half_turn, minus_log
-from dperm_cli.loops.jit import compile_loop
+from dperm_cli.loops.jit import compile_inline, compile_loop
 
 
 def normals(uniforms: np.ndarray) -> np.ndarray:
@@ -17,13 +17,18 @@ def normals(uniforms: np.ndarray) -> np.ndarray:
     return out
 
 
+@compile_inline
+def pair(first, second):
+    """Two independent standard normals from two uniforms in (0, 1)."""
+    length, turn = math.sqrt(2.0 * minus_log(first)), 2.0 * second
+    # the first bit chooses the half-plane
+    if turn >= 1.0:
+        length, turn = -length, turn - 1.0
+    cosine, sine = half_turn(turn - 0.5)
+    return length * cosine, length * sine
+
+
 @compile_loop
 def _normals(uniforms, out):
     for i in range(0, uniforms.size - 1, 2):
-        length = math.sqrt(2.0 * minus_log(uniforms[i]))
-        turn = 2.0 * uniforms[i + 1]
-        # the first bit chooses the half-plane
-        if turn >= 1.0:
-            length, turn = -length, turn - 1.0
-        cosine, sine = half_turn(turn - 0.5)
-        out[i], out[i + 1] = length * cosine, length * sine
+        out[i], out[i + 1] = pair(uniforms[i], uniforms[i + 1])

@@ -19,7 +19,7 @@ import numpy as np
 
 from dperm_cli.loops import vector_lanes as lanes
 from dperm_cli.loops.jit import compile_inline, compile_loop
-from dperm_cli.loops.slopes import slope
+from dperm_cli.loops.slopes import ROUNDER, slope
 
 DONE, UNDECIDED, EXHAUSTED = 0, 1, 2
 
@@ -28,7 +28,6 @@ _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 _ONES = np.uint64(2**64 - 1)
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _MOST = 1000  # integer parts up to which mantissa * Y < 2^63
-_ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding and subtracting it rounds to an integer
 
 
 @compile_inline
@@ -195,7 +194,7 @@ def _clip_weight(weight, square, bound):
 
 @compile_inline
 def _nearest(value):
-    return np.int64((value + _ROUNDER) - _ROUNDER)
+    return np.int64((value + ROUNDER) - ROUNDER)
 
 
 @compile_loop

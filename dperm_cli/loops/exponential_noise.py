@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from dperm_cli.loops.gaussian_noise import half_turn, minus_log, unit, words
+from dperm_cli.loops.gaussian_noise import half_turn, minus_log, unit, word, words
 from dperm_cli.loops.jit import as_float, compile_inline, compile_loop
 
 _LEAST = 2.0**-52  # the least value of ``unit``
@@ -27,13 +27,13 @@ LARGEST = _DEPTHS * _CELL  # of one exponential, at most
 
 
 @compile_inline
-def _exponential(key0, key1, step, block, word):
+def _exponential(key0, key1, step, block, bits):
     total, depth = 0.0, 1
-    while unit(word) == _LEAST and depth < _DEPTHS:
+    while unit(bits) == _LEAST and depth < _DEPTHS:
         total += _CELL
-        word, _ = words(key0, key1, step, block + np.uint64(depth) * _DEEPER)
+        bits, _ = words(key0, key1, step, block + np.uint64(depth) * _DEEPER)
         depth += 1
-    return total + minus_log(unit(word))
+    return total + minus_log(unit(bits))
 
 
 def laplaces(keys: np.ndarray, step: int, dim: int) -> np.ndarray:
@@ -121,10 +121,8 @@ def _gamma_norms(keys, step, out):
 @compile_loop
 def _uniforms(key0, key1, step, start, out):
     for i in range(out.size):
-        number = start + np.uint64(i)
-        first, second = words(key0, key1, step, number >> np.uint64(1))
-        word = second if number & np.uint64(1) else first
-        fraction = as_float((word >> _FRACTION_SHIFT) | _ONE_BITS) - 1.0
+        bits = word(key0, key1, step, start + np.uint64(i))
+        fraction = as_float((bits >> _FRACTION_SHIFT) | _ONE_BITS) - 1.0
         out[i] = fraction + _HALF_CELL
 
 

@@ -28,7 +28,8 @@ _TO_ROOT = np.uint64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
 _INTEGER_BITS = np.uint64(0x4330000000000000)  # 2^52: or-ing k < 2^52 into it gives 2^52 + k
 _INTEGER_BIAS = 4503599627370496.0 + 1023.0
 _EXPONENT, _DROP, _TOP = np.uint64(52), np.uint64(12), np.uint64(63)
-_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+_ONE = np.uint64(1)
+LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 
 LARGEST = math.sqrt(128.0 * math.log(2.0))  # radius of a pair, at most
 _INTEGER = 4503599627370496.0
@@ -65,26 +66,21 @@ def pattern(steps: int, pairs: int) -> tuple[np.ndarray, np.ndarray]:
 @compile_inline
 def _round(c0, c1, c2, c3, k0, k1):
     a, b = _M0 * c0, _M1 * c2
-    return (b >> _HALF) ^ c1 ^ k0, b & _LOW, (a >> _HALF) ^ c3 ^ k1, a & _LOW
+    c0, c1, c2, c3 = (b >> _HALF) ^ c1 ^ k0, b & _LOW, (a >> _HALF) ^ c3 ^ k1, a & _LOW
+    return c0, c1, c2, c3, (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
 
 
 @compile_loop(forceinline=True)
 def philox(c0, c1, c2, c3, k0, k1):
     """One Philox4x32-7 block: counter and key words (uint64 below 2^32) -> two 64-bit words."""
     # written out: LLVM vectorises over blocks only when no inner loop is left
-    c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1)
-    k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
-    c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1)
-    k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
-    c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1)
-    k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
-    c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1)
-    k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
-    c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1)
-    k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
-    c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1)
-    k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
-    c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1)
+    c0, c1, c2, c3, k0, k1 = _round(c0, c1, c2, c3, k0, k1)
+    c0, c1, c2, c3, k0, k1 = _round(c0, c1, c2, c3, k0, k1)
+    c0, c1, c2, c3, k0, k1 = _round(c0, c1, c2, c3, k0, k1)
+    c0, c1, c2, c3, k0, k1 = _round(c0, c1, c2, c3, k0, k1)
+    c0, c1, c2, c3, k0, k1 = _round(c0, c1, c2, c3, k0, k1)
+    c0, c1, c2, c3, k0, k1 = _round(c0, c1, c2, c3, k0, k1)
+    c0, c1, c2, c3, _, _ = _round(c0, c1, c2, c3, k0, k1)
     return c0 | (c1 << _HALF), c2 | (c3 << _HALF)
 
 
@@ -97,6 +93,14 @@ def words(key0, key1, step, block):
     """
     c1 = (key1 & _LOW) ^ (step >> _HALF)
     return philox(block, c1, step & _LOW, key1 >> _HALF, key0 & _LOW, key0 >> _HALF)
+
+
+@compile_inline
+def word(key0, key1, step, number):
+    """Random word ``number`` of a step of a stream: two of them are in a block."""
+    number = np.uint64(number)
+    first, second = words(key0, key1, step, number >> _ONE)
+    return second if number & _ONE else first
 
 
 @compile_loop(forceinline=True)
@@ -121,7 +125,7 @@ def minus_log(u):
     high = fma(y, 0.14616449685043406, fma(x, 0.15331721600556042, 0.18182889125261723))
     q = fma(y * y, high, low)
     # 2 atanh(s) = f - s (f - x q): exact to first order in f, as u near 1 needs
-    return fma(k, -_LN2_HIGH, fma(k, -_LN2_LOW, fma(s, fma(-x, q, f), -f)))
+    return fma(k, -LN2_HIGH, fma(k, -LN2_LOW, fma(s, fma(-x, q, f), -f)))
 
 
 @compile_loop(forceinline=True)

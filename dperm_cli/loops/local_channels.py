@@ -43,8 +43,8 @@ class Coding(NamedTuple):
     size: float
     gain: float
     flip: np.uint64
-    same: np.uint64
-    last: np.uint64
+    same: np.uint64 = np.uint64(0)
+    last: np.uint64 = np.uint64(0)
 
 
 def blocks(shape: int, dim: int) -> int:

@@ -16,11 +16,10 @@ A plain loop that uses ``message`` and ``learn`` of this file has the same bits 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,12 +29,10 @@ from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.local_channels import L_1, L_2, L_INF
 from dperm_cli.loops.projections import project_row
 from dperm_cli.loops.sealed_noise import SealedAnswers
-from dperm_cli.loops.sgd import CONSTANT, Rows, cores, learning_rate
-from dperm_cli.loops.slopes import exp, slope
+from dperm_cli.loops.sgd import Rows, cores, learning_rate, run_in_chunks
+from dperm_cli.loops.slopes import L1_MEDIAN, exp, slope
 
-L1_MEDIAN, L2_MEDIAN = 100, 101  # beside the codes of ``slopes``
 EUCLID, ENTROPY, POWER = 0, 1, 2
-_CHUNK_SECONDS = 0.5
 _ROUNDS, _ENOUGH = 120, 1e-13  # of the search for the l_1 ball's threshold
 
 
@@ -333,34 +330,19 @@ def run(
         raise ValueError(f"{len(theta)} chains need keys of shape {(len(theta), 2)}")
     state, total = np.zeros_like(theta), np.zeros_like(theta)
     width = local_channels.blocks(coding.shape, theta.shape[1])
-    done, chunk = 0, 1
     workers = max(1, min(len(theta), threads or cores()))
     edges = [len(theta) * g // workers for g in range(workers + 1)]
     groups = [slice(a, b) for a, b in pairwise(edges)]
 
-    def advance(group: slice, until: int) -> None:
-        _advance(
-            rows, device, coding, learner, theta[group], state[group], total[group], keys[group],
-            users, stride(users), done, until, width,
-        )  # fmt: skip
+    def advance(begin: int, end: int) -> None:
+        def advance_group(group: slice) -> None:
+            _advance(
+                rows, device, coding, learner, theta[group], state[group], total[group],
+                keys[group], users, stride(users), begin, end, width,
+            )  # fmt: skip
+
+        list(pool.map(advance_group, groups))
 
     with ThreadPoolExecutor(workers) as pool:
-        while done < steps:
-            began, until = time.perf_counter(), min(steps, done + chunk)
-            jobs: list[Any] = [pool.submit(advance, group, until) for group in groups]
-            for job in jobs:
-                job.result()
-            done = until
-            if progress is not None:
-                progress(done, steps)
-            chunk = _next_chunk(chunk, time.perf_counter() - began)
+        run_in_chunks(advance, steps, progress)
     return total / steps, theta
-
-
-def _next_chunk(chunk: int, seconds: float) -> int:
-    if seconds > 2 * _CHUNK_SECONDS:
-        return max(1, chunk // 2)
-    return chunk * 8 if seconds < _CHUNK_SECONDS / 8 else chunk
-
-
-__all__ = ["CONSTANT", "Device", "Learner", "learn", "place", "run", "stride", "subgradient"]

@@ -17,12 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dperm_cli.loops.gaussian_noise import half_turn, minus_log
+from dperm_cli.loops import box_muller
+from dperm_cli.loops.gaussian_noise import minus_log
 from dperm_cli.loops.jit import compile_inline, compile_loop
 from dperm_cli.loops.slopes import (
     ABSOLUTE,
     HINGE,
     HUBERIZED_HINGE,
+    L1_MEDIAN,
+    L2_MEDIAN,
     LINEAR,
     LOGISTIC,
     POSITIVE_PART,
@@ -33,7 +36,6 @@ from dperm_cli.loops.slopes import (
 from dperm_cli.loops.vector_lanes import add, lane_sum, load, mul, mul_add, spread, store
 
 ROWS = 16
-L1_MEDIAN, L2_MEDIAN = 100, 101  # |theta - x|_1 and |theta - x|_2
 # Tries between two tangents, rounds for the tilts, and proposals in one step before giving up.
 _TRIES, _ROUNDS, _MOST_PROPOSALS = 6, 12, 4_000_000
 
@@ -116,14 +118,9 @@ def _sign(t):
 def _normals(uniforms, at, out):
     """Fills out [p] from the next 2 ceil(p / 2) uniforms."""
     for j in range(0, out.size, 2):
-        length = math.sqrt(2.0 * minus_log(uniforms[at + j]))
-        turn = 2.0 * uniforms[at + j + 1]
-        if turn >= 1.0:
-            length, turn = -length, turn - 1.0
-        cosine, sine = half_turn(turn - 0.5)
-        out[j] = length * cosine
+        out[j], other = box_muller.pair(uniforms[at + j], uniforms[at + j + 1])
         if j + 1 < out.size:
-            out[j + 1] = length * sine
+            out[j + 1] = other
 
 
 @compile_inline

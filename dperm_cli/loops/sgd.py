@@ -407,9 +407,7 @@ def advance(state: State, until: int, threads: int | None = None) -> None:
         _advance_group(state, groups[0], pattern, until)
     else:
         with ThreadPoolExecutor(min(len(groups), threads or cores())) as pool:
-            jobs = [pool.submit(_advance_group, state, g, pattern, until) for g in groups]
-            for job in jobs:
-                job.result()
+            list(pool.map(lambda group: _advance_group(state, group, pattern, until), groups))
     state.done = until
 
 
@@ -467,18 +465,27 @@ def run(
     threads : how many chain groups run at once (default: all cores).
     """
     state = start(x, y, theta0, noise, **rule)
-    chunk = 1
-    while state.done < state.steps:
-        began, until = time.perf_counter(), min(state.steps, state.done + chunk)
-        advance(state, until, threads)
-        if progress is not None:
-            progress(state.done, state.steps)
-        chunk = _next_chunk(chunk, time.perf_counter() - began)
+    run_in_chunks(lambda _, until: advance(state, until, threads), state.steps, progress)
     return state.result()
 
 
-def _next_chunk(chunk: int, seconds: float) -> int:
-    """Steps to run before control returns to Python (so that Ctrl-C is heard)."""
-    if seconds > 2 * _CHUNK_SECONDS:
-        return max(1, chunk // 2)
-    return chunk * 8 if seconds < _CHUNK_SECONDS / 8 else chunk
+def run_in_chunks(
+    advance: Callable[[int, int], None], steps: int, progress: Callable[[int, int], None] | None
+) -> None:
+    """Run steps by ``advance(begin, end)``, for about half a second at a time.
+
+    In between control is with Python, so that Ctrl-C is heard, and ``progress`` is called with
+    (steps done, steps).
+    """
+    done, chunk = 0, 1
+    while done < steps:
+        began, until = time.perf_counter(), min(steps, done + chunk)
+        advance(done, until)
+        done = until
+        if progress is not None:
+            progress(done, steps)
+        seconds = time.perf_counter() - began
+        if seconds > 2 * _CHUNK_SECONDS:
+            chunk = max(1, chunk // 2)
+        elif seconds < _CHUNK_SECONDS / 8:
+            chunk *= 8

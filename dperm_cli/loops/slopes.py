@@ -20,14 +20,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from dperm_cli.loops.gaussian_noise import LN2_HIGH, LN2_LOW
 from dperm_cli.loops.jit import as_bits, as_float, compile_loop, fma
 
 LOGISTIC, HINGE, SQUARED, ABSOLUTE = 0, 1, 2, 3
 LINEAR, HUBERIZED_HINGE, POSITIVE_PART, HUBERIZED_POSITIVE_PART = 4, 5, 6, 7
+L1_MEDIAN, L2_MEDIAN = 100, 101  # |theta - x|_1 and |theta - x|_2: of no margin
 ROUNDED = (HUBERIZED_HINGE, HUBERIZED_POSITIVE_PART)  # those with a half-width
 
-_ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding and subtracting it rounds to an integer
-_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding and subtracting it rounds to an integer
 _EXPONENT = np.uint64(52)
 _LIMIT = 708.0
 
@@ -39,9 +40,9 @@ def exp(x):
     The same bits wherever it is compiled, which the C library's exp does not promise.
     """
     x = min(max(x, -_LIMIT), _LIMIT)
-    shifted = fma(x, 1.4426950408889634, _ROUNDER)
-    k = shifted - _ROUNDER
-    r = fma(k, -_LN2_LOW, fma(k, -_LN2_HIGH, x))
+    shifted = fma(x, 1.4426950408889634, ROUNDER)
+    k = shifted - ROUNDER
+    r = fma(k, -LN2_LOW, fma(k, -LN2_HIGH, x))
     s = r * r
     low = fma(s, fma(r, 0.008333333333326141, 0.04166666666666667), fma(r, 0.1666666666666667, 0.5))
     high = fma(r, 2.755725542550290e-06, 2.4801587325533502e-05)

@@ -63,9 +63,7 @@ def warmup() -> float:
 
 def _local(key: np.ndarray) -> None:
     """One step of every map, from dense rows and from CSR ones; one answer of its own."""
-    coding = local_channels.Coding(
-        local_channels.L_INF, 1.0, 2.0, 0.5, np.uint64(1 << 62), np.uint64(0), np.uint64(0)
-    )
+    coding = local_channels.Coding(local_channels.L_INF, 1.0, 2.0, 0.5, np.uint64(1 << 62))
     local_channels.send(coding, np.zeros((1, 2)), local_channels.draw_words(key, 0, 1))
     device, learner = local_learning.Device(0, 0.0, np.inf), local_learning.Learner(
         local_learning.EUCLID, 0, 1.0, sgd.CONSTANT, 0.1, 0.0, 0.0, 2.0, False

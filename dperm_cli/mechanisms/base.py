@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, final
@@ -18,9 +18,6 @@ from dperm_cli.privacy.accounting import calibrate, ledger_totals
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event, kind
 from dperm_cli.privacy.gate import Gate
-
-# Used where a noise scale is given instead of a budget; its epsilon does not matter.
-NO_BUDGET = Budget(math.inf, 0.5, "replace_one")
 
 # Of one record's loss over the set: squares of less are lost in float64.
 LEAST_INFLUENCE = 1e-140
@@ -44,40 +41,21 @@ Strength = Annotated[Positive | Auto, Help("auto = least risk in theory")]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Everything that is fixed before a record is seen.
+class Design:
+    """What a mechanism decides for a budget: everything but what that is worth.
 
     Attributes
     ----------
     events : what will be done to the records; the guarantee follows from them.
-    guarantee : what that is worth, made by ``Mechanism.plan``.
     noise_scale : standard deviation (or scale) of one noise draw, in the unit that the mechanism's
         docstring names.
     steps : the number of noisy releases.
     settings : whatever else is public and worth a reader's eye, all of it JSON-able.
+    certificate : what was proved of a sampler or a minimiser.
+    reason : why events that protect nothing are released.
     inner : the plan of the mechanism inside a combinator.
     sampler : the sampler that draws from a law, with its certificate.
     space : the public map to another space, and the facts of that space.
-    reserve : what of delta the runner holds for the bounded range of seeded noise, as a last event.
-    """
-
-    events: tuple[Event, ...]
-    guarantee: Guarantee
-    noise_scale: float
-    steps: int
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    inner: Plan | None = None
-    sampler: Any = None
-    space: Any = None
-    reserve: float = 0.0
-
-
-@dataclass(frozen=True)
-class Design:
-    """What a mechanism decides for a budget: a ``Plan`` without its guarantee.
-
-    ``certificate`` says what was proved of a sampler or a minimiser; ``reason`` why events that
-    protect nothing are released.
     """
 
     events: tuple[Event, ...]
@@ -89,6 +67,20 @@ class Design:
     inner: Plan | None = None
     sampler: Any = None
     space: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Design):
+    """Everything that is fixed before a record is seen.
+
+    Attributes
+    ----------
+    guarantee : what the events are worth, made by ``Mechanism.plan``.
+    reserve : what of delta the runner holds for the bounded range of seeded noise, as a last event.
+    """
+
+    guarantee: Guarantee
+    reserve: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -141,7 +133,7 @@ class Mechanism(CheckedFields, ABC):
     session: ClassVar[Any] = None
 
     @abstractmethod
-    def events(self, spec: Any, scale: float, budget: Budget = NO_BUDGET) -> tuple[Event, ...]:
+    def events(self, spec: Any, scale: float, budget: Budget) -> tuple[Event, ...]:
         """What is done to the records at a noise scale, from public facts alone."""
 
     @abstractmethod
@@ -162,12 +154,7 @@ class Mechanism(CheckedFields, ABC):
 
     def scale(self, spec: Any, budget: Budget) -> float:
         """The least noise whose events keep to the budget."""
-        return calibrate.scale_for(
-            lambda scale: self.events(spec, scale, budget),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            relation=budget.relation,
-        )
+        return find_scale(lambda scale: self.events(spec, scale, budget), budget)
 
     def design(self, spec: Any, budget: Budget) -> Design:
         """Events and settings at the least noise; combinators and samplers have their own."""
@@ -192,16 +179,37 @@ class Mechanism(CheckedFields, ABC):
         if not self.is_unprotected:
             _require_influence(spec)
         made = self.design(spec, budget)
-        found = guarantee_of(made, budget)
-        return Plan(
-            made.events, found, made.noise_scale, made.steps, made.settings,
-            made.inner, made.sampler, made.space,
-        )  # fmt: skip
+        return Plan(**vars(made), guarantee=guarantee_of(made, budget))
 
     @property
     def is_unprotected(self) -> bool:
         """Whether the user asked for draws that no guarantee covers."""
         return bool(getattr(self.sampler, "allow_heuristic", False))
+
+
+@dataclass(frozen=True)
+class EitherNoise(Mechanism):
+    """A mechanism of one release, whose noise has a Gamma norm (pure epsilon) or is Gaussian."""
+
+    noise: CentralNoise = "auto"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+
+    def check(self, spec: Any, budget: Budget) -> None:
+        """Gaussian noise needs delta > 0."""
+        if not self.is_gamma(budget) and budget.delta == 0.0:
+            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
+
+    def is_gamma(self, budget: Budget) -> bool:
+        """Whether the noise has a Gamma norm: asked for, or auto at delta = 0."""
+        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
+
+
+def find_scale(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -> float:
+    """The least noise scale whose events, ``events_at(scale)``, keep to the budget."""
+    return calibrate.scale_for(
+        events_at, epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation
+    )
 
 
 def _require_computable(spec: Any) -> None:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 RELATIONS = ("replace_one", "add_remove")
 KINDS = ("pure", "approx", "local", "none")
-TRUST = ("central", "local")
+
+
+def weakest_kind(kinds: Iterable[str]) -> str:
+    """The kind of a composition: ``local`` only when every part is, else the weakest part's.
+
+    A local guarantee bounds what the curator's output says at least as well as a central one of
+    the same numbers; composed with others it counts as its (epsilon, delta).
+    """
+    found = set(kinds)
+    if found == {"local"}:
+        return "local"
+    return max(found - {"local"}, key=KINDS.index, default="pure")
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,8 @@ from dperm_cli.privacy.streams import (
     GridNoise,
     KeyedNoise,
     StepRecord,
-    Stream,
     stream_key,
 )
-
-__all__ = ["Gate", "Stream", "Tape", "install_tape", "range_delta"]
-
 
 _LISTENING: list[Tape] = []  # tapes for gates that are opened without one, the last first
 
@@ -95,7 +91,7 @@ class Gate:
     def secure(
         cls,
         trials: int,
-        grid: Grid,
+        grid: Grid | None,
         plan: tuple[Sequence[Event], str],
         tape: Tape | None = None,
         source: secure_noise.Source = secure_noise.system_words,
@@ -105,26 +101,14 @@ class Gate:
         Values are rounded to the grid, noise is exact on it, and sums are made of integers: what
         comes out is a multiple of ``grid.step`` whatever went in. ``plan`` holds the events of the
         rounded releases (``privacy.secure_grid.put_on_grid``). ``source`` is for tests.
+
+        Without a grid the gate is for channels alone. The values that an answer can have do not
+        depend on what it stands for, and its chances are whole numbers of 2^-64: there is nothing
+        to round.
         """
         gate = cls([], tape, plan)
         gate.trials, gate._grid, gate.source = trials, grid, source
-        return gate
-
-    @classmethod
-    def secure_channels(
-        cls,
-        trials: int,
-        plan: tuple[Sequence[Event], str],
-        tape: Tape | None = None,
-        source: secure_noise.Source = secure_noise.system_words,
-    ) -> Gate:
-        """A gate for channels alone, whose answers come from the operating system's generator.
-
-        The values that an answer can have do not depend on what it stands for, and its chances are
-        whole numbers of 2^-64: there is nothing to round. ``source`` is for tests.
-        """
-        gate = cls([], tape, plan)
-        gate.trials, gate.system, gate.source = trials, True, source
+        gate.system = grid is None
         return gate
 
     @property

@@ -17,6 +17,8 @@ import numpy as np
 class Meter(ABC):
     """Adds up the moves of one stream."""
 
+    _sum: np.ndarray | float = 0.0  # over the calls so far, where a meter adds them up
+
     @abstractmethod
     def move(self, before: Any, after: Any) -> float:
         """The total so far, in units of what was declared."""
@@ -47,10 +49,6 @@ class PerCall(_Norm):
 class Total(_Norm):
     """All calls together, added up: disjoint batches with noise of a norm's exponential."""
 
-    def __init__(self, order: float, sensitivity: float) -> None:
-        super().__init__(order, sensitivity)
-        self._sum: np.ndarray | float = 0.0
-
     def move(self, before: np.ndarray, after: np.ndarray) -> float:
         self._sum = self._sum + self._distances(before, after)
         return float(np.max(self._sum))
@@ -61,7 +59,6 @@ class RootOfSquares(_Norm):
 
     def __init__(self, sensitivity: float) -> None:
         super().__init__(2, sensitivity)
-        self._sum: np.ndarray | float = 0.0
 
     def move(self, before: np.ndarray, after: np.ndarray) -> float:
         self._sum = self._sum + self._distances(before, after) ** 2
@@ -76,7 +73,6 @@ class ChannelRatio(Meter):
 
     def __init__(self, channel: Any, allowed: float) -> None:
         self._channel, self._allowed = channel, allowed
-        self._sum: np.ndarray | float = 0.0
 
     def move(self, before: np.ndarray, after: np.ndarray) -> float:
         """The values are those that answers stand for, over the channel's bound."""

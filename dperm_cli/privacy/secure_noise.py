@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -44,10 +44,11 @@ def draw_rounded_noise(
         )
         words = words[used:]
         if status == exact_noise.UNDECIDED:
-            out[done], words = _replay_draw(kind, words, mantissa, shift, source)
-            done += 1
+            out[done] = draw(kind, read_words(words, source), mantissa, shift)
+            # what this draw left is given up: no number has looked at it
+            done, words = done + 1, words[:0]
         elif status == exact_noise.EXHAUSTED:
-            words = _extend_words(words, source, _WORDS[kind] * (count - done) + 64)
+            words = np.concatenate([words, source(_WORDS[kind] * (count - done) + 64)])
     return out
 
 
@@ -59,44 +60,22 @@ def _parts(ratio: float) -> tuple[int, int]:
     return int(fraction * 2.0**53), 53 - exponent
 
 
-def _extend_words(words: np.ndarray, source: Source, count: int) -> np.ndarray:
-    return np.concatenate([words, source(count)])
-
-
-def _replay_draw(
-    kind: str, words: np.ndarray, mantissa: int, shift: int, source: Source
-) -> tuple[int, np.ndarray]:
-    """One draw by ``draw``, and the words that are left."""
-    tape = Words(words, source)
-    value = draw(kind, tape, mantissa, shift)
-    return value, tape.rest()
-
-
-class Words:
+def read_words(words: np.ndarray, source: Source) -> Iterator[int]:
     """Words in the order they are read, with more from the source when they run out."""
-
-    def __init__(self, words: np.ndarray, source: Source) -> None:
-        self._words, self._source, self._next = words, source, 0
-
-    def take(self) -> int:
-        if self._next == len(self._words):
-            self._words = _extend_words(self._words, self._source, 64)
-        self._next += 1
-        return int(self._words[self._next - 1])
-
-    def rest(self) -> np.ndarray:
-        return self._words[self._next :]
+    while True:
+        yield from map(int, words)
+        words = source(64)
 
 
 class Uniform:
     """A uniform number in (0, 1), as many of whose bits are drawn as are asked for."""
 
-    def __init__(self, words: Words) -> None:
-        self._words, self._digits = words, [words.take()]
+    def __init__(self, words: Iterator[int]) -> None:
+        self._words, self._digits = words, [next(words)]
 
     def digit(self, place: int) -> int:
         while place >= len(self._digits):
-            self._digits.append(self._words.take())
+            self._digits.append(next(self._words))
         return self._digits[place]
 
     def below(self, other: Uniform) -> bool:
@@ -114,10 +93,10 @@ class Uniform:
         return value
 
 
-def draw(kind: str, words: Words, mantissa: int, shift: int) -> int:
+def draw(kind: str, words: Iterator[int], mantissa: int, shift: int) -> int:
     """One draw, as the kernels would make it if they could look at all bits."""
     k, x = (_normal if kind == GAUSSIAN else _exponential)(words)
-    negative = words.take() >> (_WORD - 1)
+    negative = next(words) >> (_WORD - 1)
     size = _nearest(k, x, mantissa, shift)
     return -size if negative else size
 
@@ -134,7 +113,7 @@ def _nearest(k: int, x: Uniform, mantissa: int, shift: int) -> int:
         places += 1
 
 
-def _has_even_run(words: Words, y: Uniform, n: int) -> bool:
+def _has_even_run(words: Iterator[int], y: Uniform, n: int) -> bool:
     while True:
         z = Uniform(words)
         if not z.below(y):
@@ -142,19 +121,19 @@ def _has_even_run(words: Words, y: Uniform, n: int) -> bool:
         y, n = z, n + 1
 
 
-def _root_e(words: Words) -> bool:
+def _root_e(words: Iterator[int]) -> bool:
     z = Uniform(words)
     return True if z.digit(0) >> (_WORD - 1) else _has_even_run(words, z, 1)
 
 
-def _below(words: Words, m: int) -> int:
+def _below(words: Iterator[int], m: int) -> int:
     while True:
-        word = words.take()
+        word = next(words)
         if word < 2**_WORD - 2**_WORD % m:
             return word % m
 
 
-def _accept_candidate(words: Words, k: int, x: Uniform) -> bool:
+def _accept_candidate(words: Iterator[int], k: int, x: Uniform) -> bool:
     y, n = x, 0
     while True:
         z = Uniform(words)
@@ -166,7 +145,7 @@ def _accept_candidate(words: Words, k: int, x: Uniform) -> bool:
         y, n = z, n + 1
 
 
-def _normal(words: Words) -> tuple[int, Uniform]:
+def _normal(words: Iterator[int]) -> tuple[int, Uniform]:
     while True:
         k = 0
         while _root_e(words):
@@ -178,7 +157,7 @@ def _normal(words: Words) -> tuple[int, Uniform]:
             return k, x
 
 
-def _exponential(words: Words) -> tuple[int, Uniform]:
+def _exponential(words: Iterator[int]) -> tuple[int, Uniform]:
     k = 0
     while True:
         x = Uniform(words)

@@ -20,7 +20,6 @@ from dperm_cli.loops import (
 )
 from dperm_cli.loops.sealed_noise import SealedAnswers, SealedBatches, SealedNoise
 from dperm_cli.privacy import secure_noise
-from dperm_cli.privacy.events.base import Event, NoiseEvent
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, RootOfSquares
 
@@ -65,7 +64,7 @@ class Stream:
     tells_noise = False
     few_outcomes = False
 
-    def __init__(self, gate: NoiseSource, event: Event, dim: int) -> None:
+    def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
         self.event, self.dim, self.trials = event, dim, gate.trials
         self.number, self.relation = gate.next_number(), gate.relation
         self._tape = gate.tape
@@ -95,10 +94,10 @@ class NoiseStream(Stream):
 
     tells_noise = True
 
-    def __init__(self, gate: NoiseSource, event: NoiseEvent, kind: str, dim: int) -> None:
+    def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
         super().__init__(gate, event, dim)
-        self.kind, self.scale = kind, event.scale
-        self._noise = gate.draws(kind)
+        self.kind, self.scale = event.noise_law, event.scale
+        self._noise = gate.draws(self.kind)
         self._steps = gate.steps(event.count)
 
     @property
@@ -166,7 +165,7 @@ class SampledStream(NoiseStream):
     """Batches of record numbers and Gaussian noise on sums over them (``SampledGaussian``)."""
 
     def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
-        super().__init__(gate, event, GAUSSIAN, dim)
+        super().__init__(gate, event, dim)
         self._choice = gate.keys()
         self.population, self.batch, self.sampling = event.population, event.batch, event.sampling
 
@@ -232,16 +231,14 @@ class CoordinateStream(Stream):
 
     tells_noise = True
 
-    def __init__(self, gate: NoiseSource, event: NoiseEvent, dim: int) -> None:
+    def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
         super().__init__(gate, event, dim)
         self.scale = event.scale
         self._noise = gaussian_noise.normals(gate.keys(), 0, 1, dim)[:, 0, :]
         self._steps = StepRecord(dim, once=True)
 
     def meter(self) -> Meter:
-        sensitivity = self.event.sensitivity(self.relation)
-        assert sensitivity is not None
-        return RootOfSquares(sensitivity)
+        return RootOfSquares(self.event.sensitivity(self.relation))
 
     def add(self, value: np.ndarray, number: int) -> np.ndarray:
         """``value`` [trials] plus the noise of coordinate ``number``."""
@@ -336,8 +333,6 @@ class ChannelStream(Stream):
     ``coding`` is the channel in integers, for values of norm up to ``bound``.
     """
 
-    event: Any
-
     def __init__(
         self, gate: NoiseSource, event: Any, dim: int, *, bound: float, users: int
     ) -> None:
@@ -399,14 +394,13 @@ class LawStream(Stream):
 
     The sampler turns uniforms into a point and passes the point through ``release``, where a tape
     sees it; that it has the law it claims is the business of the sampler's own tests.
-    ``strength`` is the exponent of the law, or the scale of a strongly convex one.
     """
 
     few_outcomes = True
 
-    def __init__(self, gate: NoiseSource, event: Event, strength: float, dim: int) -> None:
+    def __init__(self, gate: NoiseSource, event: Any, dim: int) -> None:
         super().__init__(gate, event, dim)
-        self.strength, self._keys, self._steps = strength, gate.keys(), gate.steps(event.count)
+        self._keys, self._steps = gate.keys(), gate.steps(event.count)
 
     def uniforms(self, trial: int, step: int, count: int, start: int = 0) -> np.ndarray:
         """Numbers ``start`` .. ``start + count - 1`` of a trial's step, in (0, 1), shape [count].
@@ -425,11 +419,7 @@ class LawStream(Stream):
         return drawn if self._tape is None else self._tape.hear(self, LAW, drawn, (step,))
 
 
-class _NoValue:
-    """The value that a tape gets for a draw from a law, which hides no value."""
-
-
-LAW = _NoValue()
+LAW = object()  # what a tape hears as the value of a draw from a law, which hides no value
 
 
 def require_no_tape(keys: np.ndarray, tape: Any) -> np.ndarray:

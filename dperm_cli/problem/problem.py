@@ -161,10 +161,9 @@ def spec_of(
     """Assemble the public facts of a problem from those of its data."""
     bounds = facts.bounds(constraint.radius)
     spec = make_spec(facts.n, loss, constraint, regulariser, facts.task, bounds)
-    more = {"entry_bound": facts.entry_bound, "phi": facts.phi}
-    more["phi_row_bound"] = facts.phi_row_bound
-    told = {name: value for name, value in more.items() if value is not None}
-    return replace(spec, **told) if told else spec
+    return replace(
+        spec, entry_bound=facts.entry_bound, phi=facts.phi, phi_row_bound=facts.phi_row_bound
+    )
 
 
 def make_spec(
@@ -176,23 +175,36 @@ def make_spec(
     bounds: Bounds,
 ) -> ProblemSpec:
     """Assemble the public facts of a problem from its declared bounds."""
-    lipschitz = loss.lipschitz(bounds)
+    return _assemble_spec(
+        n, loss.lipschitz(bounds), loss.curvature_bound(bounds), constraint, regulariser, bounds,
+        loss=loss.name, task=task, form=loss,
+        compiled=loss.code is not None and constraint.code is not None,
+    )  # fmt: skip
+
+
+def _assemble_spec(
+    n: int,
+    lipschitz: float,
+    smoothness: float | None,
+    constraint: Constraint,
+    regulariser: Regulariser,
+    bounds: Bounds,
+    **facts: Any,
+) -> ProblemSpec:
+    """The public facts with those that follow from the set, the regulariser and the bounds."""
     return ProblemSpec(
         n=n,
         p=constraint.p,
         lipschitz=lipschitz,
         lipschitz_total=lipschitz + regulariser.lipschitz(constraint.radius, constraint.p),
-        smoothness=loss.curvature_bound(bounds),
+        smoothness=smoothness,
         strong_convexity=regulariser.strong_convexity,
         regulariser=regulariser,
         constraint=constraint,
-        loss=loss.name,
-        task=task,
         row_bound=bounds.row,
         target_bound=bounds.target,
         bounds=bounds,
-        compiled=loss.code is not None and constraint.code is not None,
-        form=loss,
+        **facts,
     )
 
 
@@ -219,20 +231,8 @@ def bare_spec(
     For planning alone: rows and targets are taken to be bounded by 1, and the loss and the set
     to have compiled twins.
     """
-    regulariser = Regulariser() if regulariser is None else regulariser
-    return ProblemSpec(
-        n=n,
-        p=constraint.p,
-        lipschitz=lipschitz,
-        lipschitz_total=lipschitz + regulariser.lipschitz(constraint.radius, constraint.p),
-        smoothness=smoothness,
-        strong_convexity=regulariser.strong_convexity,
-        regulariser=regulariser,
-        constraint=constraint,
-        loss="any",
-        task="regression",
-        row_bound=1.0,
-        target_bound=1.0,
-        bounds=Bounds(row=1.0, target=1.0, radius=constraint.radius, columns=constraint.p),
-        compiled=True,
-    )
+    bounds = Bounds(row=1.0, target=1.0, radius=constraint.radius, columns=constraint.p)
+    return _assemble_spec(
+        n, lipschitz, smoothness, constraint, regulariser or Regulariser(), bounds,
+        loss="any", task="regression",
+    )  # fmt: skip

@@ -9,7 +9,6 @@ without decoding its records.
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +38,7 @@ def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
     import pyarrow.parquet as pq
 
     without = tuple(name for name in OPTIONAL if all(row.get(name) is None for row in rows))
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=_schema(without))
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema(without))
     sink = pa.BufferOutputStream()
     few = len(rows) <= _FEW_ROWS
     options = {"compression": "none" if few else "zstd", "use_dictionary": not few}
@@ -67,7 +66,7 @@ def decode(data: bytes) -> list[dict[str, Any]]:
 
     # one thread: a record is small, and workers must not fight over cores
     table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-    kinds = _schema(())
+    kinds = arrow_schema()
     for field in table.schema:
         if field.name in kinds.names and field.type != kinds.field(field.name).type:
             raise ValueError(f"column {field.name} is of another kind")
@@ -116,11 +115,6 @@ def content_digest(rows: Iterable[Mapping[str, Any]]) -> str:
         kept = [pair for pair in values if pair[0] not in OPTIONAL or pair[1] is not None]
         texts.append(repr(kept))
     return hash_sha256(*texts)
-
-
-@functools.cache
-def _schema(without: tuple[str, ...]):
-    return arrow_schema(without)
 
 
 def _with_digest(data: bytes, digest: bytes) -> bytes:

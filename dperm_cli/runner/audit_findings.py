@@ -8,7 +8,7 @@ from typing import Any
 from dperm_cli.audit import mechanism_audit as audits
 from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.mechanism_audit import Verdict, examine
-from dperm_cli.core.errors import Unsupported
+from dperm_cli.core.errors import Unsupported, describe_error
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.runner.audits.audit_grid import GridWalk
 
@@ -55,5 +55,4 @@ def attack_instance(
     except Unsupported:
         return None
     except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        return audits.make_refused_verdict(name, budget, f"raised {text}")
+        return audits.make_refused_verdict(name, budget, f"raised {describe_error(error)[:200]}")

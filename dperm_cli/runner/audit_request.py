@@ -100,9 +100,4 @@ def _seed(word: str) -> int:
 
 
 def _folder(word: str) -> Path | None:
-    if not word:
-        return None
-    out = Path(checks.path("out", word))
-    if out.exists() and not out.is_dir():
-        raise InputError("out", word, "is a file; it must be a folder")
-    return out
+    return Path(checks.folder("out", word)) if word else None

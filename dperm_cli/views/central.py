@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -208,6 +209,10 @@ class TrialNumbers:
         return taken
 
 
+def _refuse(*_: Any, **__: Any) -> Any:
+    raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+
+
 class GridView(CentralView):
     """The view of a release on a grid. Sums are exact and do not depend on the order of addition.
 
@@ -238,43 +243,6 @@ class GridView(CentralView):
         )
         return (out.astype(float) * self._grid.step).reshape(theta.shape)
 
-    @property
-    def x(self) -> Matrix:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    @property
-    def y(self) -> np.ndarray:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def parts(self, batches: int, *, by_content: bool) -> list[np.ndarray]:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def curvature_sum(self, theta: np.ndarray) -> np.ndarray:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def potential(self, target: Target) -> Records:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def objective(self, theta: np.ndarray) -> np.ndarray:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def minimiser(self, gap: float) -> np.ndarray:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def find_perturbed_minimisers(
-        self, tilts: np.ndarray, added: float, distance: float
-    ) -> np.ndarray:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def replace_set(
-        self, *, constraint: Constraint | None = None, loss: Loss | None = None
-    ) -> CentralView:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
-
-    def map_rows(
-        self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
-    ) -> CentralView:
-        raise PrivacyError("on a grid, records are seen through gradient_sum alone")
+    x = y = property(_refuse)
+    batch_gradient = parts = curvature_sum = potential = objective = minimiser = _refuse
+    find_perturbed_minimisers = replace_set = map_rows = _refuse

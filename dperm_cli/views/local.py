@@ -11,7 +11,6 @@ from dperm_cli.core.errors import PrivacyError
 from dperm_cli.loops import local_learning, sgd
 from dperm_cli.loops.local_learning import Device, Learner
 from dperm_cli.privacy.streams import ChannelStream
-from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem, ProblemSpec
 
 
@@ -46,21 +45,30 @@ class Devices:
     """The users' side of the wire. ``compiled`` says whether ``descend`` knows the loss."""
 
     def __init__(self, problem: Problem, stream: ChannelStream, row_norm: float) -> None:
-        loss, data = problem.loss, problem.data
-        code = loss.code if loss.location_code is None else loss.location_code
-        self._stream, self._users = stream, data.n
+        self._loss: Any = problem.loss
+        self._data, self._stream, self._row_norm = problem.data, stream, row_norm
+        code = self._loss.code if self._loss.location_code is None else self._loss.location_code
         self.compiled = code is not None
-        shape, norm = stream.coding.shape, stream.channel.norm
-        if code is None:
-            self._gradient = _plain(loss, data, norm, row_norm)
-            return
-        self._rows = sgd.rows(data.x, data.y)
-        self._device = Device(int(code), float(loss.width), float(row_norm))
-        self._gradient = _of_rows(self._rows, self._device, shape)
+        if code is not None:
+            self._rows = sgd.rows(problem.data.x, problem.data.y)
+            self._device = Device(int(code), float(self._loss.width), float(row_norm))
 
     def ask(self, user: int, theta: np.ndarray) -> np.ndarray:
         """The answers [trials, p] of one user to the points theta [trials, p]."""
         return self._stream.send(user, self._gradient(user, theta))
+
+    def _gradient(self, user: int, theta: np.ndarray) -> np.ndarray:
+        """The subgradients [trials, p] of a user's own loss."""
+        if self.compiled:
+            shape, points = self._stream.coding.shape, np.ascontiguousarray(theta)
+            gradient = local_learning.subgradient
+            return np.stack([gradient(self._rows, self._device, shape, user, at) for at in points])
+        one = self._data.take(np.array([user]))
+        if self._row_norm < np.inf:
+            row = one.x if isinstance(one.x, np.ndarray) else one.x.toarray()
+            length = float(np.linalg.norm(row[0], ord=self._stream.channel.norm))
+            one = one.with_rows(row * min(1.0, self._row_norm / length if length > 0.0 else 1.0))
+        return self._loss.gradient(theta, one)
 
     def descend(
         self, learner: Learner, theta0: np.ndarray, progress: Callable[[int, int], None]
@@ -72,27 +80,3 @@ class Devices:
         return local_learning.run(
             self._rows, self._device, self._stream.sealed_draws, learner, theta0, progress=progress
         )
-
-
-def _of_rows(rows: sgd.Rows, device: Device, shape: int) -> Callable[[int, np.ndarray], np.ndarray]:
-    def gradient(user: int, theta: np.ndarray) -> np.ndarray:
-        points = np.ascontiguousarray(theta)
-        return np.stack(
-            [local_learning.subgradient(rows, device, shape, user, at) for at in points]
-        )
-
-    return gradient
-
-
-def _plain(
-    loss: Any, data: Data, norm: float, row_norm: float
-) -> Callable[[int, np.ndarray], np.ndarray]:
-    def gradient(user: int, theta: np.ndarray) -> np.ndarray:
-        one = data.take(np.array([user]))
-        if row_norm < np.inf:
-            row = one.x if isinstance(one.x, np.ndarray) else one.x.toarray()
-            length = float(np.linalg.norm(row[0], ord=norm))
-            one = one.with_rows(row * min(1.0, row_norm / length if length > 0.0 else 1.0))
-        return loss.gradient(theta, one)
-
-    return gradient

@@ -14,7 +14,6 @@ from dperm_cli.audit.random_neighbours import make_pairs, search
 from dperm_cli.audit.replay import Player, Recorder
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import seed_sequence
-from dperm_cli.mechanisms.base import NO_BUDGET
 from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
 from dperm_cli.mechanisms.shared.sampled_release import interval_pair
 from dperm_cli.privacy.budget import RELATIONS, Budget
@@ -199,7 +198,7 @@ def _dense(x):
 class Timid(NoisyGd):
     """Declares 0.9 of its sensitivity."""
 
-    def events(self, spec, scale, budget=NO_BUDGET):
+    def events(self, spec, scale, budget):
         return (Gaussian(scale, 0.9 * spec.lipschitz, self._steps()),)
 
 

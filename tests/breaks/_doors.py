@@ -17,7 +17,7 @@ from dperm_cli.audit.error_rates import lower, upper
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared import feature_maps
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
@@ -33,7 +33,7 @@ from dperm_cli.runner.verbs import run
 from dperm_cli.solvers import perturbed_minimiser
 from dperm_cli.views.choose import open_view
 
-__all__ = ["NO_BUDGET", "Budget", "Mechanism", "Plan", "Problem", "Release"]
+__all__ = ["Budget", "Mechanism", "Plan", "Problem", "Release"]
 
 
 # --- mechanisms and their releases -------------------------------------------------------------

@@ -13,7 +13,6 @@ import numpy as np
 
 from dperm_cli.privacy.events import DisjointBatches, Gaussian
 from tests.breaks._doors import (
-    NO_BUDGET,
     Mechanism,
     Release,
     open_batches,
@@ -50,7 +49,7 @@ class TwoPasses(Bare):
     leak: float = 1.0
     count: int = 4
 
-    def events(self, spec, scale, budget=NO_BUDGET):
+    def events(self, spec, scale, budget):
         return (self.batches(spec, self.count, scale),) * 2
 
     def release(self, view, plan, gate):
@@ -80,7 +79,7 @@ class LeakBetweenQuietPasses(Bare):
     honest: bool = False
     noise: str = "gaussian"
 
-    def events(self, spec, scale, budget=NO_BUDGET):
+    def events(self, spec, scale, budget):
         return (self.batches(spec, self.count, scale, self.noise),) * self.count
 
     def release(self, view, plan, gate):
@@ -116,7 +115,7 @@ class TreeAggregation(Bare):
     leaky_level: int | None = None
     factor: float = 2.0
 
-    def events(self, spec, scale, budget=NO_BUDGET):
+    def events(self, spec, scale, budget):
         counts = [2 ** (self.levels - level) for level in range(self.levels + 1)]
         return tuple(self.batches(spec, count, scale) for count in counts)
 
@@ -172,7 +171,7 @@ class TwoVectors(Bare):
 
     factor: float = 1.0
 
-    def events(self, spec, scale, budget=NO_BUDGET):
+    def events(self, spec, scale, budget):
         return (Gaussian(scale, spec.lipschitz, gap=spec.gradient_gap),) * 2
 
     def release(self, view, plan, gate):
@@ -195,7 +194,7 @@ class SumsAndBatches(Bare):
     leak: float = 1.0
     count: int = 4
 
-    def events(self, spec, scale, budget=NO_BUDGET):
+    def events(self, spec, scale, budget):
         whole = Gaussian(scale, spec.lipschitz, self.count, gap=spec.gradient_gap)
         return self.batches(spec, self.count, scale), whole
 

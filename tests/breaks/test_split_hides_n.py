@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.audit import fuzz_draws
-from dperm_cli.audit.fuzz_draws import Records
+from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.problem.data import Data
 from dperm_cli.runner.audits import fuzz, neighbour_runs
 from tests.breaks._files import (
@@ -72,7 +72,7 @@ def folders(tmp_path, n):
     x, y = np.round(rng.standard_normal((n, 3)), 4), rng.choice([-1.0, 1.0], n)
     for name, count in (("first", n), ("second", n - 1)):
         (tmp_path / name).mkdir()
-        fuzz_draws.write_file(tmp_path / name / "records.npz", "npz", Records(x[:count], y[:count]))
+        Records(x[:count], y[:count]).write(tmp_path / name / "records.npz")
     return tmp_path / "first", tmp_path / "second"
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dperm_cli.cli import HELP
+from dperm_cli.core.help import help_page
 
 RUNS = {
     "pure": ("mechanism=noisy_gd", "privacy=pure"),
@@ -66,4 +66,4 @@ def test_account_and_describe_say_the_same(dperm):
 
 
 def test_help_knows_the_exit_code():
-    assert "1 a cell failed or none is supported" in HELP
+    assert "1 a cell failed or none is supported" in help_page("dperm")

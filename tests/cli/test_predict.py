@@ -15,7 +15,7 @@ from dperm_cli.datasets.published.breast_cancer import BOUNDS
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
-from dperm_cli.runner.models import save_model
+from dperm_cli.runner.models import model_file
 from dperm_cli.runner.verbs import run
 
 BASE = ["dataset=breast_cancer", "loss=logistic", "ridge=0.05", "trials=2", "epsilon=5"]
@@ -129,7 +129,7 @@ def test_json_and_a_file_of_rows(made, tmp_path):
 def test_a_regression_answers_in_its_own_unit(capsys):
     words = ["dataset=diabetes", "mechanism=noisy_gd", "epsilon=5", "trials=1"]
     assert cli.main(["run", *words, "out=study", "save=m.npz"]) == 0
-    found = save_model.load("m.npz")
+    found = model_file.read("m.npz")
     np.save("x.npy", 3.0 + raw(4)[:, :10])
     capsys.readouterr()
     assert cli.main(["predict", "m.npz", "x.npy"]) == 0

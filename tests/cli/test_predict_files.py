@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dperm_cli import cli
-from dperm_cli.runner.models import save_model
+from dperm_cli.runner.models import model_file
 
 COLUMNS = ["height", "age", "dose"]
 RNG = np.random.default_rng(1)
@@ -75,7 +75,7 @@ def test_columns_are_found_by_name_in_any_order(predict):
     # as the file that it was trained on spells them
     assert set(found["label"]) == {"ill", "well"}
     assert np.array_equal(found["label"] == "ill", found["score"] >= 0)
-    expected = save_model.load("m.npz").values(ROWS)
+    expected = model_file.read("m.npz").values(ROWS)
     np.testing.assert_allclose(found["score"], expected, rtol=1e-9)
 
 

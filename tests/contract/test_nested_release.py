@@ -32,20 +32,17 @@ LEAST_RELEASED = {"high_probability": 8, "huberized": 3, "localization": 5, "pro
 
 def release(outer, inner, relation):
     """The points of two trials, or None where the pair is refused before a record is seen."""
-    made = registry.load("mechanism", outer)
-    factors = declared_grid.factors(outer, False, made.features is not None)
-    row = {name: values[0] for name, values in factors.items()}
+    row = {name: values[0] for name, values in declared_grid.factors(outer).items()}
     row |= {"mechanism.inner": inner, "relation": relation}
     try:
         subject = audit_cells.of_grid(outer, row, COMPOSER)
         audit_cells.check_kind(subject)
     except (InputError, Unsupported):
         return None
-    with audit_cells.RecordsFolder() as folder:
-        records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
-        opened = audit_cells.open_records(subject, records, folder)
-        assert opened.status != FAILED, opened.reason
-        return opened.draw(2, 0) if opened.status == OK else None
+    records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
+    opened = audit_cells.open_records(subject, records)
+    assert opened.status != FAILED, opened.reason
+    return opened.draw(2, 0) if opened.status == OK else None
 
 
 @pytest.mark.parametrize("outer", OUTER)

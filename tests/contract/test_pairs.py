@@ -11,6 +11,7 @@ import pytest
 
 from dperm_cli.core import registry
 from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.verbs import run
@@ -123,7 +124,7 @@ def test_every_pair_runs_with_a_certified_gap(loss, whole, tables, monkeypatch):
     monkeypatch.setattr(study_plan, "Composer", QuickComposer)
     folder, tables = tables
     monkeypatch.chdir(folder)  # noise goes by the path as it is given: the same in every run
-    optimum_of = run.make_solver()
+    optimum_of = make_solver()
     turn = 5 * registry.names("loss").index(loss)
     for task in registry.load("loss", loss).tasks:
         p = P * len(CLASSES) if task == "multiclass" else P

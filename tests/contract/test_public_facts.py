@@ -50,7 +50,7 @@ RELEASES = {
     "frank_wolfe._make_choice_oracle", "frank_wolfe._make_noise_oracle",
     "kernel_interactive.InteractiveSession.__init__", "kernel_non_interactive._in_ball",
     "kernel_non_interactive._on_net", "kernel_release.ReleaseSession.__init__",
-    "newton.HiddenCurvature.__init__", "newton._model", "noisy_gd.descend",
+    "newton._choose_step", "newton._step_by_hidden_matrix", "noisy_gd.descend",
     "noisy_minimiser.release_minimiser", "noisy_sgd._parts", "noisy_sgd._run_compiled",
     "noisy_sgd._run_in_row_span", "noisy_sgd._run_plain", "norm_bound.estimate",
     "perturbed_objective._noisy_minimiser", "projected_problem.project_view", "release",

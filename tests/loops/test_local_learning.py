@@ -25,7 +25,7 @@ WAYS = {
     "power": EUCLID._replace(map=local_learning.POWER, power=1.5),
     "power on l1": EUCLID._replace(map=local_learning.POWER, set_code=1, power=1.2, within_l1=True),
 }
-CODES = (slopes.LOGISTIC, slopes.HINGE, local_learning.L1_MEDIAN, local_learning.L2_MEDIAN)
+CODES = (slopes.LOGISTIC, slopes.HINGE, slopes.L1_MEDIAN, slopes.L2_MEDIAN)
 
 
 def records(csr=False, n=N, p=P):
@@ -98,9 +98,7 @@ def test_subgradients_are_those_of_the_losses(name, csr):
     loss, rows = registry.load("loss", name)(), records(csr)
     x = sparse.csr_array((rows.values, rows.columns, rows.indptr), shape=(N, P)) if csr else rows.x
     data = Data.of_records("r", loss.tasks[0], x, rows.y, 9.0, 1.0, "r")
-    code = {"l1_median": local_learning.L1_MEDIAN, "l2_median": local_learning.L2_MEDIAN}.get(
-        name, loss.code
-    )
+    code = {"l1_median": slopes.L1_MEDIAN, "l2_median": slopes.L2_MEDIAN}.get(name, loss.code)
     theta = np.random.default_rng(1).standard_normal(P)
     for i in range(N):
         found = local_learning.subgradient(rows, Device(code, 0.0, math.inf), wire.L_2, i, theta)

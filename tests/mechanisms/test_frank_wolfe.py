@@ -225,8 +225,8 @@ def test_refusals():
     with pytest.raises(Unsupported, match="delta > 0"):
         FrankWolfe(oracle="noise").plan(plain, PURE)
     with pytest.raises(Unsupported, match="epsilon, or the steps"):
-        FrankWolfe().events(plain, 1.0)
-    event = FrankWolfe(steps=5).events(plain, 2.0)[0]
+        FrankWolfe().events(plain, 1.0, Budget(math.inf, 0.5))
+    event = FrankWolfe(steps=5).events(plain, 2.0, Budget(math.inf, 0.5))[0]
     assert (event.exponent, event.count) == (0.5, 5)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.bounds import ttz14
-from dperm_cli.bounds.base import Setting
+from dperm_cli.bounds.base import Setting, list_bounds
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, make_data, prepare
@@ -155,10 +155,10 @@ def test_theorem_2_holds_and_uses_the_curvature_in_entries():
     at = Setting(
         spec, PURE, "pure", "frank_wolfe", plan.noise_scale, plan.steps, plan.settings
     )  # fmt: skip
-    bound = next(b for b in ttz14.BOUNDS if b.id == "frank_wolfe Thm 2").value(at)
+    bound = next(b for b in list_bounds(ttz14) if b.id == "frank_wolfe Thm 2").value(at)
     assert np.mean(risks) <= bound
     without = {k: v for k, v in plan.settings.items() if k != "curvature"}
-    larger = next(b for b in ttz14.BOUNDS if b.id == "frank_wolfe Thm 2").value(
+    larger = next(b for b in list_bounds(ttz14) if b.id == "frank_wolfe Thm 2").value(
         replace(at, settings=without)
     )
     assert bound < larger

@@ -133,7 +133,7 @@ def test_refusals():
     with pytest.raises(Unsupported, match="delta > 0"):
         HighProbability().plan(small_problem().spec(), Budget(1.0, 0.0))
     with pytest.raises(Unsupported, match="epsilon instead"):
-        HighProbability().events(small_problem().spec(), 1.0)
+        HighProbability().events(small_problem().spec(), 1.0, Budget(math.inf, 0.5))
 
 
 @pytest.mark.slow  # tests/audit does the same with other seeds

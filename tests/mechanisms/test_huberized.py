@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,9 @@ def test_it_is_the_inner_mechanism_on_the_rounded_loss(loss, width):
     plan = mechanism.plan(problem.spec(), BUDGET)
     assert plan.events == inner.plan(by_hand.spec(), BUDGET).events
     assert plan.settings["loss"] == f"huberized_{loss}"
-    assert mechanism.events(problem.spec(), 2.0) == inner.events(by_hand.spec(), 2.0)
+    assert mechanism.events(problem.spec(), 2.0, Budget(math.inf, 0.5)) == inner.events(
+        by_hand.spec(), 2.0, Budget(math.inf, 0.5)
+    )
     assert by_hand.spec().smoothness == pytest.approx(1.0 / (2.0 * width))
 
 

@@ -141,7 +141,7 @@ def test_pure_runs_pay_for_every_query():
 def test_events_at_another_scale_are_those_of_the_plan():
     spec, mechanism = large(), KernelInteractive(updates=7)
     plan = mechanism.plan(spec, BUDGET)
-    (event,) = mechanism.events(spec, plan.noise_scale)
+    (event,) = mechanism.events(spec, plan.noise_scale, Budget(math.inf, 0.5))
     assert event == plan.events[0]
 
 

@@ -67,7 +67,7 @@ def test_a_local_promise_leaves_no_other_view():
 def stream_for(problem, messages=1, tape=None, secure=False):
     channel = channels.by_epsilon("l_inf", problem.p, 1.0)
     plan = ((Channel(channel.epsilon, messages, "l_inf", problem.p),), "replace_one")
-    gate = Gate.secure_channels(2, plan) if secure else Gate(seeds(), tape, plan)
+    gate = Gate.secure(2, None, plan) if secure else Gate(seeds(), tape, plan)
     return gate.stream(plan[0][0], problem.p, bound=1.0, users=problem.data.n)
 
 
@@ -305,7 +305,7 @@ def test_the_scale_of_a_plan_gives_its_events_back(mechanism):
     assert plan.noise_scale == pytest.approx(
         plan.settings["channel_bound"] * plan.settings["multiplier"]
     )
-    (event,) = mechanism.events(spec, plan.noise_scale)
+    (event,) = mechanism.events(spec, plan.noise_scale, Budget(math.inf, 0.5))
     assert event.epsilon == pytest.approx(2.0, rel=1e-12)
 
 
@@ -354,7 +354,7 @@ def test_secure_answers_come_from_the_system_and_are_signs():
         plan = secure_channel_plan(mechanism.plan(problem.spec(), BUDGET))
         outs = []
         for _ in range(2):
-            gate = Gate.secure_channels(3, (plan.events, "replace_one"))
+            gate = Gate.secure(3, None, (plan.events, "replace_one"))
             outs.append(mechanism.release(open_view(mechanism, problem), plan, gate).theta)
         assert not np.array_equal(*outs)
         # whatever goes in, the values that may come out are the same
@@ -365,14 +365,14 @@ def test_secure_answers_come_from_the_system_and_are_signs():
     plan = LocalSgd(channel="l_2").plan(problem.spec(), BUDGET)
     with pytest.raises(Unsupported, match="no secure form"):
         secure_channel_plan(plan)
-    gate = Gate.secure_channels(1, (plan.events, "replace_one"))
+    gate = Gate.secure(1, None, (plan.events, "replace_one"))
     with pytest.raises(PrivacyError, match="no secure form"):
         gate.stream(plan.events[0], 3, bound=1.0, users=9)
 
 
 def gate_stream(plan, problem):
     (event,) = plan.events
-    gate = Gate.secure_channels(500, (plan.events, "replace_one"))
+    gate = Gate.secure(500, None, (plan.events, "replace_one"))
     return gate.stream(event, event.dim, bound=1.0, users=problem.data.n)
 
 
@@ -385,7 +385,7 @@ def test_secure_words_make_the_same_law():
 
     channel = channels.by_epsilon("l_inf", 2, 1.0)
     plan = ((Channel(channel.epsilon, 1, "l_inf", 2),), "replace_one")
-    gate = Gate.secure_channels(20_000, plan, source=source)
+    gate = Gate.secure(20_000, None, plan, source=source)
     stream = gate.stream(plan[0][0], 2, bound=1.0, users=1)
     z = stream.send(0, np.tile([0.8, -0.1], (20_000, 1)))
     error = 5.0 * channel.multiplier / math.sqrt(20_000)
@@ -397,4 +397,4 @@ def test_secure_words_make_the_same_law():
     with pytest.raises(PrivacyError, match="no event of the plan"):
         gate.stream(noise, 1)
     with pytest.raises(PrivacyError, match="only noise on the grid is secure"):
-        Gate.secure_channels(1, ((noise,), "replace_one")).stream(noise, 1)
+        Gate.secure(1, None, ((noise,), "replace_one")).stream(noise, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -152,7 +154,7 @@ def test_refusals():
     with pytest.raises(Unsupported, match="set ridge"):
         Localization().plan(small_problem().spec(), APPROX)
     with pytest.raises(Unsupported, match="epsilon instead"):
-        Localization().events(vector_spec(), 1.0)
+        Localization().events(vector_spec(), 1.0, Budget(math.inf, 0.5))
 
 
 @pytest.mark.stat

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 
 from dperm_cli.audit import statistical_attack
 from dperm_cli.audit.replay import replace_record, replay
+from dperm_cli.bounds import ttz14
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.seeds import seed_sequence
@@ -109,7 +110,7 @@ def test_moment_of_the_noise_in_the_dual_norm():
     for power in (1.2, 1.6, 2.0):
         dual = power / (power - 1.0)
         norms = np.linalg.norm(rng.standard_normal((50_000, 6)), ord=dual, axis=1)
-        found = PowerMap(1.0, 6, power)._moment()
+        found = ttz14.power_moment(6, dual)
         mean = float(np.mean(norms**2))
         assert mean <= found * 1.01
         assert found <= 2.0 * mean
@@ -159,9 +160,14 @@ def test_refusals():
     with pytest.raises(Unsupported, match="noisy_gd"):
         choose_map(wide)
     with pytest.raises(Unsupported, match="epsilon, or the steps"):
-        MirrorDescent(step_size="theory").events(small_problem().spec(), 1.0)
-    assert MirrorDescent().events(small_problem().spec(), 1.0)[0].count == 200
-    assert MirrorDescent(steps=3).events(small_problem().spec(), 2.0)[0].count == 3
+        MirrorDescent(step_size="theory").events(small_problem().spec(), 1.0, Budget(math.inf, 0.5))
+    assert (
+        MirrorDescent().events(small_problem().spec(), 1.0, Budget(math.inf, 0.5))[0].count == 200
+    )
+    assert (
+        MirrorDescent(steps=3).events(small_problem().spec(), 2.0, Budget(math.inf, 0.5))[0].count
+        == 3
+    )
 
 
 @pytest.mark.slow  # tests/audit does the same with other seeds

@@ -168,7 +168,7 @@ def test_gradient_bound_holds(sampling, batch):
 def test_explicit_upper_bound_holds(output):
     """docs/proofs/noisy_sgd.md: the mean excess risk stays under the bound with its constant."""
     from dperm_cli.bounds.base import Setting
-    from dperm_cli.bounds.bst14 import NoisySgdConvex
+    from dperm_cli.bounds.bst14 import noisy_sgd_convex
     from dperm_cli.solvers.optimum import solve
 
     problem = small_problem(loss="hinge", n=40, p=2, radius=0.5)
@@ -178,7 +178,7 @@ def test_explicit_upper_bound_holds(output):
     theta = NoisySgd(output=output).release(CentralView(problem), plan, Gate(seeds)).theta
     mean = float(np.mean(problem.objective(theta))) - solve(problem).value
     at = Setting(spec, budget, "approx", "noisy_sgd", plan.noise_scale, plan.steps, plan.settings)
-    bound = NoisySgdConvex().value(at)
+    bound = noisy_sgd_convex.value(at)
     assert 0 < mean <= bound
     # not vacuous here: it says more than the trivial n L |C|
     if output == "average":

@@ -40,7 +40,7 @@ def test_promises_nothing_whatever_the_budget():
 
 def test_passes_the_check_by_its_label_alone():
     plan = NonPrivate().plan(small_problem().spec(), BUDGET)
-    guarantee, _ = run_cell.check(plan, BUDGET, "none", unprotected=True)
+    guarantee = run_cell.check(plan, BUDGET, "none", unprotected=True)
     assert guarantee.kind == "none"
     with pytest.raises(PrivacyError):
         run_cell.check(plan, BUDGET, "approx", unprotected=False)

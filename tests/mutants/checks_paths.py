@@ -432,7 +432,6 @@ def logs():
 
 
 def ledgers():
-    from dperm_cli.privacy.accounting import ledger_totals
     from dperm_cli.privacy.events import Gaussian
     from tests.results import test_ledger as ours
 
@@ -440,7 +439,7 @@ def ledgers():
     ours.test_relations_and_data_sets_are_kept_apart_and_versions_of_a_name_are_joined()
     (entry,) = ours.made(ours.cell(population_source="declared", population=50))["releases"]
     assert entry["data"]["n"] is None
-    assert ledger_totals.repeat_events((Gaussian(1.0, 1.0, 3),), 4)[0].count == 12
+    assert Gaussian(1.0, 1.0, 3).repeat(4).count == 12
 
 
 CHECKS = {

@@ -169,8 +169,8 @@ BROKEN = (
         "return self.batch / (2.0 * self.population)", "attack noisy_sgd",
     ),
     Patch(
-        "composition is forgotten", SUMS, "mu2=self.count * self.ratio(relation) ** 2",
-        "mu2=self.ratio(relation) ** 2", "attack noisy_gd",
+        "composition is forgotten", BASE, "mu2=self.count * ratio**2", "mu2=ratio**2",
+        "attack noisy_gd",
     ),
     Patch(
         "delta is spent twice", "privacy/accounting/gaussian_profile.py",
@@ -201,8 +201,8 @@ BROKEN = (
     ),
     Patch(
         "any channel passes for the plan's", BASE,
-        "return type(self) is type(planned) and self == planned",
-        "return type(self) is type(planned)", "local channels",
+        "            return own == planned", "            return not self.sizes or own == planned",
+        "local channels",
     ),
     Patch(
         "information passes for any budget", "privacy/budget.py",

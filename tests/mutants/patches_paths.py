@@ -154,8 +154,8 @@ LOOPS = (
         "return batch / population", "draws of records",
     ),
     Patch(
-        "the last record is never drawn", INDICES, "return scale_word(word, population)",
-        "return scale_word(word, population - 1)", "draws of records",
+        "the last record is never drawn", INDICES, "word(key0, key1, step, 0), population)",
+        "word(key0, key1, step, 0), population - 1)", "draws of records",
     ),
     Patch(
         "an empty batch is an error", "views/central.py",
@@ -232,7 +232,7 @@ MECHANISMS = (
     ),
     Patch(
         "names follow the features", KERNELS, "data.with_rows(x, x_test=x_test)",
-        "data.with_records(np.asarray(x), data.y, x_test=x_test)", "contents",
+        "data.with_records(np.asarray(x), problem.data.y, x_test=x_test)", "contents",
     ),
     Patch(
         "rows that fill up are in a batch", DATA, "np.full(extra, NO_RECORD)",
@@ -293,8 +293,8 @@ MECHANISMS = (
     Patch(
         "noisy predictions at half their sensitivity",
         "mechanisms/kernel/kernel_semi_interactive.py",
-        "return Laplace(scale, moves.value / 2.0, count",
-        "return Laplace(scale, moves.value / 4.0, count", "kernel_semi_interactive",
+        "make_laplace(scale, moves.value, count",
+        "make_laplace(scale, moves.value / 2.0, count", "kernel_semi_interactive",
     ),
     Patch(
         "coordinates of a session are not whitened", "mechanisms/kernel/kernel_release.py",
@@ -400,13 +400,13 @@ DATA_AND_FILES = (
     # model files
     Patch(
         "a model file holds the number of records", "runner/models/save_model.py",
-        'plan = Plan(events, guarantee, row["noise_scale"], row["steps"])',
-        'plan = Plan(events, guarantee, row["noise_scale"], item.data.n)', "model files",
+        'row["noise_scale"], row["steps"], guarantee', 'row["noise_scale"], item.data.n, guarantee',
+        "model files",
     ),
     Patch(
         "a model's row bound is measured", "runner/models/save_model.py",
         "row_bound=item.data.row_bound)\n",
-        "row_bound=float(np.abs(item.data.x).max()))\n", "model files",
+        "row_bound=float(abs(item.data.x).max()))\n", "model files",
     ),
     Patch(
         "a model without a declared population is saved", "runner/models/publishable.py",
@@ -424,7 +424,7 @@ DATA_AND_FILES = (
     ),
     Patch(
         "sessions are not logged", RELEASES,
-        '(first["noise"] == "secure" or is_session(first))', 'first["noise"] == "secure"', "logs",
+        "statement.has_fresh_noise(rows[0])", 'rows[0]["noise"] == "secure"', "logs",
     ),
     Patch(
         "all releases have one name", "results/ledger/release_log_lines.py",
@@ -432,10 +432,10 @@ DATA_AND_FILES = (
     ),
     Patch(
         "a ledger forgets what its log lost", "results/ledger/kept_ledger.py",
-        "if same is None and _fresh(entry)", "if False", "logs",
+        "if same is None and has_fresh_noise(entry)", "if False", "logs",
     ),
     Patch(
-        "the log is written anew", RELEASES, "os.O_APPEND", "os.O_TRUNC", "logs",
+        "the log is written anew", RELEASES, 'open(path, "ab"', 'open(path, "wb"', "logs",
     ),
     Patch(
         "the log keeps what was released", RELEASES,

@@ -76,9 +76,9 @@ FAULTS = (
     ),
     Planted(
         "the step's own length is the unit of its noise", "mechanisms/gradient/newton.py",
-        "        return longest * self._noise.add(found / longest, step)\n",
+        "        return longest * noise.add(found / longest, step)\n",
         "        length = np.maximum(np.linalg.norm(found, axis=1)[:, None], 1e-12)\n"
-        "        return length * self._noise.add(found / length, step)\n",
+        "        return length * noise.add(found / length, step)\n",
         "How large the noise is follows from the records and shows them, the more so the more"
         " noise there is; newton with curvature=direction, worst at small epsilon and where"
         " mechanism.strength is set to little more than one record's curvature.",

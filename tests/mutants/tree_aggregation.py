@@ -15,7 +15,7 @@ import numpy as np
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help, Positive, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import DisjointBatches
 from dperm_cli.privacy.gate import Gate
@@ -48,7 +48,7 @@ class TreeAggregation(Mechanism):
             raise Unsupported(f"{2**self.levels} batches of {spec.n} records: some would be empty")
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[DisjointBatches, ...]:
         """A pass for every level of the tree, from the leaves up."""
         return tuple(

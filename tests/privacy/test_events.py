@@ -11,6 +11,7 @@ from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.core.fields import fields_of
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.accounting.accountant import account
+from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
 from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.privacy.events import (
     Approx,
@@ -33,7 +34,6 @@ from dperm_cli.privacy.events import (
     kind,
     replaced_level,
 )
-from dperm_cli.privacy.events.base import SampledLaw
 from tests.privacy._events import EVENTS, NAMES, REMOVE, REPLACE, proved
 
 
@@ -205,8 +205,8 @@ SPENT = {
     "Laplace": PrivacyLoss(bounded=bounded_laws.laplace(6.0 / 80.0, 2)),
     "GammaNorm": PrivacyLoss(bounded=bounded_laws.laplace(6.0 / 80.0, 2)),
     # one record's norm: a Poisson batch gains or loses one
-    "SampledGaussian": PrivacyLoss(sampled=SampledLaw(1 / 40, 3.0 / 8.0, "poisson", 7)),
-    "SampledGaussian fixed": PrivacyLoss(sampled=SampledLaw(1 / 40, 6.0 / 8.0, "fixed", 7)),
+    "SampledGaussian": PrivacyLoss(sampled=SampledStep(1 / 40, 3.0 / 8.0, "poisson", 7)),
+    "SampledGaussian fixed": PrivacyLoss(sampled=SampledStep(1 / 40, 6.0 / 8.0, "fixed", 7)),
     "DisjointBatches": PrivacyLoss(mu2=2 * 0.75**2),
     "DisjointBatches content": PrivacyLoss(bounded=bounded_laws.laplace(0.75, 1)),
     "Exponential": PrivacyLoss(bounded=bounded_laws.bounded_range(0.12, 2)),

@@ -27,7 +27,7 @@ RATIOS = (2.0**8 + 1 / 3, 1.37 * 2.0**30, 2.0**31, 0.999 * 2.0**45)
 
 def replayed(kind, ratio, count, words):
     """The draws of the reference, which looks at as many bits as it needs."""
-    tape = secure_noise.Words(np.empty(0, np.uint64), words)
+    tape = secure_noise.read_words(np.empty(0, np.uint64), words)
     return [secure_noise.draw(kind, tape, *secure_noise._parts(ratio)) for _ in range(count)]
 
 
@@ -107,7 +107,7 @@ def test_nearest_is_exact_rounding():
         assert Fraction(mantissa, 2**shift) == Fraction(ratio)
         for k in (0, 1, 7):
             x = int(rng.integers(0, 2**64, dtype=np.uint64))
-            tape = secure_noise.Words(np.array([x], np.uint64), source())
+            tape = secure_noise.read_words(np.array([x], np.uint64), source())
             got = secure_noise._nearest(k, secure_noise.Uniform(tape), mantissa, shift)
             exactly = Fraction(ratio) * (k + Fraction(2 * x + 1, 2**65)) + Fraction(1, 2)
             assert got == exactly.__floor__()
@@ -183,7 +183,7 @@ def test_a_secure_gate_has_no_keys_and_no_seeded_streams():
 
 def test_a_secure_gate_for_channels_has_no_keys():
     channel = Channel(1.0, 1, "l_inf", 3)
-    gate = Gate.secure_channels(3, ([channel, Gaussian(3.0, 0.5)], "replace_one"))
+    gate = Gate.secure(3, None, ([channel, Gaussian(3.0, 0.5)], "replace_one"))
     with pytest.raises(PrivacyError, match="seeded"):
         gate.stream(Gaussian(3.0, 0.5), 2)
     users = gate.stream(channel, 3, bound=1.0, users=4)

@@ -224,7 +224,7 @@ def test_every_mechanism_says_whether_it_is_secure_and_keeps_its_word(name):
         return
     if mechanism.guarantees == ("local",):
         moved, view = secure_channel_plan(plan), open_view(mechanism, problem)
-        gate = Gate.secure_channels(2, (moved.events, "replace_one"))
+        gate = Gate.secure(2, None, (moved.events, "replace_one"))
     else:
         moved, grid = secure_plan(mechanism, plan, problem.spec(), problem.loss)
         gate, view = Gate.secure(2, grid, (moved.events, "replace_one")), GridView(problem, grid)

@@ -231,9 +231,3 @@ def test_releases_of_other_studies_in_the_folder_count(tmp_path):
     found = write_report(tmp_path, figures=False, accountant=Adding())
     assert [row["cell"] for row in found.summary] == ["a"]
     assert found.releases == 6
-
-
-def test_without_an_accountant_there_is_no_ledger(tmp_path):
-    stored(tmp_path, rows_of(cell("a")))
-    write_report(tmp_path, figures=False)
-    assert not (tmp_path / "ledger.json").exists()

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from dperm_cli.results.ledger import kept_ledger, ledger, release_log
+from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.results.record_format import encode
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.store import Store
@@ -20,7 +21,7 @@ def rows(cell="abc", risks=(1.0, 2.0), **values):
     """A release with fresh noise, under a name of its own at every call."""
     kept = {"noise": "secure", "population": 100, "settings": "{}", "events": "[]",
             "data_fingerprint": "f" * 32, "population_source": "public",
-            "release": release_log.new_name(), **values}  # fmt: skip
+            "release": new_name(), **values}  # fmt: skip
     return trial_rows(cell, risks, **kept)
 
 

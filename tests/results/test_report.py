@@ -12,28 +12,29 @@ from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import FIGURES, write_report
 from tests.results.conftest import refused, stored, study_rows, trial_rows
+from tests.results.html_study import Adding
 
-TABLES = ("table.csv", "table.md", "table.tex")
+WRITTEN = ("table.csv", "table.md", "table.tex", "ledger.json", "report.html", *FIGURES)
 
 
 def test_everything_is_written_and_written_alike_again(tmp_path):
     store = stored(tmp_path, study_rows())
-    first = write_report(tmp_path)
-    before = {name: (tmp_path / name).read_bytes() for name in (*TABLES, *FIGURES)}
-    again = write_report(str(tmp_path))
+    first = write_report(tmp_path, Adding())
+    before = {name: (tmp_path / name).read_bytes() for name in WRITTEN}
+    again = write_report(str(tmp_path), Adding())
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     assert (again.text, again.summary) == (first.text, first.summary)
     assert sorted(map(os.path.basename, first.files)) == sorted(before)
     assert [row["cell"] for row in first.summary] == store.read_manifest()["cells"]
-    assert (first.missing, first.broken) == ((), ())
+    assert first.broken == ()
 
 
 def test_gaps_are_named(tmp_path):
     store = stored(tmp_path, [*trial_rows("a"), *trial_rows("b"), *trial_rows("c")])
     store.path("a").unlink()
     store.path("b").write_bytes(b"PAR1")
-    found = write_report(tmp_path, figures=False)
-    assert (found.missing, found.broken) == (("a",), ("b",))
+    found = write_report(tmp_path, Adding(), figures=False)
+    assert found.broken == ("b",)
     assert [row["cell"] for row in found.summary] == ["c"]
     assert "unfinished: 1 of 3 cells" in found.text
     assert f"broken record, to be recomputed: {store.path('b')}" in found.text
@@ -43,15 +44,15 @@ def test_gaps_are_named(tmp_path):
 def test_records_of_other_studies_in_the_folder_stay_out(tmp_path):
     stored(tmp_path, trial_rows("a"))
     Store(tmp_path).write("b", trial_rows("b"))
-    assert [row["cell"] for row in write_report(tmp_path, figures=False).summary] == ["a"]
+    assert [row["cell"] for row in write_report(tmp_path, Adding(), figures=False).summary] == ["a"]
 
 
 def test_an_old_figure_does_not_outlive_its_data(tmp_path):
     stored(tmp_path, trial_rows("a"))
-    write_report(tmp_path)
+    write_report(tmp_path, Adding())
     assert (tmp_path / "figure.png").exists()
     stored(tmp_path, [refused("u")])
-    found = write_report(tmp_path)
+    found = write_report(tmp_path, Adding())
     assert not any((tmp_path / name).exists() for name in FIGURES)
     assert "no figure" in found.text
     assert "no pure guarantee" in found.text
@@ -59,7 +60,7 @@ def test_an_old_figure_does_not_outlive_its_data(tmp_path):
 
 def test_a_folder_without_a_study_is_bad_input(tmp_path):
     with pytest.raises(InputError, match="out="):
-        write_report(tmp_path / "nowhere")
+        write_report(tmp_path / "nowhere", Adding())
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -67,7 +68,7 @@ def test_a_table_that_cannot_be_written_names_its_path(tmp_path):
     stored(tmp_path, trial_rows("a"))
     (tmp_path / "table.md").mkdir()
     with pytest.raises(StorageError, match=r"table\.md"):
-        write_report(tmp_path, figures=False)
+        write_report(tmp_path, Adding(), figures=False)
 
 
 def test_the_room_knows_records_only_and_imports_nothing_heavy():

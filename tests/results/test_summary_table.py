@@ -17,6 +17,18 @@ from dperm_cli.results.tables import summary_table
 from tests.results.conftest import refused, study_rows, trial_rows
 
 
+def format_terminal(rows):
+    return summary_table.format_terminal(summary_table.build(rows))
+
+
+def markdown(rows):
+    return summary_table.markdown(summary_table.build(rows))
+
+
+def latex(rows):
+    return summary_table.latex(summary_table.build(rows))
+
+
 def summed(*groups):
     return summarise(normalise(row) for group in groups for row in group)
 
@@ -33,7 +45,7 @@ def test_numbers(value, text):
 
 
 def test_the_terminal_table_says_what_it_must(summary):
-    text = summary_table.format_terminal(summary)
+    text = format_terminal(summary)
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 130
     head = text.splitlines()[0]
@@ -50,25 +62,23 @@ def test_the_terminal_table_says_what_it_must(summary):
 
 
 def test_bound_factor_is_a_column_that_says_what_it_compares(summary):
-    for write in (summary_table.format_terminal, summary_table.markdown, summary_table.latex):
+    for write in (format_terminal, markdown, latex):
         text = write(summary)
         assert "worst case" in text
         assert "4500" in text
     assert "bound_factor" in summary_table.csv_text(summary).splitlines()[0].split(",")
     without = [{**row, "bound_factor": None} for row in summary]
-    assert "worst case" not in summary_table.format_terminal(without)
-    assert "factor" not in summary_table.format_terminal(without)
+    assert "worst case" not in format_terminal(without)
+    assert "factor" not in format_terminal(without)
 
 
 def test_nominal_and_accounted_epsilon_stand_side_by_side(summary):
-    line = next(
-        line for line in summary_table.format_terminal(summary).splitlines() if " paper " in line
-    )
+    line = next(line for line in format_terminal(summary).splitlines() if " paper " in line)
     assert line.split()[:4] == ["noisy_gd", "paper", "0.1", "0.02"]
 
 
 def test_columns_line_up(summary):
-    lines = summary_table.format_terminal(summary).splitlines()
+    lines = format_terminal(summary).splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("----"))
     ends = [match.end() for match in re.finditer("-+", lines[at])]
     assert len(ends) > 8
@@ -77,28 +87,26 @@ def test_columns_line_up(summary):
 
 
 def test_columns_without_values_are_left_out():
-    text = summary_table.format_terminal(summed(trial_rows(risks=(2.0,))))
+    text = format_terminal(summed(trial_rows(risks=(2.0,))))
     for word in ("band", "upper", "test", "unsafe", "simulation"):
         assert word not in text
     assert "1 trial" in text
 
 
 def test_trials_with_fresh_noise_are_called_spent():
-    text = summary_table.format_terminal(summed(trial_rows(noise="secure")))
+    text = format_terminal(summed(trial_rows(noise="secure")))
     assert "all of them are spent" in text
     assert "simulation" not in text
 
 
 def test_unsafe_scaling_is_printed_in_the_row():
-    text = summary_table.format_terminal(summed(trial_rows(unsafe_scaling=True)))
+    text = format_terminal(summed(trial_rows(unsafe_scaling=True)))
     assert "YES" in text
     assert "NOT covered" in text
 
 
 def test_each_problem_has_its_own_section():
-    text = summary_table.format_terminal(
-        summed(trial_rows("a"), trial_rows("b", dataset="other", n=10))
-    )
+    text = format_terminal(summed(trial_rows("a"), trial_rows("b", dataset="other", n=10)))
     assert "digits | logistic" in text
     assert "other | logistic" in text
     assert text.count("------") > 10
@@ -112,7 +120,7 @@ def test_settings_that_set_cells_apart_become_a_column():
     ]  # fmt: skip
     summary = summed(*rows)
     assert find_variants(summary) == [{"mechanism.average": "last"}, {"mechanism.average": "mean"}]
-    assert "average" in summary_table.format_terminal(summary)
+    assert "average" in format_terminal(summary)
     assert find_variants(summed(rows[0])) == [{}]
 
 
@@ -138,7 +146,7 @@ def test_fields_of_another_mechanism_do_not_tell_cells_apart():
 def test_one_name_says_what_runs(mechanism, overrides, name):
     rows = summed(trial_rows(mechanism=mechanism, overrides=overrides))
     assert name_of(rows[0]) == name
-    assert f"\n{name} " in summary_table.format_terminal(rows)
+    assert f"\n{name} " in format_terminal(rows)
 
 
 def test_only_settings_that_differ_within_a_name_are_columns():
@@ -151,7 +159,7 @@ def test_only_settings_that_differ_within_a_name_are_columns():
     rows = summed(*(trial_rows(str(i), overrides=o, mechanism="m") for i, o in enumerate(keys)))
     key = "mechanism.inner.steps"
     assert find_variants(rows) == [{key: "1"}, {key: "2"}, {}, {}]
-    assert "default" not in summary_table.format_terminal(rows)
+    assert "default" not in format_terminal(rows)
 
 
 def test_each_name_with_a_certificate_has_a_line_and_at_most_four():
@@ -159,7 +167,7 @@ def test_each_name_with_a_certificate_has_a_line_and_at_most_four():
         rows = (
             trial_rows(f"{i}", mechanism=f"m{i}", certificate=f"proof {i}") for i in range(many)
         )
-        return summary_table.format_terminal(summed(trial_rows("none"), *rows))
+        return format_terminal(summed(trial_rows("none"), *rows))
 
     assert [line for line in text(2).splitlines() if "certificate" in line] == [
         "certificate of m0: proof 0.", "certificate of m1: proof 1.",
@@ -169,9 +177,7 @@ def test_each_name_with_a_certificate_has_a_line_and_at_most_four():
 
 
 def test_refusals_with_one_reason_share_a_line():
-    text = summary_table.format_terminal(
-        summed([refused("a", epsilon=0.1)], [refused("b", epsilon=1.0)])
-    )
+    text = format_terminal(summed([refused("a", epsilon=0.1)], [refused("b", epsilon=1.0)]))
     assert text.count("no pure guarantee") == 1
     assert "epsilon 0.1, 1:" in text
 
@@ -195,9 +201,9 @@ def test_tables_do_not_depend_on_running_times():
             f(rows)
             for f in (
                 summary_table.csv_text,
-                summary_table.format_terminal,
-                summary_table.markdown,
-                summary_table.latex,
+                format_terminal,
+                markdown,
+                latex,
             )
         ]
 
@@ -205,14 +211,14 @@ def test_tables_do_not_depend_on_running_times():
 
 
 def test_markdown_rows_have_one_width(summary):
-    rows = [line for line in summary_table.markdown(summary).splitlines() if line.startswith("| ")]
+    rows = [line for line in markdown(summary).splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + 8
     assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
 
 
 def test_latex_is_escaped_and_balanced():
     rows = summed(trial_rows(mechanism="a_b", preprocessing=r"50% & $x_1$ \ {y} ~^<>#"))
-    text = summary_table.latex(rows)
+    text = latex(rows)
     assert r"a\_b" in text
     assert r"50\% \& \$x\_1\$ \textbackslash{} \{y\} \textasciitilde{}\textasciicircum{}" in text
     assert text.isascii()
@@ -220,50 +226,50 @@ def test_latex_is_escaped_and_balanced():
         assert f"\\{name}" in text
     for name in ("table", "tabular"):
         assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
-    assert r"$1 \cdot 10^{9}$" in summary_table.latex(summed(trial_rows(steps=10**9)))
+    assert r"$1 \cdot 10^{9}$" in latex(summed(trial_rows(steps=10**9)))
 
 
 def test_a_study_where_nothing_ran_still_has_a_table():
     rows = summed([refused("a")])
-    assert "unsupported" in summary_table.format_terminal(rows)
-    assert "unsupported" in summary_table.markdown(rows)
-    assert "unsupported" in summary_table.latex(rows)
+    assert "unsupported" in format_terminal(rows)
+    assert "unsupported" in markdown(rows)
+    assert "unsupported" in latex(rows)
 
 
 def test_numbers_that_are_not_finite_print_as_dashes():
-    text = summary_table.format_terminal(summed(trial_rows(risks=(math.nan, math.inf))))
+    text = format_terminal(summed(trial_rows(risks=(math.nan, math.inf))))
     assert "nan" not in text.split("\n\n")[1]
     assert json.dumps(text)
 
 
 def test_an_optimum_that_ran_out_of_time_is_told():
     found, rough = trial_rows("a", (1.0, 2.0)), trial_rows("b", (1.0, 2.0), optimum_gap=90.0)
-    text = summary_table.format_terminal(summed(found, rough))
+    text = format_terminal(summed(found, rough))
     assert text.count("NO CERTIFIED OPTIMUM") == 1
     assert "(gap 90): the search ran out of time" in " ".join(text.split())
-    assert "NO CERTIFIED OPTIMUM" not in summary_table.format_terminal(summed(found))
+    assert "NO CERTIFIED OPTIMUM" not in format_terminal(summed(found))
     # the search stopped at the data-free point itself
     none = trial_rows("c", (-1.0,), optimum_gap=90.0, floor_excess_risk=0.0)
-    assert "NO CERTIFIED OPTIMUM" in summary_table.format_terminal(summed(none))
+    assert "NO CERTIFIED OPTIMUM" in format_terminal(summed(none))
     sharp = trial_rows("d", (1e-9,), optimum_gap=1e-12, floor_excess_risk=0.0)
-    assert "NO CERTIFIED OPTIMUM" not in summary_table.format_terminal(summed(sharp))
+    assert "NO CERTIFIED OPTIMUM" not in format_terminal(summed(sharp))
 
 
 def test_a_median_over_the_floor_is_named():
     good, bad = trial_rows("a", (1.0, 79.0, 90.0)), trial_rows("b", (81.0, 82.0), epsilon=0.1)
-    text = summary_table.format_terminal(summed(good, bad))
+    text = format_terminal(summed(good, bad))
     assert "nothing was learnt: noisy_gd (tight) at epsilon 0.1." in text
-    assert "nothing was learnt" not in summary_table.format_terminal(summed(good))
+    assert "nothing was learnt" not in format_terminal(summed(good))
     kernels = [trial_rows(name, (81.0,), overrides={"kernel": {"name": name}})
                for name in ("rbf", "linear")]  # fmt: skip
     said = "noisy_gd (kernel rbf, tight) at epsilon 1; noisy_gd (kernel linear, tight) at epsilon 1"
-    assert f"nothing was learnt: {said}." in summary_table.format_terminal(summed(*kernels))
+    assert f"nothing was learnt: {said}." in format_terminal(summed(*kernels))
 
 
 def test_secure_noise_and_a_declared_population_are_told():
     facts = {"noise": "secure", "arithmetic": "grid 2^-20", "relation": "add_remove"}
     rows = trial_rows(**facts, population=500, population_source="declared")
-    text = summary_table.format_terminal(summed(rows))
+    text = format_terminal(summed(rows))
     assert "noise=secure: the system's generator, on grid 2^-20." in text
     assert "not for release" not in text
     assert "population 500 (declared)" in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from dperm_cli.core import registry
@@ -65,7 +67,7 @@ def test_a_plan_is_made_of_the_mechanisms_own_events(name):
     asked = ask(name, smoothness=0.25)
     plan = asked.mechanism.plan(asked.spec, Budget(1.0, 1e-4))
     drawn = [e for e in plan.events if not isinstance(e, SamplerError)]
-    found = asked.mechanism.events(asked.spec, plan.noise_scale)
+    found = asked.mechanism.events(asked.spec, plan.noise_scale, Budget(math.inf, 0.5))
     assert len(drawn) == len(found)
     for planned, own in zip(drawn, found, strict=True):
         assert type(planned) is type(own)

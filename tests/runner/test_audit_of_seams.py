@@ -97,8 +97,8 @@ def test_a_runner_that_releases_another_problem_is_found(monkeypatch):
 
     def other(prepared, plan, budget, grid):
         size = 0.02 if np.any(prepared.data.x) else 1.0
-        released = dataclasses.replace(prepared.released, ridge=size * prepared.released.ridge)
-        return opened(dataclasses.replace(prepared, released=released), plan, budget, grid)
+        problem = dataclasses.replace(prepared.problem, ridge=size * prepared.problem.ridge)
+        return opened(dataclasses.replace(prepared, problem=problem), plan, budget, grid)
 
     monkeypatch.setattr(run_cell, "open_release", other)
     assert said(report_on("output_perturbation", ("alone",)), "a run, alone")

@@ -8,9 +8,15 @@ import pytest
 
 from dperm_cli.core.errors import InputError, Unsupported
 from dperm_cli.results.records.schema import normalise
-from dperm_cli.runner.cells.channel_rows import row
+from dperm_cli.runner.cells.channel_rows import make_rows
 
 SQUARE = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
+
+
+def row(settings):
+    """The one row of a channel."""
+    (found,) = make_rows(settings)
+    return found
 
 
 def test_a_row_has_information_epsilon_and_a_check_of_both():

@@ -210,9 +210,9 @@ def test_the_minimiser_of_a_declared_population_follows_no_private_count():
         own = replace(item.kernel, data=records, rows=None)
         part = item.problem.data.take(np.arange(count))
         part = replace(part, fingerprint=f"psi of {count}")
-        filled = kernel_cells.pad_problem(replace(item.problem, data=part), 900)
+        made = replace(item, problem=replace(item.problem, data=part), kernel=own)
+        filled = made.released
         assert filled.data.n == 900
-        made = replace(item, released=filled, kernel=own)
         found.append(run_cell.open_release(made, plan_, budget, None)[0].minimiser(gap))
         objective = filled.objective(found[-1]) - CentralView(filled).objective(
             CentralView(filled).minimiser(gap))  # fmt: skip

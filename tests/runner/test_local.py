@@ -17,6 +17,7 @@ from dperm_cli.results.ledger.ledger import build_ledger
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.verbs import run
@@ -30,7 +31,7 @@ def prepared(*words):
 
 
 def rows(*words):
-    return run_cell.run(prepared(*words), run.make_solver(), debug=True)
+    return run_cell.run(prepared(*words), make_solver(), debug=True)
 
 
 def test_epsilon_gives_a_local_row():
@@ -146,7 +147,7 @@ class Greedy(LocalSgd):
 def test_a_plan_beyond_the_budget_is_not_released(level):
     item = prepared("mechanism=local_sgd", "privacy=local", level)
     greedy = dataclasses.replace(item, cell=dataclasses.replace(item.cell, mechanism=Greedy()))
-    (row,) = run_cell.run(greedy, run.make_solver())
+    (row,) = run_cell.run(greedy, make_solver())
     assert row["status"] == "failed"
     assert "refused to release" in row["reason"]
     budget = run_cell.budget_of(greedy, "local")

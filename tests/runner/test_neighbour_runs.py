@@ -11,7 +11,7 @@ import pytest
 
 from dperm_cli.audit import fuzz_draws, holder_facts
 from dperm_cli.audit.first_difference import first_difference, line_difference
-from dperm_cli.audit.fuzz_draws import Records
+from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.audit.noise_tape import SameNoise
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.privacy.events import Gaussian, Laplace
@@ -35,21 +35,18 @@ def records(n=N, p=3, seed=0):
 
 
 def changed(found, row, label, index=4):
-    x, y = found.x.copy(), found.y.copy()
-    x[index], y[index] = row, label
-    return Records(x, y)
+    return found.replace(index, (row, label))
 
 
 def dropped(found, index=4):
-    rest = np.delete(np.arange(len(found.y)), index)
-    return Records(found.x[rest], found.y[rest])
+    return found.drop(index)
 
 
 def replayed(tmp_path, words, first, second, reader="npz", figures=False):
     folders = tmp_path / "first", tmp_path / "second"
     for folder, found in zip(folders, (first, second), strict=True):
         folder.mkdir()
-        fuzz_draws.write_file(folder / f"records.{reader}", reader, found)
+        found.write(folder / f"records.{reader}")
     read = {"csv": ["dataset.header=false"], "svmlight": ["dataset.n_features=3"]}
     words = [
         f"dataset={reader}", f"dataset.path=records.{reader}", "dataset.test_fraction=0",
@@ -205,7 +202,7 @@ def held(monkeypatch):
 def test_a_value_beside_the_records_in_a_table(tmp_path, monkeypatch, held):
     kept = summary_table.format_terminal
     monkeypatch.setattr(
-        summary_table, "format_terminal", lambda rows: f"{kept(rows)}{np.sum(held['x'])}\n"
+        summary_table, "format_terminal", lambda table: f"{kept(table)}{np.sum(held['x'])}\n"
     )
     assert seen_after(tmp_path).startswith("what is printed, without the holder's columns")
 

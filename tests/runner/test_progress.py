@@ -18,7 +18,7 @@ def clock(monkeypatch):
 
 
 def test_without_a_terminal_a_line_now_and_then(clock, capsys):
-    with progress.open_sweep_meter(5) as shown:
+    with progress.SweepMeter.open(5) as shown:
         for second, key in enumerate("abc", 1):
             clock[0] = 6.0 * second
             shown.finish_cell(Outcome(key, "ok"), "a cell")
@@ -28,7 +28,7 @@ def test_without_a_terminal_a_line_now_and_then(clock, capsys):
 
 
 def test_the_time_left_follows_what_has_run(clock, capsys):
-    with progress.open_sweep_meter(100) as shown:
+    with progress.SweepMeter.open(100) as shown:
         for key in range(40):
             shown.finish_cell(Outcome(str(key), "ok", looked_up=True), "a cell")
         for key in range(10):
@@ -38,7 +38,7 @@ def test_the_time_left_follows_what_has_run(clock, capsys):
 
 
 def test_a_long_step_is_shown_with_its_cell(clock, capsys):
-    with progress.open_sweep_meter(2) as shown:
+    with progress.SweepMeter.open(2) as shown:
         shown.show_cell("noisy_gd epsilon=1")
         clock[0] = 11.0
         steps.report("noisy_gd", 3, 4)
@@ -56,7 +56,7 @@ def test_steps_outside_a_sweep_have_a_name(clock, capsys):
 
 
 def test_the_first_failure_is_said_at_once(clock, capsys):
-    with progress.open_sweep_meter(3) as shown:
+    with progress.SweepMeter.open(3) as shown:
         shown.finish_cell(Outcome("a", "failed", "why"), "this cell")
         assert capsys.readouterr().err == "failed: this cell: why\n"
         shown.finish_cell(Outcome("b", "failed", "why"), "that cell")
@@ -65,7 +65,7 @@ def test_the_first_failure_is_said_at_once(clock, capsys):
 
 def test_on_a_terminal_one_line_is_rewritten(clock, capsys, monkeypatch):
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
-    with progress.open_sweep_meter(2) as shown:
+    with progress.SweepMeter.open(2) as shown:
         clock[0] = 1.0
         shown.finish_cell(Outcome("a", "ok"), "a cell")
     shown_text = capsys.readouterr().err
@@ -77,7 +77,7 @@ def test_on_a_terminal_one_line_is_rewritten(clock, capsys, monkeypatch):
 def test_a_step_that_begins_is_shown_at_once(clock, capsys, monkeypatch):
     """And its name is: a long line loses its beginning."""
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
-    with progress.open_sweep_meter(2) as shown:
+    with progress.SweepMeter.open(2) as shown:
         shown.show_cell("a name of some length" * 5)
         steps.report("optimum", 0, 0)
         assert capsys.readouterr().err == ""

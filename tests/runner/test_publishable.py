@@ -83,6 +83,7 @@ def released(records, words, theta=None):
     (item,) = run.prepare(study_plan.plan_study(parse([*FILE, *words])).cells)
     (row,) = run_cell.run(item, make_solver(), debug=True)
     assert row["status"] == "ok", row["reason"]
+    row = normalise(row)
     return item, row if theta is None else {**row, "theta": theta}
 
 
@@ -90,11 +91,10 @@ def left(records, words, theta=None):
     """(everything that leaves, theta): file, words of predict, statement of the ledger's entry."""
     item, row = released(records, words, theta)
     found = save_model.publishable(item, save_model.schema_of(item), row)
-    entry = statement.format_statement(statement.select_public(normalise(row)), 1)
+    entry = statement.format_statement(statement.select_public(row), 1)
     parts = (
         model_file.bytes_of(found),
         "\n".join(describe_predictions(found, 4)),
-        found.statement(),
         entry,
     )
     return (*parts, found.session_words()), row["theta"]
@@ -219,7 +219,7 @@ def test_a_file_is_read_as_it_was_written():
         item, row = released(RECORDS, words)
         found = save_model.publishable(item, save_model.schema_of(item), row)
         save_model.save(Path("m.npz"), found)
-        again = save_model.load("m.npz")
+        again = model_file.read("m.npz")
         assert model_file.bytes_of(again) == model_file.bytes_of(found)
         assert again.events == found.events
         assert again.guarantee == found.guarantee
@@ -231,32 +231,23 @@ def test_a_file_is_read_as_it_was_written():
 def test_held_out_landmarks_are_named_as_published_inputs():
     item, row = released(RECORDS, WAYS["landmarks"])
     found = save_model.publishable(item, save_model.schema_of(item), row)
-    assert "5 inputs of held-out records are its landmarks" in found.statement()
-    entry = ledger.build_ledger([normalise(row)], Accounting())["releases"][0]
+    assert "5 inputs of held-out records are its landmarks" in found.session_words()
+    entry = ledger.build_ledger([row], Accounting())["releases"][0]
     assert "inputs of held-out records are its landmarks" in entry["statement"]
     np.savez("z.npz", x=X[:5])
     words = [*WAYS["landmarks"], "kernel.landmarks=z.npz"]
     item, row = released(RECORDS, words)
     found = save_model.publishable(item, save_model.schema_of(item), row)
-    assert "held-out" not in found.statement()
-    assert "held-out" not in statement.format_statement(statement.select_public(normalise(row)), 1)
+    assert "held-out" not in found.session_words()
+    assert "held-out" not in statement.format_statement(statement.select_public(row), 1)
     assert b"z.npz" not in model_file.bytes_of(found)
-
-
-def test_the_statement_is_the_ledgers():
-    """Word for word, up to what was asked for."""
-    for words in (WAYS["plain"], [*WAYS["plain"], "privacy.relation=add_remove",
-                                  "privacy.population=40"]):  # fmt: skip
-        item, row = released(RECORDS, words)
-        found = save_model.publishable(item, save_model.schema_of(item), row)
-        entry = statement.format_statement(statement.select_public(normalise(row)), 1)
-        assert entry.partition(" (asked")[0] + "." == found.statement()
 
 
 def test_points_of_no_kernel_that_shifts_are_refused():
     with pytest.raises(TypeError):
         FeatureMap.of(object(), "file")  # pyright: ignore[reportArgumentType]
-    assert FeatureMap("fourier", Rbf(), {"frequencies": np.zeros((2, 3))}).dim == 4
+    made = FeatureMap("fourier", Rbf(), {"frequencies": np.zeros((2, 3))})
+    assert made.count_coordinates(3) == 4
 
 
 def test_the_guarantee_is_that_of_the_events():
@@ -267,6 +258,6 @@ def test_the_guarantee_is_that_of_the_events():
     less = dataclasses.replace(found, events=(dataclasses.replace(event, scale=event.scale / 2),))
     assert less.guarantee.epsilon > 1.5 * found.guarantee.epsilon
     with pytest.raises(ValueError, match="no guarantee"):
-        dataclasses.replace(found, delta=0.0).check()
+        dataclasses.replace(found, delta=0.0)
     with pytest.raises(ValueError, match="events"):
-        dataclasses.replace(found, events=()).check()
+        dataclasses.replace(found, events=())

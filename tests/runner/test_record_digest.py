@@ -243,9 +243,9 @@ def test_all_that_runs_for_a_record_is_in_its_name(name, monkeypatch):
 
 def test_all_that_accounts_or_answers_is_in_the_name_of_that_record():
     (ask,) = parse_request(["mechanism=noisy_sgd", "n=100"]).asks
-    ran = modules_that_run(lambda: account.make_record(ask, {}))
+    ran = modules_that_run(lambda: account.make_records(ask, {}))
     assert "dperm_cli.privacy.accounting.accountant" in ran
-    assert unnamed(ran, (account.make_record, ask.mechanism, ask.spec)) == set()
+    assert unnamed(ran, (account.make_records, ask.mechanism, ask.spec)) == set()
     asked = {"channel": "l_inf", "p": 2, "epsilon": 1.0}
     ran = modules_that_run(lambda: channel_rows.make_rows(asked))
     assert unnamed(ran, (channel_rows.make_rows,)) == set()

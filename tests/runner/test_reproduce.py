@@ -13,9 +13,10 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.results.claims import experiment_tables as shown
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
+from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.studies import experiment_file
-from dperm_cli.runner.verbs import account, reproduce, reproduce_all
+from dperm_cli.runner.verbs import reproduce, reproduce_all
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(catalogue.choices("experiment"))
@@ -172,7 +173,7 @@ def test_a_second_run_looks_everything_up_and_report_makes_the_same_files(folder
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     times = {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()}
     reproduce_all.reproduce_experiments(["tiny", "--config-dir", "mine"])
-    write_report(out)
+    write_report(out, Accounting())
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert {path: path.stat().st_mtime_ns for path in (out / "records").iterdir()} == times
     next(iter(times)).unlink()
@@ -187,7 +188,7 @@ def test_a_manifest_of_nonsense_is_shown_as_a_plain_study(folder, capsys):
     manifest = json.loads((out / "manifest.json").read_text())
     for nonsense in ([], {"parts": 1}, {**manifest["experiment"], "plot": [1]}, "x"):
         Store(out).write_manifest({**manifest, "experiment": nonsense})
-        assert "noisy_gd" in write_report(out, figures=False).text
+        assert "noisy_gd" in write_report(out, Accounting(), figures=False).text
 
 
 @pytest.mark.parametrize(
@@ -213,8 +214,8 @@ def test_bad_requests_leave_nothing_behind(words, key, folder):
 
 def test_planned_rows_say_that_nothing_was_released():
     found = experiment_file.load("bst14_accounting", "small")
-    asks = reproduce._asks(found.parts[0], Composer())
-    row = account.make_record(*next(iter(asks.values())))
+    plans = reproduce._list_plans(found.parts[0], Composer())
+    (row,) = next(iter(plans.values())).make_rows()
     assert row["status"] == "planned"
     assert row["epsilon_accounted"] == pytest.approx(0.0045944, rel=1e-4)
     assert row["mechanism"] in registry.names("mechanism")

@@ -11,6 +11,7 @@ from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Approx
 from dperm_cli.privacy.gate import range_delta
 from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.verbs import run
@@ -39,7 +40,7 @@ def test_a_tiny_delta_holds_what_the_bounded_range_adds():
     assert isinstance(held, Approx)
     assert 1e-3 * budget.delta < added <= held.delta <= 1.5 * added
     assert delta_of([noise], epsilon=1.0, relation=RELATION) + added <= budget.delta
-    guarantee, _ = run_cell.check(found, budget, "approx")
+    guarantee = run_cell.check(found, budget, "approx")
     assert guarantee.within(budget)
     alone = account([noise], delta=budget.delta, relation=RELATION)
     assert alone.epsilon < guarantee.epsilon <= 1.0
@@ -62,7 +63,7 @@ def test_mechanisms_of_several_events_do_not_see_what_the_range_holds(name):
     words = ["dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "ridge=0.1", "trials=1"]
     words += [f"mechanism={name}", "epsilon=10", "delta=[1e-12,1e-13,1e-14,1e-15]"]
     rows = [
-        run_cell.run(prepared, run.make_solver(), debug=True)[0]
+        run_cell.run(prepared, make_solver(), debug=True)[0]
         for prepared in run.prepare(study_plan.plan_study(parse(words)).cells)
     ]
     ran = [row for row in rows if row["status"] == "ok"]

@@ -15,6 +15,7 @@ import pytest
 
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
+from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import sweep
@@ -60,7 +61,7 @@ def table(out, items, options) -> bytes:
         tally = sweep.run_cells(items, Store(out), options=options)
     assert (tally.done, tally.remaining_count) == (len(items), 0)
     Store(out).write_manifest({"cells": [item.key for item in items]})
-    write_report(out, figures=False, page=False)
+    write_report(out, Accounting(), figures=False, page=False)
     return (out / "table.csv").read_bytes()
 
 

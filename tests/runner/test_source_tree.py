@@ -103,19 +103,38 @@ def test_what_was_read_is_remembered_by_its_bytes(root, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "content",
-    [
-        "", "{", "[]", "7", '{"reader": 1}', '{"reader": "other", "sources": {"a": ["b", [], []]}}',
-        '{"reader": READER, "sources": {"a": 3}}', '{"reader": READER, "sources": [1]}',
-        '{"reader": READER, "sources": {"a": ["b", 5, []]}}', "[" * 100_000,
-    ],
+    ["", "{", "[]", "7", '{"a": 3}', '{"a": ["b"]}', '{"a": ["b", 5, []]}',
+     '{"a": ["b", [], ["word"]]}', "[" * 100_000],
 )  # fmt: skip
 def test_a_damaged_memory_only_costs_time(content, root, tmp_path):
     memo = tmp_path / "sources.json"
     expected = SourceTree(root, memo).close_imports(["pack.run"], ())
-    reader = json.dumps(json.loads(memo.read_bytes())["reader"])
-    memo.write_text(content.replace("READER", reader))
+    whole = json.loads(memo.read_bytes())
+    memo.write_text(content)
     assert SourceTree(root, memo).close_imports(["pack.run"], ()) == expected
-    assert json.loads(memo.read_bytes())["reader"] == json.loads(reader)
+    assert json.loads(memo.read_bytes()) == whole
+
+
+def test_what_another_reader_remembers_is_not_used(root, tmp_path, monkeypatch):
+    memo = tmp_path / "sources.json"
+    expected = SourceTree(root, memo).close_imports(["pack.run"], ())
+    whole = json.loads(memo.read_bytes())
+    (tmp_path / "reader.py").write_text("# another one")
+    monkeypatch.setattr(source_tree.source_file, "__file__", str(tmp_path / "reader.py"))
+    assert SourceTree(root, memo).close_imports(["pack.run"], ()) == expected
+    again = json.loads(memo.read_bytes())
+    assert len(again) == 2 * len(whole)
+    assert whole.items() < again.items()
+
+
+def test_a_memory_that_is_too_long_is_begun_anew(root, tmp_path, monkeypatch):
+    memo = tmp_path / "sources.json"
+    SourceTree(root, memo).close_imports(["pack.run"], ())
+    first = json.loads(memo.read_bytes())
+    monkeypatch.setattr(source_tree, "_MOST_REMEMBERED", len(first) - 1)
+    (root / "run.py").write_text("x = 1\n")
+    SourceTree(root, memo).close_imports(["pack.run"], ())
+    assert len(json.loads(memo.read_bytes())) == 1
 
 
 def test_a_folder_that_cannot_be_written_only_costs_time(root, tmp_path):

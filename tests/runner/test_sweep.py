@@ -17,6 +17,8 @@ from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
 from dperm_cli.runner.cells import run_cell
+from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import shared_data, sweep, worker
@@ -46,7 +48,7 @@ def prepared(*words):
 
 def table(out, items) -> bytes:
     Store(out).write_manifest({"cells": [item.key for item in items]})
-    write_report(out, figures=False, page=False)
+    write_report(out, Accounting(), figures=False, page=False)
     return (out / "table.csv").read_bytes()
 
 
@@ -180,7 +182,7 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
         ran.append(item.key)
         if len(ran) == 2:
             # the other process finishes its cell
-            store.write(items[0].key, real(items[0], app.make_solver()))
+            store.write(items[0].key, real(items[0], make_solver()))
             held.__exit__(None, None, None)
         return real(item, *rest)
 
@@ -242,8 +244,7 @@ def test_workers_that_always_die_end_the_sweep(items, tmp_path, monkeypatch):
 def test_a_worker_of_another_version_refuses(items, tmp_path):
     item = items[0]
     shared_data.share(tmp_path / "spool" / "data", item.data)
-    setup = Setup(str(tmp_path / "out"), str(tmp_path / "spool"), str(tmp_path), None, False,
-                  False, None)  # fmt: skip
+    setup = Setup(tmp_path / "out", tmp_path / "spool", str(tmp_path), None, False, False, None)
     good = run_chunk(setup, [Task(item.cell, item.key, "data")])
     assert good == Report((Outcome(item.key, "ok"),))
     bad = run_chunk(setup, [Task(item.cell, "0" * 20, "data")])

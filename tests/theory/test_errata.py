@@ -471,10 +471,11 @@ def test_djw12_cor2_range():
     d, m, n = 10**4, 2.0, 10**9
     told = channels.by_multiplier("l_1", d, m).information
     rate = d / math.sqrt(n * told)
-    assert djw12.best_sgd(math.sqrt(d), m, n) / rate == pytest.approx(0.0413, abs=1e-3)
-    assert djw12.best_sgd(math.sqrt(d), m, n) / rate < 0.1
+    bound = math.sqrt(d) * m / math.sqrt(n)  # R G / sqrt(n)
+    assert bound / rate == pytest.approx(0.0413, abs=1e-3)
+    assert bound / rate < 0.1
     more = channels.by_multiplier("l_1", 10**8, m).information
-    assert djw12.best_sgd(1e4, m, n) / (1e8 / math.sqrt(n * more)) < 1e-3
+    assert 1e4 * m / math.sqrt(n) / (1e8 / math.sqrt(n * more)) < 1e-3
 
 
 def test_djw12_l1_rounding():

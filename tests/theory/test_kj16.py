@@ -87,9 +87,6 @@ def test_theorem_1_distortion_on_the_ball(m):
     limit = lemmas.distortion(width, 1.0, m, 0.1)
     assert np.mean(np.array(found) > limit) <= 0.1
     assert limit < 2.5 * np.mean(found)
-    largest, error = mean_and_error([f + 1.0 for f in found])
-    assert largest <= lemmas.image_radius(width, 1.0, m) + 3 * error
-    assert lemmas.image_radius(width, 1.0, m) <= 1.2 * largest
 
 
 def test_theorem_1_squares_and_products_follow():
@@ -303,5 +300,3 @@ def test_the_m_of_the_paper_is_beyond_what_runs():
     assert lemmas.paper_rows("pure", 10_000, 1.0, 4.0) == pytest.approx(44157.7, abs=0.1)
     assert lemmas.paper_rows("approx", 10_000, 1.0, 4.0) == pytest.approx(1.510e6, rel=1e-3)
     assert projection_dimension.paper_dimension(10_000, 1.0, 0.0, 4.0) > 10_000
-    at = kj16_table1.TableInputs(10_000, 1.0, width=8.0, radius=2.0)
-    assert kj16_table1.projected_rows("pure", at) == pytest.approx(44157.7, abs=0.1)

@@ -16,11 +16,11 @@ from scipy.stats import beta as beta_law
 
 from dperm_cli.bounds import random_directions
 from dperm_cli.bounds.bst14_lower import (
-    CapsLower,
-    TracingLower,
-    TwoPointLower,
+    caps,
     code_length,
     marginals_pure,
+    tracing,
+    two_points,
 )
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import generator, seed_sequence
@@ -128,29 +128,25 @@ def test_chernoff_is_above_the_sum_and_close():
 
 def test_caps_on_other_sets():
     box = bare(p=10**6, epsilon=0.1, n=10**9, constraint="box", radius=1e-3)  # corners at norm 1
-    assert CapsLower().value(box) == pytest.approx(0.0811 * 10**7, rel=1e-2)
-    axes = [CapsLower().value(bare(p=p, epsilon=0.1, constraint="l1_ball")) for p in (10, 10**4)]
+    assert caps.value(box) == pytest.approx(0.0811 * 10**7, rel=1e-2)
+    axes = [caps.value(bare(p=p, epsilon=0.1, constraint="l1_ball")) for p in (10, 10**4)]
     assert axes[1] == pytest.approx(math.log(10**4) / 0.1, rel=0.35)
     assert 3 * axes[0] < axes[1] < 5 * axes[0]
     for shape in ("box", "l1_ball"):  # an interval is an interval
         at = bare(p=1, epsilon=0.3, constraint=shape)
-        assert CapsLower().value(at) == pytest.approx(TwoPointLower().value(at), rel=2e-3)
+        assert caps.value(at) == pytest.approx(two_points.value(at), rel=2e-3)
 
 
 def test_tracing_on_a_box():
     """Coordinates in [-1/sqrt(p), 1/sqrt(p)]: within a constant of the ball that holds it."""
     box = bare(p=100, epsilon=0.1, delta=1e-9, constraint="box", radius=0.1)
     ball = bare(p=100, epsilon=0.1, delta=1e-9)
-    assert (
-        0.3 * TracingLower().value(ball)
-        <= TracingLower().value(box)
-        <= (TracingLower().value(ball))
-    )
+    assert 0.3 * tracing.value(ball) <= tracing.value(box) <= (tracing.value(ball))
 
 
 def test_on_an_interval_caps_is_the_two_point_bound():
     at = bare(p=1, epsilon=0.3)
-    assert CapsLower().value(at) == pytest.approx(TwoPointLower().value(at), rel=2e-3)
+    assert caps.value(at) == pytest.approx(two_points.value(at), rel=2e-3)
 
 
 @pytest.mark.parametrize("p", [2, 3, 5])
@@ -165,13 +161,13 @@ def test_caps_is_attained_by_the_mechanism_that_leans_as_far_as_it_may(p):
     mean = float(np.average(theta[:, 0], weights=weights))
     assert mean == pytest.approx(rho, abs=6e-3)  # 5 standard errors at most
     at = bare(p=p, epsilon=epsilon, n=k)
-    assert CapsLower().value(at) >= k * (1 - rho) * 0.999
+    assert caps.value(at) >= k * (1 - rho) * 0.999
 
 
 def test_caps_holds_for_the_exponential_mechanism_and_is_near_it():
     """Linear losses on the disc: exp(-c F) at the exponent of epsilon, by quadrature."""
     p, epsilon = 2, 1.0
-    bound = CapsLower().value(bare(p=p, epsilon=epsilon))
+    bound = caps.value(bare(p=p, epsilon=epsilon))
     worst = 0.0
     x = np.linspace(-1, 1, 200_001)
     for k in (1, 2, 3, 5, 8, 20, 200):
@@ -187,24 +183,24 @@ def test_caps_three_orders_above_the_papers_constants():
         signal, error = marginals_pure(10**9, p, 0.1)
         assert signal == pytest.approx(p / 2, abs=1)
         assert error == pytest.approx(signal / 16e9)
-        assert CapsLower().value(at) > 1000 * signal / 1024
-    assert CapsLower().value(at) == pytest.approx(0.1034 * p / 0.1, rel=5e-3)
+        assert caps.value(at) > 1000 * signal / 1024
+    assert caps.value(at) == pytest.approx(0.1034 * p / 0.1, rel=5e-3)
 
 
 def test_caps_with_a_ridge():
     at = bare(p=10_000, epsilon=0.1, n=10**8, ridge=0.5)
     limit = math.exp(-2) / 2 * (10_000 / 0.1) ** 2 / (10**8 * 0.5)
-    assert CapsLower().value(at) == pytest.approx(limit, rel=2e-2)
+    assert caps.value(at) == pytest.approx(limit, rel=2e-2)
     # a ridge that holds every minimiser at the centre leaves nothing to lose; none, the linear one
     small, none = bare(p=5, ridge=1e-9), bare(p=5)
-    assert CapsLower().value(small) == pytest.approx(CapsLower().value(none), rel=1e-3)
-    assert CapsLower().value(bare(p=5, ridge=1e6)) < 1e-3
+    assert caps.value(small) == pytest.approx(caps.value(none), rel=1e-3)
+    assert caps.value(bare(p=5, ridge=1e6)) < 1e-3
 
 
 def test_caps_under_add_remove_is_lower_and_above_half():
     for p in (1, 2, 10, 1000):
-        one = CapsLower().value(bare(p=p, epsilon=0.5))
-        other = CapsLower().value(bare(p=p, epsilon=0.5, relation="add_remove"))
+        one = caps.value(bare(p=p, epsilon=0.5))
+        other = caps.value(bare(p=p, epsilon=0.5, relation="add_remove"))
         assert 0.49 * one <= other <= one
 
 
@@ -212,9 +208,9 @@ def test_small_data_sets_bound_the_bound():
     """n records cannot lose more than n L |C|, and with few of them nothing tells them apart."""
     for n in (1, 3, 30):
         at = bare(p=200, epsilon=0.01, n=n)
-        assert 0.9 * n <= CapsLower().value(at) <= n
+        assert 0.9 * n <= caps.value(at) <= n
         approx = bare(p=200, epsilon=0.01, n=n, delta=1e-9)
-        assert 0.6 * n <= TracingLower().value(approx) <= n
+        assert 0.6 * n <= tracing.value(approx) <= n
 
 
 # --- tracing: fingerprinting codes
@@ -261,7 +257,7 @@ def test_tracing_bound_holds_for_the_gaussian_mechanism_on_its_code(n):
     """theta = T + noise, brought back to the ball: its risk on the code exceeds the bound."""
     p, epsilon, delta = 40, 0.2, 1e-6
     at = bare(p=p, epsilon=epsilon, delta=delta, n=n)
-    bound = TracingLower().value(at)
+    bound = tracing.value(at)
     assert bound > 0.1 * math.sqrt(p) / epsilon
     scale = gaussian_scale(epsilon, delta, 2.0)
     rng = generator(seed_sequence(5, "test", n))
@@ -279,26 +275,26 @@ def test_tracing_bound_holds_for_the_gaussian_mechanism_on_its_code(n):
 def test_tracing_bound_limits():
     # n >> p / epsilon^2: L R sqrt(p) / (4 epsilon), and with a ridge L^2 p / (8 n Delta epsilon^2)
     at = bare(p=400, epsilon=0.05, n=10**8, delta=1e-16)
-    assert TracingLower().value(at) == pytest.approx(math.sqrt(400) / 0.2, rel=2e-2)
+    assert tracing.value(at) == pytest.approx(math.sqrt(400) / 0.2, rel=2e-2)
     curved = bare(p=400, epsilon=0.05, n=10**8, delta=1e-16, ridge=1.0)
-    assert TracingLower().value(curved) == pytest.approx(400 / (8e8 * 0.05**2), rel=2e-2)
+    assert tracing.value(curved) == pytest.approx(400 / (8e8 * 0.05**2), rel=2e-2)
     # twice the Lipschitz constant, twice the bound; delta costs, and a large epsilon leaves none
     twice = dataclasses.replace(at, spec=dataclasses.replace(at.spec, lipschitz=2.0))
-    assert TracingLower().value(twice) == pytest.approx(2 * TracingLower().value(at))
-    values = [TracingLower().value(bare(p=50, epsilon=0.1, delta=d)) for d in (0, 1e-4, 1e-3, 0.1)]
+    assert tracing.value(twice) == pytest.approx(2 * tracing.value(at))
+    values = [tracing.value(bare(p=50, epsilon=0.1, delta=d)) for d in (0, 1e-4, 1e-3, 0.1)]
     assert values == sorted(values, reverse=True)
     assert values[-1] < 1.0 < 10 * values[-1]  # one record is left, and 2 R delta of it
-    assert TracingLower().value(bare(p=50, epsilon=30.0)) == 0.0
+    assert tracing.value(bare(p=50, epsilon=30.0)) == 0.0
 
 
 def test_tracing_under_add_remove():
     plain, other = (
         bare(p=50, epsilon=0.1, delta=1e-9, relation=r) for r in ("replace_one", "add_remove")
     )
-    assert TracingLower().value(other) == TracingLower().value(plain)
+    assert tracing.value(other) == tracing.value(plain)
     curved = bare(p=50, epsilon=0.1, delta=1e-9, relation="add_remove", ridge=0.5)
     twice = bare(p=50, epsilon=0.2, delta=(1 + math.exp(0.1)) * 1e-9, ridge=0.5)
-    assert TracingLower().value(curved) == TracingLower().value(twice) > 0
+    assert tracing.value(curved) == tracing.value(twice) > 0
 
 
 # --- the attack itself

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from dperm_cli.core import npy_files
+from dperm_cli.core.data_files import data_folder
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import first_words, report_read_errors
-from dperm_cli.core.package_paths import data_dir
 
 
 def array_of(key: str, path: str, member: str) -> np.ndarray:
     """The numbers in a file, as float64; InputError naming the key for anything else."""
-    folder = data_dir()
-    places = [Path(path)] + ([Path(folder) / path] if folder else [])
+    folder = data_folder()
+    places = [Path(path)] + ([folder / path] if folder else [])
     found = next((place for place in places if os.path.isfile(place)), None)
     if found is None:
         raise InputError(key, path, "is not a file here or in the data folder")

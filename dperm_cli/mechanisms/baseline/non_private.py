@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli.core.fields import Help, Range, Unit
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Disclosure, Event
 from dperm_cli.privacy.gate import Gate
@@ -24,6 +24,12 @@ class NonPrivate(Mechanism):
     It releases what the other mechanisms protect: the line that private risks are compared with,
     and the leak of [BST14, Sec. 1, Motivation]. Guarantee: none, whatever epsilon and delta say.
     ``noise_scale`` is 0. Shapes: theta [trials, p], all rows equal. Cost: one certified optimum.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> NonPrivate().plan(spec, Budget(1.0, 1e-6)).guarantee.kind
+    'none'
     """
 
     gap: Annotated[
@@ -37,9 +43,7 @@ class NonPrivate(Mechanism):
         """There is no protected form."""
         return True
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """The minimiser is shown without protection."""
         return (Disclosure(),)
 

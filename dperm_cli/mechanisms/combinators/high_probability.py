@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, cast
+from typing import Annotated, cast
 
 import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help, Probability, Range
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, vertex_choice
+from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
@@ -25,7 +26,7 @@ _MU_FACTORS = (1.0, 0.95, 0.8)  # factors on the runs' mu: some laws are only ne
 
 
 @dataclass(frozen=True)
-class HighProbability(Mechanism):
+class HighProbability(Combinator):
     """k runs of the inner mechanism, one of them chosen by the exponential mechanism.
 
     Algorithm: [BST14, App. D] with k = ceil(log2(2 / rho)): one of the runs has at most twice the
@@ -36,17 +37,16 @@ class HighProbability(Mechanism):
     delta) leaves (epsilon / k at delta = 0); kinds and relations as ``inner`` has them; trust:
     central. ``noise_scale`` is the inner mechanism's, in its unit. Shapes: theta [trials, p]. Cost:
     k runs and k values of the loss. Unsupported: whatever the inner mechanism does not support.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> HighProbability(rho=0.1).plan(spec, Budget(1.0, 1e-6)).settings["runs"]
+    5
     """
 
-    inner: inner_mechanism.Inner = "noisy_gd"
     rho: Annotated[float, Range(above=0, high=1), Help("of failure; log2(2 / rho) runs")] = 0.05
     selection: Annotated[Probability, Help("share of epsilon for the choice among the runs")] = 0.5
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        inner_mechanism.build_inner(self)
 
     @property
     def runs(self) -> int:
@@ -55,7 +55,8 @@ class HighProbability(Mechanism):
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The choice's exponent and one run's plan, from public facts alone."""
-        choice = _choice(spec, budget.relation, self.selection * budget.epsilon)
+        moves = _law(spec, 0.0).sensitivity(budget.relation)
+        choice = _law(spec, calibrate.exponent(self.selection * budget.epsilon, moves))
         left = replace(budget, epsilon=(1.0 - self.selection) * budget.epsilon)
         for share in self._shares(left):
             run = self.inner.plan(spec, share)
@@ -74,9 +75,7 @@ class HighProbability(Mechanism):
         certificate = run.guarantee.certificate
         return Design(events, run.noise_scale, steps, settings, certificate, inner=run)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """Unsupported: one noise scale does not say what the choice costs."""
         raise Unsupported("high_probability spends a budget on two stages: give epsilon instead")
 
@@ -86,9 +85,7 @@ class HighProbability(Mechanism):
         choice = cast(Exponential, last)
         size = len(runs) // plan.settings["runs"]
         points = [
-            self.inner.release(
-                view, inner_mechanism.inner_plan(plan, part, plan.noise_scale), gate
-            ).theta
+            self.inner.release(view, inner_mechanism.inner_plan(plan, part), gate).theta
             for part in (runs[at : at + size] for at in range(0, len(runs), size))
         ]
         # from the problem's own facts, which the gate compares with the plan's
@@ -107,8 +104,7 @@ class HighProbability(Mechanism):
         """
         chosen = replace(self, rho=1.0, selection=0.01)
         left = replace(budget, epsilon=0.99 * budget.epsilon)
-        found = self.inner.adversary(left)
-        return replace(found, mechanism=replace(chosen, inner=found.mechanism))
+        return super(HighProbability, chosen).adversary(left)
 
     def _shares(self, left: Budget) -> list[Budget]:
         """What a run may be given, best first; the last always adds up to the budget."""
@@ -119,11 +115,6 @@ class HighProbability(Mechanism):
         return [*tried, inner_mechanism.split_basic(left, self.runs)]
 
 
-def _choice(spec: ProblemSpec, relation: str, epsilon: float) -> Exponential:
-    """One draw among released points, at the exponent that spends epsilon."""
-    moves = _law(spec, 0.0).sensitivity(relation)
-    return _law(spec, calibrate.exponent(epsilon, moves))
-
-
 def _law(spec: ProblemSpec, exponent: float) -> Exponential:
+    """One draw among released points."""
     return Exponential(exponent, spec.variation, gap=spec.oscillation)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help, Positive
-from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
+from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Loss, ProblemSpec, make_spec, without_curvature
 from dperm_cli.views.central import CentralView
 
 
 @dataclass(frozen=True)
-class Huberized(Mechanism):
+class Huberized(ChangedProblem):
     """The inner mechanism on the loss rounded off over [-h, h] around its kink.
 
     Construction: [BST14, App. A], h = ``width``. The rounded loss is 1 / (2 h) |x|^2-smooth, has
@@ -29,26 +28,20 @@ class Huberized(Mechanism):
     records enter instead of the original one; trust: central. A smooth loss stays as it is.
     Unsupported: losses with kinks that have no rounded form here (absolute, the medians), and
     whatever the inner mechanism does not support.
+
+    >>> from dperm_cli.losses.hinge import Hinge
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> problem = replace(linear_pair("replace_one", n=1000, radius=1.0)[0], loss=Hinge())
+    >>> Huberized(width=0.2).plan(problem.spec(), Budget(1.0, 0.0)).settings["loss"]
+    'huberized_hinge'
     """
 
-    inner: inner_mechanism.Inner = "objective_perturbation"
     width: Annotated[Positive, Help("half-width h of the rounding of a kink")] = 0.1
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        inner_mechanism.build_inner(self)
-
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return self.inner.is_unprotected
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the rounded loss."""
         loss = self.round_loss(spec)
-        found = self.inner.plan(self._facts(spec), budget)
+        found = self.inner.plan(self.change_facts(spec, budget), budget)
         settings = {
             "loss": spec.loss if loss is None else loss.name,
             "width": None if loss is None else self.width,
@@ -58,24 +51,11 @@ class Huberized(Mechanism):
             settings["note"] = f"nothing to round: {spec.loss} has no kinks"
         return inner_mechanism.wrap_plan(found, settings)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
-        """The inner mechanism's, for the rounded loss."""
-        return self.inner.events(self._facts(spec), scale, budget)
-
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release, its view showing the rounded loss."""
         loss = self.round_loss(view.spec)
         seen = view if loss is None else view.replace_set(loss=loss)
-        return self.inner.release(
-            seen, inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale), gate
-        )
-
-    def adversary(self, budget: Budget) -> Adversary:
-        """The inner mechanism's own: rounding is done before anything is released."""
-        found = self.inner.adversary(budget)
-        return replace(found, mechanism=replace(self, inner=found.mechanism))
+        return self.inner.release(seen, inner_mechanism.inner_plan(plan, plan.events), gate)
 
     def round_loss(self, spec: ProblemSpec) -> Loss | None:
         """The loss with its kink rounded off, None for a smooth one."""
@@ -87,7 +67,7 @@ class Huberized(Mechanism):
             raise Unsupported(without_curvature(spec, reason))
         return None
 
-    def _facts(self, spec: ProblemSpec) -> ProblemSpec:
+    def change_facts(self, spec: ProblemSpec, budget: Budget) -> ProblemSpec:
         """The public facts of the problem with the rounded loss."""
         loss = self.round_loss(spec)
         if loss is None:

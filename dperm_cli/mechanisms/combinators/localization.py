@@ -9,8 +9,9 @@ import numpy as np
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism, noisy_minimiser
+from dperm_cli.mechanisms.shared.inner_mechanism import Combinator
 from dperm_cli.mechanisms.shared.one_noisy_sum import OneSum
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
@@ -24,7 +25,7 @@ MOST_FAILURE = 1e-3  # n^-3 means little for a handful of records
 
 
 @dataclass(frozen=True)
-class Localization(Mechanism):
+class Localization(Combinator):
     """theta_0 by output perturbation, then the inner mechanism on C_0 = C near theta_0.
 
     Algorithm: [BST14, Alg. 4], and App. B for (epsilon, delta): stage 1 is [BST14, Alg. 3], stage 2
@@ -39,16 +40,15 @@ class Localization(Mechanism):
 
     ``settings`` hold C_0's radius. Its centre is released by the first stage, so the second may
     depend on it; sizes that hold for every centre are what the plan is made with.
+
+    >>> from dperm_cli.problem.problem import Regulariser, bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), regulariser=Regulariser(0.1))
+    >>> round(Localization().plan(spec, Budget(1.0, 1e-6)).settings["radius"], 3)
+    0.852
     """
 
-    inner: inner_mechanism.Inner = "noisy_gd"
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        inner_mechanism.build_inner(self)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Both stages, from public facts alone."""
@@ -72,9 +72,7 @@ class Localization(Mechanism):
         certificate = second.guarantee.certificate
         return Design(events, second.noise_scale, steps, settings, certificate, inner=second)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """Unsupported: one noise scale does not say how two stages share a budget."""
         raise Unsupported("localization spends a budget on two stages: give epsilon instead")
 
@@ -84,7 +82,7 @@ class Localization(Mechanism):
         centres = noisy_minimiser.release_minimiser(
             view, first, plan.settings["minimiser_gap"], gate
         )
-        second = inner_mechanism.inner_plan(plan, plan.events[1:], plan.noise_scale)
+        second = inner_mechanism.inner_plan(plan, plan.events[1:])
         body, by_public = view.spec.constraint, {"radius": reach}
         if self.inner.by_rows:
             at_all: Any = Localised(body, centres, reach)

@@ -37,6 +37,11 @@ class Projected(ProjectedMechanism):
     ``m=balanced`` minimises the two risk terms with unit constants from n, epsilon, delta and the
     Gaussian width of C; ``m=paper`` is Theorem 3.11's; at m = d nothing is projected. A ridge is
     (ridge / 2) |Phi theta|^2 in R^m. ``info`` holds the largest |Phi theta - v| and gauge.
+
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> spec = linear_pair("replace_one", n=1000, radius=1.0)[0].spec()
+    >>> Projected(m=1).plan(spec, Budget(1.0, 1e-6)).settings["m"]
+    1
     """
 
     def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
@@ -46,7 +51,7 @@ class Projected(ProjectedMechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Project and clip, the inner mechanism's release in R^m, and its points lifted to C."""
         made = plan.space
-        part = inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale)
+        part = inner_mechanism.inner_plan(plan, plan.events)
         v = self.inner.release(projected_problem.project_view(view, made), part, gate).theta
         found = projected_problem.lift_points(view.spec, made, np.asarray(v))
         return Release(found.theta, projected_problem.describe_lift(found))

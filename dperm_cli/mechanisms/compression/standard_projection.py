@@ -36,6 +36,11 @@ class StandardProjection(ProjectedMechanism):
     rows' bound. Cost: a projection of all records, and the inner mechanism, a trial. Unsupported:
     as ``projected``, and inner mechanisms that sample a law, whose samplers are planned for one
     set.
+
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> spec = linear_pair("replace_one", n=1000, radius=1.0)[0].spec()
+    >>> StandardProjection(m=1).plan(spec, Budget(1.0, 1e-6)).settings["note"]
+    'm = d: nothing is projected'
     """
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
@@ -53,7 +58,7 @@ class StandardProjection(ProjectedMechanism):
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Trial by trial: draw Phi, project and clip, release in R^m, lift."""
         spec, held = view.spec, plan.space
-        part = inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale)
+        part = inner_mechanism.inner_plan(plan, plan.events)
         if held.phi.m == spec.p:
             v = self.inner.release(projected_problem.project_view(view, held), part, gate).theta
             return Release(np.asarray(v), {"residual": 0.0})

@@ -8,12 +8,13 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from dperm_cli.bounds import ttz14
 from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Help
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release, Steps
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release, Steps, find_scale
 from dperm_cli.mechanisms.shared import vertex_choice
 from dperm_cli.mechanisms.shared.sampled_release import interval_pair
 from dperm_cli.mechanisms.shared.vertex_choice import Vertices
@@ -56,6 +57,12 @@ class FrankWolfe(Mechanism):
     ``steps=theory`` minimises the risk bound of docs/proofs/frank_wolfe.md over public facts, and
     ``oracle=auto`` takes the oracle of the smaller bound. ``steps=auto`` minimises the same formula
     with smaller shares of the worst curvature and slope, which suits data that are not the worst.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> FrankWolfe().plan(spec, Budget(1.0, 1e-6)).settings["oracle"]
+    'noise'
     """
 
     oracle: Annotated[str, Choices("auto", "choice", "noise"), Help("auto = the smaller bound")] = (
@@ -89,7 +96,7 @@ class FrankWolfe(Mechanism):
         return Design((_event(spec, oracle, scale, steps),), scale, steps, settings)
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[Exponential | Gaussian]:
         """T choices at exponent 1 / scale, or T gradients with noise of this scale."""
         if isinstance(self.steps, str):
@@ -157,20 +164,14 @@ def expected_error(
     mu = calibrate.mu(budget.epsilon, budget.delta) if budget.delta > 0.0 else 0.0
     if oracle == "noise":
         scale = sensitivity * math.sqrt(steps) / mu
-        size = vertices.count if vertices else math.inf
-        return noise_error(spec, scale, size)
+        reach = vertex_choice.centre_distance(spec.constraint)
+        return ttz14.noise_error(spec.p, vertices.count if vertices else math.inf, scale, reach)
     assert vertices is not None
     each = max(budget.epsilon / steps, 2.0 * mu / math.sqrt(steps))
     moves = sensitivity * spec.constraint.diameter
     if _bound_entries(spec) is not None:
         moves = _event(spec, "choice", 1.0, 1).sensitivity(budget.relation)
     return math.log(vertices.count) * moves / each
-
-
-def noise_error(spec: ProblemSpec, scale: float, count: float) -> float:
-    """scale R min(sqrt p, sqrt(2 ln count)) >= E sup over v of <v - centre, N(0, scale^2 I)>."""
-    width = min(math.sqrt(spec.p), math.sqrt(2.0 * math.log(count)))
-    return scale * vertex_choice.centre_distance(spec.constraint) * width
 
 
 def _event(spec: ProblemSpec, oracle: str, scale: float, steps: int) -> Exponential | Gaussian:
@@ -212,12 +213,7 @@ def _bound_entries(spec: ProblemSpec) -> EntryBounds | None:
 def _scale(spec: ProblemSpec, budget: Budget, oracle: str, steps: int) -> float:
     """The least that keeps within the budget."""
     if budget.delta > 0.0:
-        return calibrate.scale_for(
-            lambda scale: (_event(spec, oracle, scale, steps),),
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            relation=budget.relation,
-        )
+        return find_scale(lambda scale: (_event(spec, oracle, scale, steps),), budget)
     moves = _event(spec, oracle, 1.0, steps).sensitivity(budget.relation)
     return moves * steps / budget.epsilon * (1.0 + _ROUNDING)
 
@@ -232,7 +228,7 @@ def _make_choice_oracle(view: CentralView, plan: Plan, gate: Gate):
 
     def vertex(gradient: np.ndarray, public: np.ndarray, step: int) -> np.ndarray:
         scores = vertices.scores(gradient + public)
-        chosen = vertex_choice.choose(law.strength, scores, vertex_choice.heights(law, step))
+        chosen = vertex_choice.choose(law.event.exponent, scores, vertex_choice.heights(law, step))
         return law.release(vertices.take(chosen), step)
 
     return vertex

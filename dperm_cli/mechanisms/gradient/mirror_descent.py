@@ -12,7 +12,7 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Output, Plan, Release, Steps, StepSize
+from dperm_cli.mechanisms.base import Mechanism, Output, Plan, Release, Steps, StepSize
 from dperm_cli.mechanisms.shared import mirror_maps
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -43,6 +43,12 @@ class MirrorDescent(Mechanism):
     which suits data that are not the worst. ``steps=auto`` is 200, with ``theory`` what the bound
     asks for. ``output`` averages the points that the theorem is about, or takes the last one, of
     which nothing is proved.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> MirrorDescent().plan(spec, Budget(1.0, 1e-6)).settings["map"]
+    'power'
     """
 
     steps: Annotated[Steps, Help("auto = 200 noisy gradients (theory = from the bound)")] = "auto"
@@ -58,9 +64,7 @@ class MirrorDescent(Mechanism):
             )
         mirror_maps.choose_map(spec.constraint)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Gaussian]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Gaussian]:
         """T sums of all gradients plus N(0, scale^2 I)."""
         if self.steps == "auto" and self.step_size == "theory" and math.isinf(budget.epsilon):
             raise Unsupported("steps=auto is chosen for a budget: give epsilon, or the steps")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Probability
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Output, Plan, Release, Steps, Strength
+from dperm_cli.mechanisms.base import Mechanism, Output, Plan, Release, Steps, Strength
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Gaussian, GaussianMatrix
 from dperm_cli.privacy.gate import Gate
@@ -43,6 +44,12 @@ class Newton(Mechanism):
     p]. Cost: T n p for gradients and n p^2 (direction: T n p^2) for curvature, T p^3, a trial.
     Unsupported: delta = 0, losses with kinks (use ``mechanism=huberized mechanism.inner=newton``),
     a lasso, p > 500.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> round(Newton().plan(spec, Budget(1.0, 1e-6)).noise_scale, 2)
+    48.78
     """
 
     curvature: Annotated[
@@ -61,9 +68,7 @@ class Newton(Mechanism):
         """Smooth losses, few enough parameters, delta > 0."""
         _check_support(spec, budget.delta)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Gaussian, ...]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Gaussian, ...]:
         """T sums of gradients, and curvature."""
         _check_support(spec, None)
         relation = budget.relation
@@ -99,11 +104,11 @@ class Newton(Mechanism):
         first, second = plan.events[0], plan.events[1] if len(plan.events) > 1 else None
         noise = gate.stream(first, spec.p)
         theta = np.tile(constraint.centre(), (gate.trials, 1))
-        model = _model(view, facts, second, gate, theta)
+        move = _choose_step(view, facts, second, gate, theta)
         kept, start = np.zeros_like(theta), plan.steps // 2
         for step in range(plan.steps):
             slope = noise.add(view.gradient_sum(theta), step) + penalty.subgradient(theta)
-            theta = constraint.project(theta + model.step(slope, theta, step))
+            theta = constraint.project(theta + move(slope, theta, step))
             kept += theta * (step >= start)
             progress.report("newton", step + 1, plan.steps)
         if facts["output"] == "suffix":
@@ -174,51 +179,51 @@ class Spectral:
         return trust_region.minimise_in_set(self.values, self.basis, slope, at, constraint)
 
 
-class ReleasedCurvature:
+# From a gradient [trials, p] and the point that it was taken at to the move, at a step's number.
+Step = Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+
+
+def _step_by_public_matrix(constraint: Any, matrix: np.ndarray, strength: float) -> Step:
     """Steps by a matrix that was released, or is public: they are post-processing."""
-
-    def __init__(self, spec: ProblemSpec, model: Spectral) -> None:
-        self._constraint, self._model = spec.constraint, model
-
-    def step(self, slope: np.ndarray, at: np.ndarray, step: int) -> np.ndarray:
-        return self._model.minimiser(self._constraint, slope, at)
+    model = Spectral(matrix, strength)
+    return lambda slope, at, step: model.minimiser(constraint, slope, at)
 
 
-class HiddenCurvature:
+def _step_by_hidden_matrix(view: CentralView, strength: float, noise: NoiseStream) -> Step:
     """Steps by H at the point itself, each released with noise in units of its longest length.
 
     On a ball the minimiser of the model, which is no longer than min(D, |slope| / strength);
     elsewhere -(H + strength I)^-1 slope, which is no longer than |slope| / strength.
     """
+    constraint = view.spec.constraint
 
-    def __init__(self, view: CentralView, strength: float, noise: NoiseStream) -> None:
-        self._view, self._strength, self._noise = view, strength, noise
-
-    def step(self, slope: np.ndarray, at: np.ndarray, step: int) -> np.ndarray:
-        constraint = self._view.spec.constraint
-        model = Spectral(self._view.curvature_sum(at), self._strength)
-        longest = np.linalg.norm(slope, axis=1)[:, None] / self._strength
+    def move(slope: np.ndarray, at: np.ndarray, step: int) -> np.ndarray:
+        model = Spectral(view.curvature_sum(at), strength)
+        longest = np.linalg.norm(slope, axis=1)[:, None] / strength
         if constraint.is_ball:
             longest = np.minimum(longest, constraint.diameter)
             found = model.minimiser(constraint, slope, at)
         else:
             found = trust_region.minimise_unconstrained(model.values, model.basis, slope)
-        return longest * self._noise.add(found / longest, step)
+        return longest * noise.add(found / longest, step)
+
+    return move
 
 
-def _model(
+def _choose_step(
     view: CentralView, facts: Any, second: Event | None, gate: Gate, start: np.ndarray
-) -> ReleasedCurvature | HiddenCurvature:
+) -> Step:
     spec, strength = view.spec, facts["strength"]
     if second is None:
-        return ReleasedCurvature(spec, Spectral(np.zeros((gate.trials, spec.p, spec.p)), strength))
+        flat = np.zeros((gate.trials, spec.p, spec.p))
+        return _step_by_public_matrix(spec.constraint, flat, strength)
     matrix = facts["curvature"] == "matrix"
     noise = gate.stream(second, spec.p * (spec.p + 1) // 2 if matrix else spec.p)
     if not matrix:
-        return HiddenCurvature(view, strength, noise)
+        return _step_by_hidden_matrix(view, strength, noise)
     triangle = pack_symmetric(view.curvature_sum(start[:1]))
     noisy = noise.add(np.repeat(triangle, gate.trials, axis=0), 0)
-    return ReleasedCurvature(spec, Spectral(unpack_symmetric(noisy, spec.p), strength))
+    return _step_by_public_matrix(spec.constraint, unpack_symmetric(noisy, spec.p), strength)
 
 
 def pack_symmetric(matrices: np.ndarray) -> np.ndarray:

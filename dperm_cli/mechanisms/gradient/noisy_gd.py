@@ -12,7 +12,7 @@ from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release, Steps, StepSize
+from dperm_cli.mechanisms.base import Mechanism, Plan, Release, Steps, StepSize
 from dperm_cli.mechanisms.shared.row_span import RowSpanView, can_reduce
 from dperm_cli.mechanisms.shared.step_schedule import ScheduleFacts, StepSchedule
 from dperm_cli.privacy.accounting.calibrate import Calibration
@@ -42,6 +42,12 @@ class NoisyGd(Mechanism):
     D / sqrt(T (n^2 L^2 + p sigma^2)) of the bound in docs/proofs/noisy_gd.md. With ``momentum`` m a
     step moves by (1 - m) of it at once and by the rest over the steps after. ``averaging=auto`` is
     ``uniform`` for ``theory``, ``last`` for a number and the schedule's choice for ``auto``.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> round(NoisyGd().plan(spec, Budget(1.0, 1e-6)).noise_scale, 2)
+    119.49
     """
 
     calibration: Calibration = "tight"
@@ -61,9 +67,7 @@ class NoisyGd(Mechanism):
         if self.calibration == "paper":
             raise Unsupported("the paper states no noise scale for full gradients")
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Gaussian]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Gaussian]:
         """T sums of all gradients plus N(0, scale^2 I)."""
         return (Gaussian(scale, spec.lipschitz, self._steps()),)
 

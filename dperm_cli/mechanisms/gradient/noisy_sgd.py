@@ -14,16 +14,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, Help, Range
 from dperm_cli.loops import reduced_sgd, sgd
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import (
-    NO_BUDGET,
-    Design,
-    LearningRate,
-    Mechanism,
-    Output,
-    Plan,
-    Release,
-    Steps,
-)
+from dperm_cli.mechanisms.base import Design, LearningRate, Mechanism, Output, Plan, Release, Steps
 from dperm_cli.mechanisms.shared.row_span import can_reduce
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
@@ -52,6 +43,12 @@ class NoisySgd(Mechanism):
 
     ``calibration=paper`` uses the stated sigma^2 = 32 L^2 n^2 ln(n/delta) ln(1/delta) / eps^2,
     whose certified epsilon is far below the nominal one; ``tight`` the smallest certified sigma.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> NoisySgd(batch=10).events(spec, 1400.0, Budget(1.0, 1e-6))[0].count
+    100000
     """
 
     calibration: Calibration = "tight"
@@ -86,9 +83,7 @@ class NoisySgd(Mechanism):
             )
         return made
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[SampledGaussian]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[SampledGaussian]:
         """T sums over a random batch, times n / m, plus N(0, scale^2 I)."""
         event = SampledGaussian(
             scale=scale,

@@ -8,19 +8,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dperm_cli.bounds import one_pass
 from dperm_cli.core import progress
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Count, Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import (
-    NO_BUDGET,
-    CentralNoise,
-    LearningRate,
-    Mechanism,
-    Output,
-    Plan,
-    Release,
-)
+from dperm_cli.mechanisms.base import EitherNoise, LearningRate, Output, Plan, Release
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import DisjointBatches
 from dperm_cli.privacy.gate import Gate
@@ -31,7 +24,7 @@ RATES = ("auto", "convex", "strongly_convex")
 
 
 @dataclass(frozen=True)
-class OnePassSgd(Mechanism):
+class OnePassSgd(EitherNoise):
     """theta <- Project(theta - eta(t) [mean gradient of batch t + noise / m]), each record once.
 
     Algorithm: SGD over k disjoint batches of m = n / k records, the earlier method that [BST14]
@@ -44,26 +37,23 @@ class OnePassSgd(Mechanism):
 
     ``batches=auto`` and ``learning_rate=auto`` minimise the bound on the POPULATION risk of
     independent records (docs/proofs/one_pass_sgd.md); on the empirical risk none is claimed.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> OnePassSgd().plan(spec, Budget(1.0, 0.0)).settings["batches"]
+    91
     """
 
-    noise: CentralNoise = "auto"
     batches: Annotated[Count | Auto, Help("auto = least population risk in theory")] = "auto"
     learning_rate: LearningRate = "auto"
     output: Output = "average"
 
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     one_pass: ClassVar[bool] = True
 
-    def check(self, spec: ProblemSpec, budget: Budget) -> None:
-        """Gaussian noise needs delta > 0."""
-        if not self._gamma(budget) and budget.delta == 0.0:
-            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
-
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[DisjointBatches]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[DisjointBatches]:
         """One pass; ``noise=auto`` is Gaussian where delta is above 0."""
-        noise = "gamma_norm" if self._gamma(budget) else "gaussian"
+        noise = "gamma_norm" if self.is_gamma(budget) else "gaussian"
         batches = self.batches
         if batches == "auto":
             batches = best_batches(spec, noise_moment(spec.p, scale, noise))
@@ -97,12 +87,9 @@ class OnePassSgd(Mechanism):
         """One record in one batch and a ridge: theta is minus its noisy gradient."""
         chosen = replace(self, batches=1, learning_rate="strongly_convex", output="last")
         first, second = linear_pair(budget.relation, ridge=1.0)
-        if self._gamma(budget):
+        if self.is_gamma(budget):
             return Adversary(first, second, chosen, kind="threshold", floor=0.85)
         return Adversary(first, second, chosen, kind="gaussian", floor=0.8)
-
-    def _gamma(self, budget: Budget) -> bool:
-        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
 
     def settings(
         self, spec: ProblemSpec, events: tuple[DisjointBatches], budget: Budget
@@ -164,8 +151,8 @@ def population_bound(spec: ProblemSpec, batches: int, bound: float, rate: str) -
     (Delta t).
     """
     if rate == "convex":
-        return spec.constraint.diameter * bound / math.sqrt(batches)
-    return bound**2 * (1.0 + math.log(batches)) / (2.0 * spec.strong_convexity * batches)
+        return one_pass.convex(spec.constraint.diameter, bound, batches)
+    return one_pass.strongly_convex(spec.strong_convexity, bound, batches)
 
 
 def _eta(facts: Any, step: int) -> float:

@@ -11,7 +11,7 @@ from dperm_cli.core.errors import PrivacyError
 from dperm_cli.core.fields import Auto, Choices, Help, Positive, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import kernel_queries, sparse_answers
 from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism
 from dperm_cli.mechanisms.shared.sparse_answers import QueryAnswerer, RunParameters
@@ -40,6 +40,12 @@ class KernelInteractive(KernelMechanism):
     prediction, sigma the threshold, if the updates suffice, as those of ``updates=auto`` do.
     ``calibration=paper`` takes B, eps_0, sigma and eta as printed (B in the right units), which
     spends less than a fiftieth of epsilon. ``threshold`` is in noise scales, auto 4 ln(2 T / beta).
+
+    >>> from dperm_cli.mechanisms.adversary import kernel_pair
+    >>> spec = kernel_pair()[0].spec()  # one record, one public query
+    >>> plan = KernelInteractive().plan(spec, Budget(1.0, 1e-6))
+    >>> round(plan.noise_scale, 2)
+    1.0
     """
 
     calibration: Annotated[str, Choices("auto", "paper"), Help("paper = constants as printed")] = (
@@ -79,32 +85,23 @@ class KernelInteractive(KernelMechanism):
         """The run that these fields ask for."""
         queries = self._queries(spec)
         moves = kernel_queries.bound_moves(spec)
+        updates = None if self.updates == "auto" else int(self.updates)
         if self.calibration == "paper":
-            sparse_answers.require_delta(budget)
-            updates = self.updates
-            if updates == "auto":
-                updates = sparse_answers.printed_updates(spec, queries, budget, self.failure)
-            return sparse_answers.make_paper_run(spec, int(updates), queries, budget, self.failure)
+            return sparse_answers.make_paper_run(spec, queries, budget, self.failure, updates)
         wide = self.threshold
         wide = (
             sparse_answers.threshold_ratio(queries, self.failure) if wide == "auto" else float(wide)
         )
-        if self.updates == "auto":
+        if updates is None:
             return sparse_answers.find_sufficient_run(spec, moves, queries, budget, wide)
-        updates = int(self.updates)
         return sparse_answers.calibrate_run(spec, moves, updates, queries, budget, wide)
 
-    def events(
-        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[SparseAnswers]:
+    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[SparseAnswers]:
         """The run at another noise scale, threshold and updates following it."""
         queries, moves = self._queries(spec), kernel_queries.bound_moves(spec)
-        wide = sparse_answers.threshold_ratio(queries, self.failure)
-        design = RunParameters(1, scale, wide * scale, 0.0)
-        updates = self.updates
-        if updates == "auto":
-            updates = max(1, min(queries, round(sparse_answers.count_needed_updates(spec, design))))
-        return (replace(design, updates=int(updates)).event(moves, queries),)
+        updates = None if self.updates == "auto" else int(self.updates)
+        run = sparse_answers.run_at_scale(spec, scale, queries, self.failure, updates)
+        return (run.event(moves, queries),)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """Answers to all public queries, in their order."""

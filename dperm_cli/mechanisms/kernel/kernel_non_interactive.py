@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from dperm_cli.bounds import jt13
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Choices, Help, Positive, Range
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release, Steps
+from dperm_cli.mechanisms.base import Design, Plan, Release, Steps, find_scale
 from dperm_cli.mechanisms.shared import kernel_queries, sparse_answers, vertex_choice
 from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism, StabilityBounds
 from dperm_cli.privacy.accounting import calibrate
@@ -67,6 +68,11 @@ class KernelNonInteractive(KernelMechanism):
     right units, and no second measurement, which is not used; auto those that promise least error
     (docs/proofs), steps of the measured residual, and the average of w_1 .. w_B. ``share`` is c b,
     of the exponent and the noise scale: how much of the privacy the choices get.
+
+    >>> from dperm_cli.mechanisms.adversary import kernel_pair
+    >>> spec = kernel_pair()[0].spec()  # one record, one public query
+    >>> KernelNonInteractive(steps=4).plan(spec, Budget(1.0, 0.0)).settings["sampling"]
+    'log_concave'
     """
 
     calibration: Annotated[
@@ -105,9 +111,7 @@ class KernelNonInteractive(KernelMechanism):
         }
         return Design(_events(moves, run), run.scale, run.steps, settings)
 
-    def events(
-        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Exponential, Laplace]:
+    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[Exponential, Laplace]:
         """Choices and measurements at another scale: exponents 1 / (2 scale), steps as given."""
         steps = 1 if self.steps == "auto" else int(self.steps)
         return _events(
@@ -146,7 +150,7 @@ class KernelNonInteractive(KernelMechanism):
         """B choices and measurements, and the function they make."""
         spec, settings = view.spec, plan.settings
         found = view.find_minimiser(settings["distance"])
-        law, noise = _streams(plan, gate)
+        law, noise = (gate.stream(event, 1) for event in plan.events)
         if settings["sampling"] == "net":
             points, alpha = _on_net(view, found, self.net(spec)[0], plan, law, noise)
         else:
@@ -193,11 +197,7 @@ class KernelNonInteractive(KernelMechanism):
         def design(scale: float) -> SelectionParameters:
             return SelectionParameters(best.steps, share / scale, scale)
 
-        scale = calibrate.scale_for(
-            lambda scale: _events(moves, design(scale)),
-            epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
-        )  # fmt: skip
-        return design(scale)
+        return design(find_scale(lambda scale: _events(moves, design(scale)), budget))
 
 
 def error_bound(
@@ -210,11 +210,13 @@ def error_bound(
     """
     if design.step is not None:
         return math.inf
-    residual = (spec.bound * spec.radius) ** 2 + 2.0 * (design.steps + 1) * design.scale**2
+    on_net = jt13.non_interactive(
+        spec.radius, spec.bound, design.steps, design.scale, design.exponent, log_count
+    )
     between = 0.0
     if covered > 0.0:
         between = 2.0 * spec.radius * spec.kernel.lipschitz(spec.row_bound) * covered
-    return math.sqrt(residual / design.steps) + log_count / design.exponent + between
+    return on_net + between
 
 
 def _guess(moves: StabilityBounds, steps: int, share: float, budget: Budget) -> SelectionParameters:
@@ -239,15 +241,7 @@ def _events(moves: StabilityBounds, design: SelectionParameters) -> tuple[Expone
     choices = Exponential(
         design.exponent, moves.value, design.steps, relation=kernel_queries.PROVED_RELATION
     )
-    noise = Laplace(
-        design.scale, moves.value / 2.0, design.steps, relation=kernel_queries.PROVED_RELATION
-    )
-    return choices, noise
-
-
-def _streams(plan: Plan, gate: Gate) -> tuple[LawStream, NoiseStream]:
-    choices, noise = plan.events
-    return gate.stream(choices, 1), gate.stream(noise, 1)
+    return choices, kernel_queries.make_laplace(design.scale, moves.value, design.steps)
 
 
 def _moves_of(plan: Plan, spec: KernelSpec, measured: np.ndarray) -> np.ndarray:
@@ -271,7 +265,7 @@ def _on_net(
     rows = None if spec.features is None else spec.features.apply(net)
     for t in range(steps):
         scores = view.observe_scores(np.abs(wanted - known))
-        index = vertex_choice.choose(law.strength, -scores, vertex_choice.heights(law, t))
+        index = vertex_choice.choose(law.event.exponent, -scores, vertex_choice.heights(law, t))
         points[:, t] = law.release(net[index], t)
         index = _nearest(net, points[:, t], index)
         residual = (wanted[index] - known[every, index])[:, None]
@@ -305,7 +299,7 @@ def _in_ball(
         apart = view.observe_scores(wanted - known, spec.row_bound)
         drawn = np.empty_like(known)
         for trial in range(law.trials):
-            pull = law.strength * spec.row_bound * apart[trial]
+            pull = law.event.exponent * spec.row_bound * apart[trial]
             drawn[trial] = spec.row_bound * _tilted_pair(pull, TrialNumbers(law, trial, t))
         points[:, t] = law.release(drawn, t)
         residual = np.sum(points[:, t] * (wanted - known), axis=1)

@@ -11,7 +11,7 @@ from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.fields import Count, Help, Range
 from dperm_cli.kernels.shared.kernel_problem import Fit, KernelSpec
 from dperm_cli.mechanisms.adversary import Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared import kernel_queries
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.budget import Budget
@@ -38,6 +38,12 @@ class KernelRelease(Mechanism):
     of K_ZZ. Unsupported: delta = 0, no kernel, no queries.
 
     ``session`` answers queries that are chosen one after another, up to ``queries`` of them.
+
+    >>> from dperm_cli.mechanisms.adversary import kernel_pair
+    >>> spec = kernel_pair()[0].spec()  # one record, one public query
+    >>> plan = KernelRelease().plan(spec, Budget(1.0, 1e-6))
+    >>> round(plan.noise_scale, 2), plan.settings["queries"]
+    (4.23, 1)
     """
 
     queries: Annotated[Count, Range(1, 100_000), Help("most queries of a session")] = 10_000
@@ -60,7 +66,7 @@ class KernelRelease(Mechanism):
         weight = kernel_queries.bound_moves(spec).weight
         return calibrate.gaussian_scale(budget.epsilon, budget.delta, weight)
 
-    def events(self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET) -> tuple[Gaussian]:
+    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[Gaussian]:
         """One release of the function."""
         return (
             Gaussian(
@@ -153,11 +159,8 @@ class ReleaseSession:
         return float(along @ self._noisy[:-1]) + height * noisy
 
     def _grow(self, row: Any, along: Any, height: float, whitened: float, noisy: float) -> None:
-        count = len(self._points)
-        factor = np.zeros((count + 1, count + 1))
-        factor[:count, :count], factor[count, :count] = self._factor, along
-        factor[count, count] = height
-        self._factor = factor
+        self._factor = np.pad(self._factor, (0, 1))
+        self._factor[-1] = np.append(along, height)
         self._points.append(row)
         self._whitened = np.append(self._whitened, whitened)
         self._noisy = np.append(self._noisy, noisy)

@@ -13,7 +13,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Allowed, Auto, Choices, Help, Positive, Range
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.adversary import FAR_RADIUS, Adversary, kernel_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release, find_scale
 from dperm_cli.mechanisms.shared import kernel_queries, norm_bound, sparse_answers
 from dperm_cli.mechanisms.shared.kernel_queries import KernelMechanism, StabilityBounds
 from dperm_cli.mechanisms.shared.sparse_answers import RunParameters
@@ -46,6 +46,12 @@ class KernelSemiInteractive(KernelMechanism):
     constant taken as one, and at most the public points there are. ``radius`` is that of the ball:
     auto the problem's own bound on |w*|, paper 2 L R / lambda [JT13, Cor. 6]. ``norm_share`` of
     epsilon releases |w*| [JT13, Sec. 5], and the ball is that of the estimate where it is smaller.
+
+    >>> from dperm_cli.mechanisms.adversary import kernel_pair
+    >>> spec = kernel_pair()[0].spec()  # one record, one public query
+    >>> plan = KernelSemiInteractive().plan(spec, Budget(1.0, 0.0))
+    >>> round(plan.noise_scale, 2)
+    1.0
     """
 
     later: ClassVar[dict[str, Any]] = {"norm_share": 0.0}  # keys that came after the others
@@ -91,18 +97,16 @@ class KernelSemiInteractive(KernelMechanism):
         if norm:
             settings |= {"norm_share": self.norm_share, "norm_scale": norm[0].scale}
         if self.perturbation == "interactive":
-            run = self._choose_run(spec, moves, count, budget, norm)
+            run = self._choose_run(spec, moves, count, budget)
             events: tuple[Event, ...] = (run.event(moves, count), *norm)
             scale = run.scale
             settings |= {"updates": run.updates, "step": run.step}
         else:
-            scale = self._scale(spec, moves, count, budget, norm)
+            scale = self._scale(spec, moves, count, budget)
             events = (self._event(spec, moves, count, scale), *norm)
         return Design(events, scale, count, settings)
 
-    def events(
-        self, spec: KernelSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
+    def events(self, spec: KernelSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
         """The release at another noise scale, on as many points as there are."""
         moves = kernel_queries.bound_moves(spec)
         count = spec.count if self.queries == "auto" else min(int(self.queries), spec.count)
@@ -112,12 +116,8 @@ class KernelSemiInteractive(KernelMechanism):
             norm = (norm_bound.event(moves, odds * count * moves.value / scale),)
         if self.perturbation != "interactive":
             return (self._event(spec, moves, count, scale), *norm)
-        wide = sparse_answers.threshold_ratio(count, self.failure)
-        updates = round(
-            sparse_answers.count_needed_updates(spec, RunParameters(1, scale, wide * scale, 0.0))
-        )
-        design = RunParameters(max(1, min(count, updates)), scale, wide * scale, 0.0)
-        return (design.event(moves, count), *norm)
+        run = sparse_answers.run_at_scale(spec, scale, count, self.failure)
+        return (run.event(moves, count), *norm)
 
     def release(self, view: KernelView, plan: Plan, gate: Gate) -> Release:
         """Noisy predictions on Z, and what is nearest to them in the ball."""
@@ -188,17 +188,11 @@ class KernelSemiInteractive(KernelMechanism):
         return replace(budget, epsilon=(1.0 - self.norm_share) * budget.epsilon)
 
     def _choose_run(
-        self,
-        spec: KernelSpec,
-        moves: StabilityBounds,
-        count: int,
-        budget: Budget,
-        norm: tuple[Laplace, ...],
+        self, spec: KernelSpec, moves: StabilityBounds, count: int, budget: Budget
     ) -> RunParameters:
-        left = self._remaining_budget(budget)
+        left, norm = self._remaining_budget(budget), self._norm(moves, budget)
         if self.calibration == "paper":
-            updates = sparse_answers.printed_updates(spec, count, left, self.failure)
-            return sparse_answers.make_paper_run(spec, updates, count, left, self.failure)
+            return sparse_answers.make_paper_run(spec, count, left, self.failure)
         wide = sparse_answers.threshold_ratio(count, self.failure)
         if not norm:
             return sparse_answers.find_sufficient_run(spec, moves, count, budget, wide)
@@ -213,14 +207,8 @@ class KernelSemiInteractive(KernelMechanism):
 
         return _largest(at, left.epsilon, budget.epsilon)
 
-    def _scale(
-        self,
-        spec: KernelSpec,
-        moves: StabilityBounds,
-        count: int,
-        budget: Budget,
-        norm: tuple[Laplace, ...],
-    ) -> float:
+    def _scale(self, spec: KernelSpec, moves: StabilityBounds, count: int, budget: Budget) -> float:
+        norm = self._norm(moves, budget)
         if self.calibration == "paper":
             return explicit_scale(moves.value, count, self._remaining_budget(budget))
         if not norm and self.perturbation == "gaussian":
@@ -230,16 +218,13 @@ class KernelSemiInteractive(KernelMechanism):
         if not norm and budget.delta == 0.0:
             return calibrate.pure_scale(budget.epsilon / count, moves.value)
         unit: Any = self._event(spec, moves, count, 1.0)
-        return calibrate.scale_for(
-            lambda scale: (replace(unit, scale=scale), *norm),
-            epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation,
-        )  # fmt: skip
+        return find_scale(lambda scale: (replace(unit, scale=scale), *norm), budget)
 
     def _event(self, spec: KernelSpec, moves: StabilityBounds, count: int, scale: float) -> Event:
         if self.perturbation == "gaussian":
             reach = self._reach(spec, moves, count)
             return Gaussian(scale, reach / 2.0, relation=kernel_queries.PROVED_RELATION)
-        return Laplace(scale, moves.value / 2.0, count, relation=kernel_queries.PROVED_RELATION)
+        return kernel_queries.make_laplace(scale, moves.value, count)
 
     def _reach(self, spec: KernelSpec, moves: StabilityBounds, count: int) -> float:
         """How far the vector of predictions moves in L2: |K_ZZ|_2^(1/2) times the weight."""

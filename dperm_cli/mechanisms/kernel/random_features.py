@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
+from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import ProblemSpec
 from dperm_cli.views.central import CentralView
 
 
 @dataclass(frozen=True)
-class RandomFeatures(Mechanism):
+class RandomFeatures(ChangedProblem):
     """The inner mechanism on psi(x) = (cos <w_k, x>, sin <w_k, x>) / sqrt(size), w_k public.
 
     Construction: [RBHT12] and [CMS11, Alg. 3], with output perturbation and objective
@@ -25,21 +24,15 @@ class RandomFeatures(Mechanism):
     events, ``noise_scale`` and cost are the inner mechanism's, for rows of norm 1 at most; trust:
     central. Shapes: theta [trials, 2 size]. Unsupported: whatever the inner mechanism does not
     support. A kernel that is no function of x - z is bad input (``kernel``).
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> RandomFeatures().plan(spec, Budget(1.0, 0.0)).settings["inner"]["name"]
+    'objective_perturbation'
     """
 
-    inner: inner_mechanism.Inner = "objective_perturbation"
-
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     features: ClassVar[str] = "fourier"  # the finite map that the rows it sees come from
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        inner_mechanism.build_inner(self)
-
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return self.inner.is_unprotected
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """The inner mechanism's plan for the mapped rows."""
@@ -47,19 +40,10 @@ class RandomFeatures(Mechanism):
         settings = {"features": spec.p, "inner": inner_mechanism.describe_inner(self.inner, found)}
         return inner_mechanism.wrap_plan(found, settings)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
-        """The inner mechanism's."""
-        return self.inner.events(spec, scale, budget)
+    def change_facts(self, spec: ProblemSpec, budget: Budget) -> ProblemSpec:
+        """They are those of the mapped rows already."""
+        return spec
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """The inner mechanism's release: the rows of the view are mapped already."""
-        return self.inner.release(
-            view, inner_mechanism.inner_plan(plan, plan.events, plan.noise_scale), gate
-        )
-
-    def adversary(self, budget: Budget) -> Adversary:
-        """The inner mechanism's own: the map is applied before anything is released."""
-        found = self.inner.adversary(budget)
-        return replace(found, mechanism=replace(self, inner=found.mechanism))
+        return self.inner.release(view, inner_mechanism.inner_plan(plan, plan.events), gate)

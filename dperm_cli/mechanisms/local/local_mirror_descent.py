@@ -41,6 +41,12 @@ class LocalMirrorDescent(LocalDescent):
     ``channel``: l_inf (as the paper pairs it), l_1 or l_2. ``row_norm`` shortens rows to that norm
     (the channel's). ``step_size=auto`` makes the bound of docs/proofs/local_mirror_descent.md
     least, which is proved for answers=1.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5))
+    >>> LocalMirrorDescent().plan(spec, Budget(2.0, 0.0)).settings["map"]
+    'power'
     """
 
     channel: LocalChannel = "l_inf"

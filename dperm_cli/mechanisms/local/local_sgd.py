@@ -36,6 +36,12 @@ class LocalSgd(LocalDescent):
     ``channel``: l_1 (as the paper pairs it), l_inf or l_2. ``row_norm`` shortens rows to that norm
     (the channel's), so that L is smaller; auto = the declared bound. ``step_size=auto``: R / (G
     sqrt T), G^2 = E |z|_2^2, which is proved for answers=1 (docs/proofs/local_sgd.md).
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> from dperm_cli.privacy.budget import Budget
+    >>> LocalSgd().plan(bare_spec(1000, 1.0, make_ball(1.0, 5)), Budget(2.0, 0.0)).guarantee.kind
+    'local'
     """
 
     channel: LocalChannel = "l_1"

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Help, Positive, Probability
-from dperm_cli.mechanisms.base import NO_BUDGET, Design
+from dperm_cli.mechanisms.base import Design
 from dperm_cli.mechanisms.shared import perturbed_objective
 from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism, PerturbedPlan
 from dperm_cli.privacy.accounting import calibrate
@@ -33,6 +33,12 @@ class ApproximateMinimaPerturbation(PerturbedMechanism):
     Cost: one minimisation a trial.
 
     ``distance`` (public, in the unit of theta) is by default what arithmetic can prove.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> round(ApproximateMinimaPerturbation().plan(spec, Budget(1.0, 0.0)).noise_scale, 2)
+    2.41
     """
 
     share: Annotated[Probability, Help("of epsilon and delta, for the second noise")] = SHARE
@@ -52,15 +58,13 @@ class ApproximateMinimaPerturbation(PerturbedMechanism):
         settings = {**planned.settings(), "share": self.share}
         return Design(planned.events, planned.event.scale, 1, settings)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
-        """At the strength that suits this noise; at delta 1/n^2 without a budget.
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
+        """At the strength that suits this noise.
 
         The second noise is to the distance what the share asks for at the first one's epsilon.
         """
         event = self.event_at_scale(spec, scale, budget, 1.0 - self.share)
-        delta = 0.0 if event.noise == "gamma_norm" else perturbed_objective.delta_of(spec, budget)
+        delta = 0.0 if event.noise == "gamma_norm" else budget.delta
         whole = Budget(event.epsilon(budget.relation) / (1.0 - self.share), delta)
         return self._pay_solver_error(spec, event, whole).events
 

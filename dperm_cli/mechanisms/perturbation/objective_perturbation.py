@@ -8,7 +8,7 @@ from typing import Annotated
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
-from dperm_cli.mechanisms.base import NO_BUDGET, Design
+from dperm_cli.mechanisms.base import Design
 from dperm_cli.mechanisms.shared import perturbed_objective
 from dperm_cli.mechanisms.shared.perturbed_objective import PerturbedMechanism
 from dperm_cli.privacy.accounting.calibrate import Calibration
@@ -46,6 +46,12 @@ class ObjectivePerturbation(PerturbedMechanism):
     ``strength=auto`` minimises a bound on the risk from public facts; a ridge of that size needs no
     extra regulariser. ``calibration=paper`` is the printed form, which is not private: see
     ``NOT_PRIVATE``.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), smoothness=0.25)
+    >>> round(ObjectivePerturbation().plan(spec, Budget(1.0, 0.0)).noise_scale, 2)
+    2.39
     """
 
     calibration: Calibration = "tight"
@@ -64,10 +70,8 @@ class ObjectivePerturbation(PerturbedMechanism):
         planned = perturbed_objective.design(spec, budget, gamma, self.given_strength)
         return Design(planned.events, planned.event.scale, 1, planned.settings())
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
-        """At the strength that suits this noise; at delta 1/n^2 without a budget."""
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Event, ...]:
+        """At the strength that suits this noise."""
         first = self.event_at_scale(spec, scale, budget)
         return perturbed_objective.design_at(spec, first, budget.relation).events
 

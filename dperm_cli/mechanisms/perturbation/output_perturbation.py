@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Help, Range
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, CentralNoise, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import EitherNoise, Plan, Release
 from dperm_cli.mechanisms.shared import noisy_minimiser
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
@@ -18,7 +17,7 @@ from dperm_cli.views.central import CentralView
 
 
 @dataclass(frozen=True)
-class OutputPerturbation(Mechanism):
+class OutputPerturbation(EitherNoise):
     """theta = Project(argmin over C of the sum + b), b noise for the minimiser's sensitivity.
 
     Algorithm: [BST14, Alg. 3] with |b| ~ Gamma(p, S / epsilon) in a uniform direction, and
@@ -33,32 +32,31 @@ class OutputPerturbation(Mechanism):
     beforehand, and S grows by what that leaves open: by ``inflation`` of itself, or by as much as
     certificates in floating point need (``noisy_minimiser.provable_gap``). A minimiser that is not
     found so well is a failed run, without a release; that it failed is not a private outcome.
+
+    >>> from dperm_cli.problem.problem import Regulariser, bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 5), regulariser=Regulariser(0.1))
+    >>> round(OutputPerturbation().plan(spec, Budget(1.0, 0.0)).noise_scale, 4)
+    0.02
     """
 
-    noise: CentralNoise = "auto"
     inflation: Annotated[
         float | Auto, Range(above=0, high=1), Help("share for an inexact minimiser; auto = 1e-3")
     ] = "auto"
 
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("strong_convexity",)
-
-    def check(self, spec: ProblemSpec, budget: Budget) -> None:
-        """Gaussian noise needs delta > 0."""
-        if not self._gamma(budget) and budget.delta == 0.0:
-            raise Unsupported("Gaussian noise needs delta > 0; use mechanism.noise=gamma")
 
     def scale(self, spec: ProblemSpec, budget: Budget) -> float:
         """S / epsilon or S / mu."""
         stable = noisy_minimiser.stability(spec, self._inflation)
-        return noisy_minimiser.scale_for(stable, budget, self._gamma(budget))
+        return noisy_minimiser.scale_for(stable, budget, self.is_gamma(budget))
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[GammaNorm | Gaussian]:
         """One release of the minimiser; ``noise=auto`` is Gaussian where delta is above 0."""
         stable = noisy_minimiser.stability(spec, self._inflation)
-        return (stable.event(scale, self._gamma(budget)),)
+        return (stable.event(scale, self.is_gamma(budget)),)
 
     def settings(
         self, spec: ProblemSpec, events: tuple[GammaNorm | Gaussian], budget: Budget
@@ -67,7 +65,7 @@ class OutputPerturbation(Mechanism):
         stable = noisy_minimiser.stability(spec, self._inflation)
         exact = spec.gradient_gap / (spec.n * spec.strong_convexity)
         return {
-            "noise": "gamma" if self._gamma(budget) else "gaussian",
+            "noise": "gamma" if self.is_gamma(budget) else "gaussian",
             "minimiser_gap": stable.certificate,
             "inflation": 2.0 * stable.error / exact,
         }
@@ -85,12 +83,9 @@ class OutputPerturbation(Mechanism):
         first, _ = linear_pair(budget.relation, ridge=1.0, radius=10.0)
         scale = self.plan(first.spec(), budget).noise_scale
         first, second = linear_pair(budget.relation, ridge=1.0, radius=2.0 + 10.0 * scale)
-        if self._gamma(budget):
+        if self.is_gamma(budget):
             return Adversary(first, second, self, kind="threshold", floor=0.85)
         return Adversary(first, second, self, kind="gaussian", floor=0.8)
-
-    def _gamma(self, budget: Budget) -> bool:
-        return self.noise == "gamma" or (self.noise == "auto" and budget.delta == 0.0)
 
     @property
     def _inflation(self) -> float:

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
@@ -40,17 +40,18 @@ class Exponential(Mechanism):
 
     ``calibration=paper`` takes the exponent epsilon / (2 L D), and for the grid walk a third of it
     [BST14, Alg. 7].
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 1))
+    >>> Exponential().plan(spec, Budget(1.0, 0.0)).settings["sampler"]["name"]
+    'tangent_cells'
     """
 
     calibration: Calibration = "tight"
     sampler: LawSampler = "auto"
 
     guarantees: ClassVar[tuple[str, ...]] = ("pure",)
-
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked for draws that no guarantee covers."""
-        return bool(self.sampler.allow_heuristic)
 
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Exponent, sampler and its certificate, from public facts alone."""
@@ -67,7 +68,7 @@ class Exponential(Mechanism):
         return design_draw(self._law(spec, exponent), chosen, 1.0 / exponent)
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[privacy_events.Exponential]:
         """An exact draw at exponent 1 / scale."""
         return (self._law(spec, 1.0 / scale),)

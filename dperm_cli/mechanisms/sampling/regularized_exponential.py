@@ -9,7 +9,7 @@ from typing import Annotated, cast
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Auto, Help, NonNegative
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Plan, Release
 from dperm_cli.mechanisms.shared.sampled_release import design_draw, draw, interval_pair
 from dperm_cli.privacy import events as privacy_events
 from dperm_cli.privacy.accounting import calibrate
@@ -41,16 +41,17 @@ class RegularizedExponential(Mechanism):
 
     ``kappa=auto`` weighs p / c, the spread of the draw, against what the quadratic term can cost:
     kappa / c + n ridge = S sqrt(2 p) / (mu R), or the ridge alone where that is more.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(1000, 1.0, make_ball(1.0, 1))
+    >>> RegularizedExponential().plan(spec, Budget(1.0, 1e-6)).settings["sampler"]["name"]
+    'tangent_cells'
     """
 
     calibration: Calibration = "tight"
     kappa: Annotated[NonNegative | Auto, Help("quadratic; auto = by spread and bias")] = "auto"
     sampler: LawSampler = "auto"
-
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked for draws that no guarantee covers."""
-        return bool(self.sampler.allow_heuristic)
 
     def check(self, spec: ProblemSpec, budget: Budget) -> None:
         """(epsilon, delta) with delta > 0."""
@@ -77,7 +78,7 @@ class RegularizedExponential(Mechanism):
         return design_draw(_law(spec, scale), chosen, scale)
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[privacy_events.RegularizedExponential]:
         """An exact draw with sqrt(m) / c = scale."""
         return (_law(spec, scale),)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.core.fields import Check, Help, configure
+from dperm_cli.mechanisms.adversary import Adversary
 from dperm_cli.mechanisms.base import Design, Mechanism, Plan
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import Event, Gaussian
+from dperm_cli.problem.problem import ProblemSpec
 
 _KEY = "mechanism.inner"
 
@@ -53,12 +56,8 @@ def prefix_error_keys(make: Callable[[], Any]) -> Any:
         head, _, tail = error.key.partition(".")
         key = f"{_KEY}.{tail}" if tail and head == "mechanism" else error.key
         key = _KEY if key == "mechanism" else key
-        raise InputError(key, error.value, error.allowed, list_suggestions(error)) from None
-
-
-def list_suggestions(error: InputError) -> tuple[str, ...]:
-    """The suggestions of an error, to be passed on to the error that replaces it."""
-    return (error.nearest,) if error.nearest else ()
+        suggestions = (error.nearest,) if error.nearest else ()
+        raise InputError(key, error.value, error.allowed, suggestions) from None
 
 
 def _of_mapping(inner: Mapping[str, Any]) -> Any:
@@ -66,20 +65,58 @@ def _of_mapping(inner: Mapping[str, Any]) -> Any:
     return configure(registry.load("mechanism", inner["name"]), _KEY, given)
 
 
-def build_inner(outer: Any) -> None:
-    """Narrow what a frozen combinator can promise to what its inner mechanism does.
+@dataclass(frozen=True)
+class Combinator(Mechanism):
+    """A mechanism that runs another one: it promises what both of them do.
 
-    Called from ``__post_init__``, when the fields are checked. The instance then offers the kinds
-    of guarantee and the relations that both have; ``sampler`` errors and the like stay the inner
-    one's business. InputError for an inner mechanism that promises nothing.
+    ``sampler`` errors and the like stay the inner one's business.
     """
-    inner = outer.inner
-    if tuple(inner.guarantees) == ("none",):
-        known = ", ".join(registry.list_protective())
-        raise InputError(_KEY, name_of(inner), f"must be a mechanism with a guarantee: {known}")
-    for what in ("guarantees", "relations"):
-        mine, theirs = getattr(type(outer), what), getattr(inner, what)
-        object.__setattr__(outer, what, tuple(word for word in mine if word in theirs))
+
+    inner: Inner = "noisy_gd"
+
+    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
+
+    def __post_init__(self) -> None:
+        """Narrow kinds of guarantee and relations to those that the inner mechanism has too.
+
+        InputError for an inner mechanism that promises nothing.
+        """
+        super().__post_init__()
+        if tuple(self.inner.guarantees) == ("none",):
+            known = ", ".join(registry.list_protective())
+            words = f"must be a mechanism with a guarantee: {known}"
+            raise InputError(_KEY, name_of(self.inner), words)
+        for what in ("guarantees", "relations"):
+            mine, theirs = getattr(type(self), what), getattr(self.inner, what)
+            object.__setattr__(self, what, tuple(word for word in mine if word in theirs))
+
+    def adversary(self, budget: Budget) -> Adversary:
+        """The inner mechanism's own: what is done to the problem is done before any release."""
+        found = self.inner.adversary(budget)
+        return replace(found, mechanism=replace(self, inner=found.mechanism))
+
+
+@dataclass(frozen=True)
+class ChangedProblem(Combinator):
+    """The inner mechanism on another problem, which public facts make of the one at hand.
+
+    Events, noise scale and guarantee are the inner mechanism's there.
+    """
+
+    inner: Inner = "objective_perturbation"
+
+    @property
+    def is_unprotected(self) -> bool:
+        """Whether the user asked the inner mechanism for a release without a guarantee."""
+        return self.inner.is_unprotected
+
+    @abstractmethod
+    def change_facts(self, spec: Any, budget: Budget) -> ProblemSpec:
+        """The public facts of the inner mechanism's problem."""
+
+    def events(self, spec: Any, scale: float, budget: Budget) -> tuple[Event, ...]:
+        """The inner mechanism's, on its problem."""
+        return self.inner.events(self.change_facts(spec, budget), scale, budget)
 
 
 def describe_inner(inner: Any, plan: Plan) -> dict[str, Any]:
@@ -92,10 +129,10 @@ def name_of(mechanism: Any) -> str:
     return type(mechanism).__module__.rpartition(".")[2]
 
 
-def inner_plan(whole: Plan, events: Sequence[Event], scale: float) -> Plan:
+def inner_plan(whole: Plan, events: Sequence[Event]) -> Plan:
     """The inner mechanism's plan, with the events that the combinator's plan holds for it."""
     assert whole.inner is not None
-    return replace(whole.inner, events=tuple(events), noise_scale=scale)
+    return replace(whole.inner, events=tuple(events), noise_scale=whole.noise_scale)
 
 
 def wrap_plan(found: Plan, settings: Mapping[str, Any], space: Any = None) -> Design:

@@ -13,6 +13,7 @@ from dperm_cli.core.fields import Help, Probability
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.base import Mechanism
 from dperm_cli.privacy.budget import Budget
+from dperm_cli.privacy.events import Laplace
 from dperm_cli.problem.data import Matrix
 
 PROVED_RELATION = (
@@ -56,6 +57,11 @@ def bound_moves(spec: KernelSpec) -> StabilityBounds:
     """``StabilityBounds`` of a problem [JT13, Sec. 5, for eq. (2) as written]."""
     weight = spec.stability + 2.0 * spec.close
     return StabilityBounds(spec.target_distance, weight, weight * spec.bound)
+
+
+def make_laplace(scale: float, move: float, count: int = 1) -> Laplace:
+    """``count`` numbers with Laplace noise, each of which moves by ``move`` at most."""
+    return Laplace(scale, move / 2.0, count, relation=PROVED_RELATION)
 
 
 def check_kernel_problem(spec: KernelSpec, budget: Budget, *, queries: bool = True) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from dperm_cli.bounds import ttz14
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.shared import vertex_choice
 from dperm_cli.mechanisms.shared.vertex_choice import Vertices
@@ -53,35 +54,17 @@ class MapConstants:
         return min(best, 0.5 / (BEND * self.curvature)) if self.curvature > 0.0 else best
 
 
-class MirrorMap(Protocol):
-    """States are the map's own coordinates, [trials, k]."""
-
-    def facts(self, spec: ProblemSpec, scale: float) -> MapConstants: ...
-
-    def public(self, spec: ProblemSpec) -> dict[str, Any]:
-        """What a plan says of the map."""
-        ...
-
-    def start(self) -> np.ndarray:
-        """The state at the centre, [k]."""
-        ...
-
-    def point(self, state: np.ndarray) -> np.ndarray:
-        """theta, [..., p]."""
-        ...
-
-    def move(self, state: np.ndarray, gradient: np.ndarray, size: float) -> np.ndarray:
-        """The state after a step against gradients [..., p]."""
-        ...
-
-
 class EntropyMap:
-    """Relative entropy of weights on the vertices; states are log weights up to a constant."""
+    """Relative entropy of weights on the vertices.
+
+    States are in the map's own coordinates, [trials, k]: log weights up to a constant.
+    """
 
     def __init__(self, vertices: Vertices) -> None:
         self._vertices = vertices
 
     def facts(self, spec: ProblemSpec, scale: float) -> MapConstants:
+        """The constants of the theorem, at noise of this scale."""
         across, far = spec.constraint.diameter, vertex_choice.centre_distance(spec.constraint)
         noise = (far * scale) ** 2
         steep = (spec.n * spec.lipschitz_total * across) ** 2 / 4.0
@@ -89,17 +72,21 @@ class EntropyMap:
         return MapConstants(math.log(self._vertices.count), steep + noise, noise, bend)
 
     def public(self, spec: ProblemSpec) -> dict[str, Any]:
+        """What a plan says of the map."""
         reach = vertex_choice.centre_distance(spec.constraint)
         return {"map": "entropy", "vertices": self._vertices.count, "reach": reach}
 
     def start(self) -> np.ndarray:
+        """The state at the centre, [k]."""
         return np.zeros(self._vertices.count)
 
     def point(self, state: np.ndarray) -> np.ndarray:
+        """theta, [..., p]."""
         weights = np.exp(state - np.max(state, axis=-1, keepdims=True))
         return self._vertices.mix(weights / np.sum(weights, axis=-1, keepdims=True))
 
     def move(self, state: np.ndarray, gradient: np.ndarray, size: float) -> np.ndarray:
+        """The state after a step against gradients [..., p]."""
         return state - size * self._vertices.scores(gradient)
 
 
@@ -111,7 +98,7 @@ class PowerMap:
         self._dual = power / (power - 1.0)
 
     def facts(self, spec: ProblemSpec, scale: float) -> MapConstants:
-        noise = scale**2 * self._moment()
+        noise = scale**2 * ttz14.power_moment(self._p, self._dual)
         steep = spec.n * spec.lipschitz_total
         second = min((steep + math.sqrt(noise)) ** 2, steep**2 + (self._dual - 1.0) * noise)
         distance = self._size**2 / (2.0 * (self._q - 1.0))
@@ -132,11 +119,8 @@ class PowerMap:
         norm = np.linalg.norm(moved, ord=self._q, axis=-1, keepdims=True)
         return moved * np.minimum(1.0, self._size / np.maximum(norm, 1e-300))
 
-    def _moment(self) -> float:
-        """(p E |N|^s)^(2/s) >= E |N(0, I)|_s^2, s the conjugate power."""
-        s = self._dual
-        log_each = s / 2.0 * math.log(2.0) + math.lgamma((s + 1.0) / 2.0) - math.lgamma(0.5)
-        return math.exp(2.0 / s * (math.log(self._p) + log_each))
+
+MirrorMap = EntropyMap | PowerMap
 
 
 def choose_map(constraint: Any) -> MirrorMap:

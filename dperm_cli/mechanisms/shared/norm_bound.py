@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from dperm_cli.kernels.shared.kernel_problem import Fit
-from dperm_cli.mechanisms.shared.kernel_queries import PROVED_RELATION, StabilityBounds
+from dperm_cli.mechanisms.shared.kernel_queries import StabilityBounds, make_laplace
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.events import Laplace
 from dperm_cli.privacy.gate import Gate
@@ -22,8 +22,7 @@ FAILURE = 1e-3
 
 def event(moves: StabilityBounds, epsilon: float) -> Laplace:
     """One release of the norm, epsilon-DP by itself."""
-    scale = calibrate.pure_scale(epsilon, moves.weight)
-    return Laplace(scale, moves.weight / 2.0, relation=PROVED_RELATION)
+    return make_laplace(calibrate.pure_scale(epsilon, moves.weight), moves.weight)
 
 
 def estimate(

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from dperm_cli.core.fields import Help, Positive
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Mechanism, Plan, Release
+from dperm_cli.mechanisms.base import Mechanism, Plan, Release
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.events import GammaNorm, Gaussian
 from dperm_cli.privacy.gate import Gate
@@ -29,7 +29,7 @@ class OneSum(Mechanism):
     by_rows: ClassVar[bool] = True
 
     def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
+        self, spec: ProblemSpec, scale: float, budget: Budget
     ) -> tuple[Gaussian | GammaNorm]:
         """One sum of sensitivity 2 L (L under add_remove)."""
         return ((Gaussian if budget.delta > 0.0 else GammaNorm)(scale, spec.lipschitz),)

@@ -12,7 +12,7 @@ import numpy as np
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Help
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, CentralNoise, Mechanism, Plan, Release, Strength
+from dperm_cli.mechanisms.base import CentralNoise, Mechanism, Plan, Release, Strength
 from dperm_cli.privacy.accounting import calibrate
 from dperm_cli.privacy.accounting.objective_perturbation import noise_ratio
 from dperm_cli.privacy.budget import Budget
@@ -86,13 +86,12 @@ class PerturbedMechanism(Mechanism):
         self, spec: ProblemSpec, scale: float, budget: Budget, share: float = 1.0
     ) -> PerturbedObjective:
         """The first event at the strength that suits this noise, with a ``share`` of delta."""
-        delta = delta_of(spec, budget)
-        gamma = is_gamma(self.noise, delta, spec)
+        gamma = is_gamma(self.noise, budget.delta, spec)
         strength = max(
             self.given_strength or balance_strength(spec, scale, gamma), spec.penalty.ridge
         )
         strength = max(strength, perturbed_minimiser.least_modulus(spec))
-        return make_event(spec, scale, strength, gamma, share * delta)
+        return make_event(spec, scale, strength, gamma, share * budget.delta)
 
     def release(self, view: CentralView, plan: Plan, gate: Gate) -> Release:
         """Minimise, add the second noise whatever was found, project."""
@@ -117,11 +116,6 @@ class PerturbedMechanism(Mechanism):
         if is_gamma(self.noise, budget.delta, first.spec()):
             return Adversary(first, second, self, kind="threshold", floor=self.attack_floor)
         return Adversary(first, second, self, kind="gaussian", floor=0.75)
-
-
-def delta_of(spec: ProblemSpec, budget: Budget) -> float:
-    """The budget's delta; without a budget 1/n^2, below a half."""
-    return min(0.25, spec.n**-2.0) if budget is NO_BUDGET else budget.delta
 
 
 def is_gamma(noise: str, delta: float, spec: ProblemSpec) -> bool:
@@ -158,10 +152,12 @@ def design(
     budget holds for both jointly. More, where the distance that can be proved is so wide that its
     noise would outweigh the first.
     """
-    usual = SECOND_SHARE if gamma else SECOND_MU
-    planned = _design_with_share(spec, budget, gamma, strength, usual)
-    wanted = _balanced_share(spec, planned, budget.epsilon)
-    return planned if wanted <= usual else _design_with_share(spec, budget, gamma, strength, wanted)
+    return _choose_share(
+        spec,
+        gamma,
+        budget.epsilon,
+        lambda share: _design_with_share(spec, budget, gamma, strength, share),
+    )
 
 
 def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> PerturbedPlan:
@@ -176,9 +172,17 @@ def design_at(spec: ProblemSpec, first: PerturbedObjective, relation: str) -> Pe
             first, spec, lambda m: calibrate.pure_scale(share / (1.0 - share) * epsilon, m)
         )
 
+    return _choose_share(spec, gamma, epsilon, pay_share)
+
+
+def _choose_share(
+    spec: ProblemSpec, gamma: bool, epsilon: float, pay_share: Callable[[float], PerturbedPlan]
+) -> PerturbedPlan:
+    """What ``pay_share`` makes of the usual share, or of the one that balances both noises."""
     usual = SECOND_SHARE if gamma else SECOND_MU
     planned = pay_share(usual)
-    return pay_share(max(usual, _balanced_share(spec, planned, epsilon)))
+    wanted = _balanced_share(spec, planned, epsilon)
+    return planned if wanted <= usual else pay_share(wanted)
 
 
 def _design_with_share(
@@ -301,11 +305,7 @@ class _Planner:
     """From a budget to strength and noise; everything here is public."""
 
     def __init__(
-        self,
-        spec: ProblemSpec,
-        budget: Budget,
-        gamma: bool,
-        second: Callable[[float], float] = lambda ratio: 0.0,
+        self, spec: ProblemSpec, budget: Budget, gamma: bool, second: Callable[[float], float]
     ) -> None:
         self._spec, self._budget, self._gamma, self._second = spec, budget, gamma, second
         self._unit = make_event(spec, 1.0, 1.0, gamma, budget.delta)

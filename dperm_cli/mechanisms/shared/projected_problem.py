@@ -13,10 +13,10 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Check, Choices, Help, Positive, Seed
 from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.mechanisms.adversary import Adversary
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism
+from dperm_cli.mechanisms.base import Design
 from dperm_cli.mechanisms.shared import inner_mechanism
+from dperm_cli.mechanisms.shared.inner_mechanism import ChangedProblem
 from dperm_cli.privacy.budget import Budget
-from dperm_cli.privacy.events import Event
 from dperm_cli.problem import projection_dimension, random_projection
 from dperm_cli.problem.given_projection import Given
 from dperm_cli.problem.problem import Problem, ProblemSpec, make_spec
@@ -47,13 +47,12 @@ class ProjectedSpace:
 
 
 @dataclass(frozen=True)
-class ProjectedMechanism(Mechanism):
+class ProjectedMechanism(ChangedProblem):
     """An inner mechanism on projected records: its keys, plan and events in R^m.
 
     A subclass says which Phi a plan is made with (``choose_space``), and releases.
     """
 
-    inner: inner_mechanism.Inner = "objective_perturbation"
     m: Annotated[
         int | str, Check(check_dimension), Help("the dimension projected to; at p nothing is")
     ] = "balanced"
@@ -63,17 +62,7 @@ class ProjectedMechanism(Mechanism):
     phi_seed: Annotated[Seed, Help("of the public matrix, which depends on no data")] = 0
     clip: Annotated[Positive, Help("projected rows are shortened to this times the bound")] = CLIP
 
-    guarantees: ClassVar[tuple[str, ...]] = ("pure", "approx")
     requires: ClassVar[tuple[str, ...]] = ("margin",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        inner_mechanism.build_inner(self)
-
-    @property
-    def is_unprotected(self) -> bool:
-        """Whether the user asked the inner mechanism for a release without a guarantee."""
-        return self.inner.is_unprotected
 
     @abstractmethod
     def choose_space(self, spec: ProblemSpec, m: int) -> ProjectedSpace:
@@ -92,15 +81,12 @@ class ProjectedMechanism(Mechanism):
         )
         return inner_mechanism.wrap_plan(found, named, made)
 
-    def events(
-        self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET
-    ) -> tuple[Event, ...]:
-        """The inner mechanism's in R^m; Unsupported where m follows from the budget."""
+    def change_facts(self, spec: ProblemSpec, budget: Budget) -> ProblemSpec:
+        """Those in R^m; Unsupported where m follows from the budget."""
         if isinstance(self.m, str):
             raise Unsupported(f"m={self.m} follows from epsilon: give mechanism.m a number")
         check_problem(spec)
-        made = self.choose_space(spec, choose_m(self.m, spec, budget))
-        return self.inner.events(project_facts(spec, made), scale, budget)
+        return project_facts(spec, self.choose_space(spec, choose_m(self.m, spec, budget)))
 
 
 def check_problem(spec: ProblemSpec) -> None:
@@ -132,7 +118,10 @@ def choose_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
     """m as asked for, within 1 .. d; Unsupported for the paper's where it exceeds d."""
     d, facts = spec.p, (spec.n, budget.epsilon, budget.delta)
     if spec.phi is not None:
-        return _given_m(m, len(spec.phi))
+        rows = len(spec.phi)  # the records came projected, whatever word is asked for
+        if not isinstance(m, str) and m != rows:
+            raise Unsupported(f"the records came projected to {rows} dimensions, not {m}")
+        return rows
     if m == "balanced":
         wanted = projection_dimension.balanced_dimension(*facts, relative_width(spec))
         return max(round(min(wanted, d)), 1)  # m is infinite for an unlimited budget
@@ -149,17 +138,10 @@ def choose_m(m: Any, spec: ProblemSpec, budget: Budget) -> int:
     return int(m)
 
 
-def _given_m(m: Any, rows: int) -> int:
-    """That of the matrix that the records came projected by, whatever word is asked for."""
-    if not isinstance(m, str) and m != rows:
-        raise Unsupported(f"the records came projected to {rows} dimensions, not {m}")
-    return rows
-
-
 def build_space(mechanism: Any, spec: ProblemSpec, m: int, *path: object) -> ProjectedSpace:
     """Phi and what follows from it; ``path`` tells matrices of the same sizes apart."""
     if spec.phi is not None:
-        return _build_given_space(spec, *path)
+        return _build_given_space(spec, np.asarray(spec.phi), *path)
     reason = image_set.reason_against(spec.constraint, mechanism.phi, m)
     if reason is not None:
         raise Unsupported(reason)
@@ -168,16 +150,14 @@ def build_space(mechanism: Any, spec: ProblemSpec, m: int, *path: object) -> Pro
     return ProjectedSpace(phi, image_set.image(spec.constraint, phi), longest)
 
 
-def _build_given_space(spec: ProblemSpec, *path: object) -> ProjectedSpace:
+def _build_given_space(spec: ProblemSpec, rows: np.ndarray, *path: object) -> ProjectedSpace:
     """The compressed setting: the matrix of the records, whose bound was declared for x~ itself."""
     if path:
         raise Unsupported("the records came projected by one Phi: use mechanism=projected")
-    reason = image_set.reason_against(
-        spec.constraint, "gaussian", 0 if spec.phi is None else len(spec.phi)
-    )
+    reason = image_set.reason_against(spec.constraint, "gaussian", len(rows))
     if reason is not None:
         raise Unsupported(reason)
-    phi = Given(np.asarray(spec.phi))
+    phi = Given(rows)
     assert spec.phi_row_bound is not None
     return ProjectedSpace(phi, image_set.image(spec.constraint, phi), spec.phi_row_bound)
 
@@ -204,10 +184,11 @@ def describe_settings(
 ) -> dict[str, Any]:
     """What a reader may want to know, JSON-able; all of it public."""
     m, d = made.phi.m, made.phi.d
+    own = "identity" if isinstance(made.phi, Identity) else mechanism.phi
     found = {
         "m": m,
         "d": d,
-        "phi": _phi_in_words(mechanism, made.phi),
+        "phi": "given" if isinstance(made.phi, Given) else own,
         "phi_seed": mechanism.phi_seed,
         "relative_width": relative_width(spec),
         "row_bound": made.row_bound,
@@ -219,12 +200,6 @@ def describe_settings(
     if m == d:
         found["note"] = "m = d: nothing is projected"
     return found
-
-
-def _phi_in_words(mechanism: Any, phi: Projection) -> str:
-    if isinstance(phi, Given):
-        return "given"
-    return "identity" if isinstance(phi, Identity) else mechanism.phi
 
 
 def project_view(view: CentralView, made: ProjectedSpace) -> CentralView:

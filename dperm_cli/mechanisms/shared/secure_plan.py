@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.mechanisms.base import Mechanism, Plan
+from dperm_cli.mechanisms.shared.inner_mechanism import name_of
 from dperm_cli.privacy.secure_grid import Grid, grid_for, list_noise_events, put_on_grid
 from dperm_cli.problem.problem import Loss, ProblemSpec
 
@@ -21,9 +21,8 @@ def secure_plan(
     the mechanism has no secure form, where its sums would not be exact, and for losses without a
     compiled slope, whose gradients are not made record by record.
     """
-    words = re.sub(r"(?<!^)(?=[A-Z])", "_", type(mechanism).__name__).lower()
     if not mechanism.secure:
-        raise Unsupported(f"{words} has no secure form; use noise=research")
+        raise Unsupported(f"{name_of(mechanism)} has no secure form; use noise=research")
     if loss.code is None:
         raise Unsupported(f"{spec.loss} has no exact sum of gradients; use noise=research")
     before, relation = list_noise_events(plan.events), plan.guarantee.relation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -51,9 +51,15 @@ def printed_updates(spec: KernelSpec, queries: int, budget: Budget, failure: flo
 
 
 def make_paper_run(
-    spec: KernelSpec, updates: int, queries: int, budget: Budget, failure: float
+    spec: KernelSpec, queries: int, budget: Budget, failure: float, updates: int | None = None
 ) -> RunParameters:
-    """eps_0, sigma and eta as [JT13, Alg. 1] states them."""
+    """B, where it is not given, and eps_0, sigma and eta as [JT13, Alg. 1] states them.
+
+    ``Unsupported`` at delta = 0: the formulas hold ln(4 / delta).
+    """
+    require_delta(budget)
+    if updates is None:
+        updates = printed_updates(spec, queries, budget, failure)
     rate = spec.n * budget.epsilon * spec.ridge
     rate /= 200.0 * spec.lipschitz * spec.bound**2 * math.sqrt(updates) * math.log(4 / budget.delta)
     threshold = threshold_ratio(queries, failure) / rate
@@ -88,6 +94,17 @@ def count_needed_updates(spec: KernelSpec, design: RunParameters) -> float:
     Each takes 9 sigma^2 / (16 R^2) off |w - w*|^2 <= C^2, while no noise is above sigma / 4.
     """
     return (4.0 * spec.radius * spec.bound / (3.0 * design.threshold)) ** 2
+
+
+def run_at_scale(
+    spec: KernelSpec, scale: float, queries: int, failure: float, updates: int | None = None
+) -> RunParameters:
+    """The run with noise of this scale, of so many updates, or of those that suffice."""
+    threshold = threshold_ratio(queries, failure) * scale
+    run = RunParameters(1, scale, threshold, 0.0)
+    if updates is None:
+        updates = max(1, min(queries, round(count_needed_updates(spec, run))))
+    return replace(run, updates=updates)
 
 
 def find_sufficient_run(

@@ -20,11 +20,11 @@ from dperm_cli.core.fields import Auto, Choices, Count, Help, Positive, Range
 from dperm_cli.loops import local_learning, sgd
 from dperm_cli.loops.local_learning import Learner
 from dperm_cli.mechanisms.adversary import Adversary, linear_pair
-from dperm_cli.mechanisms.base import NO_BUDGET, Design, Mechanism, Output, Plan, Release
+from dperm_cli.mechanisms.base import Design, Mechanism, Output, Plan, Release
 from dperm_cli.mechanisms.shared import inner_mechanism
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.accounting import ledger_totals
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.channels import Channel as Shape
 from dperm_cli.privacy.events import Channel
 from dperm_cli.privacy.gate import Gate
@@ -78,29 +78,24 @@ class LocalDescent(Mechanism):
     def make_update(self, spec: ProblemSpec, facts: Any) -> UpdateRule:
         """The update rule that the plan's settings describe."""
 
-    def choose_channel(self, spec: ProblemSpec, budget: Budget) -> ChannelRequest:
-        """Choose the channel with the least noise that the budget allows."""
-        event = event_for(self.channel, spec, self.answers, budget)
-        return ChannelRequest(
-            event, channel_of(event), bound_gradient(self.channel, spec, self.row_norm)
-        )
-
     def design(self, spec: ProblemSpec, budget: Budget) -> Design:
         """Channel and step size, from public facts alone."""
-        asked = self.choose_channel(spec, budget)
+        event = event_for(self.channel, spec, self.answers, budget)
+        bound = bound_gradient(self.channel, spec, self.row_norm)
+        asked = ChannelRequest(event, event.channel(), bound)
         step, own = self.choose_step(spec, asked)
         settings = {
-            **settings_of(asked.channel, asked.event, asked.bound, spec),
+            **describe_channel(asked, spec),
             "size": spec.constraint.size,
             "step_rule": self.step_rule,
             "step": step if self.step_size == "auto" else float(self.step_size),
             "output": self.output,
             **own,
         }
-        scale = asked.bound * asked.channel.multiplier
-        return Design((asked.event,), scale, spec.n * self.answers, settings)
+        scale = bound * asked.channel.multiplier
+        return Design((event,), scale, spec.n * self.answers, settings)
 
-    def events(self, spec: ProblemSpec, scale: float, budget: Budget = NO_BUDGET) -> tuple[Channel]:
+    def events(self, spec: ProblemSpec, scale: float, budget: Budget) -> tuple[Channel]:
         """The channel whose answers have this norm."""
         bound = bound_gradient(self.channel, spec, self.row_norm)
         found = channels.by_multiplier(self.channel, spec.p, scale / bound)
@@ -133,23 +128,14 @@ def event_for(shape: str, spec: ProblemSpec, answers: int, budget: Budget) -> Ch
         found.append(channels.by_information(shape, spec.p, each).epsilon)
     event = Channel(min(found), answers, shape, spec.p)
     for _ in range(_MOST_TRIES):
-        if guarantee_of(event, budget).within(budget):
+        guarantee = ledger_totals.recompute(
+            (event,), kind="local", delta=0.0, relation=budget.relation, certificate=None
+        )
+        if guarantee.within(budget):
             return event
         # the last bits of a sum
         event = replace(event, epsilon=event.epsilon * (1.0 - 2.0**-52))
     raise Unsupported("no channel keeps to this budget")
-
-
-def guarantee_of(event: Channel, budget: Budget) -> Guarantee:
-    """What the messages of one user promise."""
-    return ledger_totals.recompute(
-        (event,), kind="local", delta=0.0, relation=budget.relation, certificate=None
-    )
-
-
-def channel_of(event: Channel) -> Shape:
-    """The channel that an event states."""
-    return event.channel()
 
 
 def bound_gradient(shape: str, spec: ProblemSpec, row_norm: Any) -> float:
@@ -175,21 +161,18 @@ def bound_gradient(shape: str, spec: ProblemSpec, row_norm: Any) -> float:
     return most
 
 
-def row_norm_of(row_norm: Any) -> float:
-    return math.inf if row_norm == "auto" else float(row_norm)
-
-
 def distance_from_centre(spec: ProblemSpec) -> float:
     """sup |theta - centre| over the set, at most."""
     centred = not np.any(spec.constraint.centre())
     return spec.constraint.radius if centred else spec.constraint.diameter
 
 
-def settings_of(channel: Shape, event: Channel, bound: float, spec: ProblemSpec) -> dict[str, Any]:
+def describe_channel(asked: ChannelRequest, spec: ProblemSpec) -> dict[str, Any]:
     """What a plan says of its channel; ``information`` and ``local_epsilon`` are of one answer."""
+    channel, event = asked.channel, asked.event
     return {
         "channel": channel.shape,
-        "channel_bound": bound,
+        "channel_bound": asked.bound,
         "multiplier": channel.multiplier,
         "information": channel.information,
         "local_epsilon": channel.epsilon,
@@ -232,7 +215,7 @@ def descend(
     """One pass over the users for every answer of theirs, all trials at once: theta [trials, p]."""
     event, facts, spec = cast(Channel, plan.events[0]), plan.settings, view.spec
     stream = gate.stream(event, spec.p, bound=facts["channel_bound"], users=spec.n)
-    devices = view.devices(stream, row_norm_of(row_norm))
+    devices = view.devices(stream, math.inf if row_norm == "auto" else float(row_norm))
     theta = np.tile(spec.constraint.centre(), (gate.trials, 1))
     if gate.can_run_compiled and devices.compiled and way.compiled is not None:
         progress.report(f"{name}, compiled at first use", 0, spec.n * event.messages)

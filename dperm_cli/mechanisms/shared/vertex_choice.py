@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,27 +18,8 @@ _CELL = -math.log(_LEAST)
 _DEPTHS = 20
 
 
-class Vertices(Protocol):
-    """``count`` points whose convex hull a set is."""
-
-    @property
-    def count(self) -> int: ...
-
-    def scores(self, g: np.ndarray) -> np.ndarray:
-        """<g, v> for every point, [..., p] -> [..., count]."""
-        ...
-
-    def mix(self, weights: np.ndarray) -> np.ndarray:
-        """Sum of weight times point, [..., count] -> [..., p]."""
-        ...
-
-    def take(self, index: np.ndarray) -> np.ndarray:
-        """The points of these numbers, [trials] -> [trials, p]."""
-        ...
-
-
 class VertexTable:
-    """The rows of an array [count, p]."""
+    """A set as the convex hull of ``count`` points, the rows of an array [count, p]."""
 
     def __init__(self, points: np.ndarray) -> None:
         self._points = np.asarray(points, dtype=float)
@@ -48,17 +29,20 @@ class VertexTable:
         return len(self._points)
 
     def scores(self, g: np.ndarray) -> np.ndarray:
+        """<g, v> for every point, [..., p] -> [..., count]."""
         return g @ self._points.T
 
     def mix(self, weights: np.ndarray) -> np.ndarray:
+        """Sum of weight times point, [..., count] -> [..., p]."""
         return weights @ self._points
 
     def take(self, index: np.ndarray) -> np.ndarray:
+        """The points of these numbers, [trials] -> [trials, p]."""
         return self._points[index]
 
 
 class AxisVertices:
-    """radius e_j for all j, and -radius e_j after them where ``signed``; never written out."""
+    """The same for radius e_j, all j, and -radius e_j after them where ``signed``: no array."""
 
     def __init__(self, radius: float, p: int, signed: bool) -> None:
         self._radius, self._p, self._signed = radius, p, signed
@@ -81,6 +65,9 @@ class AxisVertices:
         sign = np.where(index < self._p, 1.0, -1.0)
         points[np.arange(len(index)), index % self._p] = self._radius * sign
         return points
+
+
+Vertices = VertexTable | AxisVertices
 
 
 def list_vertices(constraint: Constraint) -> Vertices | None:

@@ -78,7 +78,7 @@ def account(events: Sequence[Event], *, delta: float, relation: str) -> Accounte
 def _account(events: Sequence[Event], delta: float, relation: str) -> Accounted:
     """The level of events that are composed one by one."""
     whole = find_dominating_laws(events, relation)
-    if _local(events):
+    if kind(events) == "local":
         return Accounted(whole.pure + whole.added, delta, relation, whole.name)
     left = delta * math.exp(-whole.ratio)
     core = (
@@ -101,7 +101,7 @@ def delta_of(events: Sequence[Event], *, epsilon: float, relation: str) -> float
 def _delta_of(events: Sequence[Event], epsilon: float, relation: str) -> float:
     """The delta of events that are composed one by one."""
     whole = find_dominating_laws(events, relation)
-    if _local(events):
+    if kind(events) == "local":
         return 0.0 if epsilon >= whole.pure + whole.added else 1.0
     core = epsilon - 2.0 * whole.ratio - whole.added
     if core < 0.0:
@@ -115,10 +115,6 @@ def _delta_of(events: Sequence[Event], epsilon: float, relation: str) -> float:
         for point in points
     )
     return min(1.0, math.exp(whole.ratio) * best)
-
-
-def _local(events: Sequence[Event]) -> bool:
-    return kind(events) == "local"
 
 
 def _epsilon_with_distance(whole: DominatingLaws, delta: float) -> float:

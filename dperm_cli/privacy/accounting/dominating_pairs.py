@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from dperm_cli.core import checks
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.saddle_point import Composition
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
-from dperm_cli.privacy.accounting.subsampled_laws import Law, SampledStep
+from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
 from dperm_cli.privacy.events import RELATIONS, Event, PrivacyLoss, kind
-from dperm_cli.privacy.events.base import SampledLaw
 
 # Randomised-response steps of one kind above which their atoms are smoothed (e is tiny then).
 _MOST_ATOMS = 1_000_000
@@ -26,6 +26,7 @@ _MOST_ATOMS = 1_000_000
 _TINY, _TINY_SUM = 1e-12, 1e-9
 _LARGE, _LARGE_SUM = 20.0, 1e5
 _ERRORS = ("ratio", "distance")  # how far a sampler is off
+_Step = TypeVar("_Step", BoundedStep, SampledStep)
 
 
 @dataclass(frozen=True)
@@ -64,17 +65,15 @@ def find_dominating_laws(events: Sequence[Event], relation: str) -> DominatingLa
     sampled = [loss.sampled for loss in losses if loss.sampled is not None]
     forms = [None] if relation == "replace_one" or not sampled else ["remove", "add"]
     all_merged = _merge_equal_steps(steps)
-    others = (
-        all_merged
-        if not sparse
-        else _merge_equal_steps(_bounded_steps(losses, without_updates=True))
-    )
+    others = _merge_equal_steps(_bounded_steps(losses, without_updates=bool(sparse)))
     merged = tuple(step for step in all_merged if not _out_of_range(step))
     joint = _smooth_steps(merged)
     other = _smooth_steps(tuple(step for step in others if not _out_of_range(step)))
     kept = tuple(step for step in other if step.share > 0.0)
     extra = math.fsum(step.count * step.reach**2 / 4.0 for step in other if step.share == 0.0)
-    laws = [_count_step_laws(sampled, form) for form in forms]
+    laws = [
+        _merge_equal_steps([replace(s, form=form or s.form) for s in sampled]) for form in forms
+    ]
     ratio, distance = (math.fsum(getattr(x, name) for x in losses) for name in _ERRORS)
     exposed = any(loss.exposed for loss in losses)
     unbounded = exposed or mu2 > 0.0 or bool(sampled)
@@ -107,9 +106,9 @@ def _bounded_steps(
     return [x.bounded for x in chosen if x.bounded is not None and x.bounded.reach > 0.0]
 
 
-def _merge_equal_steps(steps: Sequence[BoundedStep]) -> tuple[BoundedStep, ...]:
+def _merge_equal_steps(steps: Sequence[_Step]) -> tuple[_Step, ...]:
     """Merge equal laws and add their counts."""
-    counts: dict[BoundedStep, int] = {}
+    counts: dict[_Step, int] = {}
     for step in steps:
         key = replace(step, count=1)
         counts[key] = counts.get(key, 0) + step.count
@@ -136,15 +135,6 @@ def _smooth_steps(steps: Sequence[BoundedStep]) -> tuple[BoundedStep, ...]:
     )
 
 
-def _count_step_laws(sampled: Sequence[SampledLaw], form: str | None) -> tuple[Law, ...]:
-    """One step law per distinct event, its repetitions counted together."""
-    counts: dict[SampledStep, int] = {}
-    for law in sampled:
-        step = SampledStep(law.rate, law.ratio, form or law.sampling)
-        counts[step] = counts.get(step, 0) + law.count
-    return tuple(replace(step, count=count) for step, count in counts.items())
-
-
 def _failure(losses: Sequence[PrivacyLoss]) -> float:
     """1 - prod (1 - delta) over the black-box steps, rounded up."""
     logs = (loss.log_failure for loss in losses if loss.log_failure)
@@ -153,7 +143,7 @@ def _failure(losses: Sequence[PrivacyLoss]) -> float:
 
 def _name(
     losses: Sequence[PrivacyLoss],
-    sampled: Sequence[SampledLaw],
+    sampled: Sequence[SampledStep],
     joint: Sequence[BoundedStep],
 ) -> str:
     if any(loss.exposed for loss in losses):
@@ -162,7 +152,7 @@ def _name(
         base = "analytic Gaussian"
     else:
         words = {"fixed": "fixed-size batches", "poisson": "Poisson batches"}
-        parts = {words[law.sampling] for law in sampled} | {_word(step) for step in joint}
+        parts = {words[law.form] for law in sampled} | {_word(step) for step in joint}
         base = "loss distribution, " + " and ".join(sorted(parts))
     if any(loss.updates is not None for loss in losses):
         base += ", or Renyi bound of updates"

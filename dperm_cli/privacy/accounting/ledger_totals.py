@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError, PrivacyError, Unsupported
 from dperm_cli.privacy.accounting.accountant import account
-from dperm_cli.privacy.budget import Budget, Guarantee
+from dperm_cli.privacy.budget import Budget, Guarantee, weakest_kind
 from dperm_cli.privacy.events import Channel, Event, classes
 
-# Strongest first. A local guarantee bounds what the curator's output says at least as well as a
-# central one of the same numbers; composed with others it counts as its (epsilon, delta).
-_STRENGTH = ("pure", "approx", "none")
 _CLOSE = 1e-9  # relative difference of two epsilons that are the same up to last bits
 BASIC = "basic composition"
 
@@ -95,11 +92,11 @@ def compose(spent: Sequence[SpentRelease], delta: float) -> Guarantee:
     if len({item.guarantee.relation for item in spent}) != 1:
         raise ValueError("a composition holds under one relation")
     relation = spent[0].guarantee.relation
-    kind = weakest(item.guarantee.kind for item in spent)
+    kind = weakest_kind(item.guarantee.kind for item in spent)
     if kind == "none":
         return Guarantee("none", math.inf, 1.0, relation, "no guarantee")
     level = delta if kind == "approx" else 0.0
-    events = [event for item in spent for event in repeat_events(item.events, item.times)]
+    events = [event.repeat(item.times) for item in spent for event in item.events]
     added = _basic(spent, kind, relation)
     try:
         found = recompute(events, kind=kind, delta=level, relation=relation, certificate=None)
@@ -111,19 +108,6 @@ def compose(spent: Sequence[SpentRelease], delta: float) -> Guarantee:
     except Unsupported:
         return added
     return min(found, added, key=lambda total: total.epsilon)
-
-
-def weakest(kinds: Iterable[str]) -> str:
-    """The kind of a composition: ``local`` only when every part is, else the weakest part's."""
-    found = set(kinds)
-    if found == {"local"}:
-        return "local"
-    return max(found - {"local"}, key=_STRENGTH.index)
-
-
-def repeat_events(events: Sequence[Event], times: int) -> tuple[Event, ...]:
-    """The events of so many independent runs."""
-    return tuple(event.repeat(times) for event in events)
 
 
 def describe(event: Event, relation: str) -> dict[str, Any]:

@@ -53,12 +53,7 @@ def noise_epsilon(delta: float, ratio: float, relation: str) -> float:
     far = gaussian_profile.epsilon(delta / 2.0, ratio)
     if far >= edge:
         return far
-    low, high = 0.0, edge
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        enough = noise_delta(middle, ratio, relation) <= delta
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    return _halve(lambda e: noise_delta(e, ratio, relation) <= delta, 0.0, edge)[1]
 
 
 def noise_delta(e: float, ratio: float, relation: str) -> float:
@@ -119,14 +114,20 @@ def joint_epsilon(delta: float, ratio: float, second: float, relation: str) -> f
     if outside <= _NEGLIGIBLE * delta:
         # a hair further out, where even less is outside
         return gaussian_profile.epsilon((delta / _ROUND_UP - outside) / 2.0, both)
-    low, high = 0.0, max(high, second)
+    high = max(high, second)
     while joint_delta(high, ratio, second, relation) > delta:
         high *= 2.0
-    while high - low > 1e-9 * high:
+    return _halve(lambda e: joint_delta(e, ratio, second, relation) <= delta, 0.0, high)[1]
+
+
+def _halve(
+    enough: Callable[[float], bool], low: float, high: float, closest: float = 1e-9
+) -> tuple[float, float]:
+    """Halve [low, high] about where ``enough`` begins to hold, which it does not at low."""
+    while high - low > closest * high:
         middle = 0.5 * (low + high)
-        enough = joint_delta(middle, ratio, second, relation) <= delta
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return low, high
 
 
 def _outside(e: float, ratio: float, second: float, relation: str) -> float:
@@ -163,10 +164,7 @@ def noise_ratio(
         low /= 2.0
     # near the edge a bound is a sum of many terms, and a rough one
     closest = 1e-12 if e >= 2.0 * _edge(high, relation) else 1e-6
-    while high - low > closest * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return _halve(lambda ratio: not fits(ratio), low, high, closest)[0]
 
 
 def _edge(ratio: float, relation: str) -> float:

@@ -15,18 +15,6 @@ from dperm_cli.privacy.channels.l_1 import L1
 from dperm_cli.privacy.channels.l_2 import L2
 from dperm_cli.privacy.channels.l_inf import LInf
 
-__all__ = [
-    "L1",
-    "L2",
-    "SHAPES",
-    "Channel",
-    "LInf",
-    "by_epsilon",
-    "by_information",
-    "by_multiplier",
-    "most_information",
-]
-
 _CLASSES: dict[str, type[Channel]] = {"l_inf": LInf, "l_1": L1, "l_2": L2}
 SHAPES = tuple(_CLASSES)
 
@@ -35,9 +23,12 @@ def by_epsilon(shape: str, dim: int, epsilon: float) -> Channel:
     """The channel of this local epsilon: never more, as computed."""
     cls = _class(shape, dim)
     epsilon = checks.positive("epsilon", epsilon)
-    return _make_channel(
-        cls, dim, cls.gain_of_epsilon(dim, epsilon), lambda c: c.epsilon <= epsilon
-    )
+    gain = cls.gain_of_epsilon(dim, epsilon)
+    if not gain >= sign_bit.LEAST:
+        raise sign_bit.too_little()
+    while not cls(dim, gain).epsilon <= epsilon:
+        gain *= 1.0 - 2.0**-53
+    return cls(dim, gain)
 
 
 def by_multiplier(shape: str, dim: int, multiplier: float) -> Channel:
@@ -76,15 +67,6 @@ def by_information(shape: str, dim: int, information: float) -> Channel:
 def most_information(shape: str, dim: int) -> float:
     """What an answer tells without any privacy: the supremum over gains, nats."""
     return _class(shape, dim).most_information(dim)
-
-
-def _make_channel(cls: type[Channel], dim: int, gain: float, kept) -> Channel:
-    if not gain >= sign_bit.LEAST:
-        raise sign_bit.too_little()
-    found = cls(dim, gain)
-    while not kept(found):
-        found = cls(dim, found.gain * (1.0 - 2.0**-53))
-    return found
 
 
 def _class(shape: str, dim: int) -> type[Channel]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -31,24 +32,25 @@ class Channel(CheckedFields, ABC):
     discrete: ClassVar[bool] = True
 
     @property
-    @abstractmethod
     def multiplier(self) -> float:
         """M: the norm of an answer, in the channel's own norm; inputs have at most 1."""
+        return self.least_multiplier(self.dim) / sign_bit.mean(self.gain, self.corners(self.dim))
 
     @property
-    @abstractmethod
     def epsilon(self) -> float:
         """sup over inputs and answers of the log ratio of chances, nats: local epsilon."""
+        return 2.0 * self.signs(self.dim) * self.gain
 
     @property
-    @abstractmethod
     def information(self) -> float:
         """sup over laws P of the input of I(P, Q), nats [DJW12, Eq. 3]."""
+        each = sign_bit.information(self.gain, self.corners(self.dim))
+        return self.signs(self.dim) * each
 
     @property
-    @abstractmethod
     def second_moment(self) -> float:
         """E |z|_2^2 of an answer: it does not depend on the input."""
+        return self.signs(self.dim) * self.multiplier**2
 
     @property
     def expansion(self) -> float:
@@ -56,14 +58,24 @@ class Channel(CheckedFields, ABC):
         return self.dim / (2.0 * self.multiplier**2)
 
     @classmethod
-    @abstractmethod
-    def gain_of_epsilon(cls, dim: int, epsilon: float) -> float:
-        """The gain of a local epsilon."""
+    def signs(cls, dim: int) -> int:
+        """How many private signs an answer consists of."""
+        return 1
 
     @classmethod
-    @abstractmethod
+    def corners(cls, dim: int) -> int:
+        """Half the number of corners that one private sign chooses from: 1 for a mere sign."""
+        return 1
+
+    @classmethod
+    def gain_of_epsilon(cls, dim: int, epsilon: float) -> float:
+        """The gain of a local epsilon."""
+        return epsilon / (2.0 * cls.signs(dim))
+
+    @classmethod
     def most_information(cls, dim: int) -> float:
         """The information at gain infinity."""
+        return cls.signs(dim) * math.log(2.0 * cls.corners(dim))
 
     @classmethod
     def least_multiplier(cls, dim: int) -> float:
@@ -87,9 +99,12 @@ class Channel(CheckedFields, ABC):
     def distance(self, x: np.ndarray, other: np.ndarray) -> np.ndarray:
         """sup over answers of the |log ratio| of chances for the inputs [k, dim] and [k, dim]."""
 
-    @abstractmethod
     def coding(self, bound: float = 1.0) -> Coding:
         """The channel for vectors of norm at most ``bound`` as its kernel carries it out."""
+        flip = sign_bit.flip_chance(self.gain)
+        gain = ((1 << 63) - flip) / (1 << 63)
+        size = bound * self.least_multiplier(self.dim) / gain
+        return Coding(self.code, bound, size, gain, np.uint64(flip))
 
     def sample(self, x: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Answers [k, dim] to inputs [k, dim], from random words [k, 2, blocks] (uint64)."""
@@ -99,11 +114,6 @@ class Channel(CheckedFields, ABC):
     def blocks(self) -> int:
         """Pairs of random words that one answer takes."""
         return loops.blocks(self.code, self.dim)
-
-
-def pair_distance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """|ln| of the ratio of chances, elementwise."""
-    return np.abs(np.log(first) - np.log(second))
 
 
 def shorten_rows(x: np.ndarray, norm: float) -> np.ndarray:

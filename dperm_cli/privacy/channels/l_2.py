@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import gammaln
 
 from dperm_cli.loops import local_channels as loops
-from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel, shorten_rows
 
@@ -24,36 +23,15 @@ class L2(Channel):
     The side is that of x with chance (1 + |x| tanh g) / 2. Local epsilon 2 g; information g tanh g
     - ln cosh g, reached by the uniform law on the sphere; M = coth g / E |u_1|, u uniform on the
     sphere, with 1 / E |u_1| = sqrt(pi) Gamma((d + 1) / 2) / Gamma(d / 2).
+
+    >>> L2(dim=3, gain=0.5).epsilon
+    1.0
     """
 
     shape: ClassVar[str] = "l_2"
     norm: ClassVar[float] = 2
     code: ClassVar[int] = loops.L_2
     discrete: ClassVar[bool] = False
-
-    @property
-    def multiplier(self) -> float:
-        return self.least_multiplier(self.dim) / sign_bit.mean(self.gain)
-
-    @property
-    def epsilon(self) -> float:
-        return 2.0 * self.gain
-
-    @property
-    def information(self) -> float:
-        return sign_bit.information(self.gain)
-
-    @property
-    def second_moment(self) -> float:
-        return self.multiplier**2
-
-    @classmethod
-    def gain_of_epsilon(cls, dim: int, epsilon: float) -> float:
-        return epsilon / 2.0
-
-    @classmethod
-    def most_information(cls, dim: int) -> float:
-        return math.log(2.0)
 
     @classmethod
     def least_multiplier(cls, dim: int) -> float:
@@ -95,9 +73,3 @@ class L2(Channel):
         length = np.minimum(np.linalg.norm(np.atleast_2d(x), axis=1), 1.0)
         far = sign_bit.far_chance(length, self.gain)
         return np.stack([np.log1p(-far), np.log(far)])
-
-    def coding(self, bound: float = 1.0) -> Coding:
-        flip = sign_bit.flip_chance(self.gain)
-        gain = ((1 << 63) - flip) / (1 << 63)
-        size = bound * self.least_multiplier(self.dim) / gain
-        return Coding(self.code, bound, size, gain, np.uint64(flip), np.uint64(0), np.uint64(0))

@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.loops import local_channels as loops
-from dperm_cli.loops.local_channels import Coding
 from dperm_cli.privacy.channels import sign_bit
 from dperm_cli.privacy.channels.base import Channel, shorten_rows
 
@@ -23,35 +22,18 @@ class LInf(Channel):
 
     M = coth g, local epsilon 2 d g = d ln((M + 1) / (M - 1)), information d [g tanh g - ln cosh g]
     = d ln 2 - d h(1/2 + 1/(2M)) nats.
+
+    >>> LInf(dim=3, gain=0.5).epsilon
+    3.0
     """
 
     shape: ClassVar[str] = "l_inf"
     norm: ClassVar[float] = math.inf
     code: ClassVar[int] = loops.L_INF
 
-    @property
-    def multiplier(self) -> float:
-        return 1.0 / sign_bit.mean(self.gain)
-
-    @property
-    def epsilon(self) -> float:
-        return 2.0 * self.dim * self.gain
-
-    @property
-    def information(self) -> float:
-        return self.dim * sign_bit.information(self.gain)
-
-    @property
-    def second_moment(self) -> float:
-        return self.dim * self.multiplier**2
-
     @classmethod
-    def gain_of_epsilon(cls, dim: int, epsilon: float) -> float:
-        return epsilon / (2.0 * dim)
-
-    @classmethod
-    def most_information(cls, dim: int) -> float:
-        return dim * math.log(2.0)
+    def signs(cls, dim: int) -> int:
+        return dim
 
     def outputs(self) -> np.ndarray:
         """The corners of the cube of half-width M."""
@@ -69,13 +51,6 @@ class LInf(Channel):
         most = np.sum(np.maximum(up, down), axis=1)
         least = np.sum(np.minimum(up, down), axis=1)
         return np.maximum(most, -least)
-
-    def coding(self, bound: float = 1.0) -> Coding:
-        flip = sign_bit.flip_chance(self.gain)
-        gain = ((1 << 63) - flip) / (1 << 63)
-        return Coding(
-            self.code, bound, bound / gain, gain, np.uint64(flip), np.uint64(0), np.uint64(0)
-        )
 
     def _signs(self, x: np.ndarray) -> np.ndarray:
         """The chances of +M and of -M in each coordinate, [2, k, dim]."""

@@ -32,6 +32,10 @@ class PolytopeChannel:
 
     ``laws`` [m, m] holds Q(M u_j | u_i), row by row. Raises Unsupported, with the reason, for
     vertices that no group of isometries carries into one another.
+
+    >>> square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> PolytopeChannel(square, multiplier=2.0).laws.shape
+    (4, 4)
     """
 
     shape: ClassVar[str] = "polytope"

@@ -1,3 +1,4 @@
+# ruff: noqa: F401 - the names that other rooms take from here
 """Privacy events: what a mechanism does to the data, stated in accountable terms.
 
 An event is the one contract between a mechanism, the accountant, the gate, the audit and the
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dperm_cli.core.errors import Unsupported
+from dperm_cli.privacy.budget import weakest_kind
 from dperm_cli.privacy.events.base import RELATIONS, Event, NoiseEvent, PrivacyLoss
 from dperm_cli.privacy.events.black_boxes import (
     Approx,
@@ -35,36 +37,6 @@ from dperm_cli.privacy.events.sums import (
     SampledGaussian,
 )
 
-__all__ = [
-    "BATCH_NOISES",
-    "PARTITIONS",
-    "RELATIONS",
-    "SAMPLINGS",
-    "Approx",
-    "Channel",
-    "Disclosure",
-    "DisjointBatches",
-    "Event",
-    "Exponential",
-    "GammaNorm",
-    "Gaussian",
-    "GaussianMatrix",
-    "Laplace",
-    "NoiseEvent",
-    "PerturbedObjective",
-    "PrivacyLoss",
-    "Pure",
-    "RegularizedExponential",
-    "SampledGaussian",
-    "SamplerError",
-    "SparseAnswers",
-    "classes",
-    "kind",
-    "replaced_level",
-]
-
-_STRENGTH = ("pure", "approx", "none")
-
 
 def kind(events: Sequence[Event]) -> str:
     """The weakest kind of guarantee that events can give: pure, approx, local or none.
@@ -72,13 +44,9 @@ def kind(events: Sequence[Event]) -> str:
     ``Unsupported`` where channels stand beside other events: who is trusted differs.
     """
     kinds = {event.kind() for event in events}
-    if "none" in kinds:
-        return "none"
-    if "local" in kinds and len(kinds) > 1:
+    if "local" in kinds and "none" not in kinds and len(kinds) > 1:
         raise Unsupported("local channels compose with local channels only")
-    if "local" in kinds:
-        return "local"
-    return max(kinds, key=_STRENGTH.index, default="pure")
+    return weakest_kind(kinds)
 
 
 def classes() -> dict[str, type[Event]]:
@@ -88,6 +56,6 @@ def classes() -> dict[str, type[Event]]:
     while waiting:
         for cls in waiting.pop().__subclasses__():
             waiting.append(cls)
-            if cls.__name__ in __all__ and cls is not NoiseEvent:
+            if cls.__module__.startswith(__name__) and "phrase" in vars(cls):  # no base class
                 found[cls.__name__] = cls
     return found

@@ -7,33 +7,25 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from dperm_cli.core.errors import PrivacyError, Unsupported
 from dperm_cli.core.fields import CheckedFields, Choices, Count, NonNegative, Positive
-from dperm_cli.privacy.accounting import generator_range
+from dperm_cli.privacy.accounting import bounded_laws, generator_range
 from dperm_cli.privacy.accounting.bounded_laws import BoundedStep
 from dperm_cli.privacy.accounting.sparse_vector import UpdatesLoss
+from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
+from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import Meter, PerCall
 
-RELATIONS = ("replace_one", "add_remove")
-NOISE_LAWS = ("gaussian", "laplace", "gamma_norm")
+PURE_LAWS = ("laplace", "gamma_norm")
+NOISE_LAWS = ("gaussian", *PURE_LAWS)
 
 
 # The relation of an event, and the one that its numbers are proved for; empty: both.
 Relation = Annotated[str, Choices(*RELATIONS)]
 ProvedRelation = Relation | Literal[""]
-
-
-@dataclass(frozen=True)
-class SampledLaw:
-    """``count`` Gaussian releases over random batches: ``rate``, and the distance in scales."""
-
-    rate: float
-    ratio: float
-    sampling: str
-    count: int
 
 
 @dataclass(frozen=True)
@@ -43,7 +35,7 @@ class PrivacyLoss:
     Attributes
     ----------
     mu2 : squared distance of two unit normals that dominate the Gaussian part.
-    sampled : the law of Gaussian releases over random batches.
+    sampled : the law of Gaussian releases over random batches, its form that of replace_one.
     bounded : the law of steps of bounded loss.
     updates : a Renyi bound that may stand in the place of ``bounded``.
     log_failure : sum of log(1 - delta) of black-box steps, at most 0.
@@ -53,7 +45,7 @@ class PrivacyLoss:
     """
 
     mu2: float = 0.0
-    sampled: SampledLaw | None = None
+    sampled: SampledStep | None = None
     bounded: BoundedStep | None = None
     updates: UpdatesLoss | None = None
     log_failure: float = 0.0
@@ -77,9 +69,15 @@ class Event(CheckedFields, ABC):
     draws_from_law : whether a sampler draws from a law made of the loss.
     samples_records : whether its stream draws at random which records are used.
     discrete : whether what is released is discrete as it is, so that it needs no grid.
+    stream : the class of ``privacy.streams`` that carries it out; empty where nothing is drawn.
+    sizes : the fields that the sensitivity follows from; a plan may have other values of them.
+    phrase : what it does, in words, with {names} of fields and of ``word_facts`` in braces.
     """
 
     count: int
+    phrase: ClassVar[str]
+    stream: ClassVar[str] = ""
+    sizes: ClassVar[tuple[str, ...]] = ()
     law = ""
     draws_from_law = False
     samples_records = False
@@ -151,7 +149,11 @@ class Event(CheckedFields, ABC):
 
     def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
         """The stream that carries the event out; called by ``Gate.stream`` alone."""
-        raise PrivacyError(f"there is nothing to draw for {type(self).__name__}")
+        from dperm_cli.privacy import streams  # numba: not where events alone are read
+
+        if not self.stream:
+            raise PrivacyError(f"there is nothing to draw for {type(self).__name__}")
+        return getattr(streams, self.stream)(gate, self, dim, **public)
 
     def meter(self, relation: str) -> Meter:
         """A new meter that measures how far neighbouring runs move one stream of this event."""
@@ -169,13 +171,15 @@ class Event(CheckedFields, ABC):
         """A release of one sum over all records that spends as much, where there is one."""
         return self
 
-    def fits(self, planned: Event, relation: str) -> bool:
+    def fits(self, planned: Any, relation: str) -> bool:
         """Whether ``planned`` pays for this event: equal but for rounding of the sensitivity."""
-        return type(self) is type(planned) and self == planned
-
-    @abstractmethod
-    def phrase(self) -> str:
-        """What it does, in words, with {names} of fields and of ``facts`` in braces."""
+        if type(self) is not type(planned):
+            return False
+        own = self.change_fields(**{name: getattr(planned, name) for name in self.sizes})
+        if not self.sizes or own != planned:
+            return own == planned
+        asked: Any = self.sensitivity(relation)
+        return math.isclose(asked, planned.sensitivity(relation), rel_tol=1e-12)
 
     def word_facts(self) -> Mapping[str, Any]:
         """What ``phrase`` names beside the fields, the sensitivity and the number of draws."""
@@ -190,7 +194,7 @@ class Event(CheckedFields, ABC):
             **self.word_facts(),
         }
         values = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in values.items()}
-        text = self.phrase() if self.draws == 1 else f"{self.draws} x {self.phrase()}"
+        text = self.phrase if self.draws == 1 else f"{self.draws} x {self.phrase}"
         return text.format(**values)
 
 
@@ -201,8 +205,14 @@ class NoiseEvent(Event):
     """Noise of a ``scale`` on what one record moves by ``record_norm`` and, where more is known,
     two records differ in by ``gap``.
 
-    ``relation`` names the one relation under which these numbers are proved; empty: both.
+    ``relation`` names the one relation under which these numbers are proved; empty: both. A draw
+    costs what Laplace noise of that scale does where ``noise_law`` is one of ``PURE_LAWS``, and
+    what Gaussian noise does elsewhere: other events have a ``kind`` and a ``loss`` of their own.
+    ``norm_order`` is the order of the norm that ``record_norm`` and ``gap`` are in.
     """
+
+    sizes = ("record_norm", "gap")
+    norm_order = 2
 
     scale: float
     record_norm: float
@@ -237,25 +247,23 @@ class NoiseEvent(Event):
             raise ValueError(f"no radius is known of {type(self).__name__}")
         return room * self.scale * math.sqrt(float(chdtri(dim, failure)))
 
+    def kind(self) -> str:
+        return "approx" if self.noise_law not in PURE_LAWS and self.record_norm > 0.0 else "pure"
+
+    def loss(self, relation: str) -> PrivacyLoss:
+        ratio = self.ratio(relation)
+        if self.noise_law in PURE_LAWS:
+            return PrivacyLoss(bounded=bounded_laws.laplace(ratio, self.count))
+        return PrivacyLoss(mu2=self.count * ratio**2)
+
     def range_delta(self, relation: str, dim: int) -> float:
-        gaussian, ratio = self.noise_law == "gaussian", self.ratio(relation)
-        one = (
-            generator_range.normal_range_delta(ratio, dim)
-            if gaussian
-            else generator_range.exponential_range_delta(ratio)
-        )
-        return self.count * one
+        ratio = self.ratio(relation)
+        if self.noise_law == "gaussian":
+            return self.count * generator_range.normal_range_delta(ratio, dim)
+        return self.count * generator_range.exponential_range_delta(ratio)
 
     def meter(self, relation: str) -> Meter:
-        return PerCall(2, self.sensitivity(relation))
-
-    def fits(self, planned: Any, relation: str) -> bool:
-        if type(self) is not type(planned):
-            return False
-        own = self.change_fields(record_norm=planned.record_norm, gap=planned.gap)
-        return own == planned and is_close(
-            self.sensitivity(relation), planned.sensitivity(relation)
-        )
+        return PerCall(self.norm_order, self.sensitivity(relation))
 
 
 @dataclass(frozen=True)
@@ -282,8 +290,3 @@ def largest_move(record: float, gap: float | None, relation: str) -> float:
     if relation == "add_remove":
         return record
     return 2.0 * record if gap is None else min(gap, 2.0 * record)
-
-
-def is_close(asked: float, planned: float) -> bool:
-    """Whether two numbers are equal up to rounding."""
-    return abs(asked - planned) <= 1e-12 * max(abs(asked), abs(planned))

@@ -11,7 +11,6 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, NonNegative, Range
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.events.base import Event, PrivacyLoss, Relation
-from dperm_cli.privacy.gate_protocol import NoiseSource
 from dperm_cli.privacy.meters import ChannelRatio, Meter
 
 SHAPES = ("l_inf", "l_1", "l_2")  # of channels
@@ -24,65 +23,25 @@ def replaced_level(epsilon: float, delta: float) -> tuple[float, float]:
     return 2.0 * epsilon, min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * delta)
 
 
-def _convert_level(event: Any, relation: str, delta: float) -> tuple[float, float]:
-    """(epsilon, delta) of one step under ``relation``, from the one it is stated for."""
-    if relation == event.relation:
-        return event.epsilon, delta
-    if relation == "replace_one":
-        return replaced_level(event.epsilon, delta)
-    raise Unsupported(
-        f"a step that is private under {event.relation} promises nothing under {relation}"
-    )
+class BlackBox(Event):
+    """``count`` adaptive steps, each (epsilon, delta)-DP under ``relation``; no more is known."""
 
-
-@dataclass(frozen=True)
-class Pure(Event):
-    """``count`` adaptive steps, each epsilon-DP under ``relation``; no more is known.
-
-    A step that is private under add_remove is 2 epsilon-DP under replace_one; one that is private
-    under replace_one promises nothing under add_remove.
-    """
-
-    epsilon: NonNegative
-    count: Count = 1
-    relation: Relation = "replace_one"
-
-    def kind(self) -> str:
-        return "pure"
-
-    def level(self, relation: str) -> tuple[float, float]:
-        """(epsilon, delta) of one step under a relation; ``Unsupported`` where it has none."""
-        return _convert_level(self, relation, 0.0)
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        epsilon, _ = self.level(relation)
-        return PrivacyLoss(bounded=bounded_laws.pure(epsilon, self.count))
-
-    def phrase(self) -> str:
-        return "a step of epsilon {epsilon}"
-
-
-@dataclass(frozen=True)
-class Approx(Event):
-    """``count`` adaptive steps, each (epsilon, delta)-DP under ``relation``; no more is known.
-
-    Under add_remove it is worth (2 epsilon, (1 + e^epsilon) delta) under replace_one.
-    """
-
-    epsilon: NonNegative
-    delta: Annotated[float, Range(0, below=1)]
-    count: Count = 1
-    relation: Relation = "replace_one"
+    epsilon: float
+    delta: float
+    relation: str
 
     def kind(self) -> str:
         return "approx" if self.delta > 0.0 else "pure"
 
-    def central_limit(self, ratio: float) -> float:
-        return 0.0
-
     def level(self, relation: str) -> tuple[float, float]:
         """(epsilon, delta) of one step under a relation; ``Unsupported`` where it has none."""
-        return _convert_level(self, relation, self.delta)
+        if relation == self.relation:
+            return self.epsilon, self.delta
+        if relation == "replace_one":
+            return replaced_level(self.epsilon, self.delta)
+        raise Unsupported(
+            f"a step that is private under {self.relation} promises nothing under {relation}"
+        )
 
     def loss(self, relation: str) -> PrivacyLoss:
         epsilon, delta = self.level(relation)
@@ -91,8 +50,42 @@ class Approx(Event):
         failure = self.count * math.log1p(-delta)
         return PrivacyLoss(bounded=bounded_laws.pure(epsilon, self.count), log_failure=failure)
 
-    def phrase(self) -> str:
-        return "a step of epsilon {epsilon} and delta {delta}"
+
+@dataclass(frozen=True)
+class Pure(BlackBox):
+    """``count`` adaptive steps, each epsilon-DP under ``relation``; no more is known.
+
+    A step that is private under add_remove is 2 epsilon-DP under replace_one; one that is private
+    under replace_one promises nothing under add_remove.
+
+    >>> Pure(0.5, relation="add_remove").level("replace_one")
+    (1.0, 0.0)
+    """
+
+    epsilon: NonNegative
+    count: Count = 1
+    relation: Relation = "replace_one"
+
+    delta = 0.0
+    phrase = "a step of epsilon {epsilon}"
+
+
+@dataclass(frozen=True)
+class Approx(BlackBox):
+    """``count`` adaptive steps, each (epsilon, delta)-DP under ``relation``; no more is known.
+
+    Under add_remove it is worth (2 epsilon, (1 + e^epsilon) delta) under replace_one.
+
+    >>> Approx(0.5, 1e-6, count=3).kind()
+    'approx'
+    """
+
+    epsilon: NonNegative
+    delta: Annotated[float, Range(0, below=1)]
+    count: Count = 1
+    relation: Relation = "replace_one"
+
+    phrase = "a step of epsilon {epsilon} and delta {delta}"
 
 
 @dataclass(frozen=True)
@@ -102,7 +95,12 @@ class Channel(Event):
     The ratio of the chances of any message is at most e^epsilon whatever the user's record and
     the earlier messages, so k messages cost k epsilon. Each user is charged for his own messages
     only, however many users there are. ``shape`` and ``dim`` name the channel of
-    ``privacy.channels`` that a message passes, where it is one of these.
+    ``privacy.channels`` that a message passes, where it is one of these. Its stream takes
+    ``users``, how many devices there are, and ``bound``: on the norm, in the channel's own, of the
+    vectors that answers stand for; longer ones are shortened.
+
+    >>> Channel(0.5, messages=4).loss("replace_one").bounded.count
+    4
     """
 
     epsilon: NonNegative
@@ -111,6 +109,8 @@ class Channel(Event):
     dim: Annotated[int, Range(0)] = 0
 
     law = "channel"
+    stream = "ChannelStream"
+    phrase = "a message from each user's own device, of local epsilon {epsilon}{told}"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -157,21 +157,11 @@ class Channel(Event):
             raise Unsupported("a local channel protects what a user's record says: use replace_one")
         return PrivacyLoss(bounded=bounded_laws.pure(self.epsilon, self.messages), local=True)
 
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        """``bound``: on the norm, in the channel's own, of the vectors that answers stand for;
-        longer ones are shortened. ``users``: how many devices there are."""
-        from dperm_cli.privacy import streams
-
-        return streams.ChannelStream(gate, self, dim, **public)
-
     def meter(self, relation: str) -> Meter:
         return ChannelRatio(self.channel(), self.messages * self.epsilon)
 
     def repeat(self, times: int) -> Channel:
         return Channel(self.epsilon, self.messages * times, self.shape, self.dim)
-
-    def phrase(self) -> str:
-        return "a message from each user's own device, of local epsilon {epsilon}{told}"
 
     def word_facts(self) -> dict[str, str]:
         if not self.shape:
@@ -188,6 +178,9 @@ class SamplerError(Event):
     Every such draw, given all earlier outputs, is within ``amount`` of the law that its event
     states: ``inf``: the log of the density ratio is at most ``amount`` in absolute value;
     ``tv``: no event's probability differs by more than ``amount``.
+
+    >>> SamplerError("tv", 1e-9, count=10).kind()
+    'approx'
     """
 
     distance: Annotated[str, Choices(*DISTANCES)]
@@ -195,12 +188,10 @@ class SamplerError(Event):
     count: Count = 1
 
     law = "sampler_error"
+    phrase = "a draw from an approximate sampler, within {amount} ({distance}) of its law"
 
     def kind(self) -> str:
         return "approx" if self.distance == "tv" and self.amount > 0.0 else "pure"
-
-    def central_limit(self, ratio: float) -> float:
-        return 0.0
 
     def loss(self, relation: str) -> PrivacyLoss:
         total = self.count * self.amount
@@ -208,13 +199,16 @@ class SamplerError(Event):
             return PrivacyLoss(ratio=total)
         return PrivacyLoss(distance=total)
 
-    def phrase(self) -> str:
-        return "a draw from an approximate sampler, within {amount} ({distance}) of its law"
-
 
 @dataclass(frozen=True)
 class Disclosure(Event):
-    """Something computed from the data is shown without any protection."""
+    """Something computed from the data is shown without any protection.
+
+    >>> Disclosure().kind(), Disclosure().repeat(3) == Disclosure()
+    ('none', True)
+    """
+
+    phrase = "something computed from the data is shown without protection"
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -229,6 +223,3 @@ class Disclosure(Event):
 
     def repeat(self, times: int) -> Disclosure:
         return self
-
-    def phrase(self) -> str:
-        return "something computed from the data is shown without protection"

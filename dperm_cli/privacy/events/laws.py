@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dperm_cli.core.fields import Count, NonNegative, Positive
 from dperm_cli.privacy.accounting import bounded_laws, generator_range
@@ -15,13 +14,11 @@ from dperm_cli.privacy.events.base import (
     OneSum,
     PrivacyLoss,
     ProvedRelation,
-    is_close,
     largest_move,
     require_proof,
 )
 from dperm_cli.privacy.events.sums import Gaussian, Laplace
-from dperm_cli.privacy.gate_protocol import NoiseSource
-from dperm_cli.privacy.meters import LawRange, LawSlope, Meter, PerCall
+from dperm_cli.privacy.meters import LawRange, LawSlope, Meter
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,9 @@ class Exponential(Event):
     record's loss, ``gap`` (optional) that of the difference of two records' losses. The log
     ratio of neighbouring densities lies in an interval of length exponent * oscillation that
     holds 0: its epsilon, with no factor 2 [McSherry-Talwar 2007; Dong-Durfee-Rogers 2020].
+
+    >>> Exponential(exponent=0.5, record_oscillation=2.0, gap=3.0).ratio("replace_one")
+    1.5
     """
 
     exponent: NonNegative
@@ -42,6 +42,13 @@ class Exponential(Event):
 
     law = "exponential"
     draws_from_law = True
+    stream = "LawStream"
+    sizes = ("record_oscillation", "gap")
+    phrase = (
+        "a draw from the density proportional to exp(-{exponent} objective) over the "
+        "set; a neighbouring data set changes the objective by a function of oscillation at "
+        "most {sensitivity}"
+    )
 
     def kind(self) -> str:
         return "pure"
@@ -57,28 +64,8 @@ class Exponential(Event):
     def loss(self, relation: str) -> PrivacyLoss:
         return PrivacyLoss(bounded=bounded_laws.bounded_range(self.ratio(relation), self.count))
 
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.LawStream(gate, self, self.exponent, dim, **public)
-
     def meter(self, relation: str) -> Meter:
         return LawRange(self.exponent, self.sensitivity(relation))
-
-    def fits(self, planned: Event, relation: str) -> bool:
-        if not isinstance(planned, Exponential):
-            return False
-        own = replace(self, record_oscillation=planned.record_oscillation, gap=planned.gap)
-        return own == planned and is_close(
-            self.sensitivity(relation), planned.sensitivity(relation)
-        )
-
-    def phrase(self) -> str:
-        return (
-            "a draw from the density proportional to exp(-{exponent} objective) over the "
-            "set; a neighbouring data set changes the objective by a function of oscillation at "
-            "most {sensitivity}"
-        )
 
 
 @dataclass(frozen=True)
@@ -90,16 +77,21 @@ class RegularizedExponential(OneSum):
     that of the difference of two records' gradients. A draw is (sensitivity / scale)-GDP [GLL22]:
     it costs what one release with Gaussian noise of this scale does, though no noise is added to
     anything.
+
+    >>> draw = RegularizedExponential(scale=4.0, record_norm=0.5)
+    >>> draw.noise_law, draw.as_one_sum("replace_one")
+    ('', Gaussian(scale=4.0, record_norm=0.5, count=1, gap=None, relation=''))
     """
 
     law = "regularized_exponential"
     draws_from_law = True
-
-    def kind(self) -> str:
-        return "approx" if self.record_norm > 0.0 else "pure"
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
+    stream = "LawStream"
+    phrase = (
+        "a draw from a density whose negative logarithm is strongly convex, "
+        "at strength {scale} (root of its convexity over its exponent); a neighbouring data set"
+        " changes the objective's gradient by at most {sensitivity} (L2 norm): it tells no more"
+        " than one Gaussian release of that scale and sensitivity"
+    )
 
     def as_one_sum(self, relation: str) -> Event:
         return Gaussian(self.scale, self.record_norm, self.count, self.gap, self.relation)
@@ -107,21 +99,8 @@ class RegularizedExponential(OneSum):
     def range_delta(self, relation: str, dim: int) -> float:
         return self.count * generator_range.uniform_range_delta(self.ratio(relation), dim)
 
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.LawStream(gate, self, self.scale, dim, **public)
-
     def meter(self, relation: str) -> Meter:
         return LawSlope(self.scale, self.sensitivity(relation))
-
-    def phrase(self) -> str:
-        return (
-            "a draw from a density whose negative logarithm is strongly convex, "
-            "at strength {scale} (root of its convexity over its exponent); a neighbouring data set"
-            " changes the objective's gradient by at most {sensitivity} (L2 norm): it tells no more"
-            " than one Gaussian release of that scale and sensitivity"
-        )
 
 
 @dataclass(frozen=True)
@@ -134,6 +113,10 @@ class SparseAnswers(NoiseEvent):
     ``record_norm`` bounds one record's share of a value, ``gap`` (optional) how far two records'
     shares are apart: a value moves by at most ``sensitivity``. The cost follows the updates
     (``sparse_vector``), and is never more than that of ``queries`` Laplace releases.
+
+    >>> run = SparseAnswers(scale=4.0, record_norm=0.5, threshold=8.0, updates=3, queries=100)
+    >>> run.pure_steps, run.sensitivity("replace_one")
+    (100, 1.0)
     """
 
     scale: Positive
@@ -146,6 +129,12 @@ class SparseAnswers(NoiseEvent):
     relation: ProvedRelation = ""
 
     law = "sparse_answers"
+    stream = "SparseStream"
+    norm_order = 1
+    phrase = (
+        "an answer, shown with Laplace noise of scale {scale} where it is more than "
+        f"{{threshold}} from the answer known before, and at most {{updates}} times{MOVES}"
+    )
 
     def kind(self) -> str:
         return "pure"
@@ -173,17 +162,3 @@ class SparseAnswers(NoiseEvent):
 
     def range_delta(self, relation: str, dim: int) -> float:
         return self.full_release().range_delta(relation, dim)
-
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.SparseStream(gate, self, dim, **public)
-
-    def meter(self, relation: str) -> Meter:
-        return PerCall(1, self.sensitivity(relation))
-
-    def phrase(self) -> str:
-        return (
-            "an answer, shown with Laplace noise of scale {scale} where it is more than "
-            f"{{threshold}} from the answer known before, and at most {{updates}} times{MOVES}"
-        )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from dperm_cli.core import checks
 from dperm_cli.core.fields import Choices, Count, NonNegative, Positive
@@ -18,9 +18,9 @@ from dperm_cli.privacy.events.base import (
     NoiseEvent,
     PrivacyLoss,
     ProvedRelation,
+    largest_move,
     require_proof,
 )
-from dperm_cli.privacy.gate_protocol import NoiseSource
 
 NOISES = ("gamma_norm", "gaussian")
 UNLIKELY = 2.0**-50
@@ -35,6 +35,9 @@ class PerturbedObjective(NoiseEvent):
     only) that of the difference of two records'. ``curvature`` bounds the largest eigenvalue of
     one record's Hessian, ``rank`` its rank; ``strength`` is Lam. The Gaussian form is a black box,
     (epsilon, ``delta``), and is proved for rank 1.
+
+    >>> PerturbedObjective("gamma_norm", 4.0, 0.5, curvature=0.25, strength=2.0).kind()
+    'pure'
     """
 
     noise: Annotated[str, Choices(*NOISES)]
@@ -49,6 +52,12 @@ class PerturbedObjective(NoiseEvent):
     relation: ProvedRelation = ""
 
     law = "perturbed_objective"
+    stream = "PerturbedStream"
+    phrase = (
+        "a minimiser of the objective with a {noise} linear term of scale "
+        f"{{scale}} under a regulariser of strength {{strength}}{MOVES} (L2 norm, gradient at "
+        "the released point)"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,10 +71,8 @@ class PerturbedObjective(NoiseEvent):
     def sensitivity(self, relation: str) -> float:
         """Of the summed gradient at the released point."""
         require_proof(self, relation)
-        if relation == "add_remove":
-            return self.record_norm
-        whole = 2.0 * self.record_norm
-        return whole if self.gap is None or self.noise == "gaussian" else min(self.gap, whole)
+        gap = None if self.noise == "gaussian" else self.gap
+        return largest_move(self.record_norm, gap, relation)
 
     @property
     def jacobian(self) -> float:
@@ -99,15 +106,3 @@ class PerturbedObjective(NoiseEvent):
     def loss(self, relation: str) -> PrivacyLoss:
         step = bounded_laws.pure(self.epsilon(relation), self.count)
         return PrivacyLoss(bounded=step, log_failure=self.count * math.log1p(-self.delta))
-
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.PerturbedStream(gate, self, self.noise, dim, **public)
-
-    def phrase(self) -> str:
-        return (
-            "a minimiser of the objective with a {noise} linear term of scale "
-            f"{{scale}} under a regulariser of strength {{strength}}{MOVES} (L2 norm, gradient at "
-            "the released point)"
-        )

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Count, NonNegative, Positive, Range
-from dperm_cli.privacy.accounting import bounded_laws, generator_range
+from dperm_cli.privacy.accounting import generator_range
+from dperm_cli.privacy.accounting.subsampled_laws import SampledStep
 from dperm_cli.privacy.events.base import (
     MOVES,
     Event,
@@ -16,13 +17,11 @@ from dperm_cli.privacy.events.base import (
     OneSum,
     PrivacyLoss,
     ProvedRelation,
-    SampledLaw,
-    is_close,
     largest_move,
     require_proof,
 )
 from dperm_cli.privacy.gate_protocol import NoiseSource
-from dperm_cli.privacy.meters import Meter, PerCall, RootOfSquares, Total
+from dperm_cli.privacy.meters import Meter, RootOfSquares, Total
 
 SAMPLINGS = ("fixed", "poisson")
 BATCH_NOISES = ("gaussian", "gamma_norm")
@@ -37,18 +36,20 @@ class Gaussian(OneSum):
     is ``2 * record_norm`` under replace_one and ``record_norm`` under add_remove, unless
     ``gap`` gives a smaller bound on the difference of two records' contributions
     (``events.base.largest_move``).
+
+    >>> Gaussian(scale=4.0, record_norm=0.5, count=10).sensitivity("replace_one")
+    1.0
     """
 
     law = "gaussian"
-
-    def kind(self) -> str:
-        return "approx" if self.record_norm > 0.0 else "pure"
+    stream = "NoiseStream"
+    phrase = (
+        "a sum over all records plus Gaussian noise of standard deviation {scale} in every "
+        f"coordinate{MOVES} (L2 norm)"
+    )
 
     def gradients(self, records: int) -> int:
         return self.draws * records
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(mu2=self.count * self.ratio(relation) ** 2)
 
     def grid_diagonal(self, dim: int) -> float:
         return math.sqrt(dim)
@@ -61,17 +62,11 @@ class Gaussian(OneSum):
         """
         from dperm_cli.privacy import streams
 
-        if public.pop("one_by_one", False):
-            if self.count != 1:
-                raise Unsupported("one vector is handed out coordinate by coordinate, not several")
-            return streams.CoordinateStream(gate, self, dim, **public)
-        return streams.NoiseStream(gate, self, streams.GAUSSIAN, dim, **public)
-
-    def phrase(self) -> str:
-        return (
-            "a sum over all records plus Gaussian noise of standard deviation {scale} in every "
-            f"coordinate{MOVES} (L2 norm)"
-        )
+        if not public.pop("one_by_one", False):
+            return super().open(gate, dim, **public)
+        if self.count != 1:
+            raise Unsupported("one vector is handed out coordinate by coordinate, not several")
+        return streams.CoordinateStream(gate, self, dim, **public)
 
 
 @dataclass(frozen=True)
@@ -80,20 +75,24 @@ class GaussianMatrix(Gaussian):
 
     What is released is the upper triangle, its off-diagonal entries times sqrt(2), plus
     N(0, scale^2 I): L2 norms there are Frobenius norms, those of ``record_norm`` and ``gap``.
+
+    >>> GaussianMatrix(scale=4.0, record_norm=0.5).noise_law
+    'gaussian'
+    >>> GaussianMatrix(scale=4.0, record_norm=0.5).sensitivity("add_remove")
+    0.5
     """
+
+    phrase = (
+        "a sum over all records of symmetric matrices plus Gaussian noise of standard "
+        f"deviation {{scale}} in every entry of the upper triangle (off it: over sqrt 2){MOVES}"
+        " (Frobenius norm)"
+    )
 
     def range_delta(self, relation: str, dim: int) -> float:
         return super().range_delta(relation, dim * (dim + 1) // 2)
 
     def grid_diagonal(self, dim: int) -> float:
         raise Unsupported("GaussianMatrix: only Gaussian and Laplace noise have a secure form")
-
-    def phrase(self) -> str:
-        return (
-            "a sum over all records of symmetric matrices plus Gaussian noise of standard "
-            f"deviation {{scale}} in every entry of the upper triangle (off it: over sqrt 2){MOVES}"
-            " (Frobenius norm)"
-        )
 
 
 @dataclass(frozen=True)
@@ -103,32 +102,21 @@ class Laplace(OneSum):
     Every coordinate gets independent noise of density proportional to exp(-|b| / scale).
     ``record_norm`` bounds the L1 norm of one record's contribution, ``gap`` (optional) the L1
     norm of the difference of two records' contributions.
+
+    >>> Laplace(scale=4.0, record_norm=0.5).ratio("replace_one")
+    0.25
     """
 
     law = "laplace"
-
-    def kind(self) -> str:
-        return "pure"
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
+    stream = "NoiseStream"
+    norm_order = 1
+    phrase = (
+        "a sum over all records plus Laplace noise of scale {scale} in every "
+        f"coordinate{MOVES} (L1 norm)"
+    )
 
     def grid_diagonal(self, dim: int) -> float:
         return float(dim)
-
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.NoiseStream(gate, self, streams.LAPLACE, dim, **public)
-
-    def meter(self, relation: str) -> Meter:
-        return PerCall(1, self.sensitivity(relation))
-
-    def phrase(self) -> str:
-        return (
-            "a sum over all records plus Laplace noise of scale {scale} in every "
-            f"coordinate{MOVES} (L1 norm)"
-        )
 
 
 @dataclass(frozen=True)
@@ -139,26 +127,17 @@ class GammaNorm(OneSum):
     Gamma(dimension, scale). ``record_norm`` bounds the L2 norm of one record's contribution,
     ``gap`` (optional) the L2 norm of the difference of two records' contributions. One release
     is sensitivity / scale pure.
+
+    >>> GammaNorm(scale=4.0, record_norm=0.5, gap=0.8).ratio("replace_one")
+    0.2
     """
 
     law = "gamma_norm"
-
-    def kind(self) -> str:
-        return "pure"
-
-    def loss(self, relation: str) -> PrivacyLoss:
-        return PrivacyLoss(bounded=bounded_laws.laplace(self.ratio(relation), self.count))
-
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.NoiseStream(gate, self, streams.GAMMA_NORM, dim, **public)
-
-    def phrase(self) -> str:
-        return (
-            "a sum over all records plus noise of a uniform direction whose norm is Gamma "
-            f"with scale {{scale}}{MOVES} (L2 norm)"
-        )
+    stream = "NoiseStream"
+    phrase = (
+        "a sum over all records plus noise of a uniform direction whose norm is Gamma "
+        f"with scale {{scale}}{MOVES} (L2 norm)"
+    )
 
 
 @dataclass(frozen=True)
@@ -169,6 +148,10 @@ class SampledGaussian(NoiseEvent):
     release. ``poisson``: each record independently with probability ``batch / population``.
     ``record_norm`` bounds the L2 norm of one sampled record's contribution (any rescaling by
     population / batch included).
+
+    >>> step = SampledGaussian(4.0, 0.5, batch=5, population=100, sampling="poisson")
+    >>> step.rate, step.sensitivity("replace_one")
+    (0.05, 1.0)
     """
 
     scale: Positive
@@ -181,14 +164,18 @@ class SampledGaussian(NoiseEvent):
 
     law = "sampled_gaussian"
     samples_records = True
+    stream = "SampledStream"
+    sizes = ("record_norm",)
+    phrase = (
+        "a sum over a random batch of {batch} out of {population} records "
+        "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
+        f"coordinate{MOVES} (L2 norm) when the batch holds its record"
+    )
 
     @property
     def rate(self) -> float:
         """The chance that a record is in a batch."""
         return self.batch / self.population
-
-    def kind(self) -> str:
-        return "approx" if self.record_norm > 0.0 else "pure"
 
     @property
     def noise_law(self) -> str:
@@ -210,33 +197,14 @@ class SampledGaussian(NoiseEvent):
         ratio = self.record_norm / self.scale if self.sampling == "poisson" else whole
         if not ratio > 0.0:
             return PrivacyLoss()
-        return PrivacyLoss(sampled=SampledLaw(self.rate, ratio, self.sampling, self.count))
+        return PrivacyLoss(sampled=SampledStep(self.rate, ratio, self.sampling, self.count))
 
     def central_limit(self, ratio: float) -> float:
         return self.count * self.rate**2 * math.expm1(min(ratio**2, 600.0))
 
     def range_delta(self, relation: str, dim: int) -> float:
-        return (
-            self.count * self.rate * generator_range.normal_range_delta(self.ratio(relation), dim)
-        )
-
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        from dperm_cli.privacy import streams
-
-        return streams.SampledStream(gate, self, dim, **public)
-
-    def fits(self, planned: Event, relation: str) -> bool:
-        if not isinstance(planned, SampledGaussian):
-            return False
-        own = self.change_fields(record_norm=planned.record_norm)
-        return own == planned and is_close(self.record_norm, planned.record_norm)
-
-    def phrase(self) -> str:
-        return (
-            "a sum over a random batch of {batch} out of {population} records "
-            "({sampling} sampling) plus Gaussian noise of standard deviation {scale} in every "
-            f"coordinate{MOVES} (L2 norm) when the batch holds its record"
-        )
+        one = generator_range.normal_range_delta(self.ratio(relation), dim)
+        return self.count * self.rate * one
 
 
 @dataclass(frozen=True)
@@ -252,7 +220,12 @@ class DisjointBatches(NoiseEvent):
                  leaves a batch and enters another, or the same.
 
     A pass costs what one release does whose sensitivity is the total move of its sums: the sum of
-    their moves for Gamma norms, the root of the sum of squares for Gaussian noise.
+    their moves for Gamma norms, the root of the sum of squares for Gaussian noise. Its stream takes
+    ``parts``: the record numbers of every batch.
+
+    >>> a_pass = DisjointBatches(scale=4.0, record_norm=0.5, batches=20)
+    >>> a_pass.draws, a_pass.sensitivity("replace_one")
+    (20, 1.0)
     """
 
     scale: Positive
@@ -265,6 +238,12 @@ class DisjointBatches(NoiseEvent):
     relation: ProvedRelation = ""
 
     law = "disjoint_batches"
+    stream = "BatchStream"
+    phrase = (
+        "the sum over one of {batches} disjoint batches plus {noise} noise of scale "
+        "{scale}; a record is in one batch at most, and a neighbouring data set moves all sums "
+        "of a pass by at most {sensitivity} together (L2 norm)"
+    )
 
     def sensitivity(self, relation: str) -> float:
         """The total move of the sums of one pass."""
@@ -284,9 +263,6 @@ class DisjointBatches(NoiseEvent):
         together = largest_move(self.record_norm, self.gap, relation)
         return max(math.sqrt(2.0) * self.record_norm, together)
 
-    def kind(self) -> str:
-        return "approx" if self.noise == "gaussian" and self.record_norm > 0.0 else "pure"
-
     @property
     def draws(self) -> int:
         return self.batches * self.count
@@ -298,12 +274,6 @@ class DisjointBatches(NoiseEvent):
     def gradients(self, records: int) -> int:
         return self.count * records
 
-    def loss(self, relation: str) -> PrivacyLoss:
-        ratio = self.ratio(relation)
-        if self.noise == "gaussian":
-            return PrivacyLoss(mu2=self.count * ratio**2)
-        return PrivacyLoss(bounded=bounded_laws.laplace(ratio, self.count))
-
     def as_one_sum(self, relation: str) -> Event:
         moves = self.sensitivity(relation)
         kind = Gaussian if self.noise == "gaussian" else GammaNorm
@@ -313,19 +283,6 @@ class DisjointBatches(NoiseEvent):
         # two of its sums move at most, neither by more than all of the sensitivity
         return 2.0 * super().range_delta(relation, dim)
 
-    def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        """``parts``: the record numbers of every batch."""
-        from dperm_cli.privacy import streams
-
-        return streams.BatchStream(gate, self, dim, **public)
-
     def meter(self, relation: str) -> Meter:
         sensitivity = self.sensitivity(relation)
         return RootOfSquares(sensitivity) if self.noise == "gaussian" else Total(2, sensitivity)
-
-    def phrase(self) -> str:
-        return (
-            "the sum over one of {batches} disjoint batches plus {noise} noise of scale "
-            "{scale}; a record is in one batch at most, and a neighbouring data set moves all sums "
-            "of a pass by at most {sensitivity} together (L2 norm)"
-        )

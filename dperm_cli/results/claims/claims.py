@@ -6,7 +6,7 @@ The form of ``claims.yaml`` and the rules of judgement are in docs/experiments.m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -18,7 +18,7 @@ from dperm_cli.results.records.row_facts import Row, number
 KINDS = (
     "slope", "ratio", "order", "below_bound", "above_bound", "below_floor", "value", "collapse",
 )  # fmt: skip
-SENSES = ("equal", "at_most", "at_least")
+SENSES = {"equal": "", "at_most": "at most ", "at_least": "at least "}
 STATISTICS = ("median", "mean", "q05", "q95", "min", "max")
 SIZES = ("small", "full")
 TOLERANCE = {"slope": 0.15, "value": 1e-3, "collapse": 0.2}
@@ -195,14 +195,13 @@ def fit(found: Sequence[Point]) -> Fit | None:
     return log_log([float(p.x or 0) for p in kept], [p.value for p in kept])
 
 
-def _slope(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
+def _slope(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     assert claim.expect is not None
-    found = []
     for label, curve in points(rows, claim.select()).items():
         line = fit(curve)
         if line is None or line.count < MIN_FIT_PLACES:
             places = 0 if line is None else line.count
-            found.append(Finding(label, None, f"{places} of {len(curve)} points not saturated"))
+            yield Finding(label, None, f"{places} of {len(curve)} points not saturated")
             continue
         low, high = claim.expect - claim.tolerance, claim.expect + claim.tolerance
         holds: bool | None = {
@@ -215,8 +214,7 @@ def _slope(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
                 "at_least": line.slope - line.half >= low}[claim.sense]  # fmt: skip
         if holds and line.half > MAX_SLOPE_HALF_WIDTH and not sure:
             holds = None
-        found.append(Finding(label, holds, f"slope {line.text} on {line.count} points"))
-    return found
+        yield Finding(label, holds, f"slope {line.text} on {line.count} points")
 
 
 def _pairs(claim: Claim, rows: Sequence[Row]) -> list[tuple[str, Point, Point]]:
@@ -231,26 +229,21 @@ def _pairs(claim: Claim, rows: Sequence[Row]) -> list[tuple[str, Point, Point]]:
     ]
 
 
-def _ratio(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
-    found = []
+def _ratio(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     for label, mine, other in _pairs(claim, rows):
         ratio = mine.value / other.value if other.value else math.inf
-        found.append(_compare_value(claim, _label_point(label, claim, mine), ratio, claim.expect))
-    return found
+        yield _compare_value(claim, _label_point(label, claim, mine), ratio, claim.expect)
 
 
-def _order(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
-    found = []
+def _order(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     for label, mine, other in _pairs(claim, rows):
         holds = mine.value <= other.value * (1.0 + claim.tolerance)
         measured = f"{number(mine.value)} against {number(other.value)}"
-        found.append(Finding(_label_point(label, claim, mine), holds, measured))
-    return found
+        yield Finding(_label_point(label, claim, mine), holds, measured)
 
 
-def _judge_below_floor(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
+def _judge_below_floor(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     """No worse than the point that is chosen without any data."""
-    found = []
     for label, curve in points(rows, claim.select()).items():
         for point in curve:
             holds, floor = None, "none"
@@ -258,35 +251,29 @@ def _judge_below_floor(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
                 holds = point.value <= point.floor * (1.0 + claim.tolerance)
                 floor = number(point.floor)
             measured = f"{number(point.value)}, floor {floor}"
-            found.append(Finding(_label_point(label, claim, point), holds, measured))
-    return found
+            yield Finding(_label_point(label, claim, point), holds, measured)
 
 
-def _value(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
+def _value(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     asked = claim.values or ({"at": {}, "expect": claim.expect},)
-    found = []
     for entry in asked:
         for label, curve in points(rows, claim.select(entry["at"])).items():
             words = ", ".join(f"{k.rpartition('.')[2]} {v}" for k, v in entry["at"].items())
             for point in curve:
-                where = ", ".join(filter(None, (label, words)))
-                found.append(_compare_value(claim, _label_point(where, claim, point), point.value,
-                                       entry["expect"]))  # fmt: skip
-    return found
+                where = _label_point(", ".join(filter(None, (label, words))), claim, point)
+                yield _compare_value(claim, where, point.value, entry["expect"])
 
 
-def _bound(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
+def _bound(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     """An explicit bound with no fit; an order bound fitted on the smallest third of the axis."""
-    found = []
     for label, curve in points(rows, claim.select()).items():
         curve = [point for point in curve if point.bound is not None]
         if not curve:
-            found.append(Finding(label, None, f"has no {claim.bound}"))
+            yield Finding(label, None, f"has no {claim.bound}")
         elif str(claim.bound).startswith("order_"):
-            found.append(_order_bound(claim, label, curve))
+            yield _order_bound(claim, label, curve)
         else:
-            found += [_explicit(claim, label, point) for point in curve]
-    return found
+            yield from (_explicit(claim, label, point) for point in curve)
 
 
 def _explicit(claim: Claim, label: str, point: Point) -> Finding:
@@ -317,7 +304,7 @@ def _order_bound(claim: Claim, label: str, curve: Sequence[Point]) -> Finding:
     return Finding(label, holds, words)
 
 
-def _collapse(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
+def _collapse(claim: Claim, rows: Sequence[Row]) -> Iterator[Finding]:
     """Every curve on one line c x^expect, up to the tolerance; c is laid through all points.
 
     ln c is halfway between the highest and the lowest point: no other line is as near to all.
@@ -332,18 +319,17 @@ def _collapse(claim: Claim, rows: Sequence[Row]) -> list[Finding]:
     }
     every = [off for curve in offs.values() for off in curve]
     if len(offs) < 2 or not every:
-        return [Finding(label, None, "there are no two curves") for label in offs]
+        yield from (Finding(label, None, "there are no two curves") for label in offs)
+        return
     middle = (max(every) + min(every)) / 2.0
-    found = []
     for label, curve in offs.items():
         if not curve:
-            found.append(Finding(label, None, "no point is above 0"))
+            yield Finding(label, None, "no point is above 0")
             continue
         low, high = (math.exp(f(curve) - middle) for f in (min, max))
         holds = max(high, 1.0 / low) <= 1.0 + claim.tolerance
         words = f"{number(low, 3)} to {number(high, 3)} times {number(math.exp(middle), 3)}"
-        found.append(Finding(label, holds, f"{words} x^{number(claim.expect)}"))
-    return found
+        yield Finding(label, holds, f"{words} x^{number(claim.expect)}")
 
 
 def _compare_value(claim: Claim, label: str, value: float, expect: float | None) -> Finding:
@@ -354,18 +340,14 @@ def _compare_value(claim: Claim, label: str, value: float, expect: float | None)
         "at_most": value <= expect + room,
         "at_least": value >= expect - room,
     }[claim.sense]
-    sense = {"equal": "", "at_most": "at most ", "at_least": "at least "}[claim.sense]
-    return Finding(label, holds, f"{number(value, 6)}, {sense}{number(expect, 6)} expected")
+    words = SENSES[claim.sense]
+    return Finding(label, holds, f"{number(value, 6)}, {words}{number(expect, 6)} expected")
 
 
 def _label_point(label: str, claim: Claim, point: Point) -> str:
-    return " ".join(filter(None, (label, _format_place(claim, point))))
-
-
-def _format_place(claim: Claim, point: Point) -> str:
     if claim.axis is None or point.x is None:
-        return ""
-    return f"at {claim.axis.rpartition('.')[2]} {number(point.x)}"
+        return label
+    return f"{label} at {claim.axis.rpartition('.')[2]} {number(point.x)}".lstrip()
 
 
 _JUDGES = {
@@ -399,7 +381,7 @@ def _parse_claim(entry: Any, place: str) -> Claim:
         given[name] = read_words(f"{key}.{name}", given.get(name, list(SIZES) * (name == "sizes")))
     for name in ("where", "against"):
         given[name] = _mapping(f"{key}.{name}", given.get(name, {}))
-    for name, allowed in (("sense", SENSES), ("statistic", STATISTICS),
+    for name, allowed in (("sense", tuple(SENSES)), ("statistic", STATISTICS),
                           ("expected", ("holds", "fails"))):  # fmt: skip
         if name in given:
             checks.choice(f"{key}.{name}", given[name], allowed)

@@ -8,12 +8,23 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dperm_cli.core.digests import hash_sha256
-from dperm_cli.results.claims.claims import FAIL, NO_DATA, NOT_JUDGED, PASS, SIZES, Claim, Verdict
+from dperm_cli.results.claims.claims import (
+    FAIL,
+    NO_DATA,
+    NOT_JUDGED,
+    PASS,
+    SENSES,
+    SIZES,
+    Claim,
+    Verdict,
+)
 from dperm_cli.results.claims.experiment_tables import evidence
 from dperm_cli.results.records.row_facts import number
 from dperm_cli.results.records.schema import canonical_json
+from dperm_cli.results.tables.summary_table import escape_markdown
 
 NOT_RUN, CHANGED = "not run here", "changed since"
+_MORE_MARKUP = str.maketrans({"\n": " ", "*": "\\*", "`": "\\`"})
 AS_FILED = "does not hold, as filed"
 HEAD = """\
 # Claims
@@ -68,7 +79,7 @@ def page(entries: Sequence[Entry]) -> str:
 
 def describe_expectation(claim: Claim) -> str:
     """What a claim says, in a few words of Markdown."""
-    words = {"equal": "", "at_most": "at most ", "at_least": "at least "}[claim.sense]
+    words = SENSES[claim.sense]
     expect = "" if claim.expect is None else number(claim.expect)
     about = f" ± {number(claim.tolerance)}" if claim.tolerance else ""
     against = ", ".join(map(_plain, claim.against.values()))
@@ -145,10 +156,4 @@ def _plain(value: Any) -> str:
 
 def _cell(text: str) -> str:
     """Text that cannot break out of a table's cell or become markup."""
-    for mark, written in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), ("\n", " "), ("_", "\\_"),
-                          ("*", "\\*"), ("`", "\\`")):  # fmt: skip
-        text = text.replace(mark, written)
-    return text
-
-
-__all__ = ["Entry", "describe_expectation", "digest", "page", "verdict_record"]
+    return escape_markdown(text).translate(_MORE_MARKUP)

@@ -14,17 +14,17 @@ from typing import Any
 
 from dperm_cli.results.charts.curve_points import Point, PointSelection, extend_row, points
 from dperm_cli.results.claims import claims
-from dperm_cli.results.records.row_facts import Row, csv_lines, group_by, number
-from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
-from dperm_cli.results.tables.summary_table import (
-    Field,
-    Section,
-    Table,
-    format_exact,
-    format_grid,
-    latex_table,
-    markdown_table,
+from dperm_cli.results.records.row_facts import (
+    Row,
+    csv_lines,
+    format_count,
+    format_value,
+    group_by,
+    group_cells,
 )
+from dperm_cli.results.records.summary import SUMMARY_NAMES, summarise_cell
+from dperm_cli.results.tables import summary_table
+from dperm_cli.results.tables.summary_table import Field, Section, Table, format_exact
 
 POINTS = (
     "part", "curve", "axis", "x", "quantity", "value", "q05", "q95", "trials", "floor", "saturated",
@@ -99,15 +99,8 @@ def format_tables(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str,
     """The table as ``csv``, ``md``, ``tex`` and for the ``terminal``."""
     rows = rows_of(records, about)
     names, body, sections = _by_cell(rows, about) if about["table"] else _by_point(rows, about)
-    table = Table(sections, tuple(_notes(rows, about)))
-    blocks = [text for part in sections for text in ("\n".join(part.facts), format_grid(part))]
-    terminal = "\n\n".join(block for block in (*blocks, "\n".join(table.notes)) if block) + "\n"
-    return {
-        "csv": csv_lines(names, ([format_exact(value) for value in line] for line in body)),
-        "md": markdown_table(table),
-        "tex": latex_table(table),
-        "terminal": terminal,
-    }
+    csv = csv_lines(names, ([format_exact(value) for value in line] for line in body))
+    return summary_table.format_tables(csv, Table(sections, tuple(_notes(rows, about))))
 
 
 def _by_cell(
@@ -117,8 +110,7 @@ def _by_cell(
     names, body, sections = list(about["table"]), [], []
     for part in about["parts"]:
         mine = [row for row in rows if part["name"] in row["_parts"]]
-        cells = group_by(mine, lambda row: row["cell"])
-        lines = [[_cell(group, name) for name in names] for group in cells.values()]
+        lines = [[_cell(group, name) for name in names] for group in group_cells(mine).values()]
         body += [[part["name"], *line] for line in lines]
         if lines:
             sections.append(_section(part["text"] or part["name"], names, lines))
@@ -186,7 +178,7 @@ def _section(title: str, names: Sequence[str], lines: Sequence[Sequence[Any]]) -
 def _word(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else number(value, 5)
+    return format_value(value, 5)
 
 
 def title(about: Mapping[str, Any], panel: Mapping[str, Any]) -> str:
@@ -203,7 +195,7 @@ def _notes(rows: Sequence[Row], about: Mapping[str, Any]) -> list[str]:
     left = [row for row in rows if row["status"] in ("unsupported", "failed")]
     by_reason = group_by(left, lambda row: (row["status"], row["mechanism"], row["reason"]))
     for (status, mechanism, reason), group in by_reason.items():
-        cells = "1 cell" if len(group) == 1 else f"{len(group)} cells"
+        cells = format_count(len(group), "cell")
         notes.append(f"{status}: {mechanism}, {cells}: {' '.join(str(reason).split())}")
     if any(row["status"] == "ok" for row in rows):
         notes.append("Statistics over trials are a simulation on the same data, not a release.")

@@ -16,9 +16,14 @@ from typing import Any
 from dperm_cli.core.files import first_words, read_bytes, write_atomically
 from dperm_cli.results.ledger import ledger, release_log
 from dperm_cli.results.ledger.ledger import FORM, LEDGER, Accountant, LedgerRelease
-from dperm_cli.results.ledger.release_log_lines import MOST_TRIALS, Gap, check_release, check_value
-from dperm_cli.results.ledger.statement import is_session
-from dperm_cli.results.records.row_facts import as_json
+from dperm_cli.results.ledger.release_log_lines import (
+    Gap,
+    check_release,
+    check_trials,
+    check_value,
+)
+from dperm_cli.results.ledger.statement import has_fresh_noise
+from dperm_cli.results.records.row_facts import format_count, read_map
 from dperm_cli.results.records.schema import canonical_json, normalise
 from dperm_cli.results.records.store import Store
 
@@ -67,30 +72,29 @@ def state(
     if wrong:
         return LedgerState(None, tuple(wrong))
     gaps = [*release_log.list_damage(store.out), *release_log.find_unlogged(store)]
-    found = ledger.build_ledger(rows, accountant, earlier, gaps=gaps)
+    found = ledger.build_ledger(rows, accountant, earlier, gaps)
     kept: list[LedgerRelease] = []
     unread = [cell for cell in cells if store.state(cell) == "broken"]
     faults, notes = [], []
     for source in (store, *others):
         before = read_bytes(source.out / LEDGER)
         entries = entries_of(before)
-        lost = (
-            [] if entries is None else _find_lost(entries, [*found["releases"], *map(_entry, kept)])
-        )
+        known = [*found["releases"], *(item.entry for item in kept)]
+        lost = _find_lost(entries or [], known)
         try:
             kept += [_restore_release(entry, accountant) for entry in lost]
         except (ValueError, TypeError, KeyError, ArithmeticError) as error:
             words = f"{LEDGER}: a release that no log has cannot be read: {first_words(error, 160)}"
-            faults += [] if trust else [words]
-            gaps += [words] if trust else []
+            (gaps if trust else faults).append(words)
         if lost:
-            gaps.append(f"{release_log.LOG}: has no line of {_format_count(lost)} in {LEDGER}")
+            count = format_count(len(lost), "release")
+            gaps.append(f"{release_log.LOG}: has no line of {count} in {LEDGER}")
         if source is store and entries is None and before is not None and trust:
             notes.append(f"{LEDGER} could not be read, and is replaced")
         if source is store and trust:
             notes += _note_removed(entries or [], found, unread)
     if kept or gaps:
-        found = ledger.build_ledger(rows, accountant, earlier, kept, gaps)
+        found = ledger.build_ledger(rows, accountant, [*earlier, *kept], gaps)
     if not trust:
         faults += ledger_faults(read_bytes(store.out / LEDGER), found, unread)
     return LedgerState(found, tuple(faults), tuple(gaps), tuple(notes))
@@ -107,15 +111,12 @@ def write(store: Store, stated: LedgerState) -> None:
 
 def entries_of(data: bytes | None) -> list[dict[str, Any]] | None:
     """The releases of a written ledger; None where there is none, or one that cannot be read."""
-    written = _tree(data)
-    try:
-        if written is None or written.get("form") != FORM:
-            return None
-        found = written["releases"]
-        good = isinstance(found, list) and all(isinstance(entry["cell"], str) for entry in found)
-        return found if good else None
-    except (KeyError, TypeError, AttributeError):
+    written = _read_tree(data)
+    found = written.get("releases")
+    if written.get("form") != FORM or not isinstance(found, list):
         return None
+    good = all(isinstance(entry, dict) and isinstance(entry.get("cell"), str) for entry in found)
+    return found if good else None
 
 
 def ledger_faults(
@@ -129,21 +130,19 @@ def ledger_faults(
     """
     if old is None:
         return []
-    written, before = _tree(old), None
-    if written is not None and written.get("form", FORM) != FORM:
+    written, before = _read_tree(old), entries_of(old)
+    if written.get("form", FORM) != FORM:
         return [f"{LEDGER}: form {_short(written.get('form'))} is not {FORM}: move it away first"]
-    before = entries_of(old)
-    if written is None or before is None:
+    if before is None:
         return [f"{LEDGER}: cannot be read"]
     written, new = _without_gaps(written), _without_gaps(new)
-    pairs = _pair_entries(before, new["releases"])
     found = []
-    for entry, now in pairs:
+    for entry, now in _pair_entries(before, new["releases"]):
+        place = f"cell {first_words(entry['cell'], 160)}"
         if now is None:
             if entry["cell"] not in unread:
-                found.append(f"{LEDGER}: cell {_plain(entry)} has no record of a release")
+                found.append(f"{LEDGER}: {place} has no record of a release")
             continue
-        place = f"cell {_plain(entry)}"
         odd = [mark for mark in _MARKS[1:] if entry.get(mark) not in (None, False)]
         found += [f"{LEDGER}: {place} {mark} can only be false" for mark in odd]
         if any(entry.get(mark) != now.get(mark) for mark in _MARKS[1:]):
@@ -156,22 +155,17 @@ def ledger_faults(
     return found or _total_faults(written, new)
 
 
-def _tree(data: bytes | None) -> dict[str, Any] | None:
-    """The mapping that bytes hold as JSON; None for anything else."""
+def _read_tree(data: bytes | None) -> dict[str, Any]:
+    """The mapping that bytes hold as JSON; empty for anything else."""
     try:
-        found = None if data is None else as_json(data.decode())
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _fresh(entry: Entry) -> bool:
-    return entry.get("noise") == "secure" or is_session({"settings": entry.get("settings")})
+        return {} if data is None else read_map(data.decode())
+    except UnicodeDecodeError:
+        return {}
 
 
 def _key(entry: Entry) -> tuple[str, str]:
     """What two entries of one release share: its name, or (of earlier versions) its cell."""
-    if not _fresh(entry):
+    if not has_fresh_noise(entry):
         return ("seeded", entry["cell"])
     if isinstance(entry.get("release"), str):
         return ("release", entry["release"])
@@ -204,7 +198,8 @@ def _find_lost(
     before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Entries of fresh releases that nothing else than the ledger before knows."""
-    return [entry for entry, same in _pair_entries(before, now) if same is None and _fresh(entry)]
+    pairs = _pair_entries(before, now)
+    return [entry for entry, same in pairs if same is None and has_fresh_noise(entry)]
 
 
 def _note_removed(
@@ -212,14 +207,10 @@ def _note_removed(
 ) -> list[str]:
     """That releases with seeded noise leave the ledger with their records."""
     pairs = _pair_entries(before, found["releases"])
-    gone = [e for e, now in pairs if now is None and not _fresh(e) and e["cell"] not in unread]
-    return (
-        [f"{_format_count(gone)} with seeded noise left {LEDGER} with the record"] if gone else []
-    )
-
-
-def _entry(item: LedgerRelease) -> dict[str, Any]:
-    return dict(item.entry or {})
+    gone = [entry for entry, now in pairs if now is None and entry["cell"] not in unread]
+    count = sum(not has_fresh_noise(entry) for entry in gone)
+    words = f"{format_count(count, 'release')} with seeded noise left {LEDGER} with the record"
+    return [words] if count else []
 
 
 def _restore_release(entry: Mapping[str, Any], accountant: Accountant) -> LedgerRelease:
@@ -227,8 +218,7 @@ def _restore_release(entry: Mapping[str, Any], accountant: Accountant) -> Ledger
     data, asked, accounted = entry["data"], entry["asked"], entry["accounted"]
     events = accountant.restore_events(_mappings(entry["events"]))
     trials, name = entry["trials"], entry["cell"]
-    if isinstance(trials, bool) or not isinstance(trials, int) or not 1 <= trials <= MOST_TRIALS:
-        raise ValueError(f"trials is no whole number from 1 to {MOST_TRIALS}")
+    check_trials(trials)
     facts = {
         "cell": name,
         "status": "ok",
@@ -357,11 +347,3 @@ def _same(old: Any, new: Any) -> bool:
 def _short(value: Any) -> str:
     words = json.dumps(value)
     return words if len(words) <= 60 else words[:57] + "..."
-
-
-def _plain(entry: Entry) -> str:
-    return first_words(entry["cell"], 160)
-
-
-def _format_count(entries: Sequence[Entry]) -> str:
-    return "1 release" if len(entries) == 1 else f"{len(entries)} releases"

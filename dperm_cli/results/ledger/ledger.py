@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dperm_cli.results.ledger import statement as statement_of
-from dperm_cli.results.ledger.release_log_lines import Logged
 from dperm_cli.results.ledger.remarks import list_remarks, summarise_remarks
-from dperm_cli.results.ledger.statement import is_session
+from dperm_cli.results.ledger.statement import has_fresh_noise, is_session
 from dperm_cli.results.records.row_facts import (
     Row,
     as_json,
     distinct,
     format_constraint,
+    format_count,
     group_by,
+    group_cells,
     number,
+    problem_of,
 )
+from dperm_cli.results.records.schema import replace_nonfinite
 
 LEDGER = "ledger.json"
 FORM = 1
@@ -115,8 +118,7 @@ class LedgerRelease:
 def build_ledger(
     rows: Sequence[Row],
     accountant: Accountant,
-    earlier: Sequence[Logged] = (),
-    kept: Sequence[LedgerRelease] = (),
+    unrecorded: Sequence[LedgerRelease] = (),
     gaps: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The ledger of these records, JSON-able; equal arguments give an equal statement.
@@ -124,19 +126,17 @@ def build_ledger(
     Args:
         rows: the records.
         accountant: adds events up.
-        earlier: releases that have no record any more (``results.ledger.release_log``): they
-            count, and nobody can choose them.
-        kept: releases that only the ledger before this one knows (``results.ledger.kept_ledger``).
+        unrecorded: releases that only the log of releases or the ledger before this one knows
+            (``release_log``, ``kept_ledger``): they count, and nobody can choose them.
         gaps: what is known to be missing, in words: with any, all totals are lower bounds.
     """
-    cells = group_by(rows, lambda row: row["cell"])
+    cells = group_cells(rows)
     recorded = [
         LedgerRelease(group[0], len(group), points=[row["theta"] for row in group])
         for group in cells.values()
         if group[0]["status"] == "ok"
     ]
-    unrecorded = [LedgerRelease(item.row, item.trials, recorded=False) for item in earlier]
-    released = [*recorded, *unrecorded, *kept]
+    released = [*recorded, *unrecorded]
     others = [group[0] for group in cells.values() if group[0]["status"] != "ok"]
     found = {
         "form": FORM,
@@ -151,7 +151,7 @@ def build_ledger(
             for row in others
         ],
     }
-    return _replace_nonfinite(found)
+    return replace_nonfinite(found)
 
 
 def _incomplete(gaps: Sequence[str]) -> list[str]:
@@ -163,10 +163,7 @@ def _incomplete(gaps: Sequence[str]) -> list[str]:
 
 def _at_least(total: dict[str, Any]) -> dict[str, Any]:
     """The total of what is known, where releases may be unknown."""
-    return total | {
-        "statement": TOTAL_AT_LEAST + total["statement"],
-        "at_least": True,
-    }
+    return total | {"statement": TOTAL_AT_LEAST + total["statement"], "at_least": True}
 
 
 def fresh_totals(found: Mapping[str, Any]) -> list[str]:
@@ -191,7 +188,7 @@ def encode_ledger(found: Mapping[str, Any]) -> bytes:
 def record_faults(rows: Sequence[Row], accountant: Accountant) -> list[str]:
     """The records whose claims do not follow from their own events, one line each."""
     found = []
-    for cell, group in group_by(rows, lambda row: row["cell"]).items():
+    for cell, group in group_cells(rows).items():
         wrong = [accountant.fault(row) for row in _distinct_claims(group)]
         found += [f"record {cell}: {fault}" for fault in wrong if fault]
     return found
@@ -307,8 +304,7 @@ def _same_noise(cells: Sequence[LedgerRelease]) -> list[list[str]]:
     Noise is keyed by the configuration without the number of trials and by the data; trial 3 of
     10 and trial 3 of 100 are one release, unless the code changed in between.
     """
-    # a session's noise is fresh
-    seeded = [cell for cell in cells if cell.row["noise"] != "secure" and not is_session(cell.row)]
+    seeded = [cell for cell in cells if not has_fresh_noise(cell.row)]
     found = []
     for group in group_by(seeded, _noise_key).values():
         shared = min(cell.trials for cell in group)
@@ -356,7 +352,7 @@ def _total(
     prints = distinct([cell.row for cell in cells], "data_fingerprint")
     return {
         "statement": f"{'All' if len(cells) == among else 'These'} {trials} releases about {name} "
-        f"({_format_count(len(cells), 'cell')}) together"
+        f"({format_count(len(cells), 'cell')}) together"
         f" are {_level(every)} under {relation}; one trial of each cell is {_level(once)}."
         + (NOT_COUNTED.format(among - len(cells)) if len(cells) < among else "")
         + (f" {len(prints)} versions of {name}, if of the same people." if len(prints) > 1 else ""),
@@ -372,10 +368,8 @@ def _total(
 
 def _choices(cells: Sequence[LedgerRelease], accountant: Accountant) -> list[dict[str, Any]]:
     """Sweeps: several rows of one problem, among which a reader may want to choose."""
-    names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
-    names = (*names, "ridge", "lasso", "relation")
     points = [cell for cell in cells if not is_session(cell.row)]
-    groups = group_by(points, lambda cell: tuple(cell.row[name] for name in names))
+    groups = group_by(points, lambda cell: (problem_of(cell.row), cell.row["relation"]))
     return [
         {
             "data": group[0].row["dataset"],
@@ -396,24 +390,9 @@ def _level(total: Mapping[str, Any]) -> str:
     return f"({number(total['epsilon'], 5)}, {number(total['delta'], 3)})-private"
 
 
-def _format_count(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
 def _distinct_claims(rows: Sequence[Row]) -> list[Row]:
     """One row per different claim of a cell; trials should all make the same one."""
     names = ("status", "epsilon", "delta", "relation", "guarantee", "epsilon_accounted")
     names = (*names, "delta_accounted", "events", "certificate")
     claims = {tuple(row[name] for name in names): row for row in rows}
     return [row for row in claims.values() if row["status"] == "ok"]
-
-
-def _replace_nonfinite(value: Any) -> Any:
-    """Infinities and nan as words, since JSON has no such numbers."""
-    if isinstance(value, dict):
-        return {key: _replace_nonfinite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_replace_nonfinite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value

@@ -15,32 +15,24 @@ away from the middle is noticed (``results.ledger.release_log_lines``).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from dperm_cli.core.errors import StorageError
-from dperm_cli.core.files import hold_lock, read_bytes, storage_errors
-from dperm_cli.results.ledger.release_log_lines import (
-    Entry,
-    Gap,
-    Lines,
-    Logged,
-    is_name,
-    line_of,
-    new_name,
-    read_lines,
-)
-from dperm_cli.results.ledger.statement import is_session
+from dperm_cli.core.files import hold_lock, read_bytes, storage_errors, sync_file
+from dperm_cli.results.ledger import statement
+from dperm_cli.results.ledger.ledger import LedgerRelease
+from dperm_cli.results.ledger.release_log_lines import Entry, Gap, Lines, line_of, read_lines
 from dperm_cli.results.record_format import content_digest
-from dperm_cli.results.records.schema import COLUMNS
+from dperm_cli.results.records.row_facts import Row
+from dperm_cli.results.records.schema import COLUMNS, normalise
 
 LOG = "releases.log"
 _LOGGED_COLUMNS = tuple(c.name for c in COLUMNS if c.role in ("identity", "public"))
 _LOGGED_COLUMNS = (*_LOGGED_COLUMNS, "data_fingerprint")  # which data set it was
-
-Row = Mapping[str, Any]
 
 
 class Records(Protocol):
@@ -57,8 +49,7 @@ class Records(Protocol):
 
 def has_fresh_noise(rows: Sequence[Row]) -> bool:
     """Whether these rows are a release whose noise nobody can draw again."""
-    first = rows[0]
-    return first["status"] == "ok" and (first["noise"] == "secure" or is_session(first))
+    return rows[0]["status"] == "ok" and statement.has_fresh_noise(rows[0])
 
 
 def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
@@ -73,14 +64,13 @@ def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
         before = read_bytes(path) or b""
         found = read_lines(before)
         known = {entry.identity for entry in (*found.entries, *found.gaps)}
-        new = [entry for entry in entries if entry.identity not in known]
-        new = list({entry.identity: entry for entry in new}.values())
+        new = {entry.identity: entry for entry in entries if entry.identity not in known}
         if not new:
             return
         # a line that a power cut left unfinished is closed, so that it spoils no other
         start = b"" if not before or before.endswith(b"\n") else b"\n"
         lines = []
-        for entry in new:
+        for entry in new.values():
             lines.append(line_of(entry, lines[-1] if lines else before))
         with storage_errors(path):
             _write(path, start + b"".join(lines))
@@ -125,19 +115,20 @@ def find_unlogged(store: Records) -> list[str]:
     ]
 
 
-def list_unrecorded(store: Records) -> list[Logged]:
+def list_unrecorded(store: Records) -> list[LedgerRelease]:
     """The releases whose record was written over, deleted or damaged since."""
     now: dict[str, Any] = {}
-    names: dict[str, int] = {}
+    names: Counter[str] = Counter()
     found = []
     for entry in read_entries(store.out):
         if entry.cell not in now:
             record = read_entry(store, entry.cell)
             now[entry.cell] = None if record is None else record.identity
         if now[entry.cell] != entry.identity:
-            names[entry.name] = names.get(entry.name, 0) + 1
+            names[entry.name] += 1
             again = "" if names[entry.name] == 1 else f"-{names[entry.name]}"
-            found.append(entry.as_ledger_row(f"{entry.name}{again}"))
+            row = normalise({**entry.row, "cell": f"{entry.name}{again}", "trial": 0})
+            found.append(LedgerRelease(row, entry.trials, recorded=False))
     return found
 
 
@@ -146,34 +137,8 @@ def _read(out: Path) -> Lines:
 
 
 def _write(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o666)
-    try:
-        if os.write(descriptor, data) != len(data):
+    with open(path, "ab", buffering=0) as file:
+        if file.write(data) != len(data):
             raise StorageError(f"{path}: could not be written to its end")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-__all__ = [
-    "LOG",
-    "Entry",
-    "Gap",
-    "Logged",
-    "append",
-    "find_unlogged",
-    "has_fresh_noise",
-    "is_name",
-    "list_damage",
-    "list_unrecorded",
-    "make_entry",
-    "new_name",
-    "read_entries",
-    "read_entry",
-]  # fmt: skip
+        os.fsync(file.fileno())
+    sync_file(path.parent)

@@ -17,14 +17,14 @@ from typing import Any
 
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import make_printable
-from dperm_cli.results.ledger.statement import is_session
-from dperm_cli.results.records.schema import BY_NAME, coerce, normalise
+from dperm_cli.results.ledger.statement import has_fresh_noise
+from dperm_cli.results.records.schema import BY_NAME, coerce
 
 MOST_TRIALS = 1_000_000  # as of a cell's configuration
 _SHOWN = 12  # digits of a content digest in the name of an earlier release without a name
 _NAME_BYTES = 16
 _NAME = re.compile(f"[0-9a-f]{{{2 * _NAME_BYTES}}}")
-_CELL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+CELL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MOST_WORDS = 1000  # characters of a gap
 _ENTRY = {"cell", "content", "row", "trials"}
@@ -40,14 +40,6 @@ _REQUIRED_COLUMNS = (
 )
 _CLAIM = ("epsilon", "delta", "epsilon_accounted", "delta_accounted", "information_accounted")
 _MOST_WHOLE = 2**63
-
-
-@dataclass(frozen=True)
-class Logged:
-    """Releases of one log line: a row without points, and how often it was released."""
-
-    row: dict[str, Any]
-    trials: int
 
 
 @dataclass(frozen=True)
@@ -81,10 +73,6 @@ class Entry:
     def name(self) -> str:
         """What tells the release from the record of its cell, and from other releases of it."""
         return f"{self.cell}-{self.release or self.content[:_SHOWN]}"
-
-    def as_ledger_row(self, name: str) -> Logged:
-        """As the ledger counts it, under this name."""
-        return Logged(normalise({**self.row, "cell": name, "trial": 0}), self.trials)
 
 
 @dataclass(frozen=True)
@@ -182,12 +170,11 @@ def _parse_line(line: bytes) -> tuple[str | None, Entry | Gap]:
 
 
 def _entry(cell: Any, content: Any, trials: Any, row: Any) -> Entry:
-    if not isinstance(cell, str) or not _CELL.fullmatch(cell):
+    if not isinstance(cell, str) or not CELL_NAME.fullmatch(cell):
         raise ValueError("cell is no plain name")
     if not _is_digest(content):
         raise ValueError("content is no digest")
-    if not _is_whole(trials) or not 1 <= trials <= MOST_TRIALS:
-        raise ValueError(f"trials is no whole number from 1 to {MOST_TRIALS}")
+    check_trials(trials)
     if not isinstance(row, dict):
         raise ValueError("row is no mapping")
     for name, value in row.items():
@@ -201,14 +188,18 @@ def _entry(cell: Any, content: Any, trials: Any, row: Any) -> Entry:
     return Entry(cell, content, trials, row)
 
 
+def check_trials(trials: Any) -> None:
+    """ValueError unless a release can have been made so often."""
+    if not _is_whole(trials) or not 1 <= trials <= MOST_TRIALS:
+        raise ValueError(f"trials is no whole number from 1 to {MOST_TRIALS}")
+
+
 def check_release(row: Mapping[str, Any]) -> None:
     """ValueError unless these facts can be those of a release with fresh noise."""
     release = row.get("release")
     if release is not None and not is_name(release):
         raise ValueError("release is no name of one")
-    if row.get("status") != "ok" or not (
-        row["noise"] == "secure" or is_session(_select_settings(row))
-    ):
+    if row.get("status") != "ok" or not has_fresh_noise(row):
         raise ValueError("it is no release with fresh noise")
     for name in _CLAIM:
         value = row.get(name)
@@ -233,10 +224,6 @@ def check_value(name: str, value: Any) -> None:
         raise ValueError(f"{name} is out of range")
     if isinstance(found, float) and math.isnan(found) and name in _CLAIM:
         raise ValueError(f"{name} is no level")
-
-
-def _select_settings(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"settings": row.get("settings")}
 
 
 def _is_whole(value: Any) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dperm_cli.results.records.row_facts import Row, as_json, format_constraint, number
+from dperm_cli.results.records.row_facts import Row, format_constraint, number, read_map
 
 SESSION = "session"  # among a record's settings: queries were answered, and no point released
 INFORMATION = (
@@ -44,8 +44,12 @@ def select_public(row: Row) -> dict[str, Any]:
 
 def is_session(row: Row) -> bool:
     """Whether a record is of a session (``dperm ask``) and not of a study's cell."""
-    settings = as_json(row["settings"])
-    return isinstance(settings, dict) and settings.get(SESSION) is True
+    return read_map(row.get("settings")).get(SESSION) is True
+
+
+def has_fresh_noise(row: Row) -> bool:
+    """Whether nobody can draw the noise again of what a record or a ledger's entry is about."""
+    return row.get("noise") == "secure" or is_session(row)
 
 
 def describe_public_inputs(count: int | None = None) -> str:
@@ -129,9 +133,7 @@ def _published_inputs(row: Row) -> str | None:
     kind = _POINTS.search(row.get("preprocessing") or "")
     if kind is None or (is_session(row) and kind.group(1) == "exact"):
         return None  # a session of the kernel itself answers at the rows that it is asked
-    overrides = as_json(row.get("overrides"))
-    kernel = overrides.get("kernel") if isinstance(overrides, dict) else None
     name = "landmarks" if kind.group(1) == "landmarks" else "queries"
-    given = kernel.get(name, "auto") if isinstance(kernel, dict) else "auto"
+    given = read_map(read_map(row.get("overrides")).get("kernel")).get(name, "auto")
     from_file = isinstance(given, str) and given != "auto"
     return None if from_file else describe_public_inputs()

@@ -79,15 +79,10 @@ def _is_locked(path: Path) -> bool:
     if fcntl is None:
         return False
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:
+    except OSError:  # it has gone, or the file system has no locks
         return False
-    finally:
-        os.close(descriptor)
     return False

@@ -22,6 +22,8 @@ _SHOWN = frozenset(
         *("calibration", "trials", "format", "out", "force", "debug", "unsafe_scaling"),
     )
 )
+_PROBLEM = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
+_PROBLEM = (*_PROBLEM, "ridge", "lasso")
 _MAX_DEPTH = 64  # levels of a configuration in a record
 _OWNERS = ("dataset", "loss", "constraint")
 _OF_CURVE = ("mechanism", "sampler")
@@ -40,6 +42,16 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{mantissa}e{int(exponent)}" if sign else text
 
 
+def format_value(value: Any, digits: int = 4) -> str:
+    """Text as it is, and anything else as ``number`` writes it."""
+    return value if isinstance(value, str) else number(value, digits)
+
+
+def format_count(count: int, word: str) -> str:
+    """``1 cell``, ``3 cells``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def distinct(rows: Iterable[Row], name: str) -> list[Any]:
     """The values a column takes, each once, in the order of the rows; null counts as one."""
     return list(dict.fromkeys(row.get(name) for row in rows))
@@ -51,6 +63,16 @@ def group_by(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups
+
+
+def problem_of(row: Row) -> tuple[Any, ...]:
+    """Equal for rows about one problem: a reader may choose among these."""
+    return tuple(row.get(name) for name in _PROBLEM)
+
+
+def group_cells(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each cell, cells in the order they first appear."""
+    return group_by(rows, lambda row: row["cell"])
 
 
 def format_constraint(row: Row) -> str:
@@ -139,15 +161,11 @@ def _in_name(key: str) -> bool:
 def _peers(rows: Sequence[Row], names: Sequence[str], key: str) -> list[list[int]]:
     """The rows among which a key is compared, as indices."""
     owner = key.partition(".")[0]
-    groups: dict[Any, list[int]] = {}
-    for i, row in enumerate(rows):
-        if owner in _OF_CURVE:
-            groups.setdefault(names[i], []).append(i)
-        else:
-            groups.setdefault(
-                row.get(owner) if "." in key and owner in _OWNERS else None, []
-            ).append(i)
-    return list(groups.values())
+    if is_curve_key(key):
+        of: Sequence[Any] = names
+    else:
+        of = [row.get(owner) if "." in key and owner in _OWNERS else None for row in rows]
+    return list(group_by(range(len(rows)), lambda i: of[i]).values())
 
 
 def as_json(value: Any) -> Any:
@@ -165,6 +183,12 @@ def as_json(value: Any) -> Any:
     return found if _depth(found) <= _MAX_DEPTH else value
 
 
+def read_map(value: Any) -> dict[str, Any]:
+    """The mapping that a column of JSON text holds; empty for anything else."""
+    found = as_json(value)
+    return found if isinstance(found, dict) else {}
+
+
 def _depth(tree: Any) -> int:
     """Nesting depth of mappings and lists, without recursion: a forged file could be very deep."""
     depth, level = 0, [tree]
@@ -177,12 +201,9 @@ def _depth(tree: Any) -> int:
 
 def _configuration(row: Row) -> dict[str, str]:
     """The row's ``overrides`` as flat ``key -> text``, without the keys shown elsewhere."""
-    found = as_json(row.get("overrides") or "{}")
-    if isinstance(found, list):
-        found = {str(item).partition("=")[0]: str(item).partition("=")[2] for item in found}
-    flat = flatten(found) if isinstance(found, dict) else {}
-    flat = {k: v if isinstance(v, str) else json.dumps(v) for k, v in flat.items()}
-    return {key.lstrip("+"): text for key, text in flat.items() if key.lstrip("+") not in _SHOWN}
+    flat = flatten(read_map(row.get("overrides")))
+    kept = {key: value for key, value in flat.items() if key not in _SHOWN}
+    return {key: v if isinstance(v, str) else json.dumps(v) for key, v in kept.items()}
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -18,11 +18,11 @@ from dperm_cli.core.files import (
     write_atomically,
 )
 from dperm_cli.results.ledger import release_log
+from dperm_cli.results.ledger.release_log_lines import CELL_NAME, is_name
 from dperm_cli.results.record_format import decode_file, encode, intact, read_digest, read_status
 from dperm_cli.results.records.schema import STATUSES, normalise
 
 MANIFEST = "manifest.json"
-_CELL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _OLD_NAME = re.compile(r"[0-9a-f]{20}")  # newer names have 24 digits, sessions a word in front
 
 
@@ -40,14 +40,13 @@ class Store:
 
     def path(self, cell: str) -> Path:
         """Where the cell's record lives; ValueError when ``cell`` is no plain name."""
-        if not _CELL.fullmatch(cell):
+        if not CELL_NAME.fullmatch(cell):
             raise ValueError(f"cell {cell!r} is not a hash")
         return self.records / f"{cell}.parquet"
 
     def state(self, cell: str) -> str:
         """``whole``, ``broken`` or ``absent``."""
-        data = read_bytes(self.path(cell))
-        return "absent" if data is None else "whole" if intact(data) else "broken"
+        return self._load(cell)[0]
 
     def has(self, cell: str) -> bool:
         """True when the cell's record is there and whole."""
@@ -55,10 +54,8 @@ class Store:
 
     def status(self, cell: str) -> str:
         """How the cell ended (``ok``, ``unsupported``, ..), or ``broken`` or ``absent``."""
-        data = read_bytes(self.path(cell))
-        if data is None or not intact(data):
-            return "absent" if data is None else "broken"
-        return read_status(self.path(cell), data)
+        state, data = self._load(cell)
+        return state if data is None else read_status(self.path(cell), data)
 
     def write(self, cell: str, rows: Iterable[Mapping[str, Any]], sync: bool = True) -> None:
         """Write the cell's rows (at least one) in one atomic step, replacing what was there.
@@ -82,15 +79,20 @@ class Store:
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
         """The cell's rows in trial order, or None when it is absent or broken."""
-        data = read_bytes(self.path(cell))
-        return decode_file(self.path(cell), data) if data is not None and intact(data) else None
+        _, data = self._load(cell)
+        return None if data is None else decode_file(self.path(cell), data)
 
     def digest(self, cell: str) -> str | None:
         """The content digest that the cell's file carries; None when it is absent or broken."""
+        _, data = self._load(cell)
+        return None if data is None else read_digest(self.path(cell), data)
+
+    def _load(self, cell: str) -> tuple[str, bytes | None]:
+        """The state of the cell's file, and its bytes where it is whole."""
         data = read_bytes(self.path(cell))
-        if data is None or not intact(data):
-            return None
-        return read_digest(self.path(cell), data)
+        if data is None:
+            return "absent", None
+        return ("whole", data) if intact(data) else ("broken", None)
 
     def sync(self, cells: Iterable[str]) -> None:
         """Bring records written without ``sync`` to the disk."""
@@ -103,10 +105,9 @@ class Store:
     def cells(self) -> list[str]:
         """Names of all record files, sorted."""
         with storage_errors(self.records):
-            if not self.records.exists():
-                return []
-            names = sorted(name[:-8] for name in os.listdir(self.records) if _is_record(name))
-        return [name for name in names if _CELL.fullmatch(name)]
+            names = os.listdir(self.records) if self.records.exists() else []
+        cells = sorted(name[:-8] for name in names if name.endswith(".parquet"))
+        return [cell for cell in cells if CELL_NAME.fullmatch(cell)]
 
     def read_all(self, cells: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Rows of the given cells, else of the manifest's cells, else of all; absent ones skipped.
@@ -128,7 +129,7 @@ class Store:
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write ``manifest.json``; ``manifest["cells"]`` lists the study's cells in order."""
-        if not all(_CELL.fullmatch(cell) for cell in manifest["cells"]):
+        if not all(CELL_NAME.fullmatch(cell) for cell in manifest["cells"]):
             raise ValueError("manifest cells must be hashes")
         text = json.dumps(manifest, indent=2, sort_keys=True, allow_nan=False)
         write_atomically(self.out / MANIFEST, text.encode() + b"\n")
@@ -137,12 +138,12 @@ class Store:
         """The manifest, or None when it is absent or unreadable."""
         data = read_bytes(self.out / MANIFEST)
         try:
-            manifest = json.loads(data) if data is not None else None
-            listed = manifest["cells"] if isinstance(manifest, dict) else None
-            cells = [_CELL.fullmatch(cell) for cell in listed] if isinstance(listed, list) else []
+            manifest = json.loads(data or b"")
+            cells = manifest["cells"]
+            good = isinstance(cells, list) and cells and all(map(CELL_NAME.fullmatch, cells))
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
-        return manifest if cells and all(cells) else None
+        return manifest if good else None
 
 
 class Snapshot(Store):
@@ -156,17 +157,15 @@ class Snapshot(Store):
         self._read: dict[str, tuple[str, list[dict[str, Any]] | None]] = {}
 
     def state(self, cell: str) -> str:
-        return self._load_once(cell)[0]
+        return self._read_once(cell)[0]
 
     def read(self, cell: str) -> list[dict[str, Any]] | None:
-        return self._load_once(cell)[1]
+        return self._read_once(cell)[1]
 
-    def _load_once(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
+    def _read_once(self, cell: str) -> tuple[str, list[dict[str, Any]] | None]:
         if cell not in self._read:
-            data = read_bytes(self.path(cell))
-            whole = data is not None and intact(data)
-            state = "absent" if data is None else "whole" if whole else "broken"
-            rows = decode_file(self.path(cell), data) if data is not None and whole else None
+            state, data = self._load(cell)
+            rows = None if data is None else decode_file(self.path(cell), data)
             self._read[cell] = state, rows
         return self._read[cell]
 
@@ -174,10 +173,6 @@ class Snapshot(Store):
 def list_old(cells: Iterable[str]) -> list[str]:
     """Those of some records' names that are of the old form: made of all code that there was."""
     return [cell for cell in cells if _OLD_NAME.fullmatch(cell)]
-
-
-def _is_record(name: str) -> bool:
-    return name.endswith(".parquet") and not name.startswith(".")
 
 
 def _check_rows(cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -195,7 +190,7 @@ def _check_release(cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """ValueError unless a release with fresh noise has a name of its own, and no other row one."""
     names = [row["release"] for row in rows]
     if release_log.has_fresh_noise(rows):
-        right = release_log.is_name(names[0]) and len(set(names)) == 1
+        right = is_name(names[0]) and len(set(names)) == 1
     else:
         right = not any(names)
     if not right:

@@ -7,65 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dperm_cli.results.ledger.remarks import list_remarks
-from dperm_cli.results.records.schema import BY_NAME, Column
+from dperm_cli.results.records.row_facts import group_cells
+from dperm_cli.results.records.schema import BY_NAME, read_columns
 
 BAND = (0.05, 0.95)
 BAND_WORDS = "-".join(f"{100 * level:g}" for level in BAND) + " %"
 
-
-def _pick_columns(*names: str) -> tuple[Column, ...]:
-    return tuple(BY_NAME[name] for name in names)
-
-
-def _make_columns(*entries: tuple[str, str, str, str]) -> tuple[Column, ...]:
-    return tuple(Column(n, kind, unit, doc, "result") for n, kind, unit, doc in entries)
-
-
-SUMMARY: tuple[Column, ...] = (
-    *_pick_columns("dataset", "task", "n", "p", "loss", "constraint", "constraint_radius"),
-    *_pick_columns("ridge", "lasso"),
-    *_pick_columns(
-        "preprocessing", "unsafe_scaling", "mechanism", "calibration", "privacy", "relation"
-    ),
-    *_pick_columns("population", "population_source"),
-    *_pick_columns("guarantee", "epsilon", "delta", "epsilon_accounted", "delta_accounted"),
-    *_pick_columns("information", "information_accounted", "channel", "channel_multiplier"),
-    Column(
-        "remarks",
-        "text",
-        "",
-        "What is weak about the guarantee: a delta of 1/n or more, an epsilon above 10; null if "
-        "nothing is.",
-        "public",
-    ),
-    *_pick_columns(
-        "accountant", "certificate", "arithmetic", "noise", "noise_scale", "steps", "settings"
-    ),
-    *_pick_columns("seed"),
-    Column("trials", "int", "", "Number of trials that ran: what the medians rest on.", "public"),
-    *_make_columns(
-        ("excess_risk_median", "float", "loss sum", "Median over trials of `excess_risk`."),
-        ("excess_risk_q05", "float", "loss sum", "5 % quantile over trials of `excess_risk`."),
-        ("excess_risk_q95", "float", "loss sum", "95 % quantile over trials of `excess_risk`."),
-        ("excess_risk_per_record_median", "float", "loss", "Median of `excess_risk_per_record`."),
-    ),
-    *_pick_columns("floor_excess_risk"),
-    *_make_columns(
-        ("floor_excess_risk_per_record", "float", "loss", "`floor_excess_risk` divided by `n`."),
-        ("saturated", "bool", "", "True when the median is at least half the data-free floor."),
-    ),
-    *_pick_columns("optimum", "optimum_gap", "bound_upper", "bound_upper_id", "bound_lower"),
-    *_pick_columns("bound_lower_id", "bound_constant", "bound_factor"),
-    *_pick_columns("order_upper", "order_upper_id", "order_lower", "order_lower_id"),
-    *_make_columns(
-        ("train_metric", "float", "", "Median over trials of `train_metric`."),
-        ("test_metric", "float", "", "Median over trials of `test_metric`."),
-    ),
-    *_pick_columns(
-        "metric", "status", "reason", "cell", "overrides", "data_fingerprint", "version"
-    ),
-    Column("seconds", "float", "s", "Mean wall time of one trial.", "diagnostic"),
-    *_pick_columns("seconds_optimum"),
+# A line of the file with nothing but a name is a column that a record has as well.
+SUMMARY = tuple(
+    column if column.kind else BY_NAME[column.name]
+    for column in read_columns("summary_columns.csv")
 )
 SUMMARY_NAMES: tuple[str, ...] = tuple(column.name for column in SUMMARY)
 DIAGNOSTIC: frozenset[str] = frozenset(c.name for c in SUMMARY if c.role == "diagnostic")
@@ -77,10 +28,7 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     A trial whose risk is not a number counts as infinitely bad, never as missing; whatever
     comes out infinite is null, since JSON has no word for it.
     """
-    cells: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        cells.setdefault(row["cell"], []).append(row)
-    return [summarise_cell(group) for group in cells.values()]
+    return [summarise_cell(group) for group in group_cells(rows).values()]
 
 
 def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

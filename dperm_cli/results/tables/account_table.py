@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from dperm_cli.results.records.row_facts import Row, distinct, group_by, number
-from dperm_cli.results.tables.summary_table import Field, Section, format_grid
+from dperm_cli.results.records.row_facts import Row, distinct, format_value, group_by, number
+from dperm_cli.results.tables.summary_table import Field, Section, format_grid, make_field
 
 LEMMAS = (
     "lemmas: epsilon by [BST14, Lemmas 2.2 and 2.3], as printed (no valid proof) and repaired "
@@ -32,37 +31,29 @@ def _format_shared(rows: Sequence[Row]) -> str:
         values = distinct(rows, name)
         if len(values) == 1 and values[0] is not None:
             label = {"lipschitz": "L "}.get(name, "" if name == "relation" else f"{name} ")
-            words.append(f"{label}{_value(values[0])}")
+            words.append(f"{label}{format_value(values[0])}")
     return f"no data are read | {' | '.join(words)}"
 
 
 def _fields(rows: Sequence[Row]) -> list[Field]:
-    fields = [Field("mechanism", "", lambda row: str(row["mechanism"]), left=True)]
+    fields = [make_field("mechanism", "mechanism", left=True)]
     if any(row["calibration"] for row in rows):
-        fields.append(Field("calib.", "", lambda row: row["calibration"] or "-", left=True))
-    fields += [_plain(name, name) for name in _PUBLIC if len(distinct(rows, name)) > 1]
+        fields.append(make_field("calibration", "calib.", left=True))
+    fields += [make_field(name, name) for name in _PUBLIC if len(distinct(rows, name)) > 1]
     if any(row["epsilon"] is not None for row in rows):
-        fields.append(_plain("epsilon", "epsilon", "nominal"))
+        fields.append(make_field("epsilon", "epsilon", "nominal"))
     fields += [
-        _plain("epsilon_accounted", "epsilon", "certified", 5),
-        Field("kind", "", lambda row: str(row["guarantee"]), left=True),
-        _plain("noise_scale", "noise", "scale", 6),
-        _plain("noise_over_nl", "noise", "/ (n L)", 6),
-        _plain("steps", "steps", "", 3),
-        _plain("gradients", "record", "gradients", 3),
+        make_field("epsilon_accounted", "epsilon", "certified", 5),
+        make_field("guarantee", "kind", left=True),
+        make_field("noise_scale", "noise", "scale", 6),
+        make_field("noise_over_nl", "noise", "/ (n L)", 6),
+        make_field("steps", "steps", "", 3),
+        make_field("gradients", "record", "gradients", 3),
     ]
     if any(row.get("epsilon_chain") is not None for row in rows):
-        fields.append(_plain("epsilon_chain", "lemmas", "printed"))
-        fields.append(_plain("epsilon_chain_repaired", "lemmas", "repaired"))
-    return [*fields, Field("accountant", "", lambda row: str(row["accountant"]), left=True)]
-
-
-def _plain(name: str, top: str, low: str = "", digits: int = 4) -> Field:
-    return Field(top, low, lambda row: _value(row.get(name), digits))
-
-
-def _value(value: Any, digits: int = 4) -> str:
-    return value if isinstance(value, str) else number(value, digits)
+        fields.append(make_field("epsilon_chain", "lemmas", "printed"))
+        fields.append(make_field("epsilon_chain_repaired", "lemmas", "repaired"))
+    return [*fields, make_field("accountant", "accountant", left=True)]
 
 
 def _format_refusals(rows: Sequence[Row]) -> list[str]:
@@ -87,7 +78,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         notes.append(LEMMAS)
     for row in rows:
         if row.get("note"):
-            notes.append(f"{row['mechanism']} at epsilon {_value(row['epsilon_accounted'])}: "
+            notes.append(f"{row['mechanism']} at epsilon {format_value(row['epsilon_accounted'])}: "
                          f"{row['note']}.")  # fmt: skip
     if rows:
         notes.append("noise scale: in the mechanism's own unit; certified: at the delta above.")

@@ -10,9 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
-from dperm_cli.results.records.row_facts import Row, as_json, group_by, number
+from dperm_cli.results.records.row_facts import (
+    Row,
+    flatten,
+    group_by,
+    group_cells,
+    number,
+    read_map,
+)
 from dperm_cli.results.records.summary import summarise_cell
 
 PROBLEM = (
@@ -52,38 +60,29 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Risk:
-    """Medians and 5-95 % bands of both; ``verdict`` is better, worse, same, unclear or none.
+class Pair:
+    """A cell of A and its partner in B, by their summary rows.
 
-    ``p`` is the two-sided level of a rank-sum test, None where there is nothing to test.
+    ``verdict`` is what became of the risk: better, worse, same, identical (the very same numbers,
+    trial by trial), unclear or none. ``p`` is the two-sided level of a rank-sum test, None where
+    there is nothing to test. ``time`` is the time of a trial in B over that in A.
     """
 
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
-    p: float | None
-    verdict: str
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A cell of A and its partner in B."""
-
-    label: str
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
+    before: Row
+    after: Row
     privacy: tuple[Change, ...]
     settings: tuple[Change, ...]
-    risk: Risk
+    p: float | None
+    verdict: str
     time: float | None
+
+    @property
+    def label(self) -> str:
+        return label(self.before)
 
     @property
     def weaker(self) -> bool:
         return any(change.weaker for change in self.privacy)
-
-    @property
-    def is_identical(self) -> bool:
-        """The very same numbers, trial by trial."""
-        return self.risk.verdict == "identical"
 
     def plain(self) -> dict[str, Any]:
         """JSON-able."""
@@ -93,7 +92,7 @@ class Pair:
             "in": "both", "cell": self.label, "weaker": self.weaker, "privacy": changes,
             "settings": [{k: v for k, v in vars(c).items() if k != "weaker"}
                          for c in self.settings],
-            "risk": self.risk.verdict, "p": self.risk.p, "time_ratio": self.time,
+            "risk": self.verdict, "p": self.p, "time_ratio": self.time,
             "a": {name: self.before[name] for name in ("cell", "status", *names)},
             "b": {name: self.after[name] for name in ("cell", "status", *names)},
         }  # fmt: skip
@@ -119,7 +118,7 @@ def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Comparison:
     holds for all cells together, and the medians are further apart than the certified gaps of
     their optima: a difference that chance or the solver explains is no change.
     """
-    mine, theirs = _cells(rows_a), _cells(rows_b)
+    mine, theirs = group_cells(rows_a), group_cells(rows_b)
     joined = _join(mine, theirs)
     tested = {a: _test_risks(mine[a], theirs[b]) for a, b in joined.items()}
     rejected = _holm({a: p for a, (p, _) in tested.items() if p is not None})
@@ -138,10 +137,6 @@ def label(row: Row) -> str:
     level = "" if row.get("epsilon") is None else f" epsilon {number(row['epsilon'])}"
     words = f"{row.get('dataset')} {row.get('loss')}, {row.get('mechanism')}"
     return f"{words} {row.get('calibration') or ''}".rstrip() + level
-
-
-def _cells(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    return group_by(rows, lambda row: row["cell"])
 
 
 def _join(mine: Mapping[str, list[Row]], theirs: Mapping[str, list[Row]]) -> dict[str, str]:
@@ -184,7 +179,7 @@ def _by_settings(
 
 def _settings(one: Row, other: Row) -> Iterator[Change]:
     """Settings that both have and that differ; a key that only one version knows is no change."""
-    a, b = _flat(one), _flat(other)
+    a, b = (flatten(read_map(row.get("overrides"))) for row in (one, other))
     for name in a:
         if name in b and a[name] != b[name] and name not in _FREE_SETTINGS:
             yield Change(name, a[name], b[name])
@@ -213,10 +208,8 @@ def _pair(
         if min(seconds) > 0 and max(seconds) >= MIN_COMPARED_SECONDS
         else None
     )
-    return Pair(
-        label(before), before, after, tuple(_privacy(before, after)),
-        tuple(_compare_other(rows_a[0], rows_b[0])), Risk(before, after, p, verdict), ratio,
-    )  # fmt: skip
+    privacy, other = _privacy(before, after), _compare_other(rows_a[0], rows_b[0])
+    return Pair(before, after, tuple(privacy), tuple(other), p, verdict, ratio)
 
 
 def _fill_missing(before: float | None, after: float | None) -> tuple[float, float]:
@@ -260,7 +253,7 @@ def _test_risks(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> tuple[float | N
     if a == b:
         return None, "identical"
     gap = sum(rows[0].get("optimum_gap") or 0.0 for rows in (rows_a, rows_b))
-    if abs(_median(a) - _median(b)) <= gap:
+    if abs(median(a) - median(b)) <= gap:
         return None, "same"
     # 4 trials each: even a complete separation has a level of 2/70
     if 2 / math.comb(len(a) + len(b), len(a)) > LEVEL:
@@ -271,13 +264,6 @@ def _test_risks(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> tuple[float | N
 def _risks(rows: Sequence[Row]) -> list[float]:
     found = [row["excess_risk"] for row in rows if row["status"] == "ok"]
     return [math.inf if v is None or math.isnan(v) else float(v) for v in found]
-
-
-def _median(values: Sequence[float]) -> float:
-    ranked = sorted(values)
-    middle = len(ranked) // 2
-    low, high = ranked[middle if len(ranked) % 2 else middle - 1], ranked[middle]
-    return low if low == high else (low + high) / 2
 
 
 def _rank_sum(a: Sequence[float], b: Sequence[float]) -> float:
@@ -303,21 +289,9 @@ def _key(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row.get(name) for name in names)
 
 
-def _flat(row: Row, tree: Any = None, prefix: str = "") -> dict[str, Any]:
-    if tree is None:
-        tree = as_json(row.get("overrides") or "{}")
-    flat: dict[str, Any] = {}
-    for name, value in tree.items() if isinstance(tree, dict) else ():
-        if isinstance(value, dict):
-            flat |= _flat(row, value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
-
-
 def format_comparison(found: Comparison, name_a: str, name_b: str) -> str:
     """For people: weaker guarantees first, then the other changes, then what they are of."""
-    kinds = {kind: [p for p in found.pairs if p.risk.verdict == kind] for kind in
+    kinds = {kind: [p for p in found.pairs if p.verdict == kind] for kind in
              ("worse", "better", "unclear", "same", "identical", "none")}  # fmt: skip
     timed = [pair for pair in found.pairs if pair.time]
     slow = [pair for pair in timed if not 1 / TIME_FACTOR <= (pair.time or 1.0) <= TIME_FACTOR]
@@ -365,7 +339,7 @@ def _risk(pair: Pair) -> str:
         f"{number(side['excess_risk_q95'])}]"
         for side in (pair.before, pair.after)
     ]
-    level = "" if pair.risk.p is None else f", p {pair.risk.p:.1e}"
+    level = "" if pair.p is None else f", p {pair.p:.1e}"
     return f"{pair.label}: median {sides[0]} -> {sides[1]}{level}"
 
 

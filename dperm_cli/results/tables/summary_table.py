@@ -13,10 +13,13 @@ from dperm_cli.results.records.row_facts import (
     distinct,
     find_variants,
     format_constraint,
+    format_count,
+    format_value,
     group_by,
     kernel_of,
     name_of,
     number,
+    problem_of,
 )
 from dperm_cli.results.records.summary import BAND_WORDS, DIAGNOSTIC, SUMMARY_NAMES
 
@@ -90,9 +93,18 @@ def build(rows: Sequence[Row]) -> Table:
     return Table(sections, (*_notes(ran), *_refusals(rows)))
 
 
-def format_terminal(rows: Sequence[Row]) -> str:
+def format_tables(csv: str, table: Table) -> dict[str, str]:
+    """A table as ``csv``, which is given, ``md``, ``tex`` and for the ``terminal``."""
+    return {
+        "csv": csv,
+        "md": markdown(table),
+        "tex": latex(table),
+        "terminal": format_terminal(table),
+    }
+
+
+def format_terminal(table: Table) -> str:
     """Aligned plain text for people; ASCII only, the same with and without a terminal."""
-    table = build(rows)
     blocks = [
         text for part in table.sections for text in ("\n".join(part.facts), format_grid(part))
     ]
@@ -105,30 +117,20 @@ def csv_text(rows: Sequence[Row]) -> str:
     return csv_lines(names, ([format_exact(row.get(name)) for name in names] for row in rows))
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(table: Table) -> str:
     """Markdown tables with the common facts above each and the notes below."""
-    return markdown_table(build(rows))
-
-
-def markdown_table(table: Table) -> str:
-    """A table as Markdown."""
     lines: list[str] = []
     for part in table.sections:
-        lines += [f"{_markdown_cell(fact)}  " for fact in part.facts]
+        lines += [f"{escape_markdown(fact)}  " for fact in part.facts]
         lines += ["", _pipe([f"{field.top} {field.low}".strip() for field in part.fields])]
         lines.append(_pipe([":--" if field.left else "--:" for field in part.fields]))
-        lines += [_pipe([_markdown_cell(text) for text in row]) for row in part.body]
+        lines += [_pipe([escape_markdown(text) for text in row]) for row in part.body]
         lines.append("")
-    return "\n".join([*lines, *(f"- {_markdown_cell(note)}" for note in table.notes)]) + "\n"
+    return "\n".join([*lines, *(f"- {escape_markdown(note)}" for note in table.notes)]) + "\n"
 
 
-def latex(rows: Sequence[Row]) -> str:
+def latex(table: Table) -> str:
     """LaTeX tables (booktabs), the common facts as captions, the notes as text below."""
-    return latex_table(build(rows))
-
-
-def latex_table(table: Table) -> str:
-    """A table as LaTeX."""
     lines = ["% needs \\usepackage{booktabs}"]
     for part in table.sections:
         sides = "".join("l" if field.left else "r" for field in part.fields)
@@ -158,14 +160,14 @@ def _fields(rows: Sequence[Row]) -> list[Field]:
     fields += [Field("mechanism", "", name_of, left=True)]
     for key in dict.fromkeys(key for row in rows for key in row["_variant"]):
         fields.append(_variant_field(key))
-    fields += [Field("calib.", "", lambda row: _word(row["calibration"]), left=True)]
+    fields.append(make_field("calibration", "calib.", left=True))
     fields += [field for name, field in _LATE_VARYING if len(distinct(rows, name)) > 1]
     fields += _ALWAYS
     if any((row["trials"] or 0) > 1 for row in rows):
         fields.append(Field(BAND_WORDS, "band", _band))
-    fields.append(_plain("excess_risk_per_record_median", "excess", "per record"))
+    fields.append(make_field("excess_risk_per_record_median", "excess", "per record"))
     if len(distinct(rows, "floor_excess_risk")) > 1:
-        fields.append(_plain("floor_excess_risk", "data-free", "floor", 3))
+        fields.append(make_field("floor_excess_risk", "data-free", "floor", 3))
     fields += [field for name, field in _WHEN_KNOWN if any(row[name] is not None for row in rows)]
     fields += _metric_fields(rows)
     if any(row["unsafe_scaling"] for row in rows):
@@ -173,12 +175,9 @@ def _fields(rows: Sequence[Row]) -> list[Field]:
     return fields
 
 
-def _plain(name: str, top: str, low: str = "", digits: int = 4) -> Field:
-    return Field(top, low, lambda row: number(row[name], digits))
-
-
-def _make_text_field(name: str, top: str, low: str = "") -> Field:
-    return Field(top, low, lambda row: _word(row[name]), left=True)
+def make_field(name: str, top: str, low: str = "", digits: int = 4, left: bool = False) -> Field:
+    """A column of the rows, with so many digits where it is of numbers."""
+    return Field(top, low, lambda row: format_value(row.get(name), digits), left)
 
 
 def _variant_field(key: str) -> Field:
@@ -187,35 +186,35 @@ def _variant_field(key: str) -> Field:
 
 
 _WHEN_VARYING = (
-    ("n", _plain("n", "n")),
-    ("p", _plain("p", "p")),
-    ("ridge", _plain("ridge", "ridge")),
-    ("lasso", _plain("lasso", "lasso")),
+    ("n", make_field("n", "n")),
+    ("p", make_field("p", "p")),
+    ("ridge", make_field("ridge", "ridge")),
+    ("lasso", make_field("lasso", "lasso")),
 )
 _LATE_VARYING = (
-    ("guarantee", _make_text_field("guarantee", "guarantee")),
-    ("trials", _plain("trials", "trials")),
-    ("delta", _plain("delta", "delta", digits=3)),
+    ("guarantee", make_field("guarantee", "guarantee", left=True)),
+    ("trials", make_field("trials", "trials")),
+    ("delta", make_field("delta", "delta", digits=3)),
 )
 _ALWAYS = (
-    _plain("epsilon", "epsilon"),
-    _plain("epsilon_accounted", "epsilon", "accounted"),
-    _plain("noise_scale", "noise", "scale"),
-    _plain("steps", "steps", digits=3),
-    _plain("excess_risk_median", "excess", "risk"),
+    make_field("epsilon", "epsilon"),
+    make_field("epsilon_accounted", "epsilon", "accounted"),
+    make_field("noise_scale", "noise", "scale"),
+    make_field("steps", "steps", digits=3),
+    make_field("excess_risk_median", "excess", "risk"),
 )
 _WHEN_KNOWN = (
-    ("information_accounted", _plain("information_accounted", "information", "nats")),
-    ("bound_upper", _plain("bound_upper", "upper", "bound", 3)),
-    ("bound_lower", _plain("bound_lower", "lower", "bound", 3)),
-    ("bound_factor", _plain("bound_factor", "bound", "factor", 3)),
+    ("information_accounted", make_field("information_accounted", "information", "nats")),
+    ("bound_upper", make_field("bound_upper", "upper", "bound", 3)),
+    ("bound_lower", make_field("bound_lower", "lower", "bound", 3)),
+    ("bound_factor", make_field("bound_factor", "bound", "factor", 3)),
 )
 
 
 def _metric_fields(rows: Sequence[Row]) -> list[Field]:
     names = [name for name in distinct(rows, "metric") if name]
     low = names[0] if len(names) == 1 else "metric"
-    fields = [Field("metric", "", lambda row: _word(row["metric"]), True)] if len(names) > 1 else []
+    fields = [make_field("metric", "metric", left=True)] if len(names) > 1 else []
     for name, top in (("train_metric", "train"), ("test_metric", "test")):
         if any(row[name] is not None for row in rows):
             fields.append(Field(top, low, lambda row, name=name: _share(row[name])))
@@ -234,7 +233,7 @@ def _facts(rows: Sequence[Row]) -> list[str]:
         words += [f"population {number(first['population'])} (declared)"]
     words += [f"delta {number(first['delta'], 3)}"] if _common(rows, "delta") else []
     words += [f"{first['guarantee']} guarantee"] if _common(rows, "guarantee") else []
-    words += [_format_trials(first["trials"])] if _common(rows, "trials") else []
+    words += [format_count(first["trials"], "trial")] if _common(rows, "trials") else []
     done = [text for text in distinct(rows, "preprocessing") if text]
     return [" | ".join(words), *_optimum_facts(rows), *(f"data: {text}" for text in done)]
 
@@ -257,7 +256,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         ids = [row[f"bound_{side}_id"] for row in rows if row[f"bound_{side}"] is not None]
         if ids:
             whose = " (of the worst data set: a run may lie below)" if side == "lower" else ""
-            notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(map(_word, ids)))}.")
+            notes.append(f"{side} bound{whose}: {', '.join(dict.fromkeys(ids))}.")
     if any(row["bound_factor"] is not None for row in rows):
         notes.append(FACTOR)
     notes += _warn_uncertified(rows)
@@ -270,7 +269,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     repeated = [row["noise"] for row in rows if row["trials"] > 1]
     notes += [SIMULATION] * any(noise != "secure" for noise in repeated)
     notes += [SPENT] * ("secure" in repeated)
-    if len(rows) > len(distinct_problems(rows)):
+    if len(rows) > len(set(map(problem_of, rows))):
         notes.append(CHOICE)
     notes += [FLOOR.format(cells="; ".join(_list_useless(rows)))] * bool(_list_useless(rows))
     if any(row["noise"] != "secure" for row in rows):
@@ -339,13 +338,6 @@ def _is_useless(row: Row) -> bool:
     return excess is not None and floor is not None and excess >= floor > 0
 
 
-def distinct_problems(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """The problems that rows are about; several rows of one are a choice."""
-    names = ("dataset", "data_fingerprint", "loss", "constraint", "constraint_radius")
-    names = (*names, "ridge", "lasso")
-    return list(dict.fromkeys(tuple(row.get(name) for name in names) for row in rows))
-
-
 def _refusals(rows: Sequence[Row]) -> list[str]:
     """One line per reason, with the epsilons it concerns."""
     left = [row for row in rows if row["status"] != "ok"]
@@ -353,7 +345,7 @@ def _refusals(rows: Sequence[Row]) -> list[str]:
     lines = []
     keyed = group_by(left, lambda row: (name_of(row), *(row[name] for name in names)))
     for key, group in keyed.items():
-        mechanism, status, dataset, loss, set_, calibration, reason = map(_word, key)
+        mechanism, status, dataset, loss, set_, calibration, reason = map(format_value, key)
         at = ", ".join(number(epsilon) for epsilon in distinct(group, "epsilon"))
         where = f"{mechanism} ({calibration}) on {dataset}, {loss}, {set_}, epsilon {at}"
         lines.append(f"{status}: {where}: {' '.join(reason.split())}")
@@ -362,14 +354,6 @@ def _refusals(rows: Sequence[Row]) -> list[str]:
 
 def _common(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
-
-
-def _format_trials(trials: int) -> str:
-    return f"{trials} trial" if trials == 1 else f"{trials} trials"
-
-
-def _word(value: Any) -> str:
-    return "-" if value is None else str(value)
 
 
 def _share(value: float | None) -> str:
@@ -408,7 +392,8 @@ def _pipe(texts: Sequence[str]) -> str:
     return "| " + " | ".join(texts) + " |"
 
 
-def _markdown_cell(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """Text that a Markdown table shows as it is."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("_", "\\_").replace("<", "&lt;")
 
 

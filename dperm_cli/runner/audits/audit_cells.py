@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from dperm_cli.audit.hard_pairs import Pair, Records, Shape
 from dperm_cli.audit.opened_cell import FAILED, OK, UNSUPPORTED, OpenedCell
 from dperm_cli.core import catalogue, registry
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
+from dperm_cli.datasets.shared.file_options import FileOptions
+from dperm_cli.losses.base import to_dense
 from dperm_cli.problem.data import Data
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells import run_cell as cells
@@ -38,54 +40,14 @@ _HELD_OUT = 8  # rows that come with every data set: queries and landmarks are t
 class Subject:
     """A cell to audit, with the public facts that made-up records have to fit.
 
-    ``read`` gives the records of a file to the cell: the data set's own reader. ``words`` name the
-    case.
+    ``words`` name the case. ``like`` are the records of a user's cell, of which public facts are
+    taken.
     """
 
     cell: cell_schema.Cell
     shape: Shape
     words: str
-    sparse: bool = False
     like: Data | None = None
-
-
-class RecordsFolder:
-    """A folder for the files of made-up records, gone with the block."""
-
-    def __init__(self) -> None:
-        self._held = tempfile.TemporaryDirectory(prefix="dperm-audit-")
-        self._count = 0
-
-    def __enter__(self) -> RecordsFolder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.cleanup()
-
-    def write(self, records: Records, sparse: bool, task: str) -> str:
-        """A file with these records; its name."""
-        self._count += 1
-        # all files have one name, so that messages about them are equal on neighbours
-        path = Path(self._held.name) / str(self._count) / f"records.{'svm' if sparse else 'npz'}"
-        path.parent.mkdir()
-        if sparse:
-            path.write_text(_svmlight(records, task))
-        else:
-            np.savez(path, x=records.x, y=_labels(records, task))
-        return str(path)
-
-
-def _labels(records: Records, task: str) -> np.ndarray:
-    return records.y if task in ("regression", "location") else records.y.astype(np.int64)
-
-
-def _svmlight(records: Records, task: str) -> str:
-    lines = []
-    for row, y in zip(records.x, records.y, strict=True):
-        label = repr(float(y)) if task in ("regression", "location") else str(int(y))
-        entries = (f"{k + 1}:{float(v)!r}" for k, v in enumerate(row) if v != 0.0)
-        lines.append(" ".join([label, *entries]))
-    return "\n".join(lines) + "\n"
 
 
 def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
@@ -93,30 +55,28 @@ def of_grid(name: str, row: Mapping[str, Any], composer: Composer) -> Subject:
     _check_stand_in(row)
     if row.get("map", "none") != "none" and any(row[key] != v for key, v in _OF_A_MAP.items()):
         raise InputError("map", row["map"], "is attacked on the ball of its own kernel")
-    local = registry.load("mechanism", name).guarantees == ("local",)
-    values = declared_grid.settings(name, row, local)
-    values |= {"dataset.path": "records", "dataset.test_path": "held out"}
-    config = copy.deepcopy(study_plan.configure(values, composer))
+    values = declared_grid.settings(name, row)
+    words = " ".join(f"{key}={_format_value(value)}" for key, value in values.items())
+    files = {"dataset.path": "records", "dataset.test_path": "held out"}
+    config = copy.deepcopy(study_plan.configure(values | files, composer))
     cell = cell_schema.build_cell(config)
-    classes = declared_grid.CLASSES if declared_grid.find_task(row["loss"]) == "multiclass" else 2
+    task = declared_grid.find_task(row["loss"])
     shape = Shape(
-        n=row.get("n", declared_grid.RECORDS),
+        n=row["n"],
         p=row["p"],
-        task=declared_grid.find_task(row["loss"]),
+        task=task,
         row_bound=float(row["row_bound"]),
-        classes=classes,
+        classes=declared_grid.CLASSES if task == "multiclass" else 2,
         nonnegative=row.get("kernel") == "histogram_intersection",
     )
-    hidden = ("dataset.path", "dataset.test_path")
-    words = " ".join(f"{k}={_format_value(v)}" for k, v in values.items() if k not in hidden)
-    return Subject(cell, shape, f"{words} (p={row['p']})", row["storage"] == "sparse")
+    return Subject(cell, shape, f"{words} (p={row['p']})")
 
 
 def _check_stand_in(row: Mapping[str, Any]) -> None:
     """InputError where no row stands for a record that is not there, or records are too few."""
-    n = row.get("n", declared_grid.RECORDS)
+    n = row["n"]
     if row.get("mechanism.batch", 1) > n:
-        raise InputError("mechanism.batch", row.get("mechanism.batch"), f"is more than {n} records")
+        raise InputError("mechanism.batch", row["mechanism.batch"], f"is more than {n} records")
     if row["relation"] == "replace_one":
         return
     if n == 1 and row["relation"] != "add_remove":
@@ -145,50 +105,48 @@ def of_cell(prepared: cells.Prepared) -> Subject:
     options: dict[str, Any] = {
         "task": data.task, "rows": "clip", "row_bound": float(bound), "test_fraction": 0.0,
         "norm": 2 if data.entry_bound is None else "inf",
-    }  # fmt: skip
+    } | ({} if dense else {"n_features": data.p})  # fmt: skip
     if data.task == "regression":
         options["target_bounds"] = (-data.target_bound, data.target_bound)
     if data.task == "multiclass":
         options["labels"] = [str(label) for label in range(data.classes)]
-    reader = "npz" if dense else "svmlight"
-    if not dense:
-        options["n_features"] = data.p
-    dataset = registry.load("dataset", reader)(path="records", **options)
+    reader = registry.load("dataset", "npz" if dense else "svmlight")
+    dataset = reader(path="records", **options)
     words = f"{cell.mechanism_name} on {data.name}"
-    return Subject(replace(cell, dataset=dataset), shape, words, not dense, data)
+    return Subject(replace(cell, dataset=dataset), shape, words, data)
 
 
-def load(
-    subject: Subject, records: Records, folder: RecordsFolder, sparse: bool | None = None
-) -> Data:
-    """The records as a run would have them: through a file and the data set's reader."""
-    wanted = subject.sparse if sparse is None else sparse
+def load(subject: Subject, records: Records, dense: bool = False) -> Data:
+    """The records as a run would have them: through a file and the data set's reader.
+
+    ``dense``: through the reader of dense rows, whatever the data set's is.
+    """
     reader: Any = subject.cell.dataset
-    if wanted != subject.sparse:
-        reader = _other_storage(reader, subject.shape.p, wanted)
-    task = subject.shape.task
-    fields: dict[str, Any] = {"path": folder.write(records, wanted, task)}
-    if subject.like is None:
-        fields["test_path"] = folder.write(_make_held_out(subject.shape), wanted, task)
-    data = replace(reader, **fields).load(None)
-    if subject.like is None:
-        return data
+    if dense:
+        reader = _make_dense_reader(reader)
+    files = {"path": records}
     like = subject.like
-    same = {"row_bound": like.row_bound, "target_bound": like.target_bound, "name": like.name}
-    return replace(
-        data, x_test=like.x_test, y_test=like.y_test, entry_bound=like.entry_bound,
-        phi=like.phi, phi_row_bound=like.phi_row_bound, **same,
-    )  # fmt: skip
+    if like is None:
+        files["test_path"] = _make_held_out(subject.shape)
+    with tempfile.TemporaryDirectory(prefix="dperm-audit-") as folder:
+        for key, found in files.items():
+            # all files have one name, so that messages about them are equal on neighbours
+            path = Path(folder, key, f"records.{reader.name}")
+            path.parent.mkdir()
+            found.write(path)
+            reader = replace(reader, **{key: str(path)})
+        data = reader.load(None)
+    if like is None:
+        return data
+    public = ("x_test", "y_test", "entry_bound", "phi", "phi_row_bound", "row_bound",
+              "target_bound", "name")  # fmt: skip
+    return replace(data, **{name: getattr(like, name) for name in public})
 
 
-def _other_storage(reader: Any, p: int, sparse: bool) -> Any:
-    """The reader of the other format, with the same rules for rows."""
-    kind = registry.load("dataset", "svmlight" if sparse else "npz")
-    keys = ("task", "labels", "target_bounds", "rows", "row_bound", "norm", "scaling", "bounds",
-            "centred", "intercept", "test_fraction", "split_seed")  # fmt: skip
-    options = {key: getattr(reader, key) for key in keys}
-    extra = {"n_features": p} if sparse else {}
-    return kind(path="records", **options, **extra)
+def _make_dense_reader(reader: Any) -> Any:
+    """The reader of dense rows, with the same rules for rows."""
+    options = {field.name: getattr(reader, field.name) for field in fields(FileOptions)}
+    return registry.load("dataset", "npz")(**options)
 
 
 def _make_held_out(shape: Shape) -> Records:
@@ -211,7 +169,6 @@ def check_kind(subject: Subject) -> None:
 def open_records(
     subject: Subject,
     records: Records,
-    folder: RecordsFolder,
     like: OpenedCell | None = None,
     plan: bool = True,
 ) -> OpenedCell:
@@ -220,7 +177,7 @@ def open_records(
     Without ``plan`` only the checks before planning are made, which take next to no time.
     """
     try:
-        data = load(subject, records, folder)
+        data = load(subject, records)
         if not plan:
             return _check_cell(subject, data)
     except Unsupported as reason:
@@ -258,20 +215,18 @@ def open_on(
         budget, kind = cells.find_budget(prepared)
         spec: Any = prepared.spec
         prepared = cells.make_feature_rows(prepared)
-        known = None if like is None or like.status != OK else like
-        if known is not None and known.budget == budget and not list_differences(known.spec, spec):
-            (made, step), guarantee = known.planned, known.guarantee
+        is_known = like is not None and like.status == OK and like.budget == budget
+        if like is not None and is_known and not list_differences(like.spec, spec):
+            (made, step), guarantee = like.planned, like.guarantee
         else:
             made, step = cells.plan_of(prepared, budget)
-            guarantee, _ = cells.check(made, budget, kind, cell.mechanism.is_unprotected)
+            guarantee = cells.check(made, budget, kind, cell.mechanism.is_unprotected)
     except Unsupported as reason:
         return OpenedCell(UNSUPPORTED, str(reason))
     except DpermError as error:
         return OpenedCell(FAILED, str(error))
     except Exception as error:
         return OpenedCell(FAILED, describe_error(error)[:200])
-    on_kernel = kernel_cells.space_of(cell.mechanism) == "kernel"
-    problem = prepared.kernel if on_kernel else prepared.released
 
     def release(trials: int, seed: int, tape: Any = None, view: Any = None) -> Any:
         """``trials`` releases as a run makes them; a tape hears them, if there is one."""
@@ -289,7 +244,7 @@ def open_on(
     return OpenedCell(
         status=OK,
         mechanism=cell.mechanism,
-        problem=problem,
+        problem=prepared.seen,
         spec=spec,
         data=data,
         plan=replace(made, events=cells.drop_reserve(made).events),
@@ -324,47 +279,38 @@ def _public(prepared: cells.Prepared, step: Any) -> dict[str, Any]:
 
 
 def case(
-    subject: Subject, kinds: Sequence[str], folder: RecordsFolder, seed: int,
+    subject: Subject, kinds: Sequence[str], seed: int,
     planned: OpenedCell | None = None, given: tuple[Any, Any] | None = None,
 ) -> Case:  # fmt: skip
     """The case of a subject: neighbours of these kinds, rows of zeros, and twins of the first.
 
     ``planned`` is what is known of its plan; ``given`` two records of the user's.
     """
-    cell = subject.cell
+    cell, shape = subject.cell, subject.shape
     drop = cell.population is not None
-    shape = subject.shape
-    if drop and cell.population is not None and subject.like is not None:
+    if cell.population is not None and subject.like is not None:
         shape = replace(shape, n=min(shape.n, cell.population))
-    neighbours = []
-    for place, kind in enumerate(kinds):
-        made = hard_pairs.make(kind, shape, cell.relation, seed + place, drop, last=not place)
-        neighbours.append(_open_pair(subject, made, folder, neighbours, planned))
+    pairs = [
+        hard_pairs.make(kind, shape, cell.relation, seed + place, drop, last=not place)
+        for place, kind in enumerate(kinds)
+    ]
     if given is not None:
-        yours = _make_user_pair(shape, cell, given, seed, drop)
-        neighbours.insert(0, _open_pair(subject, yours, folder, neighbours, planned))
-    first, silent = neighbours[0], None
+        pairs.append(_make_user_pair(shape, cell, given, seed, drop))
+    neighbours: list[Neighbours] = []
+    for pair in pairs:
+        # the second side of the first pair is planned for by itself
+        like = neighbours[0].first if neighbours else None
+        first = open_records(subject, pair.first, like or planned)
+        neighbours.append(Neighbours(pair, first, open_records(subject, pair.second, like)))
+    if given is not None:
+        neighbours.insert(0, neighbours.pop())
+    silent = None
     if shape.task != "location":
-        silent = open_records(subject, hard_pairs.zeros(shape), folder, first.first)
-    asked = (cell.epsilon, _asked_delta(cell), cell.relation)
-    twins = _open_twins(subject, first, silent, folder)
+        silent = open_records(subject, hard_pairs.zeros(shape), neighbours[0].first)
+    pure = cell.privacy in ("pure", "local") or cell.mechanism.guarantees == ("local",)
+    asked = (cell.epsilon, 0.0 if pure else cell.delta, cell.relation)
+    twins = _open_twins(subject, neighbours[0], silent)
     return Case(cell.mechanism_name, subject.words, neighbours, silent, twins, asked)
-
-
-def _open_pair(
-    subject: Subject,
-    made: Pair,
-    folder: RecordsFolder,
-    others: Sequence[Neighbours],
-    planned: OpenedCell | None,
-) -> Neighbours:
-    """Both sides of a pair; the second one of the first pair is planned for by itself."""
-    like = others[0].first if others else None
-    return Neighbours(
-        made,
-        open_records(subject, made.first, folder, like or planned),
-        open_records(subject, made.second, folder, like),
-    )
 
 
 def _make_user_pair(
@@ -373,43 +319,27 @@ def _make_user_pair(
     """The user's two records among made-up ones; under add_remove the second is no record."""
     base = hard_pairs.make("zero row", shape, "replace_one", seed).first
     index = seed % shape.n
-    first = hard_pairs.replace_record("yours", base, index, given[0]).second
-    if cell.relation != "add_remove":
-        return hard_pairs.replace_record("yours", first, index, given[1])
-    if drop:
-        kept = np.arange(shape.n) != index
-        return Pair("yours", first, Records(first.x[kept], first.y[kept]), index, removed=True)
-    return hard_pairs.replace_record("yours", first, index, (np.zeros(shape.p), first.y[index]))
-
-
-def _asked_delta(cell: cell_schema.Cell) -> float | None:
-    pure = cell.privacy in ("pure", "local") or cell.mechanism.guarantees == ("local",)
-    return 0.0 if pure else cell.delta
+    first = base.replace(index, given[0])
+    if cell.relation == "add_remove":
+        return hard_pairs.leave_out("yours", first, index, drop)
+    return Pair("yours", first, first.replace(index, given[1]), index)
 
 
 def _open_twins(
-    subject: Subject, first: Neighbours, silent: OpenedCell | None, folder: RecordsFolder
+    subject: Subject, first: Neighbours, silent: OpenedCell | None
 ) -> dict[str, tuple[OpenedCell, OpenedCell]]:
     """The first data set stored the other way, and secure noise beside seeded noise."""
-    found: dict[str, tuple[OpenedCell, OpenedCell]] = {}
-    if first.first.status != OK:
-        return found
+    one = first.first
+    if one.status != OK:
+        return {}
     if subject.cell.noise == "secure":
-        base = first.first if silent is None else silent
         seeded = replace(subject, cell=replace(subject.cell, noise="research", seed=0))
-        records = first.pair.first if silent is None else hard_pairs.zeros(subject.shape)
-        found["seeded"] = (base, open_records(seeded, records, folder))
-    elif subject.sparse and subject.like is None:
-        dense = load(subject, first.pair.first, folder, sparse=False)
-        one = first.first
-        if not np.array_equal(_dense(one.data.x), dense.x):
-            return found  # scaling of columns may round otherwise
-        found["sparse"] = (one, open_on(subject, dense, one, one.noise_name))
-    return found
-
-
-def _dense(x: Any) -> np.ndarray:
-    return x if isinstance(x, np.ndarray) else x.toarray()
-
-
-__all__ = ["RecordsFolder", "Subject", "case", "load", "of_cell", "of_grid", "open_on"]
+        if silent is None:
+            return {"seeded": (one, open_records(seeded, first.pair.first))}
+        return {"seeded": (silent, open_records(seeded, hard_pairs.zeros(subject.shape)))}
+    if subject.cell.dataset.name == "svmlight" and subject.like is None:
+        dense = load(subject, first.pair.first, dense=True)
+        # scaling of columns may round otherwise
+        if np.array_equal(to_dense(one.data.x), dense.x):
+            return {"sparse": (one, open_on(subject, dense, one, one.noise_name))}
+    return {}

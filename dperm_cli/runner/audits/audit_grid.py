@@ -11,7 +11,6 @@ from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.cell_checks import examine
 from dperm_cli.audit.covering_design import FULL, Design, cover
 from dperm_cli.audit.opened_cell import FAILED, OK, OpenedCell
-from dperm_cli.core import registry
 from dperm_cli.core.errors import InputError, Unsupported, describe_error
 from dperm_cli.runner.audits import audit_cells
 from dperm_cli.runner.compose.composer import Composer
@@ -62,50 +61,46 @@ def walk(name: str, quick: bool = False) -> GridWalk:
 
     ``quick`` has every value once and not every pair of values.
     """
-    made = registry.load("mechanism", name)
-    kernel = made.space == "kernel"
-    factors = declared_grid.factors(name, kernel, made.features is not None)
     composer = Composer()
     planned: dict[Any, OpenedCell] = {}
-    with audit_cells.RecordsFolder() as folder:
 
-        def open_row(row: Mapping[str, Any], plan: bool) -> OpenedCell:
-            try:
-                subject = audit_cells.of_grid(name, row, composer)
-                audit_cells.check_kind(subject)
-                records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
-                return audit_cells.open_records(subject, records, folder, plan=plan)
-            except (InputError, Unsupported) as error:
-                return OpenedCell(FAILED, str(error))
-            except Exception as error:
-                return OpenedCell(FAILED, describe_error(error)[:200])
+    def open_row(row: Mapping[str, Any], plan: bool) -> OpenedCell:
+        try:
+            subject = audit_cells.of_grid(name, row, composer)
+            audit_cells.check_kind(subject)
+            records = hard_pairs.make("zero row", subject.shape, subject.cell.relation).first
+            return audit_cells.open_records(subject, records, plan=plan)
+        except (InputError, Unsupported) as error:
+            return OpenedCell(FAILED, str(error))
+        except Exception as error:
+            return OpenedCell(FAILED, describe_error(error)[:200])
 
-        def reason_against(row: Mapping[str, Any]) -> str | None:
-            found = open_row(row, plan=True)
-            planned[tuple(row.items())] = found.strip_records()
-            return None if found.status == OK else found.reason
+    def reason_against(row: Mapping[str, Any]) -> str | None:
+        found = open_row(row, plan=True)
+        planned[tuple(row.items())] = found.strip_records()
+        return None if found.status == OK else found.reason
 
-        def reason_before_plan(row: Mapping[str, Any]) -> str | None:
-            found = open_row(row, plan=False)
-            return None if found.status == OK else found.reason
+    def reason_before_plan(row: Mapping[str, Any]) -> str | None:
+        found = open_row(row, plan=False)
+        return None if found.status == OK else found.reason
 
-        def reason_at_once(row: Mapping[str, Any]) -> str | None:
-            try:
-                audit_cells.check_kind(audit_cells.of_grid(name, row, composer))
-            except Exception as reason:  # whatever it is, the full question tells
-                return str(reason) or "refused"
-            return None
+    def reason_at_once(row: Mapping[str, Any]) -> str | None:
+        try:
+            audit_cells.check_kind(audit_cells.of_grid(name, row, composer))
+        except Exception as reason:  # whatever it is, the full question tells
+            return str(reason) or "refused"
+        return None
 
-        strength = 1 if quick else 2
-        design = cover(
-            factors,
-            reason_against,
-            strength,
-            declared_grid.list_required(name),
-            MAX_CASES,
-            reason_at_once,
-            reason_before_plan,
-        )
+    strength = 1 if quick else 2
+    design = cover(
+        declared_grid.factors(name),
+        reason_against,
+        strength,
+        declared_grid.FIRST.get(name, ()),
+        MAX_CASES,
+        reason_at_once,
+        reason_before_plan,
+    )
     kinds = assign_kinds(design.rows, QUICK_PER_CASE if quick else PER_CASE)
     stops = tuple(
         GridCase(number, row, kinds[number], planned[tuple(row.items())])
@@ -127,23 +122,22 @@ def _describe_missing(design: Design) -> tuple[tuple[str, str], ...]:
 
 def assign_kinds(rows: Sequence[Mapping[str, Any]], count: int) -> list[tuple[str, ...]]:
     """``count`` kinds of neighbours for each row, so that kinds meet many values soon."""
-    left = {(k, f, v) for row in rows for f, v in row.items() for k in hard_pairs.KINDS}
+    kinds = hard_pairs.KINDS
+    left = {(k, f, v) for row in rows for f, v in row.items() for k in kinds}
     found = []
     for number, row in enumerate(rows):
         order = sorted(
-            range(len(hard_pairs.KINDS)),
-            key=lambda i: (
-                -sum((hard_pairs.KINDS[i], f, v) in left for f, v in row.items()),
-                (i - count * number) % len(hard_pairs.KINDS),
+            kinds,
+            key=lambda kind: (
+                -sum((kind, f, v) in left for f, v in row.items()),
+                (kinds.index(kind) - count * number) % len(kinds),
             ),
         )
         # pairs where nothing hides the record come first: they are attacked as well
-        alone = (
-            (hard_pairs.ALONE[number % 2],)
-            if count < len(hard_pairs.KINDS) // 3
-            else hard_pairs.ALONE
-        )
-        rest = [hard_pairs.KINDS[i] for i in order if hard_pairs.KINDS[i] not in hard_pairs.ALONE]
+        alone = hard_pairs.ALONE
+        if count < len(kinds) // 3:
+            alone = (alone[number % 2],)
+        rest = [kind for kind in order if kind not in hard_pairs.ALONE]
         chosen = (*alone, *rest[: count - len(alone)])
         left -= {(k, f, v) for f, v in row.items() for k in chosen}
         found.append(chosen)
@@ -154,17 +148,14 @@ def examine_stops(name: str, stops: Sequence[GridCase], seed: int) -> list[Repor
     """The reports of some cases of a walk."""
     composer, found = Composer(), []
     known: set[Any] = set()
-    with audit_cells.RecordsFolder() as folder:
-        for stop in stops:
-            subject = audit_cells.of_grid(name, stop.row, composer)
-            try:
-                made = audit_cells.case(
-                    subject, stop.kinds, folder, seed + stop.number, stop.planned
-                )
-                report = examine(made, seed, known)
-            except Exception as error:
-                text = describe_error(error)[:200]
-                report = Report(name, subject.words, status=FAILED, faults=[f"raised {text}"])
-            report.number = stop.number
-            found.append(report)
+    for stop in stops:
+        subject = audit_cells.of_grid(name, stop.row, composer)
+        try:
+            made = audit_cells.case(subject, stop.kinds, seed + stop.number, stop.planned)
+            report = examine(made, seed, known)
+        except Exception as error:
+            text = describe_error(error)[:200]
+            report = Report(name, subject.words, status=FAILED, faults=[f"raised {text}"])
+        report.case = stop.number
+        found.append(report)
     return found

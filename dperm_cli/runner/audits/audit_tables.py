@@ -23,18 +23,14 @@ def format_findings(found: Any) -> str:
     """All tables of the findings of an audit."""
     parts = []
     if found.verdicts:
-        parts.append(format_verdicts([verdict.row() for verdict in found.verdicts]))
+        parts.append(_columns([HEAD, *(_cells(verdict.row()) for verdict in found.verdicts)]))
     if found.reports:
-        parts.append(_columns([CASES, *_by_mechanism(found.reports)]))
+        names = dict.fromkeys(report.mechanism for report in found.reports)
+        parts.append(_columns([CASES, *(_summary(name, found.reports) for name in names)]))
     left = list_unattacked(found.reports, found.walks)
     if left:
         parts.append("\n".join(["not attacked:", *(f"  {line}" for line in left)]))
     return "\n\n".join(parts) if parts else "nothing was audited"
-
-
-def format_verdicts(rows: list[dict[str, Any]]) -> str:
-    """The adversaries' rows in columns."""
-    return _columns([HEAD, *(_cells(row) for row in rows)])
 
 
 def missing_rows(walks: Sequence[GridWalk]) -> list[dict[str, Any]]:
@@ -48,20 +44,17 @@ def missing_rows(walks: Sequence[GridWalk]) -> list[dict[str, Any]]:
 
 def list_unattacked(reports: Sequence[Report], walks: Sequence[GridWalk]) -> list[str]:
     """A line for everything that was not attacked, with the reason; equal reasons share one."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for walk in walks:
-        for what, reason in walk.missing:
-            found.setdefault((walk.name, reason), []).append(what)
+    left = [(walk.name, reason, what) for walk in walks for what, reason in walk.missing]
     for report in reports:
+        name, case = report.mechanism, f"case {report.case}"
         if not report.is_attacked:
-            found.setdefault((report.name, report.reason or "no check applies"), []).append(
-                f"case {report.number}"
-            )
-        for words in report.left_out:
+            left.append((name, report.reason or "no check applies", case))
+        for words in report.not_attacked:
             what, _, reason = words.partition(": ")
-            found.setdefault((report.name, reason or what), []).append(
-                f"{what} in case {report.number}"
-            )
+            left.append((name, reason or what, f"{what} in {case}"))
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, reason, what in left:
+        found.setdefault((name, reason), []).append(what)
     return [
         f"{name}: {_join_names(whats)} ({_short(reason)})"
         for (name, reason), whats in found.items()
@@ -78,12 +71,9 @@ def _short(reason: str) -> str:
     return reason if len(reason) <= _LONGEST else reason[: _LONGEST - 3] + "..."
 
 
-def _by_mechanism(reports: Sequence[Report]) -> list[tuple[str, ...]]:
-    names = list(dict.fromkeys(report.name for report in reports))
-    return [_summary(name, [r for r in reports if r.name == name]) for name in names]
-
-
-def _summary(name: str, reports: Sequence[Report]) -> tuple[str, ...]:
+def _summary(name: str, every: Sequence[Report]) -> tuple[str, ...]:
+    """The line of a mechanism."""
+    reports = [report for report in every if report.mechanism == name]
     attacked = [report for report in reports if report.is_attacked]
     exact = [report.exact for report in attacked if report.exact is not None]
     laws = [report.law for report in attacked if report.law is not None]
@@ -95,8 +85,8 @@ def _summary(name: str, reports: Sequence[Report]) -> tuple[str, ...]:
         name,
         f"{len(attacked)} of {len(reports)}",
         str(sum(len(report.pairs) for report in attacked)),
-        f"{sum(report.calls for report in attacked)} calls",
-        f"{max((r.worst for r in attacked), default=0.0):.4f}",
+        f"{sum(report.replay_calls for report in attacked)} calls",
+        f"{max((r.replay_worst for r in attacked), default=0.0):.4f}",
         f"{max(exact):.6f}" if exact else "-",
         f"{min(laws):.2g}" if laws else "-",
         f"{max(shares):.3f}" if shares else "-",

@@ -30,13 +30,7 @@ from dperm_cli.audit.fuzz_draws import Draw, draw, targets
 from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.audit.shifted_rounding import shift_maps, shift_problem
 from dperm_cli.core import checks
-from dperm_cli.core.errors import (
-    EXIT_FAILED,
-    EXIT_OK,
-    DpermError,
-    InputError,
-    Unsupported,
-)
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, Unsupported
 from dperm_cli.core.operands import Syntax
 from dperm_cli.runner.audits.neighbour_runs import RunOutput, run_on_both
 from dperm_cli.runner.cells import kernel_cells, run_cell
@@ -51,17 +45,6 @@ MAX_SECONDS = 7 * 24 * 3600
 FIGURES = 16  # one draw of so many draws its figures, which takes longest
 _CLOSE = 1e-9  # relative room of an accounted number
 _MEMORY = "/dev/shm"  # nothing of a draw is kept: files need not reach a disk
-
-
-@dataclass(frozen=True)
-class FuzzRequest:
-    """What the command line asks for; ``number`` is one draw to repeat, or None."""
-
-    seconds: float
-    seed: int
-    number: int | None
-    mechanism: str
-    out: Path | None
 
 
 @dataclass(frozen=True)
@@ -94,18 +77,13 @@ class Search:
     findings: list[Finding] = field(default_factory=list)
     ended: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def draws(self) -> int:
-        return sum(self.ended.values())
-
     def words(self) -> str:
         """One line for the whole."""
-        replayed_ = self.ended["ok"]
-        counts = [f"{replayed_} replayed"]
+        counts = [f"{self.ended['ok']} replayed"]
         counts += [f"{self.ended[name]} {name}" for name in ("unsupported", "failed", "refused")]
         kinds = len({finding.kind for finding in self.findings})
         found = f"{len(self.findings)} findings" + (f" of {kinds} kinds" if kinds else "")
-        return f"{self.draws} draws: {', '.join(counts)}; {found}"
+        return f"{self.ended.total()} draws: {', '.join(counts)}; {found}"
 
 
 def is_asked(arguments: Sequence[str]) -> bool:
@@ -116,12 +94,8 @@ def is_asked(arguments: Sequence[str]) -> bool:
 def fuzz(arguments: Sequence[str]) -> int:
     """Search for as long as was asked, printing findings as they come; 1 where there is one."""
     asked = parse(arguments)
-    if asked.number is not None:
-        numbers: Iterator[int] = iter([asked.number])
-    else:
-        numbers = _count_until(asked.seconds)
-    found = search(asked.seed, numbers, mechanism=asked.mechanism, out=asked.out, tell=_print)
-    print(f"fuzz: seed {asked.seed}, {found.words()}")
+    found = search(**asked, tell=lambda finding: print(finding.line(), flush=True))
+    print(f"fuzz: seed {asked['seed']}, {found.words()}")
     return EXIT_FAILED if found.findings else EXIT_OK
 
 
@@ -141,7 +115,10 @@ def search(
     found = Search()
     told: set[str] = set()
     # more threads change last bits of what is accounted from one call to the next
-    with threadpool_limits(1), open_meter(1) as shown, _scratch() as scratch:
+    place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    kept = tempfile.TemporaryDirectory(prefix="dperm-fuzz-", dir=place)
+    with threadpool_limits(1), open_meter(1) as shown, kept as name:
+        scratch = Path(name)
         for number in numbers:
             drawn = draw(seed, number, mechanism)
             shown.step(f"{found.words()}; {' > '.join(drawn.target.chain)}", 0.0, 0.0)
@@ -158,7 +135,7 @@ def search(
                     tell(finding)
             if faults and out is not None:
                 _keep(folder, out, drawn)
-            _remove(folder)
+            shutil.rmtree(folder, ignore_errors=True)
             if most is not None and len(found.findings) >= most:
                 break
     return found
@@ -233,10 +210,10 @@ def _replay_at_gate(
     drawn: Draw, made: Any, one: run_cell.Prepared, other: run_cell.Prepared
 ) -> list[str]:
     mechanism = one.cell.mechanism
-    problems = [_select_problem(item) for item in (one, other)]
+    problems: list[Any] = [item.seen for item in (one, other)]
     if one.cell.relation == "add_remove":
         problems[1] = _drop_record(drawn, made, *problems)
-    if one.cell.kernel is not None and kernel_cells.space_of(mechanism) != "kernel":
+    if one.cell.kernel is not None and mechanism.space != "kernel":
         problems = [shift_problem(problem) for problem in problems]
     try:
         with shift_maps():
@@ -262,12 +239,6 @@ def _rounding(spec: Any) -> float:
     return 2.0**-46 * spec.n * spec.lipschitz_total / spec.lipschitz
 
 
-def _select_problem(item: run_cell.Prepared) -> Any:
-    """The problem as the mechanism sees it."""
-    on_kernel = kernel_cells.space_of(item.cell.mechanism) == "kernel"
-    return item.kernel if on_kernel else item.released
-
-
 def _drop_record(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
     """The neighbour without the record: the file without it, or nothing in its place.
 
@@ -280,8 +251,8 @@ def _drop_record(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
     return replace_record(first, drawn.index, np.zeros(first.data.p), 1.0)
 
 
-def parse(arguments: Sequence[str]) -> FuzzRequest:
-    """What a command line asks for; InputError for what it cannot."""
+def parse(arguments: Sequence[str]) -> dict[str, Any]:
+    """What a command line asks ``search`` for; InputError for what it cannot."""
     given = {"seed": "fresh", "draw": "", "mechanism": "all", "out": ""}
     given |= Syntax(keys=KEYS, operands=False).split(arguments).settings
     known = list(dict.fromkeys(target.chain[0] for target in targets()))
@@ -291,7 +262,9 @@ def parse(arguments: Sequence[str]) -> FuzzRequest:
     out = Path(checks.path("out", given["out"])) if given["out"] else None
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError("out", given["out"], "must be a new or an empty folder")
-    return FuzzRequest(duration("fuzz", given["fuzz"]), seed, number, mechanism, out)
+    seconds = duration("fuzz", given["fuzz"])
+    numbers = _count_until(seconds) if number is None else iter([number])
+    return {"seed": seed, "numbers": numbers, "mechanism": mechanism, "out": out}
 
 
 def duration(key: str, word: str) -> float:
@@ -318,18 +291,6 @@ def _count_until(seconds: float) -> Iterator[int]:
         number += 1
 
 
-def _print(finding: Finding) -> None:
-    print(finding.line(), flush=True)
-
-
-@contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
-    """A folder for the files of draws, in memory where there is such a place."""
-    place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="dperm-fuzz-", dir=place) as folder:
-        yield Path(folder)
-
-
 @contextlib.contextmanager
 def _hide_output() -> Iterator[None]:
     """Hide output and warnings: those of the runs were compared already."""
@@ -343,10 +304,3 @@ def _keep(folder: Path, out: Path, drawn: Draw) -> None:
     to = out / f"draw-{drawn.number}"
     shutil.copytree(folder, to, dirs_exist_ok=True)
     (to / "command.txt").write_text(" ".join(["dperm", "run", *drawn.words]) + "\n")
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-__all__ = ["Finding", "Search", "duration", "examine", "fuzz", "is_asked", "parse", "search"]

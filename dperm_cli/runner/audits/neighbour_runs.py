@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.audit import holder_facts
-from dperm_cli.audit.first_difference import first_difference, line_difference
+from dperm_cli.audit.first_difference import find_place, first_difference, line_difference
 from dperm_cli.audit.noise_tape import SameNoise
 from dperm_cli.core import progress
 from dperm_cli.core.errors import DpermError
@@ -34,6 +34,7 @@ from dperm_cli.core.package_paths import use_cache
 from dperm_cli.privacy.gate import install_tape
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.ledger.ledger import LEDGER
+from dperm_cli.results.ledger.release_log_lines import Entry
 from dperm_cli.results.records.schema import BY_NAME
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import write_report
@@ -99,12 +100,10 @@ def run_on_both(
     one = run_in_folder(words, first, tape, cache=cache, figures=figures)
     tape.rewind()
     other = run_in_folder(words, second, tape, cache=cache, figures=figures)
-    return compare_runs(one, other) or _noise_fault(tape), one, other
-
-
-def _noise_fault(tape: SameNoise) -> str | None:
-    fault = tape.find_fault()
-    return None if fault is None else f"noise: {fault}"
+    fault = compare_runs(one, other)
+    if fault is None and (unlike := tape.find_fault()):
+        fault = f"noise: {unlike}"
+    return fault, one, other
 
 
 def run_in_folder(
@@ -116,11 +115,8 @@ def run_in_folder(
     reports: list[tuple[str, float, float]] = []
     printed, told = io.StringIO(), io.StringIO()
 
-    def note(label: str, done: float, total: float) -> None:
-        reports.append((label, done, total))
-
     with use_cache(cache), contextlib.chdir(folder), _capture_streams(printed, told):
-        with install_tape(tape), progress.listen(note):
+        with install_tape(tape), progress.listen(lambda *report: reports.append(report)):
             code = _code_of([*words, f"out={OUT}"], figures)
         files = {
             name: (os.stat(name).st_mode, Path(name).read_bytes())
@@ -162,7 +158,8 @@ def compare_runs(one: RunOutput, other: RunOutput) -> str | None:
     """The first difference between two runs beyond what is the holder's, or None."""
     if one.code != other.code:
         tail = _tail(one) if one.code else _tail(other)
-        return f"exit code: {_code(one.code)} and {_code(other.code)}: {tail}"
+        codes = ["a traceback" if code == CRASH_CODE else code for code in (one.code, other.code)]
+        return f"exit code: {codes[0]} and {codes[1]}: {tail}"
     statuses = [[row["status"] for row in made.records] for made in (one, other)]
     if statuses[0] != statuses[1]:
         reasons = [str(row["reason"]) for made in (one, other) for row in made.records[:1]]
@@ -195,10 +192,8 @@ def _code_of(words: list[str], figures: bool) -> int:
 @contextlib.contextmanager
 def _capture_streams(printed: io.StringIO, told: io.StringIO) -> Iterator[None]:
     """Capture stdout and stderr; show each warning once per line of code, as a new process does."""
-    streams = contextlib.ExitStack()
-    streams.enter_context(contextlib.redirect_stdout(printed))
-    streams.enter_context(contextlib.redirect_stderr(told))
-    with streams, warnings.catch_warnings():
+    told_too = contextlib.redirect_stderr(told)
+    with contextlib.redirect_stdout(printed), told_too, warnings.catch_warnings():
         warnings.simplefilter("default")
         yield
 
@@ -228,9 +223,7 @@ def _plain(text: str, names: Mapping[str, str]) -> str:
 
 
 def _plain_bytes(content: bytes, names: Mapping[str, str]) -> bytes:
-    for name, word in names.items():
-        content = content.replace(name.encode(), word.encode())
-    return content
+    return _plain(content.decode("latin-1"), names).encode("latin-1")
 
 
 def _impure(
@@ -284,13 +277,12 @@ def _mask(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **fixed}
 
 
-def _log_impure(store: Store, logged: Sequence[release_log.Entry]) -> str | None:
+def _log_impure(store: Store, logged: Sequence[Entry]) -> str | None:
     """The log's name where a line says something else than the record that it is of."""
-    made = {cell: store.read_all([cell]) for cell in store.cells()}
     whole = [
         release_log.make_entry(cell, rows)
-        for cell, rows in made.items()
-        if release_log.has_fresh_noise(rows)
+        for cell in store.cells()
+        if release_log.has_fresh_noise(rows := store.read_all([cell]))
     ]
     same = sorted(whole, key=lambda entry: entry.cell) == sorted(logged, key=lambda e: e.cell)
     return None if same and not release_log.list_damage(store.out) else release_log.LOG
@@ -313,7 +305,10 @@ def _files(
     one: Mapping[str, tuple[int, bytes]], other: Mapping[str, tuple[int, bytes]]
 ) -> str | None:
     """Files that have no column of the holder's must be equal; of the others their names."""
-    left = [sorted(name for name in files if not _is_figure(name)) for files in (one, other)]
+    left = [
+        sorted(name for name in files if os.path.basename(name) not in holder_facts.FIGURES)
+        for files in (one, other)
+    ]
     if left[0] != left[1]:
         return f"names of files: {sorted(set(left[0]) ^ set(left[1]))} in one folder alone"
     for name in left[0]:
@@ -332,13 +327,9 @@ def _files(
 def _texts(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> str | None:
     for name in one:
         a, b = (made[name].decode(errors="replace") for made in (one, other))
-        if a != b:
-            return line_difference(a, b, f"{name}, without the holder's columns")
+        if found := line_difference(a, b, f"{name}, without the holder's columns"):
+            return found
     return None
-
-
-def _is_figure(name: str) -> bool:
-    return os.path.basename(name) in holder_facts.FIGURES
 
 
 def _from_records(name: str) -> bool:
@@ -351,8 +342,8 @@ def _bytes_apart(one: bytes, other: bytes) -> str:
     """Where two files differ, with a little of what stands there."""
     if one[:4] == other[:4] == b"PK\x03\x04":
         return _archives_apart(one, other)
-    place = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-    if place is None:
+    place = find_place(one, other)
+    if place == min(len(one), len(other)):
         return f"{len(one)} and {len(other)} bytes"
     near = slice(max(0, place - 20), place + 20)
     return f"byte {place}: {one[near]!r} and {other[near]!r}"
@@ -368,15 +359,8 @@ def _archives_apart(one: bytes, other: bytes) -> str:
     return "other stamps or order of members"
 
 
-def _code(code: int) -> str:
-    return "a traceback" if code == CRASH_CODE else str(code)
-
-
 def _tail(made: RunOutput) -> str:
     """The last line of stderr, or the reason in the records."""
     reason = made.records[0].get("reason") if made.records else None
     lines = made.stderr.strip().splitlines()
     return str(reason or (lines[-1] if lines else ""))[:200]
-
-
-__all__ = ["OUT", "RunOutput", "compare_runs", "forget", "run_in_folder", "run_on_both"]

@@ -34,22 +34,25 @@ def audit_study(asked: Asked) -> Findings:
     _check_guarantees(study.cells)
     prepared = run.prepare(study.cells)
     found = Findings([], [], [])
-    records = None
-    if "pair" in asked.settings:
-        records = [pair_file.read(asked.settings["pair"], _shape(item)) for item in prepared]
-    jobs = []
+    jobs, file = [], asked.settings.get("pair")
     for number, item in enumerate(prepared):
-        given = None if records is None else records[number]
+        given = None if file is None else pair_file.read(file, audit_cells.of_cell(item).shape)
         label = (item.cell.mechanism_name, f"on {item.data.name}")
         jobs.append(Job(label, audit_cell, (item, number, given, asked.seed, asked.quick)))
     for report, verdict in run_jobs(jobs, lambda *_: [], asked.workers if len(jobs) > 1 else 1):
         found.reports.append(report)
         found.verdicts += [] if verdict is None else [verdict]
-    found.reports.sort(key=lambda report: report.number)
+    found.reports.sort(key=lambda report: report.case)
     if found.is_empty:
         for report, item in zip(found.reports, prepared, strict=True):
-            reason = f"{report.reason or 'no check applies'}{_suggest_mechanisms(item)}"
-            print(f"nothing was audited: {report.name}: {reason}", file=sys.stderr)
+            reason = report.reason or "no check applies"
+            fitting = " or ".join(list_fitting(item))
+            advice = (
+                f"set mechanism={fitting}"
+                if fitting
+                else "no mechanism has a plan for this problem and budget"
+            )
+            print(f"nothing was audited: {report.mechanism}: {reason}; {advice}", file=sys.stderr)
     return found
 
 
@@ -92,34 +95,20 @@ def audit_cell(
     if entries > _MOST_ENTRIES:
         name, shape = item.cell.mechanism_name, subject.shape
         reason = f"{shape.n} records of {shape.p} columns are too many to make up"
-        return Report(name, subject.words, number, "unsupported", reason), None
+        return Report(name, subject.words, status="unsupported", reason=reason, case=number), None
     kinds = hard_pairs.KINDS[: 2 if quick else len(hard_pairs.KINDS)]
-    with audit_cells.RecordsFolder() as folder:
-        case = audit_cells.case(subject, kinds, folder, seed, given=given)
-        report = examine(replace(case, effort=QUICK_EFFORT if quick else EFFORT), seed)
-    report.number = number
+    case = audit_cells.case(subject, kinds, seed, given=given)
+    report = examine(replace(case, effort=QUICK_EFFORT if quick else EFFORT), seed)
+    report.case = number
     if report.status != OK:
         return report, None
-    kind = "local" if case.neighbours[0].first.guarantee.kind == "local" else ""
-    budget = case.neighbours[0].first.budget
-    verdict = None
-    if math.isfinite(budget.epsilon) and (kind or item.cell.noise == "research"):
+    opened, verdict = case.neighbours[0].first, None
+    budget, is_local = opened.budget, opened.guarantee.kind == "local"
+    if math.isfinite(budget.epsilon) and (is_local or item.cell.noise == "research"):
         verdict = attack_instance(
             item.cell.mechanism_name, item.cell.mechanism, budget, seed, quick
         )
     return report, verdict
-
-
-def _shape(item: cells.Prepared) -> hard_pairs.Shape:
-    return audit_cells.of_cell(item).shape
-
-
-def _suggest_mechanisms(item: cells.Prepared) -> str:
-    """The mechanisms that would have a plan for the same problem, in words."""
-    fitting = list_fitting(item)
-    if not fitting:
-        return "; no mechanism has a plan for this problem and budget"
-    return f"; set mechanism={' or '.join(fitting)}"
 
 
 def list_fitting(item: cells.Prepared, most: int = 3) -> list[str]:

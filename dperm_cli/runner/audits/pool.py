@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures as futures
+import itertools
 import multiprocessing
 import os
 import signal
@@ -32,20 +33,14 @@ class Job:
         return self.call(*self.arguments)
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """An error of a worker, which may not survive being handed over as it is."""
-
-    text: str
-    exit_code: int
-
-
 def _run_job(job: Job) -> Any:
-    """In a worker: the result, or what was refused."""
+    """In a worker: an error is raised in a form that survives being handed over."""
     try:
         return job.run()
     except DpermError as error:
-        return Refusal(str(error), error.exit_code)
+        plain = DpermError(str(error))
+        plain.exit_code = error.exit_code
+        raise plain from None
 
 
 More = Callable[[Job, Any], Sequence[Job]]
@@ -75,20 +70,24 @@ def _count(workers: Any) -> int:
 
 
 def _run_here(waiting: list[Job], more: More, shown: Meter) -> Iterator[Any]:
-    done = 0
-    while waiting:
+    for done in itertools.count():
+        if not waiting:
+            return
         job = waiting.pop(0)
         shown.cell(done, " ".join(job.words))
         result = job.run()
-        new = more(job, result)
-        waiting[:0] = new
-        shown.cells += len(new)
-        done += 1
+        _add_jobs(more(job, result), waiting, shown)
         yield result
 
 
+def _add_jobs(new: Sequence[Job], waiting: list[Job], shown: Meter) -> None:
+    """Put follow-up jobs first, since they belong to long ones."""
+    waiting[:0] = new
+    shown.cells += len(new)
+
+
 def _run_in_pool(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
-    """Run jobs in worker processes; follow-up jobs run first, since they belong to long ones."""
+    """Run jobs in worker processes."""
     copied = multiprocessing.get_context("fork")
     with futures.ProcessPoolExecutor(count, copied, _start_worker) as pool:
         running: dict[futures.Future[Any], Job] = {}
@@ -102,15 +101,9 @@ def _run_in_pool(waiting: list[Job], more: More, count: int, shown: Meter) -> It
                 for future in ended:
                     job = running.pop(future)
                     result = future.result()
-                    if isinstance(result, Refusal):
-                        error = DpermError(result.text)
-                        error.exit_code = result.exit_code
-                        raise error
-                    new = more(job, result)
-                    waiting[:0] = new
-                    shown.cells += len(new)
+                    _add_jobs(more(job, result), waiting, shown)
+                    shown.cell(done, " ".join(job.words))
                     done += 1
-                    shown.cell(done - 1, " ".join(job.words))
                     yield result
         except futures.process.BrokenProcessPool:
             raise DpermError("a worker of the audit ended without a word: out of memory, perhaps; "

@@ -26,9 +26,7 @@ INSTEAD = {
 }
 
 
-def check(
-    plan: Plan, budget: Budget, kind: str, unprotected: bool = False
-) -> tuple[Guarantee, str]:
+def check(plan: Plan, budget: Budget, kind: str, unprotected: bool = False) -> Guarantee:
     """Recompute the guarantee from the plan's events; PrivacyError unless it fits the budget.
 
     A plan that says it protects nothing passes, labelled so, where the user asked for that
@@ -44,16 +42,16 @@ def check(
         certificate=plan.guarantee.certificate,
     )
     ledger_totals.require_within_budget(budget, guarantee, plan.guarantee)
-    return guarantee, guarantee.source
+    return guarantee
 
 
-def _accept_unprotected(plan: Plan, unprotected: bool) -> tuple[Guarantee, str]:
+def _accept_unprotected(plan: Plan, unprotected: bool) -> Guarantee:
     """No guarantee, and events that say so too."""
     if not unprotected:
         raise PrivacyError(f"refused to release: {plan.guarantee.source} gives no guarantee")
     if kind_of_events(plan.events) != "none":
         raise PrivacyError("a plan without a guarantee needs an event that says so")
-    return plan.guarantee, plan.guarantee.source
+    return plan.guarantee
 
 
 def plan_with_reserve(mechanism: Mechanism, spec: ProblemSpec, budget: Budget) -> Plan:

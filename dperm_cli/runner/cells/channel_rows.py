@@ -20,12 +20,7 @@ MOST_OUTPUTS = 128  # of a channel whose capacity is also found by iteration
 
 
 def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The one row of a channel."""
-    return [row(settings)]
-
-
-def row(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of one channel; InputError names the key that makes no sense.
+    """The one row of a channel; InputError names the key that makes no sense.
 
     ``settings``: ``channel`` (l_inf, l_1, l_2 or polytope), one of multiplier, information (nats)
     and epsilon, and ``p``, or the ``vertices`` of the polytope. In the record's settings:
@@ -38,7 +33,7 @@ def row(settings: Mapping[str, Any]) -> dict[str, Any]:
             raise UnknownKey(key, KEYS)
     found = _channel(settings)
     facts = {"leading": found.expansion, "leading_ratio": found.information / found.expansion}
-    return {
+    one = {
         "status": "planned",
         "mechanism": "channel",
         "relation": "replace_one",
@@ -54,6 +49,7 @@ def row(settings: Mapping[str, Any]) -> dict[str, Any]:
         "version": __version__,
         "overrides": dict(settings),
     }
+    return [one]
 
 
 def _channel(settings: Mapping[str, Any]) -> Any:

@@ -56,9 +56,8 @@ def make_rows(settings: Settings) -> list[Row]:
 
 
 def _set(settings: Settings) -> Any:
-    name = checks.choice(
-        "geometry.constraint", settings.get("constraint"), catalogue.choices("constraint")
-    )
+    known = catalogue.choices("constraint")
+    name = checks.choice("geometry.constraint", settings.get("constraint"), known)
     p = checks.integer("geometry.p", settings.get("p"), low=2)
     made = registry.load("constraint", name)
     radius = checks.positive("geometry.constraint.radius", settings.get("constraint.radius", 1.0))
@@ -85,9 +84,8 @@ def _liftings(body: Any, settings: Settings) -> Iterator[dict[str, Any]]:
         raise InputError("geometry.constraint", body.name, allowed)
     m = checks.integer("geometry.m", settings["m"], low=1, high=body.p)
     spread = checks.integer("geometry.spread", settings.get("spread", 1), low=1, high=body.p)
-    kind = checks.choice(
-        "geometry.phi", settings.get("phi", "gaussian"), random_projection.KINDS
-    )  # fmt: skip
+    wanted = settings.get("phi", "gaussian")
+    kind = checks.choice("geometry.phi", wanted, random_projection.KINDS)
     seed, width = int(settings.get("seed", 0)), body.width()[0]
     limit = (2.0 * width + body.diameter) / m**0.5  # docs/proofs/_kj16.md, Theorem 5: in the mean
     for trial in range(checks.integer("geometry.trials", settings.get("trials", 1), low=1)):
@@ -112,6 +110,3 @@ def _face_point(body: Any, spread: int, seed: int, trial: int) -> np.ndarray:
     signs = rng.choice([-1.0, 1.0], size=spread) if body.axis_hull.signed else 1.0
     theta[places] = signs * (body.radius / spread)
     return theta
-
-
-__all__ = ["DRAWS", "KEYS", "make_rows"]

@@ -64,14 +64,9 @@ class KernelCell:
     kernel: KernelProblem | None
 
 
-def space_of(mechanism: Any) -> str:
-    """``kernel`` for mechanisms that work on a kernel's minimiser, else ``parameters``."""
-    return str(mechanism.space)
-
-
 def _whole(cell: cell_schema.Cell) -> bool:
     """Whether the mechanism asks for the kernel's minimiser alone, and for no rows."""
-    return space_of(cell.mechanism) == "kernel" or cell.mechanism.is_unprotected
+    return cell.mechanism.space == "kernel" or cell.mechanism.is_unprotected
 
 
 def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
@@ -80,25 +75,17 @@ def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     Cells of one kernel and one data set share them: bases and inverses take longer than releases.
     """
     _check(cell, data.facts())
-    space, only = space_of(cell.mechanism), cell.mechanism.features
     key = (
         id(data),  # which lives as long as its entry
-        space,
-        only,
-        _whole(cell),
-        cell.population,
-        cell.ridge,
-        repr(cell.loss),
-        repr(cell.kernel),
-    )
+        cell.mechanism.space, cell.mechanism.features, _whole(cell), cell.population, cell.ridge,
+        repr(cell.loss), repr(cell.kernel),
+    )  # fmt: skip
     return _PROBLEMS.recall(key, lambda: (data, _prepare(cell, data)))[1]
 
 
 def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     kernel, facts = cell.kernel, data.facts(cell.population)
-    wanted = MapRequest(
-        cell.mechanism_name, _whole(cell), cell.mechanism.features
-    )  # fmt: skip
+    wanted = MapRequest(cell.mechanism_name, _whole(cell), cell.mechanism.features)
     features = map_choice.make_map(kernel, facts, wanted)
     queries = map_choice.make_queries(kernel, facts, features)
     own = None
@@ -106,7 +93,7 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
         own = KernelProblem(
             data, cell.loss, kernel, cell.ridge, queries, features, radius=kernel.radius
         )
-    elif space_of(cell.mechanism) == "kernel" or features is None:
+    elif cell.mechanism.space == "kernel" or features is None:
         raise _no_minimiser(cell)
     radius = own.spec().radius if own is not None else _radius(cell)
     basis: Features | None = features if own is None else own.spec().basis
@@ -118,15 +105,14 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     return KernelCell(problem, own)
 
 
-def make_feature_rows(cell: cell_schema.Cell, found: KernelCell) -> KernelCell:
+def make_feature_rows(
+    cell: cell_schema.Cell, problem: Problem, own: KernelProblem | None
+) -> KernelCell:
     """The same with the rows made; they are kept for the next cells of the problem."""
-    data = found.problem.data
-    x, x_test = _map_data(data, dense=not _whole(cell))
-    own = found.kernel
+    x, x_test = _map_data(problem.data, dense=not _whole(cell))
     if own is not None and own.features is not None:
         own = replace(own, rows=x)
-    problem = replace(found.problem, data=data.with_rows(x, x_test=x_test))
-    return KernelCell(problem, own)
+    return KernelCell(replace(problem, data=problem.data.with_rows(x, x_test=x_test)), own)
 
 
 def remember(problem: Problem, theta: np.ndarray) -> None:
@@ -191,14 +177,15 @@ def _in_coordinates(data: Data, kernel: Kernel, basis: Features) -> Data:
 def _map_data(data: Data, dense: bool) -> tuple[Any, Any]:
     """psi of the training and of the held-out rows."""
 
-    def make() -> tuple[Any, Any]:
-        test = None if data.x_test is None else _rows_of(data.x_test, dense)
-        return _rows_of(data.x, dense), test
+    return _MAPPED_ROWS.recall(
+        f"{data.fingerprint} {dense} {data.n}",
+        lambda: (_map_rows(data.x, dense), _map_rows(data.x_test, dense)),
+    )
 
-    return _MAPPED_ROWS.recall(f"{data.fingerprint} {dense} {data.n}", make)
 
-
-def _rows_of(pending: PendingRows, dense: bool) -> Any:
+def _map_rows(pending: PendingRows | None, dense: bool) -> Any:
+    if pending is None:
+        return None
     if dense:
         return pending.features.apply(pending.rows)
     return mapped_rows.map_rows(pending.features, pending.rows)

@@ -16,8 +16,6 @@ from dperm_cli.kernels.shared.kernel_problem import Fit, KernelProblem
 from dperm_cli.runner.cells.record_digest import code_digest
 from dperm_cli.solvers.optimum import Optimum
 
-_DAMAGED = (OSError, KeyError, ValueError)
-
 
 def optimum_of(problem: KernelProblem, folder: Path | None) -> Optimum:
     """The certified minimiser as mechanisms ask for it, ``spec().asked`` from the exact one."""
@@ -38,26 +36,22 @@ def _fit(problem: KernelProblem, folder: Path | None) -> Fit:
         with contextlib.suppress(StorageError):
             # one process solves it, the others wait and read
             held.enter_context(hold_lock(folder / f".{name}.lock", wait=True))
-        _recall(problem, folder / f"{name}.npz")
+        code = code_digest(KernelProblem, problem.loss, problem.kernel)  # that solves the problem
+        _recall(problem, folder / f"{name}.npz", code)
         found = problem.solve()
-        _keep(found, folder / f"{name}.npz", _solver(problem))
+        _keep(found, folder / f"{name}.npz", code)
         return found
 
 
-def _solver(problem: KernelProblem) -> str:
-    """A digest of the code that solves the problem."""
-    return code_digest(KernelProblem, problem.loss, problem.kernel)
-
-
-def _recall(problem: KernelProblem, path: Path) -> None:
+def _recall(problem: KernelProblem, path: Path, code: str) -> None:
     """Remember what is stored by this code, as far as it proves itself anew."""
     try:
         file = npy_files.read_archive(path, kinds=npy_files.LABELS)
-        slopes, weights, code = file["slopes"], file["weights"], str(file["code"])
-    except _DAMAGED:
+        slopes, weights, solver = file["slopes"], file["weights"], str(file["code"])
+    except (OSError, KeyError, ValueError):  # none, or a damaged one
         return
     width = problem.data.n if problem.features is None else problem.features.dim
-    if code != _solver(problem):  # another way of solving ends at another point
+    if solver != code:  # another way of solving ends at another point
         return
     good = all(part.dtype == np.float64 and np.all(np.isfinite(part)) for part in (slopes, weights))
     if good and slopes.shape == (problem.data.n,) and weights.shape == (width,):

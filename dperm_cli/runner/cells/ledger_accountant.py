@@ -10,7 +10,7 @@ from typing import Any
 
 from dperm_cli.core.errors import DpermError, Unsupported
 from dperm_cli.privacy.accounting import generator_range, ledger_totals
-from dperm_cli.privacy.budget import KINDS, Budget, Guarantee
+from dperm_cli.privacy.budget import KINDS, Budget, Guarantee, weakest_kind
 from dperm_cli.privacy.events import Approx, Disclosure, Event, classes, replaced_level
 from dperm_cli.privacy.events import kind as kind_of_events
 
@@ -58,7 +58,7 @@ class Accounting:
         delta = max(row["delta_accounted"] or 0.0 for row, _ in releases)
         spent = [
             ledger_totals.SpentRelease(
-                _convert_claim(_read_claim(row), relation), _events_under(row, relation), times
+                _convert_claim(read_claim(row), relation), _events_under(row, relation), times
             )
             for row, times in releases
         ]
@@ -83,20 +83,20 @@ class Accounting:
                 events_of(row)
                 return None  # nothing is claimed, whatever the events say
             again, delivers = self._recompute(row), kind_of_events(events_of(row))
-            claimed, budget = _read_claim(row), _read_budget(row)
+            claimed, budget = read_claim(row), _read_budget(row)
         except (ValueError, TypeError, KeyError, Unsupported, DpermError) as error:
             return f"its events cannot be accounted for: {error}"
         written = row["epsilon_accounted"]
         if not abs(written - again.epsilon) <= CLOSE * again.epsilon:
             return f"says epsilon {written:.6g}; its events give {again.epsilon:.6g}"
-        if ledger_totals.weakest([row["guarantee"], delivers]) != row["guarantee"]:
+        if weakest_kind([row["guarantee"], delivers]) != row["guarantee"]:
             return f"says {row['guarantee']}; its events give no more than {delivers}"
         if row["guarantee"] == "local" and not _matches_information(row, again):
             written, told = row["information_accounted"], again.information
             return f"says {written} nats of information; its events give {told}"
         if claimed.within(budget):
             return None
-        return f"claims {_read_claim(row)}, which is not within its budget {budget}"
+        return f"claims {claimed}, which is not within its budget {budget}"
 
     def _recompute(self, row: Row) -> Guarantee:
         key = tuple(row[name] for name in ("events", "guarantee", "delta_accounted", "relation"))
@@ -185,7 +185,8 @@ def _matches_information(row: Row, again: Guarantee) -> bool:
     return abs(written - told) <= CLOSE * told
 
 
-def _read_claim(row: Row) -> Guarantee:
+def read_claim(row: Row) -> Guarantee:
+    """The guarantee that a record claims."""
     nothing, local = row["guarantee"] == "none", row["guarantee"] == "local"
     return Guarantee(
         kind=row["guarantee"],

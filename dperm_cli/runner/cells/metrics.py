@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm_cli.problem.data import Data, Matrix
+from dperm_cli.problem.data import Matrix
 from dperm_cli.problem.problem import Problem
 
 _BLOCK = 1 << 20  # entries of the rows made dense at once
@@ -19,7 +19,7 @@ def score(problem: Problem, theta: np.ndarray) -> dict[str, Any]:
     ``residual_norm`` |X theta - y|_2 for labels that are fitted by least squares.
     """
     data = problem.data
-    name, metric = _metric(data)
+    name, metric = METRICS[data.task]
     if data.task in problem.loss.also:
         name, metric = "residual_norm", residual_norm
     row: dict[str, Any] = {"metric": name, "test_metric": None}
@@ -27,16 +27,6 @@ def score(problem: Problem, theta: np.ndarray) -> dict[str, Any]:
     if data.x_test is not None and data.y_test is not None and len(data.y_test):
         row["test_metric"] = metric(data.x_test, data.y_test, theta)
     return row
-
-
-def _metric(data: Data) -> tuple[str, Any]:
-    """The metric of a task and the name of its column."""
-    return {
-        "binary": ("accuracy", accuracy),
-        "regression": ("r2", r2),
-        "multiclass": ("accuracy", class_accuracy),
-        "location": ("mean_distance", mean_distance),
-    }[data.task]
 
 
 def accuracy(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
@@ -74,3 +64,12 @@ def mean_distance(x: Matrix, y: np.ndarray, theta: np.ndarray) -> float:
         dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
         total += float(np.sum(np.linalg.norm(dense - theta, axis=1)))
     return total / x.shape[0]
+
+
+# The metric of a task and the name of its column.
+METRICS = {
+    "binary": ("accuracy", accuracy),
+    "regression": ("r2", r2),
+    "multiclass": ("accuracy", class_accuracy),
+    "location": ("mean_distance", mean_distance),
+}

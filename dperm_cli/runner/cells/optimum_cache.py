@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from dperm_cli.core import progress
@@ -27,29 +26,26 @@ def make_solver() -> Callable[[Problem | KernelProblem], Optimum]:
     solved: Memo[str, Optimum] = Memo(_BUDGET)
     # cached optima are not private: only the owner can read the cache folder
     cache = cache_dir()
-    solve = _solve if cache is None else partial(_solve_cached, folder=cache / "optima")
+    folder = None if cache is None else cache / "optima"
 
     def optimum_of(problem: Problem | KernelProblem) -> Optimum:
         if isinstance(problem, KernelProblem):
-            return kernel_optima.optimum_of(problem, cache and cache / "optima")
-        return solved.recall(problem.fingerprint(), lambda: solve(problem))
+            return kernel_optima.optimum_of(problem, folder)
+        return solved.recall(problem.fingerprint(), lambda: _solve(problem, folder))
 
     return optimum_of
 
 
-def _solve(problem: Problem) -> Optimum:
-    return optimum.canonical_optimum(problem, optimum.solve(problem, progress=_tell))
-
-
-def _solve_cached(problem: Problem, folder: Path) -> Optimum:
+def _solve(problem: Problem, folder: Path | None) -> Optimum:
     """A cache that cannot be used costs time, not the run."""
-    try:
-        # one process solves it, the others wait and read
-        with hold_lock(folder / f".{problem.fingerprint()}.lock", wait=True):
-            return optimum.solve_or_load(problem, folder, progress=_tell)
-    except StorageError as error:
-        print(f"the cache is not used: {error}", file=sys.stderr)
-        return _solve(problem)
+    if folder is not None:
+        try:
+            # one process solves it, the others wait and read
+            with hold_lock(folder / f".{problem.fingerprint()}.lock", wait=True):
+                return optimum.solve_or_load(problem, folder, progress=_tell)
+        except StorageError as error:
+            print(f"the cache is not used: {error}", file=sys.stderr)
+    return optimum.canonical_optimum(problem, optimum.solve(problem, progress=_tell))
 
 
 def _tell(iteration: int, gap: float) -> None:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from dperm_cli.problem import population
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.problem import Problem, ProblemSpec
-from dperm_cli.results.ledger import release_log
+from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.runner.cells import kernel_cells, metrics, optimum_cache
 from dperm_cli.runner.cells.cell_budget import (
     check,
@@ -42,13 +43,18 @@ from dperm_cli.solvers.optimum import Optimum
 from dperm_cli.views.central import GridView
 from dperm_cli.views.choose import open_view
 
+# Columns of a record that are called what they are called where they come from.
+_FROM_DATA = ("task", "n", "row_bound", "target_bound")
+_FROM_CELL = (
+    "ridge", "lasso", "calibration", "privacy", "relation", "delta", "information", "noise", "seed",
+    "trials",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Prepared:
     """A validated cell with its data, ready to run.
 
-    ``released`` is the problem as the mechanism sees it: under add_remove with a declared
-    population, records of zeros fill it up, so that nothing there depends on how many there are.
     ``key`` names the record, ``noise_name`` the noise: data and files are in both names, since
     noise of two versions must not cancel. ``data`` are the records as they were loaded; with a
     kernel, ``problem`` has psi(x) for rows, and ``kernel`` is the kernel's own problem.
@@ -56,11 +62,23 @@ class Prepared:
 
     cell: cell_schema.Cell
     problem: Problem
-    released: Problem
     key: str
     noise_name: str
     data: Data
     kernel: KernelProblem | None = None
+
+    @cached_property
+    def released(self) -> Problem:
+        """The problem without a kernel's minimiser: under add_remove with a declared population,
+        records of zeros fill it up, so that nothing there depends on how many there are."""
+        if self.cell.population is None:
+            return self.problem
+        return kernel_cells.pad_problem(self.problem, self.cell.population)
+
+    @property
+    def seen(self) -> Any:
+        """The problem that the mechanism's view opens."""
+        return self.kernel if self.cell.mechanism.space == "kernel" else self.released
 
     @property
     def population(self) -> int:
@@ -76,7 +94,7 @@ class Prepared:
     def spec(self) -> ProblemSpec | KernelSpec:
         """The public facts that the mechanism plans with; Unsupported where it has no use for such
         a problem."""
-        if kernel_cells.space_of(self.cell.mechanism) != "kernel":
+        if self.cell.mechanism.space != "kernel":
             if self.cell.kernel is None and self.cell.mechanism.features is not None:
                 name = self.cell.mechanism_name
                 raise Unsupported(f"{name} needs a kernel that is a function of x - z: set "
@@ -107,7 +125,6 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
     key = name_record(
         [cell.config, data.identity, *read], Prepared, optimum_cache.make_solver, *plugins
     )
-    released = problem
     if cell.population is not None:
         if data.task == "location":
             allowed = "cannot be declared for location data: a record of zeros is not nothing there"
@@ -115,10 +132,9 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
         if cell.population < data.n:
             allowed = f"must be at least the number of training records of {data.name}"
             raise InputError("privacy.population", cell.population, allowed)
-        released = kernel_cells.pad_problem(problem, cell.population)
     named = data.identity if _uses_record_names(cell) else data.fingerprint
     name = hash_facts([cell.identity(), named, *read])
-    return Prepared(cell, problem, released, key, name, data, own)
+    return Prepared(cell, problem, key, name, data, own)
 
 
 def _uses_record_names(cell: cell_schema.Cell) -> bool:
@@ -148,8 +164,7 @@ def run(
     except Exception as error:
         if debug:
             raise
-        text = describe_error(error)
-        return [common | {"status": "failed", "reason": text[:500]}]
+        return [common | {"status": "failed", "reason": describe_error(error)[:500]}]
 
 
 def make_feature_rows(prepared: Prepared) -> Prepared:
@@ -157,13 +172,8 @@ def make_feature_rows(prepared: Prepared) -> Prepared:
     cell = prepared.cell
     if cell.kernel is None:
         return prepared
-    made = kernel_cells.make_feature_rows(
-        cell, kernel_cells.KernelCell(prepared.problem, prepared.kernel)
-    )
-    released = made.problem
-    if cell.population is not None:
-        released = kernel_cells.pad_problem(made.problem, cell.population)
-    return replace(prepared, problem=made.problem, released=released, kernel=made.kernel)
+    made = kernel_cells.make_feature_rows(cell, prepared.problem, prepared.kernel)
+    return replace(prepared, problem=made.problem, kernel=made.kernel)
 
 
 def make_failed_rows(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
@@ -174,19 +184,17 @@ def make_failed_rows(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
 def find_budget(prepared: Prepared) -> tuple[Budget, str]:
     """The budget in force and its kind; Unsupported when the mechanism has no such guarantee."""
     cell = prepared.cell
-    name, mechanism = cell.mechanism_name, cell.mechanism
-    kind = kind_of(name, mechanism, cell.privacy, cell.delta, cell.relation)
+    kind = kind_of(cell.mechanism_name, cell.mechanism, cell.privacy, cell.delta, cell.relation)
     return budget_of(prepared, kind), kind
 
 
 def budget_of(prepared: Prepared, kind: str) -> Budget:
     """The cell's budget for one kind of guarantee; ``delta=auto`` is 1/n^2."""
-    cell, n = prepared.cell, prepared.population
+    cell = prepared.cell
     if kind == "local":
         return Budget(cell.epsilon, 0.0, cell.relation, "local", cell.information)
-    if kind == "pure":
-        return Budget(cell.epsilon, 0.0, cell.relation)
-    return Budget(cell.epsilon, delta_of(cell.delta, n), cell.relation)
+    delta = 0.0 if kind == "pure" else delta_of(cell.delta, prepared.population)
+    return Budget(cell.epsilon, delta, cell.relation)
 
 
 def _release(
@@ -196,15 +204,15 @@ def _release(
     spec: Any = prepared.spec
     start = time.perf_counter()
     plan, grid = plan_of(prepared, budget)
-    guarantee, accountant = check(plan, budget, kind, cell.mechanism.is_unprotected)
+    guarantee = check(plan, budget, kind, cell.mechanism.is_unprotected)
     released = cell.mechanism.release(*open_release(prepared, plan, budget, grid))
     if cell.noise == "secure":
-        common = common | {"release": release_log.new_name()}
+        common = common | {"release": new_name()}
     seconds = (time.perf_counter() - start) / cell.trials
     theta = np.asarray(released.theta)
     if not np.all(np.isfinite(theta)):
         raise FloatingPointError("the released point is not finite")
-    common = common | plan_columns(plan, guarantee, accountant) | _optimum_columns(problem, optimum)
+    common = common | plan_columns(plan, guarantee) | _optimum_columns(problem, optimum)
     if common["epsilon"] is None:
         common["epsilon"] = guarantee.epsilon  # what the information asked for implies
     if cell.kernel is not None:
@@ -212,11 +220,15 @@ def _release(
     if guarantee.kind != "none":  # bounds are about private releases
         if math.isinf(budget.epsilon):
             budget = replace(budget, epsilon=guarantee.epsilon)
-        common |= bounds.choose_best_bounds(_setting(cell, spec, budget, kind, plan))
+        common |= bounds.choose_best_bounds(
+            Setting(
+                spec=spec, budget=budget, kind=kind, mechanism=cell.mechanism_name,
+                noise_scale=plan.noise_scale, steps=plan.steps, settings=plan.settings,
+            )
+        )  # fmt: skip
     common["seconds"] = seconds
     common["arithmetic"] = _arithmetic(cell, kind, grid)
-    rows = _trials(cell, problem, optimum, theta, common)
-    rows = [row | _add_settings(row, released.info.get("settings", {})) for row in rows]
+    rows = _trials(cell, problem, optimum, theta, common, released.info.get("settings", {}))
     if isinstance(spec, KernelSpec):
         answers = released.info.get("answers")
         errors = kernel_cells.answer_errors(
@@ -238,14 +250,6 @@ def plan_of(prepared: Prepared, budget: Budget) -> tuple[Plan, Grid | None]:
     return secure_plan(cell.mechanism, plan, spec, prepared.problem.loss)
 
 
-def _add_settings(row: dict[str, Any], released: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The plan's settings with those that the trial released on its way, [trials] each."""
-    if not released:
-        return {}
-    own = {name: float(values[row["trial"]]) for name, values in released.items()}
-    return {"settings": row["settings"] | own}
-
-
 def _arithmetic(cell: cell_schema.Cell, kind: str, grid: Grid | None) -> str:
     """The arithmetic of values and noise: ``float64``, a grid, or ``signs``."""
     if grid is not None:
@@ -261,13 +265,11 @@ def open_release(
     if grid is not None:
         gate = Gate.secure(cell.trials, grid, allowed)
         return GridView(prepared.released, grid), plan, gate
-    on_kernel = kernel_cells.space_of(cell.mechanism) == "kernel"
-    problem = prepared.kernel if on_kernel else prepared.released
     # what is decided here follows what was declared, and not how many records there are
     own = prepared.kernel if cell.population is None else None
-    view = open_view(cell.mechanism, problem, own)
+    view = open_view(cell.mechanism, prepared.seen, own)
     if cell.noise == "secure":
-        return view, plan, Gate.secure_channels(cell.trials, allowed)
+        return view, plan, Gate.secure(cell.trials, None, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
     seeds = [seed_sequence(seed, "noise", name, trial) for trial in range(cell.trials)]
     return view, drop_reserve(plan), Gate(seeds, plan=allowed)
@@ -286,18 +288,22 @@ def _trials(
     optimum: Optimum,
     theta: np.ndarray,
     common: dict[str, Any],
+    released: Mapping[str, np.ndarray],
 ) -> list[dict[str, Any]]:
+    """A row for each trial; ``released`` are settings, [trials] each, that came out on the way."""
     # one trial at a time: a row must not depend on the number of trials
-    rows = []
+    rows, diagnose = [], getattr(cell.dataset, "diagnose", lambda *_: {})
     for trial, point in enumerate(theta):
         excess = float(problem.objective(point)) - optimum.value
+        own = {name: float(values[trial]) for name, values in released.items()}
         rows.append(
             common
             | metrics.score(problem, point)
             | _score_point(cell, problem, point)
-            | _diagnose(cell, point, common)
+            | diagnose(point, common["epsilon"], common["delta"])  # the data set's own attack
             | {
                 "status": "ok",
+                "settings": common["settings"] | own,
                 "trial": trial,
                 "excess_risk": excess,
                 "excess_risk_per_record": excess / problem.data.n,
@@ -320,48 +326,22 @@ def _score_point(cell: cell_schema.Cell, problem: Problem, point: np.ndarray) ->
     }
 
 
-def _diagnose(cell: cell_schema.Cell, point: np.ndarray, common: dict[str, Any]) -> dict[str, Any]:
-    """Columns from the data set's own attack on the point; empty for data sets without one."""
-    diagnose = getattr(cell.dataset, "diagnose", None)
-    return diagnose(point, common["epsilon"], common["delta"]) if diagnose else {}
-
-
-def _setting(
-    cell: cell_schema.Cell, spec: ProblemSpec, budget: Budget, kind: str, plan: Plan
-) -> Setting:
-    return Setting(
-        spec=spec,
-        budget=budget,
-        kind=kind,
-        mechanism=cell.mechanism_name,
-        noise_scale=plan.noise_scale,
-        steps=plan.steps,
-        settings=plan.settings,
-    )
-
-
-def plan_columns(plan: Plan, guarantee: Guarantee, accountant: str) -> dict[str, Any]:
-    return _channel_columns(plan, guarantee) | {
+def plan_columns(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
+    """What a record says of a plan and of what it guarantees."""
+    local, nothing = guarantee.kind == "local", guarantee.kind == "none"
+    return {
+        "information_accounted": guarantee.information if local else None,
+        "channel": plan.settings.get("channel") if local else None,
+        "channel_multiplier": plan.settings.get("multiplier") if local else None,
         "guarantee": guarantee.kind,
-        "epsilon_accounted": None if guarantee.kind == "none" else guarantee.epsilon,
-        "delta_accounted": None if guarantee.kind == "none" else guarantee.delta,
-        "accountant": accountant,
+        "epsilon_accounted": None if nothing else guarantee.epsilon,
+        "delta_accounted": None if nothing else guarantee.delta,
+        "accountant": guarantee.source,
         "certificate": guarantee.certificate,
         "noise_scale": plan.noise_scale,
         "steps": plan.steps,
         "settings": dict(plan.settings),
         "events": [ledger_totals.to_dict(event) for event in plan.events],
-    }
-
-
-def _channel_columns(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
-    """What a local guarantee says beside its epsilon."""
-    if guarantee.kind != "local":
-        return {}
-    return {
-        "information_accounted": guarantee.information,
-        "channel": plan.settings.get("channel"),
-        "channel_multiplier": plan.settings.get("multiplier"),
     }
 
 
@@ -376,45 +356,30 @@ def _optimum_columns(problem: Problem, optimum: Optimum) -> dict[str, Any]:
     }
 
 
-def _kernel_words(prepared: Prepared) -> list[str]:
-    return kernel_cells.describe_kernel(prepared.cell, prepared.problem, prepared.kernel)
-
-
 def _common(prepared: Prepared) -> dict[str, Any]:
     cell, data, spec = prepared.cell, prepared.data, prepared.problem.spec()
+    mapped = kernel_cells.describe_kernel(cell, prepared.problem, prepared.kernel)
     return {
         "cell": prepared.key,
         "status": "ok",
+        **{name: getattr(data, name) for name in _FROM_DATA},
+        **{name: getattr(cell, name) for name in _FROM_CELL},
         "dataset": data.name,
-        "task": data.task,
-        "n": data.n,
         "population": prepared.population,
         "population_source": _population_source(cell),
         "p": spec.p,
-        "row_bound": data.row_bound,
-        "target_bound": data.target_bound,
-        "preprocessing": "; ".join([*data.preprocessing, *_kernel_words(prepared)]),
+        "preprocessing": "; ".join([*data.preprocessing, *mapped]),
         "unsafe_scaling": data.data_dependent,
         "loss": cell.loss.name,
         "constraint": spec.constraint.name,
         "constraint_radius": spec.constraint.size,
         "radius": spec.constraint.radius,
         "diameter": spec.constraint.diameter,
-        "ridge": cell.ridge,
-        "lasso": cell.lasso,
         "lipschitz": spec.lipschitz_total,
         "smoothness": spec.smoothness,
         "mechanism": cell.mechanism_name,
-        "calibration": cell.calibration,
-        "privacy": cell.privacy,
-        "relation": cell.relation,
         "epsilon": cell.epsilon if math.isfinite(cell.epsilon) else None,
-        "delta": cell.delta,
-        "information": cell.information,
         "arithmetic": "float64" if cell.noise == "research" else None,
-        "noise": cell.noise,
-        "seed": cell.seed,
-        "trials": cell.trials,
         "overrides": cell.config,
         "data_fingerprint": data.fingerprint,
         "version": __version__,

@@ -81,29 +81,25 @@ def _list_plugins(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Words beside ``registry.load(room, ..)``: in the statement at the top of the file that holds
     the call, and in the constants that it mentions."""
     constants = {
-        target.id: set(_list_words(statement))
+        node.id: _list_words(statement)
         for statement in tree.body
         if isinstance(statement, ast.Assign | ast.AnnAssign)
-        for target in ast.walk(statement)
-        if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     for statement in tree.body:
-        rooms = set(_list_rooms(statement))
-        if rooms:
-            used = [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
-            words = set(_list_words(statement)).union(*(constants.get(name, ()) for name in used))
-            yield from itertools.product(rooms, words)
+        nodes = list(ast.walk(statement))
+        loads = [node for node in nodes if isinstance(node, ast.Call) and _loads_plugin(node)]
+        if loads:
+            used = [constants.get(node.id, set()) for node in nodes if isinstance(node, ast.Name)]
+            rooms = set[str]().union(*(_list_words(load.args[0]) for load in loads))
+            yield from itertools.product(rooms, _list_words(statement).union(*used))
 
 
-def _list_rooms(statement: ast.AST) -> Iterator[str]:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) == "registry.load":
-            room = node.args[0]
-            if isinstance(room, ast.Constant) and isinstance(room.value, str):
-                yield room.value
+def _loads_plugin(call: ast.Call) -> bool:
+    return bool(call.args) and ast.unparse(call.func) == "registry.load"
 
 
-def _list_words(statement: ast.AST) -> Iterator[str]:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Constant) and str(node.value).isidentifier():
-            yield str(node.value)
+def _list_words(statement: ast.AST) -> set[str]:
+    words = {str(node.value) for node in ast.walk(statement) if isinstance(node, ast.Constant)}
+    return {word for word in words if word.isidentifier()}

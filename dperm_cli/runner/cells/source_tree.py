@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
-from itertools import chain
 from pathlib import Path
 
 from dperm_cli.core import registry
@@ -31,12 +29,13 @@ class SourceTree:
 
     def __init__(self, root: Path, memo: Path | None = None) -> None:
         self.package = root.name
-        self._files = dict(_list_files(root))
+        self._files = {_name_module(path, root): path for path in root.rglob("*.py")}
         del self._files[self.package]  # a front door makes nothing
         self._memo = memo
-        self._reader = hash_parts(Path(source_file.__file__).read_bytes())
-        self._remembered = {} if memo is None else _read_memo(memo, self._reader)
-        self._used: dict[str, Source] = {}
+        # what was read, by a digest of the reader and of the bytes
+        self._sources = {} if memo is None else _read_memo(memo)
+        self._remembered = len(self._sources)
+        self._reader = Path(source_file.__file__).read_bytes()
         self._read: dict[str, tuple[Source, tuple[str, ...]] | None] = {}
 
     def close_imports(self, modules: Iterable[str], skipped: Iterable[str]) -> dict[str, Source]:
@@ -68,8 +67,7 @@ class SourceTree:
         if name not in self._read:
             path = self._find_file(name)
             source = None if path is None else self._read_file(path)
-            needed = () if source is None else tuple(set(self._list_needed(name, source)))
-            self._read[name] = None if source is None else (source, needed)
+            self._read[name] = source and (source, tuple(self._list_needed(name, source)))
         return self._read[name]
 
     def _find_file(self, name: str) -> Path | None:
@@ -80,35 +78,31 @@ class SourceTree:
 
     def _read_file(self, path: Path) -> Source:
         text = path.read_bytes()
-        key = hash_parts(text)
-        if key not in self._used:
-            known = self._remembered.get(key)
-            self._used[key] = read_source(text) if known is None else known
-        return self._used[key]
+        key = hash_parts(self._reader, text)
+        if key not in self._sources:
+            self._sources[key] = read_source(text)
+        return self._sources[key]
 
     def _list_needed(self, name: str, source: Source) -> Iterator[str]:
-        plugins = [self._find_plugins(room, word) for room, word in source.plugins]
-        for wanted in (name.rpartition(".")[0], *source.imports, *chain(*plugins)):
+        for wanted in (name.rpartition(".")[0], *source.imports):
             module = wanted  # or something in it
             while module and module not in self._files:
                 module = module.rpartition(".")[0]
-            if module and (module == wanted or wanted in source.imports):
+            if module:
                 yield module
-
-    def _find_plugins(self, room: str, word: str) -> Iterator[str]:
-        """The modules that may define a plug-in of this name: one at most is there."""
-        for group in registry.GROUPS.get(room, ("",)):
-            if room in registry.ROOMS:
-                yield ".".join(filter(None, (self.package, registry.ROOMS[room], group, word)))
+        for room, word in source.plugins:
+            for group in registry.GROUPS.get(room, ("",)):
+                place = (self.package, registry.ROOMS.get(room, room), group, word)
+                module = ".".join(filter(None, place))
+                if module in self._files:
+                    yield module
 
     def _write_memo(self) -> None:
         """A folder that cannot be written only costs time."""
-        if self._memo is None or self._used.keys() <= self._remembered.keys():
+        if self._memo is None or len(self._sources) == self._remembered:
             return
-        together = self._remembered | self._used
-        self._remembered = self._used if len(together) > _MOST_REMEMBERED else together
-        sources = {key: astuple(source) for key, source in self._remembered.items()}
-        text = json.dumps({"reader": self._reader, "sources": sources})
+        self._remembered = len(self._sources)
+        text = json.dumps({key: astuple(source) for key, source in self._sources.items()})
         with (
             contextlib.suppress(StorageError),
             open_atomically(self._memo, sync=False, private=True) as file,
@@ -116,32 +110,24 @@ class SourceTree:
             file.write(text.encode())
 
 
-def _list_files(root: Path) -> Iterator[tuple[str, Path]]:
-    for folder, _, names in os.walk(root):
-        package = ".".join(Path(folder).relative_to(root.parent).parts)
-        for name in names:
-            if name.endswith(".py"):
-                module = f"{package}.{name[:-3]}".removesuffix(".__init__")
-                yield module, Path(folder, name)
+def _name_module(path: Path, root: Path) -> str:
+    parts = path.relative_to(root.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def _lies_in(name: str, packages: tuple[str, ...]) -> bool:
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
-def _read_memo(path: Path, reader: str) -> dict[str, Source]:
-    """What is remembered by the same reader; nothing, where the file is damaged or is none."""
+def _read_memo(path: Path) -> dict[str, Source]:
+    """What is remembered; nothing, where the file is damaged, too long, or there is none."""
     try:
-        memo = json.loads(path.read_bytes())
-        if memo["reader"] != reader:
+        memo = json.loads(path.read_bytes()).items()
+        if len(memo) > _MOST_REMEMBERED:
             return {}
         return {
-            str(key): Source(
-                str(digest),
-                tuple(str(name) for name in imports),
-                tuple((str(room), str(word)) for room, word in plugins),
-            )
-            for key, (digest, imports, plugins) in memo["sources"].items()
+            key: Source(digest, tuple(imports), tuple((room, word) for room, word in plugins))
+            for key, (digest, imports, plugins) in memo
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}

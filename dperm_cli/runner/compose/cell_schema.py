@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import checks, registry
@@ -33,7 +35,8 @@ from dperm_cli.runner.sweep.backends import Options
 PRIVACY_KINDS = ("auto", "pure", "approx", "local")
 # Keys that came after the first release, with defaults that leave a cell what it was before
 LATER_KEYS = {"lasso": 0.0, "information": None, "kernel": {"name": "none"}}
-DEFAULT_EPSILON = 1.0  # by default
+DEFAULT_EPSILON = 1.0
+ONE_LEVEL = "cannot stand beside information=, from which a local epsilon follows"
 # What the arithmetic of plans, certificates and bounds is good for: squares and products of these
 # numbers and n stay within float64.
 EPSILONS = (1e-9, 1e6)
@@ -68,11 +71,6 @@ def check_weight(key: str, value: Any) -> float:
     return found
 
 
-def check_epsilon(key: str, value: Any) -> float:
-    """An epsilon that can be planned for and accounted for."""
-    return check_constant(key, value, EPSILONS)
-
-
 def check_folder(key: str, value: Any) -> str:
     """The name of a folder, or auto."""
     return checks.path(key, value, "must be a folder name, or auto")
@@ -96,7 +94,7 @@ class CellKeys(CheckedFields):
     epsilon: Annotated[
         float,
         Range(*EPSILONS),
-        Check(check_epsilon),
+        Check(partial(check_constant, limits=EPSILONS)),
         Help("privacy budget (a list is an axis: 'epsilon=[0.1,1,10]')"),
     ] = DEFAULT_EPSILON
     delta: Annotated[float | Auto, Range(0, below=1), Check(check_delta), Help("auto = 1/n^2")] = (
@@ -217,12 +215,13 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     # numbers before plug-ins: a wrong one is refused before what computes is imported
     asked = CellKeys(**{key: config[key] for key in fields_of(CellKeys) if key in config})
     privacy = build_privacy(config["privacy"])
-    _check_information(config["information"], privacy.name)
-    epsilon = _epsilon(config["epsilon"], asked.information)
+    epsilon = _epsilon(config, asked, privacy.name)
     delta = check_delta_or_auto(config["delta"], privacy.name)
     _build_once(made, "constraint", config["constraint"], p=0)
     dataset = _build_once(made, "dataset", config["dataset"])
-    loss = _build_once(made, "loss", _loss_config(config["loss"], dataset))
+    if config["loss"].get("name") == "auto":
+        config = {**config, "loss": {"name": dataset.default_loss}}
+    loss = _build_once(made, "loss", config["loss"])
     sampler = _build_once(made, "sampler", config["sampler"])
     cell = Cell(
         dataset=dataset,
@@ -241,7 +240,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
         trials=asked.trials,
         noise=asked.noise,
         seed=None if asked.noise == "secure" else asked.seed,
-        config=_identity_config(config, loss),
+        config=_identity_config(config),
         sampler=sampler,
         information=asked.information,
         kernel=_kernel(made, config.get("kernel", LATER_KEYS["kernel"])),
@@ -250,19 +249,15 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     return cell
 
 
-def _check_information(given: Any, privacy: str) -> None:
-    """The nats asked for are local privacy's alone."""
-    if given is not None and privacy != "local":
-        raise InputError("information", given, "is a level of privacy=local; elsewhere set epsilon")
-
-
-def _epsilon(given: Any, information: float | None) -> float:
+def _epsilon(config: dict[str, Any], asked: CellKeys, privacy: str) -> float:
     """The epsilon asked for: none (inf) beside ``information``, from which one follows."""
-    if information is None:
-        return float(given)
-    if given != DEFAULT_EPSILON:
-        allowed = "cannot stand beside information=, from which a local epsilon follows"
-        raise InputError("epsilon", given, allowed)
+    if asked.information is None:
+        return asked.epsilon
+    if privacy != "local":
+        allowed = "is a level of privacy=local; elsewhere set epsilon"
+        raise InputError("information", config["information"], allowed)
+    if asked.epsilon != DEFAULT_EPSILON:
+        raise InputError("epsilon", config["epsilon"], ONE_LEVEL)
     return math.inf
 
 
@@ -357,37 +352,27 @@ def check_delta_or_auto(value: Any, privacy: str) -> float | None:
     delta = check_key("delta", value)
     if delta == "auto":
         return None
-    if privacy == "local" and delta:
-        raise InputError("delta", value, "must be 0 or auto under privacy=local")
-    if privacy == "pure" and delta:
-        raise InputError("delta", value, "must be 0 or auto under privacy=pure")
+    if privacy in ("local", "pure") and delta:
+        raise InputError("delta", value, f"must be 0 or auto under privacy={privacy}")
     if privacy == "approx" and delta == 0:
         raise InputError("delta", value, "must be above 0 under privacy=approx")
     return delta
 
 
-def _loss_config(config: dict[str, Any], dataset: Any) -> dict[str, Any]:
-    return {"name": dataset.default_loss} if config.get("name") == "auto" else config
-
-
-def _identity_config(config: dict[str, Any], loss: Any) -> dict[str, Any]:
+def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in STUDY_KEYS}
-    if kept["loss"].get("name") == "auto":
-        kept["loss"] = {"name": loss.name}
     if not uses_sampler(kept["mechanism"]):
-        kept = {key: value for key, value in kept.items() if key != "sampler"}
-    if kept.get("information") is not None:
-        # one level, not two: the default epsilon is not asked for
-        kept = {key: value for key, value in kept.items() if key != "epsilon"}
-    # a cell that does not use them keeps its name and its noise
-    kept = {k: value for k, value in kept.items() if k not in LATER_KEYS or value != LATER_KEYS[k]}
-    kept["mechanism"] = _without_later(kept["mechanism"])
-    return canonical(kept)
+        del kept["sampler"]
+    if kept["information"] is not None:
+        del kept["epsilon"]  # one level, not two: the default epsilon is not asked for
+    # a cell that does not use the later keys keeps its name and its noise
+    later = registry.load("mechanism", kept["mechanism"]["name"]).later
+    kept["mechanism"] = _drop_defaults(kept["mechanism"], later)
+    return canonical(_drop_defaults(kept, LATER_KEYS))
 
 
-def _without_later(config: dict[str, Any]) -> dict[str, Any]:
-    """A mechanism's keys less those that came ``later`` and are at what they were before."""
-    later = registry.load("mechanism", config["name"]).later
+def _drop_defaults(config: dict[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration less the keys that came later and are at what they were before."""
     return {k: value for k, value in config.items() if k not in later or value != later[k]}
 
 

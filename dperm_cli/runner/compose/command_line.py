@@ -51,11 +51,6 @@ class Request:
     config_dir: str | None = None
     show: bool = False
 
-    def value(self, key: str, default: Any) -> Any:
-        """The last single value typed for a key."""
-        found = [s.values[0] for s in self.settings if s.key == key and len(s.values) == 1]
-        return found[-1] if found else default
-
 
 FLAGS = ("-m", "--multirun", "--config-dir", "-cd", "--cfg", "-h", "--help", "--debug")
 

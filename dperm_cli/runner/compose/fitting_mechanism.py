@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,11 +19,12 @@ FIRST = ("noisy_gd", "output_perturbation", "objective_perturbation", "frank_wol
 LAST = ("local_mirror_descent", "local_sgd")
 
 
-def format_advice(found: str | None, what: str) -> str:
-    """One line about ``what`` (`every cell`, `every row`) that has no mechanism."""
+def print_advice(what: str, found: str | None) -> None:
+    """Say on stderr that ``what`` (`every cell`) is unsupported, and which mechanism would fit."""
+    advice = f"; mechanism={found} has a plan for what was asked"
     if found is None:
-        return f"{what} is unsupported, and no mechanism is known that gives what was asked for"
-    return f"{what} is unsupported; mechanism={found} has a plan for what was asked"
+        advice = ", and no mechanism is known that gives what was asked for"
+    print(f"dperm: {what} is unsupported{advice}", file=sys.stderr)
 
 
 def find_for_cell(prepared: run_cell.Prepared) -> str | None:

@@ -17,22 +17,21 @@ from dperm_cli.runner.compose import cell_schema, inner_configuration
 from dperm_cli.runner.compose.cell_schema import STUDY_KEYS
 from dperm_cli.runner.compose.command_line import Request, Setting, parse
 from dperm_cli.runner.compose.composer import Composer
-from dperm_cli.runner.sweep.backends import Options
 
 MOST_CELLS = 100_000
 
 
 @dataclass(frozen=True)
 class Study:
-    """Cells in axis order, and the keys that belong to the study as a whole."""
+    """Cells in axis order, the folder they go to, and the keys that belong to the study as a whole.
+
+    ``out`` is a folder also where ``keys.out`` is ``auto``.
+    """
 
     cells: tuple[cell_schema.Cell, ...]
     name: str
-    format: str
     out: str
-    force: bool
-    options: Options
-    save: Any = None
+    keys: cell_schema.StudyKeys
 
 
 def parse_request(arguments: list[str]) -> tuple[Request, Study]:
@@ -48,36 +47,29 @@ def check_levels(request: Request) -> None:
     """InputError for an epsilon, though it be the default, beside ``information``."""
     typed = {setting.key: setting.values for setting in request.settings}
     if "epsilon" in typed and any(value is not None for value in typed.get("information", ())):
-        allowed = "cannot stand beside information=, from which a local epsilon follows"
-        raise InputError("epsilon", typed["epsilon"][0], allowed)
+        raise InputError("epsilon", typed["epsilon"][0], cell_schema.ONE_LEVEL)
 
 
 def plan_study(request: Request) -> Study:
     """Expand the axes of a request and type every cell."""
+    settings = {setting.key: setting for setting in request.settings}  # the last one of a key holds
     composer = Composer(request.config_dir)
-    settings = _last_wins(request.settings)
-    check_keys({setting.key: setting.values[0] for setting in settings})
-    defaults = composer.compose({})
-    axes = [(s.key, _axis(s, settings, composer, defaults)) for s in settings]
-    for key, values in axes:
+    check_keys({key: setting.values[0] for key, setting in settings.items()})
+    axes = {key: _axis(setting, settings, composer) for key, setting in settings.items()}
+    for key, values in axes.items():
         if key in STUDY_KEYS and len(values) > 1:
             raise InputError(key, values, "takes one value for the whole study")
-    count = math.prod(len(values) for _, values in axes)
+    count = math.prod(map(len, axes.values()))
     if count > MOST_CELLS:
         raise InputError("-m", f"{count} cells", f"must be at most {MOST_CELLS}; split the study")
     configs = [
-        configure(dict(zip((k for k, _ in axes), combination, strict=True)), composer)
-        for combination in itertools.product(*(values for _, values in axes))
+        configure(dict(zip(axes, combination, strict=True)), composer)
+        for combination in itertools.product(*axes.values())
     ]
     built: dict[str, Any] = {}
     cells = distinct([cell_schema.build_cell(config, built) for config in configs])
     _check_seed(settings, cells)
     return _study(cells, configs[0])
-
-
-def _last_wins(settings: tuple[Setting, ...]) -> list[Setting]:
-    by_key = {setting.key: setting for setting in settings}
-    return list(by_key.values())
 
 
 def check_keys(values: Mapping[str, Any]) -> None:
@@ -99,26 +91,24 @@ def suggest_nested_key(
     given = {g: values[g][0] if isinstance(values[g], list) else values[g]
              for g in groups if values.get(g)}  # fmt: skip
     every = {group: catalogue.choices(group) for group in groups}
-    for chosen in (given, catalogue.defaults()):
-        for group in groups:
-            choice = every[group].get(str(chosen.get(group)))
-            if choice is not None and key in _keys_of(choice):
-                return f"{group}.{key}"
-    for group in groups:
-        if any(key in _keys_of(choice) for choice in every[group].values()):
-            return f"{group}.{key}"
-    return None
+    places = [
+        (group, every[group].get(str(chosen.get(group))))
+        for chosen in (given, catalogue.defaults())
+        for group in groups
+    ]
+    places += [(group, choice) for group in groups for choice in every[group].values()]
+    near = (f"{group}.{key}" for group, choice in places if choice and key in _keys_of(choice))
+    return next(near, None)
 
 
 def _keys_of(choice: catalogue.Choice) -> list[str]:
     return [line.partition(":")[0].strip() for line in choice.keys]
 
 
-def _check_seed(settings: list[Setting], cells: tuple[cell_schema.Cell, ...]) -> None:
-    given = [setting for setting in settings if setting.key == "seed"]
-    if given and any(cell.noise == "secure" for cell in cells):
+def _check_seed(settings: Mapping[str, Setting], cells: tuple[cell_schema.Cell, ...]) -> None:
+    if "seed" in settings and any(cell.noise == "secure" for cell in cells):
         allowed = "is not read by noise=secure, which has no seed; leave it out"
-        raise InputError("seed", given[0].values[0], allowed)
+        raise InputError("seed", settings["seed"].values[0], allowed)
 
 
 def check_sampler(request: Request, cells: tuple[cell_schema.Cell, ...]) -> None:
@@ -132,19 +122,17 @@ def check_sampler(request: Request, cells: tuple[cell_schema.Cell, ...]) -> None
             raise InputError(setting.key, setting.values[0], allowed)
 
 
-def _axis(
-    setting: Setting, settings: list[Setting], composer: Composer, defaults: dict[str, Any]
-) -> list[Any]:
+def _axis(setting: Setting, settings: Mapping[str, Setting], composer: Composer) -> list[Any]:
     """The values of one setting; a list is an axis unless the key itself takes a list."""
     values = list(setting.values)
     if setting.sweep or not isinstance(values[0], list):
         return values
     group, _, key = setting.key.partition(".")
     if key:
-        chosen = {s.key: s.values for s in settings}
-        first: Any = chosen[group][0] if group in chosen else defaults[group]["name"]
+        first: Any = settings[group].values[0] if group in settings else None
         first = first[0] if isinstance(first, list) and first else first
-        if cell_schema.list_valued(group, composer.compose({group: str(first)})[group], key):
+        chosen = {} if first is None else {group: str(first)}
+        if cell_schema.list_valued(group, composer.compose(chosen)[group], key):
             return values
     if not values[0]:
         raise InputError(setting.key, "[]", "needs at least one value")
@@ -172,15 +160,13 @@ def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
 
 def distinct(cells: list[cell_schema.Cell]) -> tuple[cell_schema.Cell, ...]:
     """Every cell once, in order."""
-    by_identity = {hash_facts(cell.config): cell for cell in cells}
-    return tuple(by_identity.values())
+    return tuple({hash_facts(cell.config): cell for cell in cells}.values())
 
 
 def _study(cells: tuple[cell_schema.Cell, ...], config: dict[str, Any]) -> Study:
-    asked = cell_schema.StudyKeys.parse(config)
+    keys = cell_schema.StudyKeys.parse(config)
     name = _study_name(cells)
-    where = f"outputs/{name}" if asked.out == "auto" else asked.out
-    return Study(cells, name, asked.format, where, asked.force, asked, asked.save)
+    return Study(cells, name, f"outputs/{name}" if keys.out == "auto" else keys.out, keys)
 
 
 def _study_name(cells: tuple[cell_schema.Cell, ...]) -> str:

@@ -7,7 +7,6 @@ unpickled, no array is made before its bytes are there, and every key is known o
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import math
@@ -32,6 +31,7 @@ from dperm_cli.runner.models.publishable import (
     FeatureMap,
     Publishable,
     ReleaseFacts,
+    list_fields,
     own_keys_of,
 )
 
@@ -57,11 +57,8 @@ def bytes_of(found: Publishable) -> bytes:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy", _STAMP)
             entry.create_system, entry.external_attr = 3, 0o600 << 16
-            content = io.BytesIO()
-            kind = "u1" if name == "facts" else "<f8"
-            np.lib.format.write_array(
-                content, np.ascontiguousarray(array, dtype=kind), (1, 0), allow_pickle=False
-            )
+            content, kind = io.BytesIO(), "u1" if name == "facts" else "<f8"
+            np.save(content, np.ascontiguousarray(array, dtype=kind), allow_pickle=False)
             archive.writestr(entry, content.getvalue())
     return sink.getvalue()
 
@@ -79,22 +76,14 @@ def read(word: str) -> Publishable:
             allowed += "save it again with `dperm run ... save=FILE.npz`"
             raise InputError("MODEL", word, allowed)
         return _publishable(facts, members)
-    except InputError as error:
-        if error.key == "MODEL":
+    except Exception as error:  # whatever a malformed file causes
+        if isinstance(error, InputError) and error.key == "MODEL":
             raise
-        raise _make_error(word, str(error)) from None
-    except KeyError:
-        raise _make_error(word, "a part is missing") from None
-    except RecursionError:
-        raise _make_error(word, "its facts are nested too deeply") from None
-    except Exception as error:  # any other error that a malformed file causes
-        raise _make_error(word, str(error) or type(error).__name__) from error
-
-
-def _make_error(word: str, reason: str) -> InputError:
-    allowed = f"is not a predictor ({first_words(reason, 160)}); "
-    allowed += "they are made with `dperm run ... save=FILE.npz`"
-    return InputError("MODEL", word, allowed)
+        known = {KeyError: "a part is missing", RecursionError: "its facts are nested too deeply"}
+        reason = known.get(type(error)) or str(error) or type(error).__name__
+        allowed = f"is not a predictor ({first_words(reason, 160)}); "
+        allowed += "they are made with `dperm run ... save=FILE.npz`"
+        raise InputError("MODEL", word, allowed) from error
 
 
 def _members(path: Path) -> dict[str, np.ndarray]:
@@ -154,23 +143,24 @@ def _parse_facts(content: np.ndarray) -> dict[str, Any]:
 
 
 def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Publishable:
-    names = [field.name for field in dataclasses.fields(Publishable) if field.name != "theta"]
-    _exact("", facts, ["format", *names])
+    _exact("", facts, {"format", *list_fields(Publishable)} - {"theta"})
     if facts["format"] != FORMAT:
         raise ValueError("its format is another one")
     schema = _schema(facts["schema"])
     features = _features(facts["features"], arrays, schema.width)
     if arrays["theta"].ndim != 1:
         raise ValueError("theta is not one row of numbers")
-    if not isinstance(facts["events"], list) or not all(
-        isinstance(event, dict) for event in facts["events"]
-    ):
+    events = facts["events"]
+    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         raise ValueError("events must be a list of events")
-    if len(facts["events"]) > MOST_EVENTS:
+    if len(events) > MOST_EVENTS:
         raise ValueError(f"it holds more than {MOST_EVENTS} events")
-    found = Publishable(
+    version = _text("version", facts["version"])
+    if not _VERSION.fullmatch(version):
+        raise ValueError("version is none")
+    return Publishable(
         mechanism=_one_of("mechanism", facts["mechanism"], registry.names("mechanism")),
-        events=tuple(ledger_totals.rebuild_event(event) for event in facts["events"]),
+        events=tuple(ledger_totals.rebuild_event(event) for event in events),
         relation=_text("relation", facts["relation"]),
         delta=_number("delta", facts["delta"], 0.0, 1.0),
         steps=_whole("steps", facts["steps"], low=0),
@@ -180,16 +170,12 @@ def _publishable(facts: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> Pub
         schema=schema,
         features=features,
         theta=arrays["theta"],
-        version=_text("version", facts["version"]),
+        version=version,
     )
-    if not _VERSION.fullmatch(found.version):
-        raise ValueError("version is none")
-    found.check()
-    return found
 
 
 def _facts(given: Any) -> ReleaseFacts:
-    _exact("facts", given, [field.name for field in dataclasses.fields(ReleaseFacts)])
+    _exact("facts", given, list_fields(ReleaseFacts))
     size = given["constraint_size"]
     return ReleaseFacts(
         loss=_one_of("facts.loss", given["loss"], registry.names("loss")),
@@ -204,7 +190,7 @@ def _facts(given: Any) -> ReleaseFacts:
 
 
 def _schema(given: Any) -> InputSchema:
-    _exact("schema", given, [field.name for field in dataclasses.fields(InputSchema)])
+    _exact("schema", given, list_fields(InputSchema))
     count = _whole("schema.count", given["count"])
     columns, labels = given["columns"], given["labels"]
     if columns is not None:
@@ -221,7 +207,7 @@ def _schema(given: Any) -> InputSchema:
     bounds = given["bounds"]
     if (bounds is None) != (scaling == "none"):
         raise ValueError("schema.bounds must stand beside scaling=bounds")
-    target = given["target"]
+    target, interval = given["target"], given["target_bounds"]
     return InputSchema(
         dataset=_text("schema.dataset", given["dataset"]),
         task=_one_of("schema.task", given["task"], TASKS),
@@ -230,7 +216,7 @@ def _schema(given: Any) -> InputSchema:
         target=None if target is None else _text("schema.target", target),
         bounds=None if bounds is None else _bounds(bounds, count),
         labels=labels,
-        target_bounds=_interval("schema.target_bounds", given["target_bounds"]),
+        target_bounds=None if interval is None else _interval("schema.target_bounds", interval),
         scaling=scaling,
         centred=_truth("schema.centred", given["centred"]),
         intercept=_truth("schema.intercept", given["intercept"]),
@@ -242,18 +228,14 @@ def _schema(given: Any) -> InputSchema:
 
 def _bounds(given: Any, count: int) -> tuple:
     pairs = _list("schema.bounds", given)
-    if pairs and all(isinstance(pair, list) for pair in pairs):
-        if len(pairs) != count:
-            raise ValueError(f"schema.bounds must hold {count} pairs")
-        return tuple(_interval("schema.bounds", pair) for pair in pairs)
-    found = _interval("schema.bounds", pairs)
-    assert found is not None
-    return found
+    if not pairs or not all(isinstance(pair, list) for pair in pairs):
+        return _interval("schema.bounds", pairs)
+    if len(pairs) != count:
+        raise ValueError(f"schema.bounds must hold {count} pairs")
+    return tuple(_interval("schema.bounds", pair) for pair in pairs)
 
 
-def _interval(key: str, given: Any) -> tuple[float, float] | None:
-    if given is None:
-        return None
+def _interval(key: str, given: Any) -> tuple[float, float]:
     low, high = (_number(key, end) for end in _list(key, given, 2))
     if not low < high or not math.isfinite(high - low):
         raise ValueError(f"{key} must be [low, high] with low < high")

@@ -1,7 +1,7 @@
 """``Publishable``: a plan, a released point and public facts, all that may be published.
 
-Model files, the words about one release, those of a session and what ``dperm predict`` says are
-functions of a ``Publishable`` and of nothing else. It cannot be built from records: no constructor
+Model files, the words of a session and what ``dperm predict`` says are functions of a
+``Publishable`` and of nothing else. It cannot be built from records: no constructor
 takes ``Data``, rows, a problem or a path, and this module does not import them
 (tests/runner/test_publishable.py).
 """
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm_cli import __version__
 from dperm_cli.core import checks
 from dperm_cli.core.errors import PrivacyError
 from dperm_cli.kernels.base import Kernel
@@ -24,7 +25,6 @@ from dperm_cli.kernels.shared.feature_maps import Explicit, Features, Fourier, L
 from dperm_cli.kernels.shared.kernel_problem import KernelSpec
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting import ledger_totals
-from dperm_cli.privacy.accounting.accountant import account
 from dperm_cli.privacy.budget import RELATIONS, Guarantee
 from dperm_cli.privacy.events import Event
 from dperm_cli.privacy.events import kind as kind_of_events
@@ -74,66 +74,57 @@ class FeatureMap:
     source: str = FILE
 
     @classmethod
-    def of(cls, features: Features, source: str) -> FeatureMap:
-        """The map as it is published; ``source`` of its points, where it has any."""
+    def of(cls, features: Features, points: str | int) -> FeatureMap:
+        """The map as it is published; ``points`` is the key that says where it has its points."""
         if isinstance(features, Explicit):
             return cls("explicit", features.kernel, {})
         if isinstance(features, Fourier):
             return cls("fourier", features.kernel, {"frequencies": features.frequencies})
         if not isinstance(features, Landmarks):
             raise TypeError(f"{type(features).__name__} is no map that can be published")
-        points = features.points
-        dense = points.toarray() if sparse.issparse(points) else points
+        rows = features.points
+        dense = rows.toarray() if sparse.issparse(rows) else rows
         arrays = {"points": np.asarray(dense, dtype=float), "basis": features.weights}
+        source = FILE if isinstance(points, str) and points != "auto" else HELD_OUT
         return cls("landmarks", features.kernel, arrays, source)
 
-    @property
-    def dim(self) -> int | None:
-        """Coordinates of psi(x); None for ``explicit``, where it follows from the columns."""
+    def count_coordinates(self, columns: int) -> int:
+        """Coordinates of psi(x) for rows of so many columns; ValueError where there is no map."""
         if self.kind == "fourier":
             return 2 * len(self.arrays["frequencies"])
-        return self.arrays["basis"].shape[1] if self.kind == "landmarks" else None
+        if self.kind == "landmarks":
+            return self.arrays["basis"].shape[1]
+        found = self.kernel.monomials(columns)
+        if found is None:
+            raise ValueError(f"kernel {self.kernel.name} has no finite map")
+        return found
 
-    def build_features(self, row_bound: float) -> Features:
-        """The map of rows of norm at most ``row_bound``."""
+    def build_features(self, columns: int, row_bound: float) -> Features:
+        """The map of rows of so many columns and of norm at most ``row_bound``."""
         bound = self.kernel.bound(row_bound)
         if self.kind == "fourier":
             found = self.arrays["frequencies"]
-            return Fourier(self.kernel, found.shape[1], len(found), _kept={"w": found})
+            return Fourier(self.kernel, columns, len(found), _kept={"w": found})
         if self.kind == "landmarks":
             return _Stored(self.kernel, self.arrays["points"], bound, self.arrays["basis"])
-        return _Monomials(self.kernel, 0, bound)
+        return Explicit(self.kernel, columns, bound)
 
-    def own_keys(self) -> dict[str, Any]:
-        """The kernel's name and what it is computed from, without seeds, sizes and file names."""
-        return {"name": self.kernel.name} | {
-            name: getattr(self.kernel, name) for name in own_keys_of(type(self.kernel))
-        }
+    def plain(self) -> dict[str, Any]:
+        """Everything but the arrays as JSON-able values; the kernel without seeds and files."""
+        keys = {name: getattr(self.kernel, name) for name in own_keys_of(type(self.kernel))}
+        kernel = {"name": self.kernel.name, **keys}
+        return {"kind": self.kind, "kernel": kernel, "source": self.source}
 
 
 @dataclass(frozen=True, eq=False)
-class _Stored(Features):
+class _Stored(Landmarks):
     """Landmarks with the basis as it was: eigenvectors differ between linear algebra libraries."""
 
-    kernel: Kernel
-    points: np.ndarray
-    bound: float
     basis: np.ndarray
 
     @property
-    def dim(self) -> int:
-        return self.basis.shape[1]
-
-    def raw(self, rows: Any) -> np.ndarray:
-        return self.kernel.gram(rows, self.points) @ self.basis
-
-
-@dataclass(frozen=True)
-class _Monomials(Explicit):
-    """``Explicit`` whose columns are those of the rows it is given."""
-
-    def apply(self, rows: Any, kind: type = np.float64) -> np.ndarray:
-        return Explicit(self.kernel, rows.shape[1], self.bound).apply(rows, kind)
+    def weights(self) -> np.ndarray:
+        return self.basis
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +132,7 @@ class Publishable:
     """One release as it may leave: what was planned, what came out, and the public facts.
 
     Attributes:
+        version: of dperm.
         mechanism: its registered name.
         events: the plan's privacy events, from which ``guarantee`` is computed.
         relation: the neighbouring relation of the guarantee.
@@ -152,9 +144,9 @@ class Publishable:
         schema: what raw rows look like and what they go through.
         features: the map of a model with a kernel, or None.
         theta: the released point [p]; None for a session, which releases answers.
-        version: of dperm.
     """
 
+    version: str
     mechanism: str
     events: tuple[Event, ...]
     relation: str
@@ -166,7 +158,6 @@ class Publishable:
     schema: InputSchema
     features: FeatureMap | None
     theta: np.ndarray | None
-    version: str
 
     @classmethod
     def of(
@@ -175,7 +166,6 @@ class Publishable:
         theta: np.ndarray | None,
         spec: ProblemSpec | KernelSpec,
         schema: InputSchema,
-        version: str,
         *,
         mechanism: str,
         noise: str,
@@ -190,7 +180,6 @@ class Publishable:
             theta: the released point [p], or None for a session.
             spec: the public facts that it planned with.
             schema: of raw rows.
-            version: of dperm.
             mechanism: its registered name.
             noise: ``research`` or ``secure``.
             arithmetic: what values and noise are made of.
@@ -217,15 +206,13 @@ class Publishable:
             population=int(spec.n),
             population_source=DECLARED if relation == "add_remove" else PUBLIC,
         )
-        found = cls(
-            mechanism, tuple(plan.events), relation, float(plan.guarantee.delta), int(plan.steps),
-            noise, arithmetic, facts, schema, features,
-            None if theta is None else np.asarray(theta, dtype=float), version,
+        return cls(
+            __version__, mechanism, tuple(plan.events), relation, float(plan.guarantee.delta),
+            int(plan.steps), noise, arithmetic, facts, schema, features,
+            None if theta is None else np.asarray(theta, dtype=float),
         )  # fmt: skip
-        found.check()
-        return found
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """ValueError, InputError or Unsupported for parts that do not belong to one release."""
         checks.choice("relation", self.relation, RELATIONS)
         checks.choice("noise", self.noise, NOISES)
@@ -247,14 +234,7 @@ class Publishable:
         """The length that theta must have."""
         if self.features is None:
             return self.schema.width
-        if self.features.kind == "explicit":
-            found = self.features.kernel.monomials(self.schema.width)
-            if found is None:
-                raise ValueError(f"kernel {self.features.kernel.name} has no finite map")
-            return found
-        dim = self.features.dim
-        assert dim is not None
-        return dim
+        return self.features.count_coordinates(self.schema.width)
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -262,20 +242,21 @@ class Publishable:
         delivers = kind_of_events(self.events)
         if delivers == "none":
             return Guarantee("none", np.inf, 1.0, self.relation, "no guarantee")
-        found = account(self.events, delta=self.delta, relation=self.relation)
         kind = "local" if delivers == "local" else "pure" if self.delta == 0.0 else "approx"
-        trust = "local" if kind == "local" else "central"
-        return Guarantee(kind, found.epsilon, self.delta, self.relation, found.accountant, trust)
+        return ledger_totals.recompute(
+            self.events, kind=kind, delta=self.delta, relation=self.relation, certificate=None
+        )
 
     def values(self, raw: Any) -> np.ndarray:
         """f(x) of each raw row [m, columns], [m]; ValueError where one is not finite."""
         assert self.theta is not None
-        out = np.empty(raw.shape[0])
-        made = None if self.features is None else self.features.build_features(self.schema.l2_bound)
+        out, schema = np.empty(raw.shape[0]), self.schema
         with np.errstate(over="ignore", invalid="ignore"):
-            for part in self.schema.blocks(len(out)):
-                rows = self.schema.apply_row_rule(raw[part])
-                out[part] = (rows if made is None else made.apply(rows)) @ self.theta
+            for part in schema.blocks(len(out)):
+                rows = schema.apply_row_rule(raw[part])
+                if self.features is not None:
+                    rows = self.features.build_features(schema.width, schema.l2_bound).apply(rows)
+                out[part] = rows @ self.theta
         if not np.all(np.isfinite(out)):
             raise ValueError("its values are beyond what can be computed")
         return out
@@ -298,29 +279,6 @@ class Publishable:
             f"({self.relation}, {count} {facts.population})"
         )
 
-    def statement(self) -> str:
-        """The release in words, as the ledger has them."""
-        found, facts = self.guarantee, self.facts
-        return statement.format_statement(
-            {
-                "session": self.theta is None,
-                "p": self.coordinates,
-                "loss": facts.loss,
-                "constraint": facts.constraint,
-                "constraint_radius": facts.constraint_size,
-                "dataset": self.schema.dataset,
-                "mechanism": self.mechanism,
-                "relation": self.relation,
-                "guarantee": found.kind,
-                "epsilon_accounted": found.epsilon,
-                "delta_accounted": found.delta,
-                "population": facts.population,
-                "population_source": facts.population_source,
-                "published_inputs": self.published_inputs,
-            },
-            trials=1,
-        )
-
     def session_words(self) -> str:
         """What a session spends, told before its first answer."""
         inputs = self.published_inputs
@@ -332,22 +290,13 @@ class Publishable:
 
     def plain(self) -> dict[str, Any]:
         """Everything but the arrays as JSON-able values, in one order."""
-        features = self.features
-        return {
-            "version": self.version,
-            "mechanism": self.mechanism,
-            "events": [ledger_totals.to_dict(event) for event in self.events],
-            "relation": self.relation,
-            "delta": self.delta,
-            "steps": self.steps,
-            "noise": self.noise,
-            "arithmetic": self.arithmetic,
-            "facts": dataclasses.asdict(self.facts),
-            "schema": dataclasses.asdict(self.schema),
-            "features": None
-            if features is None
-            else {"kind": features.kind, "kernel": features.own_keys(), "source": features.source},
-        }
+        found = {name: getattr(self, name) for name in list_fields(Publishable) if name != "theta"}
+        found["events"] = [ledger_totals.to_dict(event) for event in self.events]
+        found["facts"] = dataclasses.asdict(self.facts)
+        found["schema"] = dataclasses.asdict(self.schema)
+        if self.features is not None:
+            found["features"] = self.features.plain()
+        return found
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Theta and the public arrays of the map."""
@@ -358,5 +307,9 @@ class Publishable:
 
 def own_keys_of(kernel: type[Kernel]) -> list[str]:
     """The keys of a kernel beyond those that all have."""
-    common = {field.name for field in dataclasses.fields(Kernel)}
-    return [field.name for field in dataclasses.fields(kernel) if field.name not in common]
+    return [name for name in list_fields(kernel) if name not in list_fields(Kernel)]
+
+
+def list_fields(made: type) -> list[str]:
+    """The names of a dataclass's fields, in order."""
+    return [field.name for field in dataclasses.fields(made)]

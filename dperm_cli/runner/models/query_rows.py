@@ -38,16 +38,14 @@ def read(word: str, schema: InputSchema, by_position: bool = False) -> Any:
     if not os.path.isfile(word):
         raise InputError(KEY, word, "is not a file")
     ending = os.path.splitext(word)[1].lower()
-    if ending in SVMLIGHT:
-        rows = _svmlight(word, schema)
-        places(word, None, schema.count, schema, by_position)
-    elif ending in (".npy", ".npz"):
-        rows = _array(word, ending)
-        places(word, None, rows.shape[1], schema, by_position)
-    elif ending == ".parquet":
-        rows = _parquet(word, schema, by_position)
-    else:
-        rows = _csv(word, schema, by_position)
+    with report_read_errors(KEY, Path(word)):
+        if ending == ".parquet":
+            rows = _parquet(word, schema, by_position)
+        elif ending in (*SVMLIGHT, ".npy", ".npz"):
+            rows = _svmlight(word, schema) if ending in SVMLIGHT else _array(word, ending)
+            places(word, None, rows.shape[1], schema, by_position)
+        else:
+            rows = _csv(word, schema, by_position)
     return _check_rows(word, rows)
 
 
@@ -65,10 +63,8 @@ def places(
             raise InputError(KEY, word, allowed)
         return list(range(width))
     if names is None:
-        allowed = (
-            f"names no columns, and the model takes {_join_names(schema.columns)} by name; if "
-        )
-        allowed += "they are in this order, say columns=position"
+        allowed = f"names no columns, and the model takes {_join_names(schema.columns)} by name; "
+        allowed += "if they are in this order, say columns=position"
         raise InputError(KEY, word, allowed)
     missing = [name for name in schema.columns if name not in names]
     if missing:
@@ -87,17 +83,16 @@ def _csv(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
 
     named = schema.columns is not None and not by_position
     path = Path(word)
-    with report_read_errors(KEY, path):
-        line = Csv(path=word, task="location", header=False).header_line(KEY, path)
-        names = names_in(word, line, schema if named else None)
-        width = len(line)
-        if not named and names is None and width != schema.count:
-            allowed = f"line 1 has {width} columns; the model takes {schema.count}"
-            raise InputError(KEY, word, allowed)
-        chosen = places(word, names, width, schema, by_position)
-        # columns that are not asked for are never read: a label may be text
-        found = Csv(path=word, task="location", header=names is not None, columns=chosen)
-        return found.read(KEY, path)[0]
+    line = Csv(path=word, task="location", header=False).header_line(KEY, path)
+    names = names_in(word, line, schema if named else None)
+    width = len(line)
+    if not named and names is None and width != schema.count:
+        allowed = f"line 1 has {width} columns; the model takes {schema.count}"
+        raise InputError(KEY, word, allowed)
+    chosen = places(word, names, width, schema, by_position)
+    # columns that are not asked for are never read: a label may be text
+    found = Csv(path=word, task="location", header=names is not None, columns=chosen)
+    return found.read(KEY, path)[0]
 
 
 def names_in(word: str, line: list[str], schema: InputSchema | None) -> list[str] | None:
@@ -120,36 +115,29 @@ def _parquet(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
     from dperm_cli.datasets.files.parquet import Parquet
 
     path = Path(word)
-    with report_read_errors(KEY, path):
-        # columns that are not asked for are never read: a label may be text
-        names = Parquet(path=word, task="location").header_of(KEY, path)
-        chosen = places(word, names, len(names), schema, by_position)
-        rows, _ = Parquet(path=word, task="location", columns=chosen).read(KEY, path)
-    return rows
+    # columns that are not asked for are never read: a label may be text
+    names = Parquet(path=word, task="location").header_of(KEY, path)
+    chosen = places(word, names, len(names), schema, by_position)
+    return Parquet(path=word, task="location", columns=chosen).read(KEY, path)[0]
 
 
 def _svmlight(word: str, schema: InputSchema) -> Any:
     from dperm_cli.datasets.files.svmlight import Svmlight
 
-    path = Path(word)
-    with report_read_errors(KEY, path):
-        rows, _ = Svmlight(path=word, task="location", n_features=schema.count).read(KEY, path)
-    return rows
+    file = Svmlight(path=word, task="location", n_features=schema.count)
+    return file.read(KEY, Path(word))[0]
 
 
 def _array(word: str, ending: str) -> np.ndarray:
     from dperm_cli.datasets.files.npz import Npz
 
-    path = Path(word)
     if ending == ".npz":
-        with report_read_errors(KEY, path):
-            return Npz(path=word, task="location").read(KEY, path)[0]
-    with report_read_errors(KEY, path):
-        try:
-            rows = npy_files.real(npy_files.read_file(path))
-        except npy_files.NotAnArray as error:
-            allowed = f"cannot be read as .npy ({first_words(error)})"
-            raise InputError(KEY, word, allowed) from error
+        return Npz(path=word, task="location").read(KEY, Path(word))[0]
+    try:
+        rows = npy_files.real(npy_files.read_file(Path(word)))
+    except npy_files.NotAnArray as error:
+        allowed = f"cannot be read as .npy ({first_words(error)})"
+        raise InputError(KEY, word, allowed) from error
     if rows.ndim != 2:
         raise InputError(KEY, word, f"holds an array of shape {rows.shape}, not rows of numbers")
     return rows

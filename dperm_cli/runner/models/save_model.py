@@ -6,28 +6,22 @@ module picks the public parts of a cell and of its record that one is made of.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dperm_cli import __version__
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, PrivacyError
 from dperm_cli.core.files import write_atomically
-from dperm_cli.kernels.shared.feature_maps import Features, Landmarks
 from dperm_cli.mechanisms.base import Plan
-from dperm_cli.privacy.accounting import ledger_totals
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells import run_cell as cells
-from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of
+from dperm_cli.runner.cells.ledger_accountant import Accounting, events_of, read_claim
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.models import model_file
 from dperm_cli.runner.models.input_schema import InputSchema, build_schema
-from dperm_cli.runner.models.publishable import FILE, HELD_OUT, FeatureMap, Publishable
+from dperm_cli.runner.models.publishable import FeatureMap, Publishable
 
 
 def check_path(word: Any) -> Path | None:
@@ -84,39 +78,18 @@ def publishable(item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
     Raises:
         PrivacyError: the record's epsilon does not follow from its events.
     """
-    fault = Accounting().fault({**row, "events": _text(row["events"])})
+    fault = Accounting().fault(row)
     if fault is not None:
         raise PrivacyError(f"not saved: the record {fault}")
-    events = events_of({"events": _text(row["events"])})
-    guarantee = ledger_totals.recompute(
-        events,
-        kind=row["guarantee"],
-        delta=row["delta_accounted"],
-        relation=row["relation"],
-        certificate=None,
-    )
-    plan = Plan(events, guarantee, row["noise_scale"], row["steps"])
+    plan = Plan(events_of(row), row["noise_scale"], row["steps"], guarantee=read_claim(row))
     try:
-        return _of(plan, item, found, row)
+        return Publishable.of(
+            plan, row["theta"], item.spec, found, mechanism=item.cell.mechanism_name,
+            noise=item.cell.noise, arithmetic=row["arithmetic"], population=item.cell.population,
+            features=features_of(item),
+        )  # fmt: skip
     except ValueError as error:
         raise PrivacyError(f"not saved: {error}") from None
-
-
-def _of(
-    plan: Plan, item: cells.Prepared, found: InputSchema, row: Mapping[str, Any]
-) -> Publishable:
-    return Publishable.of(
-        plan,
-        np.asarray(row["theta"], dtype=float),
-        item.spec,
-        found,
-        __version__,
-        mechanism=item.cell.mechanism_name,
-        noise=item.cell.noise,
-        arithmetic=row["arithmetic"],
-        population=item.cell.population,
-        features=features_of(item),
-    )
 
 
 def features_of(item: cells.Prepared) -> FeatureMap | None:
@@ -125,25 +98,10 @@ def features_of(item: cells.Prepared) -> FeatureMap | None:
     if basis is None:
         return None
     exact = item.kernel is not None and item.kernel.features is None
-    return map_of(basis, item.cell.kernel.queries if exact else item.cell.kernel.landmarks)
-
-
-def map_of(basis: Features, points: Any) -> FeatureMap:
-    """A map as it is published; ``points`` is the key that says which points it is made of."""
-    from_file = isinstance(points, str) and points != "auto"
-    held_out = isinstance(basis, Landmarks) and not from_file
-    return FeatureMap.of(basis, HELD_OUT if held_out else FILE)
+    kernel = item.cell.kernel
+    return FeatureMap.of(basis, kernel.queries if exact else kernel.landmarks)
 
 
 def save(path: Path, found: Publishable) -> None:
     """Write the model file, atomically; StorageError where it cannot be written."""
     write_atomically(path, model_file.bytes_of(found))
-
-
-def load(word: str) -> Publishable:
-    """The release in a model file; InputError for anything else."""
-    return model_file.read(word)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -12,7 +12,8 @@ import numpy as np
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.problem.data import Matrix
-from dperm_cli.results.ledger import kept_ledger, release_log
+from dperm_cli.results.ledger import kept_ledger
+from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.results.ledger.statement import SESSION
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Store
@@ -31,11 +32,6 @@ class RecordedSession:
         check_folder(out)
         self._session, self._out, self._row, self._kept = session, out, row, False
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the session inside is."""
-        return bool(self._session.has_ended)
-
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """The session's answers; StorageError, and none, where its record cannot be written."""
         if not self._kept:
@@ -45,17 +41,17 @@ class RecordedSession:
 
 
 def row(
-    prepared: run_cell.Prepared, plan: Plan, budget: Budget, found: Guarantee, accountant: str
+    prepared: run_cell.Prepared, plan: Plan, budget: Budget, found: Guarantee
 ) -> dict[str, Any]:
     """What a session releases, as one record: a name of its own each time, and no seed."""
-    common = run_cell._common(prepared) | run_cell.plan_columns(plan, found, accountant)
+    common = run_cell._common(prepared) | run_cell.plan_columns(plan, found)
     return common | {
         "cell": f"session-{secrets.token_hex(10)}",
         "trial": 0,
         "trials": 1,
         "delta": budget.delta,
         "seed": None,
-        "release": release_log.new_name(),
+        "release": new_name(),
         "settings": dict(plan.settings) | {SESSION: True},
     }
 
@@ -68,14 +64,9 @@ def write_record(out: Path, found: dict[str, Any]) -> None:
     store = Store(out)
     store.write(found["cell"], [found])
     with hold_ledger_lock(out):
-        faults = _write_ledger(store, Accounting())
+        stated = kept_ledger.state(store, store.cells(), Accounting())
+        kept_ledger.write(store, stated)
+    faults = [*stated.faults, *(f"releases may be missing: {gap}" for gap in stated.gaps)]
     if faults:
         print(f"dperm: the privacy ledger does not hold: {faults[0]}", file=sys.stderr)
     print(f"recorded in {out} as {found['cell']}", file=sys.stderr)
-
-
-def _write_ledger(store: Store, accountant: Accounting) -> list[str]:
-    """Write the ledger of the records there are now, unless it has faults: those, and gaps."""
-    stated = kept_ledger.state(store, store.cells(), accountant)
-    kept_ledger.write(store, stated)
-    return [*stated.faults, *(f"releases may be missing: {gap}" for gap in stated.gaps)]

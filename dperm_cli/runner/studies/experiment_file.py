@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,18 +103,13 @@ def load(name: str, size: str, config_dir: str | None = None) -> Experiment:
 def _shipped_claims(name: str) -> Any:
     root = Path(find_shipped("experiments")).resolve()
     data = user_yaml.read("claims", name, root / name / "claims.yaml", root)
-    for key in data:
-        if key not in ("name", "claims"):
-            raise UnknownKey(f"claims.{key}", ["claims.name", "claims.claims"])
-    return data.get("claims", [])
+    return _map("claims", data, ("name", "claims")).get("claims", [])
 
 
 def parse(data: Mapping[str, Any], size: str) -> Experiment:
     """Check a file's content key by key, and take what holds at this size."""
     checks.choice("size", size, SIZES)
-    for key in data:
-        if key not in KEYS:
-            raise UnknownKey(f"experiment.{key}", [f"experiment.{k}" for k in KEYS])
+    _map("experiment", data, KEYS)
     verb = checks.choice("experiment.verb", data.get("verb", "run"), VERBS)
     entries = _map("experiment.parts", data.get("parts"))
     if not entries:
@@ -141,10 +136,7 @@ def parse(data: Mapping[str, Any], size: str) -> Experiment:
 
 def _part(name: str, entry: Any, data: Mapping[str, Any], size: str) -> Part:
     key = f"experiment.parts.{name}"
-    given = _map(key, entry)
-    for word in given:
-        if word not in PART_KEYS:
-            raise UnknownKey(f"{key}.{word}", [f"{key}.{k}" for k in PART_KEYS])
+    given = _map(key, entry, PART_KEYS)
     base = _select_sizes(_map("experiment.base", data.get("base", {})), size)
     base |= _select_sizes(_map(f"{key}.base", given.get("base", {})), size)
     trials = _at_size(given.get("trials", data.get("trials")), size)
@@ -181,10 +173,7 @@ def _axis(key: str, word: str, values: Any) -> tuple[Settings, ...]:
 
 def _panel(entry: Any, place: int) -> dict[str, Any]:
     key = f"experiment.plot.{place}"
-    given = dict(_map(key, entry))
-    for word in given:
-        if word not in PANEL_KEYS:
-            raise UnknownKey(f"{key}.{word}", [f"{key}.{k}" for k in PANEL_KEYS])
+    given = dict(_map(key, entry, PANEL_KEYS))
     for word in ("part", "curve", "worst", "best", "pool", "lines"):
         given[word] = list(read_words(f"{key}.{word}", given.get(word, [])))
     for line in given["lines"]:
@@ -221,9 +210,13 @@ def _select_sizes(values: Mapping[str, Any], size: str) -> Settings:
     return {key: _at_size(value, size) for key, value in values.items()}
 
 
-def _map(key: str, value: Any) -> dict[str, Any]:
+def _map(key: str, value: Any, known: Sequence[str] = ()) -> dict[str, Any]:
+    """A map with words for keys; of those that are ``known`` where these are given."""
     if not isinstance(value, dict) or not all(isinstance(word, str) for word in value):
         raise InputError(key, value, "must be a map")
+    for word in value if known else ():
+        if word not in known:
+            raise UnknownKey(f"{key}.{word}", [f"{key}.{name}" for name in known])
     return value
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Protocol, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from dperm_cli.core.errors import DpermError, InputError, UnknownKey
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
@@ -33,22 +35,21 @@ class WorkerDied(Exception):
     """A worker process died: killed, or out of memory. Its current cell is not known here."""
 
 
-class Backend(Protocol):
-    """``parent`` is True where workers are this process's own and must end with it."""
+@dataclass(frozen=True)
+class Backend(ABC):
+    """Workers; ``owned`` is True where they are this process's own and must end with it."""
 
-    @property
-    def workers(self) -> int: ...
-
-    @property
-    def parent(self) -> bool: ...
+    owned: ClassVar[bool] = False
+    workers: int
 
     def chunks(self, cells: int) -> int:
-        """How many chunks to cut this many cells into."""
-        ...
+        """How many chunks to cut this many cells into: small enough to share them evenly."""
+        size = max(1, min(32, cells // (8 * self.workers)))
+        return -(-cells // size)
 
+    @abstractmethod
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
-        """``call(chunk)`` for every chunk as it is done; Broken when workers died."""
-        ...
+        """``call(chunk)`` for every chunk as it is done; WorkerDied when workers died."""
 
 
 def check_address(key: str, value: Any) -> str:
@@ -106,26 +107,23 @@ class Options(CheckedFields):
     def parse(cls, given: Mapping[str, Any]) -> Self:
         """From a configuration, of which only the keys of this class are read."""
         options = cls(**{key: given[key] for key in fields_of(cls) if key in given})
-        options.check_installed()
-        options.check_slurm()
+        options.check_available()
         return options
 
-    def check_installed(self) -> None:
-        """InputError where an extra is missing: known before anything is composed or written."""
+    def check_available(self) -> None:
+        """InputError where an extra is missing, or SLURM would not take the jobs.
+
+        It is known before anything is composed or written.
+        """
         if self.backend == "dask":
             _need("distributed", "backend", "dask", "dask")
             if self.address == "slurm":
                 _need("dask_jobqueue", "address", "slurm", "slurm")
-        if self.backend == "submitit":
+                slurm_jobs.check("dask", {**_JOB, **self.slurm})
+        elif self.backend == "submitit":
             _need("submitit", "backend", "submitit", "slurm")
-
-    def check_slurm(self) -> None:
-        """InputError where jobs are asked for that SLURM would not take."""
-        asked = self.slurm
-        if self.backend == "dask" and self.address == "slurm":
-            slurm_jobs.check("dask", {**_JOB, **asked})
-        elif self.backend == "submitit" and "cluster" not in asked:
-            slurm_jobs.check("submitit", asked)
+            if "cluster" not in self.slurm:
+                slurm_jobs.check("submitit", self.slurm)
 
     def choose_backend(self, cells: int) -> Backend | None:
         """The back end for so many cells; None: run them in this process."""
@@ -146,14 +144,10 @@ def cores() -> int:
 
 
 @dataclass(frozen=True)
-class Local:
+class Local(Backend):
     """Processes of this machine."""
 
-    workers: int
-    parent: bool = True
-
-    def chunks(self, cells: int) -> int:
-        return _pieces(cells, self.workers)
+    owned = True
 
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
         from joblib import Parallel, delayed, parallel_config
@@ -172,16 +166,11 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Dask:
+class Dask(Backend):
     """Workers of a Dask scheduler: one that runs (``tcp://..``), one started here, or SLURM's."""
 
-    workers: int
     address: str
     slurm: Mapping[str, Any]
-    parent: bool = False
-
-    def chunks(self, cells: int) -> int:
-        return _pieces(cells, self.workers)
 
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
         from distributed import as_completed
@@ -198,70 +187,55 @@ class Dask:
             finally:
                 client.cancel(futures)
 
-    def _client(self, folder: Path) -> Any:
-        """A client of the scheduler; closing it also closes a cluster that was started here."""
+    @contextmanager
+    def _client(self, folder: Path) -> Iterator[Any]:
+        """A client of the scheduler, and of a cluster that is there as long as the client."""
         from dask import config
-        from distributed import Client, LocalCluster
+        from distributed import Client
 
         logging.getLogger("distributed").setLevel(logging.ERROR)
         config.set({"distributed.scheduler.allowed-failures": 1})
-        if self.address == "slurm":
-            return _OwnedClient(Client, self._slurm(folder))
-        if self.address == "auto":
-            here: Any = {"dashboard_address": None, "local_directory": str(folder)}
-            cluster = LocalCluster(n_workers=self.workers, threads_per_worker=1, processes=True,
-                                   silence_logs=logging.ERROR, **here)  # fmt: skip
-            return _OwnedClient(Client, cluster)
-        try:
-            return Client(self.address, timeout=10, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
-            allowed = f"no Dask scheduler answers there: {_first_line(error)}"
-            raise InputError("address", self.address, allowed) from None
+        with ExitStack() as opened:
+            if self.address in ("auto", "slurm"):
+                cluster = opened.enter_context(closing(self._start_cluster(folder)))
+                client = Client(cluster, set_as_default=False)
+            else:
+                try:
+                    client = Client(self.address, timeout=10, set_as_default=False)
+                except (OSError, ValueError, TimeoutError) as error:
+                    allowed = f"no Dask scheduler answers there: {_first_line(error)}"
+                    raise InputError("address", self.address, allowed) from None
+            yield opened.enter_context(closing(client))
 
-    def _slurm(self, folder: Path) -> Any:
+    def _start_cluster(self, folder: Path) -> Any:
+        if self.address == "auto":
+            from distributed import LocalCluster
+
+            here: Any = {"dashboard_address": None, "local_directory": str(folder)}
+            return LocalCluster(n_workers=self.workers, threads_per_worker=1, processes=True,
+                                silence_logs=logging.ERROR, **here)  # fmt: skip
         from dask_jobqueue.slurm import SLURMCluster
 
         asked = {**_JOB, **self.slurm}
+        hours, minutes = divmod(asked["minutes"], 60)
         cluster = SLURMCluster(
-            queue=asked.get("partition"),
-            account=asked.get("account"),
-            cores=asked["cores"],
-            processes=1,
-            memory=asked["memory"],
-            walltime=_walltime(asked["minutes"]),
-            log_directory=str(folder),
-            local_directory=str(folder),
-        )
+            queue=asked.get("partition"), account=asked.get("account"), cores=asked["cores"],
+            processes=1, memory=asked["memory"], walltime=f"{hours:02d}:{minutes:02d}:00",
+            log_directory=str(folder), local_directory=str(folder),
+        )  # fmt: skip
         # not scale(): a worker whose job ends is replaced
         cluster.adapt(minimum_jobs=self.workers, maximum_jobs=self.workers)
         return cluster
 
 
-class _OwnedClient:
-    """A client and its cluster as one context."""
-
-    def __init__(self, client: Any, cluster: Any) -> None:
-        self._cluster = cluster
-        self._client = client(cluster, set_as_default=False)
-
-    def __enter__(self) -> Any:
-        return self._client
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
-        self._cluster.close()
-
-
 @dataclass(frozen=True)
-class Submitit:
+class Submitit(Backend):
     """One SLURM array, a chunk of cells a job: what is lost with a job is resumed by the next run.
 
     ``slurm={cluster: local}`` is for tests: the same jobs as processes of this machine.
     """
 
-    workers: int
     slurm: Mapping[str, Any]
-    parent: bool = False
 
     def chunks(self, cells: int) -> int:
         return min(cells, self.workers)
@@ -286,14 +260,16 @@ class Submitit:
         import submitit
         from submitit.core.utils import FailedJobError
 
-        asked = self.slurm
+        names = {
+            "minutes": "timeout_min", "cores": "cpus_per_task", "partition": "slurm_partition",
+            "memory": "slurm_mem", "account": "slurm_account",
+        }  # fmt: skip
+        asked = {"minutes": 60, "cores": 1, **self.slurm}
         executor = submitit.AutoExecutor(folder=folder / "%j", cluster=self._cluster)
         executor.update_parameters(
-            name="dperm", timeout_min=asked.get("minutes", 60), nodes=1, tasks_per_node=1,
-            cpus_per_task=asked.get("cores", 1))  # fmt: skip
-        names = {"partition": "slurm_partition", "memory": "slurm_mem", "account": "slurm_account"}
-        given = {names[key]: value for key, value in asked.items() if key in names}
-        executor.update_parameters(slurm_array_parallelism=self.workers, **given)
+            name="dperm", nodes=1, tasks_per_node=1, slurm_array_parallelism=self.workers,
+            **{names[key]: value for key, value in asked.items() if key in names},
+        )  # fmt: skip
         try:
             return executor.map_array(partial(slurm_jobs.run_without_signal, call), list(chunks))
         except FailedJobError as error:
@@ -321,20 +297,10 @@ class Submitit:
             raise WorkerDied(_first_line(error)) from error
 
 
-def _pieces(cells: int, workers: int) -> int:
-    """Chunks small enough to share work out evenly, and no smaller than that."""
-    size = max(1, min(32, cells // (8 * workers)))
-    return -(-cells // size)
-
-
 def _need(module: str, key: str, value: str, extra: str) -> None:
     if importlib.util.find_spec(module) is None:
         allowed = f"needs {module}, which is not installed: pip install 'dperm[{extra}]'"
         raise InputError(key, value, allowed)
-
-
-def _walltime(minutes: int) -> str:
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
 
 
 def _first_line(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from dperm_cli.core import progress
 
@@ -24,10 +24,21 @@ class Meter:
         self._live = sys.stderr.isatty()
         self._started = self._printed = time.monotonic()
 
+    @classmethod
+    @contextmanager
+    def open(cls, *what: Any) -> Iterator[Self]:
+        """A meter of this, which hears of the long steps below while the block runs."""
+        shown = cls(*what)
+        try:
+            with progress.listen(shown.step):
+                yield shown
+        finally:
+            shown.clear()
+
     def cell(self, done: int, name: str) -> None:
         """``done`` cells are finished and the one called ``name`` begins."""
         self.done, self.name = done, name
-        self._show(f"cell {done + 1}/{self.cells} {name}")
+        self._show(self.head())
 
     def step(self, label: str, done: float, total: float) -> None:
         share = f" {100.0 * done / total:.0f} %" if total else ""
@@ -40,11 +51,8 @@ class Meter:
 
     def note(self, text: str) -> None:
         """A line that stays."""
-        self._clear()
+        self.clear()
         print(text, file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        self._clear()
 
     @property
     def elapsed_seconds(self) -> float:
@@ -61,7 +69,8 @@ class Meter:
             self._printed = now
             print(f"{text}  [{now - self._started:.0f} s]", file=sys.stderr, flush=True)
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Take the live line away."""
         if self._live:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -146,12 +155,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
-@contextmanager
-def open_meter(cells: int) -> Iterator[Meter]:
-    """A meter that hears of the long steps below while the block runs."""
-    yield from _attach_meter(Meter(cells))
-
-
 class StepMeter(Meter):
     """The long steps of one thing that has no cells."""
 
@@ -163,21 +166,4 @@ class StepMeter(Meter):
         return self.name
 
 
-@contextmanager
-def open_step_meter(name: str) -> Iterator[Meter]:
-    """A meter for the long steps of the block."""
-    yield from _attach_meter(StepMeter(name))
-
-
-@contextmanager
-def open_sweep_meter(cells: int) -> Iterator[SweepMeter]:
-    """The same for a sweep."""
-    yield from _attach_meter(SweepMeter(cells))
-
-
-def _attach_meter(shown: Any) -> Iterator[Any]:
-    try:
-        with progress.listen(shown.step):
-            yield shown
-    finally:
-        shown.close()
+open_meter, open_step_meter = Meter.open, StepMeter.open

@@ -7,11 +7,11 @@ and compute as those they were made of. The folder is its owner's alone, since i
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import secrets
 import shutil
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +57,17 @@ def share(folder: Path, data: Data) -> None:
     """Write the data set to a new folder; StorageError names it."""
     with storage_errors(folder):
         folder.mkdir(parents=True, mode=0o700)
-        facts: dict[str, Any] = {}
-        for field in dataclasses.fields(data):
-            value = getattr(data, field.name)
-            if isinstance(value, np.ndarray):
-                _save(folder / f"{field.name}.npy", value)
-            elif sparse.issparse(value):
-                facts[field.name] = {"sparse": type(value).__name__, "shape": value.shape}
-                for part in _PARTS:
-                    array = getattr(value, part)
-                    _save(folder / f"{field.name}.{part}.npy", array)
-            else:
-                facts[field.name] = value
+        facts: dict[str, Any] = {field.name: getattr(data, field.name) for field in fields(data)}
+        dense = [name for name, value in facts.items() if isinstance(value, np.ndarray)]
+        arrays = {name: facts.pop(name) for name in dense}
+        for name, value in facts.items():
+            if sparse.issparse(value):
+                arrays |= {f"{name}.{part}": getattr(value, part) for part in _PARTS}
+                facts[name] = {"sparse": type(value).__name__, "shape": value.shape}
+        for name, array in arrays.items():
+            # w+: numpy writes to such a file through Python, which knows why a write fails
+            with open(folder / f"{name}.npy", "w+b") as file:
+                np.save(file, array, allow_pickle=False)
         (folder / "facts.json").write_text(json.dumps(facts))
 
 
@@ -76,7 +75,7 @@ def load(folder: Path) -> Data:
     """The data set in the folder, its arrays mapped."""
     with storage_errors(folder):
         found = json.loads((folder / "facts.json").read_text())
-        for field in dataclasses.fields(Data):
+        for field in fields(Data):
             value = found.get(field.name)
             if isinstance(value, dict):
                 parts = (_map_array(folder / f"{field.name}.{part}.npy") for part in _PARTS)
@@ -88,12 +87,6 @@ def load(folder: Path) -> Data:
             elif isinstance(value, list):
                 found[field.name] = tuple(value)
         return Data(**found)
-
-
-def _save(path: Path, array: np.ndarray) -> None:
-    # w+: numpy writes to such a file through Python, which knows why a write fails
-    with open(path, "w+b") as file:
-        np.save(file, array, allow_pickle=False)
 
 
 def _map_array(path: Path) -> np.ndarray:

@@ -19,10 +19,8 @@ from dperm_cli.core.errors import InputError
 KEYS = {"partition": str, "minutes": int, "memory": str, "cores": int, "account": str}
 _FLAGS = {"partition": "partition", "minutes": "time", "memory": "mem", "cores": "cpus-per-task",
           "account": "account"}  # fmt: skip
-_POLL_SECONDS, _QUEUE_SECONDS = (
-    0.5,
-    10.0,
-)  # seconds between looks for results, and between questions to the queue
+# Between looks for results, and between questions to the queue.
+_POLL_SECONDS, _QUEUE_SECONDS = 0.5, 10.0
 _PATIENCE = 60.0  # for one answer
 
 
@@ -31,8 +29,7 @@ def check(backend: str, asked: Mapping[str, Any]) -> None:
     if shutil.which("sbatch") is None:
         raise InputError("backend", backend, "needs SLURM, and no sbatch is found on the path")
     flags = [f"--{_FLAGS[key]}={value}" for key, value in asked.items() if key in _FLAGS]
-    words = ["sbatch", "--test-only", *flags, "--wrap=true"]
-    code, said = _run_command(words)
+    code, said = _run_command(["sbatch", "--test-only", *flags, "--wrap=true"])
     if code:
         raise InputError("slurm", dict(asked), f"SLURM takes no such job: {_last(said)}")
 

@@ -17,7 +17,7 @@ from dperm_cli.results.records.store import Store
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.sweep import shared_data
 from dperm_cli.runner.sweep.backends import Backend, Options, WorkerDied
-from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration, open_sweep_meter
+from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration
 from dperm_cli.runner.sweep.worker import FINISHED, Outcome, Setup, Task, Worker, run_chunk
 
 _LISTED = 20
@@ -32,7 +32,7 @@ def run_cells(
     """Run what has no record yet; what is finished stays, whatever happens to this process."""
     options = options or Options()
     by_key = {item.key: item for item in prepared}
-    with open_sweep_meter(len(by_key)) as shown:
+    with SweepMeter.open(len(by_key)) as shown:
         todo = []
         for item in by_key.values():
             status = None if force else store.status(item.key)
@@ -87,74 +87,60 @@ def _tidy(out: Path) -> None:
 def _run_on_backend(
     backend: Backend, todo: Sequence[cells.Prepared], store: Store, force: bool, options: Options
 ) -> Generator[Outcome, None, None]:
-    """Outcomes from the workers of a back end."""
-    by_key = {item.key: item for item in todo}
+    """Outcomes from the workers of a back end; what a dead one was at is tried once more, alone."""
+    pending = {item.key: item for item in todo}
     with shared_data.use_spool(store.out) as folder:
         for name, data in {item.data.identity: item.data for item in todo}.items():
             shared_data.share(folder / name, data)
-        cache = cache_dir()
         setup = Setup(
-            out=str(store.out.resolve()),
-            spool=str(folder.resolve()),
+            out=store.out.resolve(),
+            spool=folder.resolve(),
             folder=os.getcwd(),
-            cache=None if cache is None else str(cache),
+            cache=cache_dir(),
             force=force,
             stop_early=options.on_error == "stop",
-            parent=os.getpid() if backend.parent else None,
+            parent=os.getpid() if backend.owned else None,
         )
-        tasks = {i.key: Task(i.cell, i.key, i.data.identity) for i in todo}
-        yield from _run_tasks(backend, setup, tasks, folder, by_key)
+        while pending:
+            before = len(pending)
+            try:
+                chunks = _cut(list(pending.values()), backend.chunks(before))
+                for outcome in _run_chunks(backend, setup, chunks):
+                    pending.pop(outcome.key, None)
+                    yield outcome
+                return
+            except WorkerDied as why:
+                suspects = [key for key in Claims(store.out).list_abandoned() if key in pending]
+                if not suspects and len(pending) == before:
+                    raise DpermError(f"the workers of the sweep end without a word: {why}") from why
+                for key in suspects:
+                    yield _run_alone(backend, setup, pending.pop(key))
 
 
-def _run_tasks(
-    backend: Backend,
-    setup: Setup,
-    tasks: dict[str, Task],
-    folder: Path,
-    by_key: dict[str, cells.Prepared],
-) -> Iterator[Outcome]:
-    """Every task's outcome; what a dead worker was at is tried once more, alone."""
-    pending = dict(tasks)
-    while pending:
-        before = len(pending)
-        try:
-            chunks = _cut(list(pending.values()), backend.chunks(len(pending)))
-            for outcome in _outcomes(backend, setup, chunks, folder):
-                pending.pop(outcome.key, None)
-                yield outcome
-            return
-        except WorkerDied as why:
-            suspects = [key for key in Claims(setup.out).list_abandoned() if key in pending]
-            if not suspects and len(pending) == before:
-                raise DpermError(f"the workers of the sweep end without a word: {why}") from why
-            for key in suspects:
-                yield _run_alone(backend, setup, pending.pop(key), folder, by_key[key])
-
-
-def _run_alone(
-    backend: Backend, setup: Setup, task: Task, folder: Path, item: cells.Prepared
-) -> Outcome:
+def _run_alone(backend: Backend, setup: Setup, item: cells.Prepared) -> Outcome:
     """A cell by itself; if its worker dies again, it has failed."""
     try:
-        return next(iter(_outcomes(backend, setup, [[task]], folder)))
+        return next(_run_chunks(backend, setup, [[item]]))
     except WorkerDied as why:
         reason = f"its worker died twice ({why}): out of memory, perhaps"
-        Store(setup.out).write(task.key, cells.make_failed_rows(item, reason))
-        return Outcome(task.key, "failed", reason)
+        Store(setup.out).write(item.key, cells.make_failed_rows(item, reason))
+        return Outcome(item.key, "failed", reason)
 
 
-def _outcomes(
-    backend: Backend, setup: Setup, chunks: Sequence[Any], folder: Path
+def _run_chunks(
+    backend: Backend, setup: Setup, chunks: Sequence[Sequence[cells.Prepared]]
 ) -> Iterator[Outcome]:
-    for report in backend.run(partial(run_chunk, setup), chunks, folder):
+    """The outcomes of chunks of cells as they come."""
+    tasks = [[Task(one.cell, one.key, one.data.identity) for one in chunk] for chunk in chunks]
+    for report in backend.run(partial(run_chunk, setup), tasks, setup.spool):
         yield from report.outcomes
         if report.fault is not None:
             raise report.fault
 
 
-def _cut(tasks: list[Task], pieces: int) -> list[list[Task]]:
+def _cut(items: list[Any], pieces: int) -> list[list[Any]]:
     """Chunks of equal size that each have a bit of every part of the study."""
-    return [tasks[start::pieces] for start in range(pieces)]
+    return [items[start::pieces] for start in range(pieces)]
 
 
 def _tell_end(tally: Tally, by_key: dict[str, cells.Prepared]) -> None:

@@ -14,6 +14,9 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from os.path import isdir
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -51,12 +54,8 @@ def suppress_warnings() -> Iterator[None]:
     A filter that makes errors of warnings still does.
     """
     with warnings.catch_warnings():
-        warnings.showwarning = _show_nothing
+        warnings.showwarning = lambda *_, **__: None
         yield
-
-
-def _show_nothing(*_: object, **__: object) -> None:
-    pass
 
 
 class Worker:
@@ -80,26 +79,21 @@ class Worker:
 
     def run(self, items: Iterable[cells.Prepared]) -> Generator[Outcome, None, None]:
         """Every cell once, those that another process is at last."""
-        busy = []
+        busy: list[cells.Prepared] = []  # is gone through when the first round has filled it
+        rounds = chain(((item, False) for item in items), ((item, True) for item in busy))
         try:
-            for item in items:
+            for item, wait in rounds:
                 if self._stopped():
                     return
-                outcome = self._attempt(item)
+                outcome = self._attempt(item, wait)
                 if outcome is None:
                     busy.append(item)
                 else:
                     yield outcome
-            for item in busy:
-                if self._stopped():
-                    return
-                outcome = self._attempt(item, wait=True)
-                assert outcome is not None
-                yield outcome
         finally:
             self._sync()
 
-    def _attempt(self, item: cells.Prepared, wait: bool = False) -> Outcome | None:
+    def _attempt(self, item: cells.Prepared, wait: bool) -> Outcome | None:
         """The outcome of a cell, or None when another process is at it."""
         with self._claims.claim(item.key, wait) as mine:
             if not mine:
@@ -126,10 +120,10 @@ class Worker:
 class Setup:
     """What all chunks of a study share. ``parent`` is the process to end with, if any."""
 
-    out: str
-    spool: str
+    out: Path
+    spool: Path
     folder: str
-    cache: str | None
+    cache: Path | None
     force: bool
     stop_early: bool
     parent: int | None
@@ -153,21 +147,27 @@ class Report:
 
 
 _one_at_a_time = threading.Lock()
-_parents: list[int] = []
 # Data sets that are mapped from files: pages are shared, but each keeps its files open.
-_data: Memo[tuple[str, str], Data] = Memo(8 * GIB, most=8)
+_data: Memo[Path, Data] = Memo(8 * GIB, most=8)
 
 
 def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
     """Run a chunk of cells in a worker process; never raises what can be reported."""
     # threads of one worker share its BLAS, its working folder and the listeners of progress
-    with _one_at_a_time:
-        if setup.parent is not None and not _parents:
+    with _one_at_a_time, suppress_warnings():
+        if setup.parent is not None:
             _follow_parent(setup.parent)
         outcomes: list[Outcome] = []
+        # the planner's working folder and cache, where this process can have them
+        folder = setup.folder if isdir(setup.folder) else os.getcwd()
         try:
-            with threadpool_limits(1), _use_planner_folder(setup), suppress_warnings():
-                _run_chunk(setup, tasks, outcomes)
+            with threadpool_limits(1), use_cache(setup.cache), contextlib.chdir(folder):
+                # the planner takes the folder of data away when nothing more is wanted
+                worker = Worker(setup.out, setup.force, stopped=lambda: not isdir(setup.spool))
+                for outcome in worker.run(_prepare_task(setup, task) for task in tasks):
+                    outcomes.append(outcome)
+                    if setup.stop_early and outcome.status == "failed":
+                        break
         except DpermError as error:
             # a plain one: errors with several arguments do not survive the way between processes
             kind = StorageError if isinstance(error, StorageError) else DpermError
@@ -175,19 +175,10 @@ def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
         return Report(tuple(outcomes))
 
 
-def _run_chunk(setup: Setup, tasks: Sequence[Task], outcomes: list[Outcome]) -> None:
-    # the planner takes the folder away when nothing more is wanted
-    worker = Worker(Path(setup.out), setup.force, stopped=lambda: not os.path.isdir(setup.spool))
-    for outcome in worker.run(_prepare_task(setup, task) for task in tasks):
-        outcomes.append(outcome)
-        if setup.stop_early and outcome.status == "failed":
-            return
-
-
 def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
     """The cell with its data; DpermError when this process would not make the record asked for."""
-    folder = Path(setup.spool) / task.data
-    data = _data.recall((setup.spool, task.data), lambda: shared_data.load(folder))
+    folder = setup.spool / task.data
+    data = _data.recall(folder, lambda: shared_data.load(folder))
     item = cells.prepare(task.cell, data)
     if item.key != task.key:
         raise DpermError("a worker runs another version of dperm or of a library, or sees other "
@@ -195,17 +186,9 @@ def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
     return item
 
 
-@contextlib.contextmanager
-def _use_planner_folder(setup: Setup) -> Iterator[None]:
-    """The planner's working folder and cache, where this process can have them."""
-    folder = setup.folder if os.path.isdir(setup.folder) else os.getcwd()
-    with use_cache(setup.cache), contextlib.chdir(folder):
-        yield
-
-
+@cache
 def _follow_parent(parent: int) -> None:
-    """Leave Ctrl-C to the parent, and end with it, however it ends."""
-    _parents.append(parent)
+    """Leave Ctrl-C to the parent, and end with it, however it ends: once is enough."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 

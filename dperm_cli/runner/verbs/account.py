@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dperm_cli import __version__
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError, Unsupported, describe_error
-from dperm_cli.core.files import write_atomically
+from dperm_cli.core.files import write_files
 from dperm_cli.privacy.accounting import calibrate, generator_range, ledger_totals, paper_chains
 from dperm_cli.privacy.accounting.calibrate import CALIBRATIONS
 from dperm_cli.privacy.budget import Budget, Guarantee
@@ -50,13 +48,9 @@ def account(arguments: list[str]) -> int:
     # print the table before drawing, which takes longer
     if asked.figure:
         points = curves(asked.asks, rows)
-        written = _write(asked.out, account_figure.draw_files(rows, points))
-        print(f"wrote {asked.out}: {', '.join(written)}", file=sys.stderr)
+        write_files(asked.out, account_figure.draw_files(rows, points))
     if all(row["status"] == "unsupported" for row in rows):
-        print(
-            f"dperm: {fitting_mechanism.format_advice(_find_fitting(asked.asks[0]), 'every row')}",
-            file=sys.stderr,
-        )
+        fitting_mechanism.print_advice("every row", _find_fitting(asked.asks[0]))
     return EXIT_FAILED if any(row["status"] == "failed" for row in rows) else EXIT_OK
 
 
@@ -100,8 +94,8 @@ def make_row(ask: AccountLine) -> dict[str, Any]:
         return row | {"status": "failed", "reason": f"these numbers cannot be computed: {words}"}
 
 
-def make_record(ask: AccountLine, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of what `dperm account` answers: status ``planned``, for nothing is released."""
+def make_records(ask: AccountLine, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The row to record of what `dperm account` answers: ``planned``, for nothing is released."""
     found = make_row(ask)
     names = (
         "mechanism", "calibration", "relation", "n", "p", "lipschitz", "epsilon", "delta",
@@ -111,8 +105,8 @@ def make_record(ask: AccountLine, settings: Mapping[str, Any]) -> dict[str, Any]
     row = {name: found.get(name) for name in names}
     row["status"] = "planned" if found["status"] == "ok" else found["status"]
     row["delta_accounted"] = found["delta"] if found["status"] == "ok" else None
-    return {**row, "population": ask.spec.n, "privacy": ask.privacy, "version": __version__,
-            "overrides": settings}  # fmt: skip
+    return [{**row, "population": ask.spec.n, "privacy": ask.privacy, "version": __version__,
+             "overrides": settings}]  # fmt: skip
 
 
 def _is_overflow(value: object) -> bool:
@@ -122,18 +116,15 @@ def _is_overflow(value: object) -> bool:
 
 def curves(asks: Sequence[AccountLine], rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Points of the figure, for the first line's problem and every mechanism asked about."""
-    first = asks[0].spec
-    found: list[dict[str, Any]] = []
-    here = [(a, r) for a, r in zip(asks, rows, strict=True) if a.spec == first]
-    by_mechanism: dict[str, list[tuple[AccountLine, dict[str, Any]]]] = {}
-    for ask, row in here:
-        by_mechanism.setdefault(ask.name, []).append((ask, row))
+    here = [(a, r) for a, r in zip(asks, rows, strict=True) if a.spec == asks[0].spec]
     nominal = [ask.epsilon for ask in asks if ask.epsilon is not None]
     ends = min([0.1, *nominal]), max([10.0, *nominal])
-    for pairs in by_mechanism.values():
-        scales = [row["noise_scale"] for _, row in pairs if row.get("noise_scale")]
-        found += _noise_curve(pairs[0][0], scales)
-        found += _certified_curves(pairs[0][0], *ends)
+    found: list[dict[str, Any]] = []
+    for name in dict.fromkeys(ask.name for ask, _ in here):
+        first = next(ask for ask, _ in here if ask.name == name)
+        scales = [r["noise_scale"] for a, r in here if a.name == name and r.get("noise_scale")]
+        found += _noise_curve(first, scales)
+        found += _certified_curves(first, *ends)
     return found
 
 
@@ -265,10 +256,10 @@ def _noise_curve(ask: AccountLine, scales: Sequence[float]) -> list[dict[str, An
 
 def _certified_curves(ask: AccountLine, low: float, high: float) -> list[dict[str, Any]]:
     """Certified against nominal epsilon for every calibration the mechanism knows."""
+    if ask.mechanism.calibration not in CALIBRATIONS:
+        return []  # it knows none, or words of its own
     found = []
     for calibration in CALIBRATIONS:
-        if ask.mechanism.calibration not in CALIBRATIONS:
-            continue  # it knows none, or words of its own
         mechanism = replace(ask.mechanism, calibration=calibration)
         for epsilon in _geometric(low, high, EPSILON_POINTS[calibration]):
             other = replace(
@@ -294,9 +285,3 @@ def _drawable(row: dict[str, Any]) -> bool:
 def _geometric(low: float, high: float, count: int) -> list[float]:
     ratio = math.log(high / low) / (count - 1)
     return [low * math.exp(ratio * i) for i in range(count - 1)] + [high]
-
-
-def _write(out: Path, files: dict[str, bytes]) -> list[str]:
-    for name, content in files.items():
-        write_atomically(out / name, content)
-    return list(files)

@@ -72,17 +72,11 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Acc
     constraint = _constraint(settings, single, composer)
     privacy = _privacy(settings, single, composer)
     asks = tuple(_asks(settings, composer, constraint, privacy))
-    return AccountRequest(
-        asks=asks,
-        format=cell_schema.check_key("format", single["format"]),
-        out=_out(single["out"], asks, arguments),
-        figure=_figure(single["figure"], len(asks) > 1 or single["out"] != "auto"),
-    )
-
-
-def _figure(given: Any, worth: bool) -> bool:
-    """``auto`` draws tables of several rows, and what was given a folder."""
-    return worth if given == "auto" else checks.boolean("figure", given)
+    form, figure = cell_schema.check_key("format", single["format"]), single["figure"]
+    out = _out(single["out"], asks, arguments)
+    if figure == "auto":
+        figure = len(asks) > 1 or single["out"] != "auto"
+    return AccountRequest(asks, form, out, checks.boolean("figure", figure))
 
 
 def _settings(request: Request) -> dict[str, tuple[Any, ...]]:
@@ -141,13 +135,12 @@ def _constraint(
 
 def _privacy(
     settings: dict[str, tuple[Any, ...]], single: dict[str, Any], composer: Composer
-) -> tuple[str, str]:
+) -> cell_schema.Privacy:
     config = dict(composer.compose({"privacy": single["privacy"]})["privacy"])
     config |= _keys_of("privacy", settings)
     if config.get("population", "auto") != "auto":
         raise InputError("privacy.population", config["population"], "is n here; set n")
-    privacy = cell_schema.build_privacy(config)
-    return privacy.name, privacy.relation
+    return cell_schema.build_privacy(config)
 
 
 def _keys_of(group: str, settings: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
@@ -159,12 +152,13 @@ def _asks(
     settings: dict[str, tuple[Any, ...]],
     composer: Composer,
     constraint: Any,
-    privacy: tuple[str, str],
+    privacy: cell_schema.Privacy,
 ) -> Iterable[AccountLine]:
     """One ask per combination of values, mechanisms outermost."""
-    noise = "noise_scale" in settings
-    axes = ["mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta"]
-    axes.append("noise_scale" if noise else "epsilon")
+    level, check_level = "epsilon", cell_schema.check_key
+    if "noise_scale" in settings:
+        level, check_level = "noise_scale", cell_schema.check_constant
+    axes = ["mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta", level]
     values = {key: settings.get(key, (DEFAULTS.get(key),)) for key in axes}
     values["mechanism"] = _names(values["mechanism"])
     if math.prod(map(len, values.values())) > MOST_ROWS:
@@ -174,19 +168,15 @@ def _asks(
     built = _mechanisms(values["mechanism"], values["calibration"], settings, composer, loose)
     for combination in itertools.product(*values.values()):
         one = dict(zip(axes, combination, strict=True))
-        spec = _spec(one, constraint)
         yield AccountLine(
             name=one["mechanism"],
             mechanism=built[one["mechanism"], one["calibration"]],
             calibration=one["calibration"],
-            spec=spec,
-            relation=privacy[1],
-            privacy=privacy[0],
-            epsilon=None if noise else cell_schema.check_key("epsilon", one["epsilon"]),
-            delta=cell_schema.check_delta_or_auto(one["delta"], privacy[0]),
-            noise_scale=cell_schema.check_constant("noise_scale", one["noise_scale"])
-            if noise
-            else None,
+            spec=_spec(one, constraint),
+            relation=privacy.relation,
+            privacy=privacy.name,
+            **{level: check_level(level, one[level])},
+            delta=cell_schema.check_delta_or_auto(one["delta"], privacy.name),
         )
 
 
@@ -222,16 +212,13 @@ def _mechanisms(
     loose: bool,
 ) -> dict[tuple[str, str], Any]:
     keys = _keys_of("mechanism", settings)
-    composed = {n: composer.compose({"mechanism": n})["mechanism"] for n in names}
-    configs = {
-        n: inner_configuration.fill_defaults(copy.deepcopy(c), composer)
-        for n, c in composed.items()
-    }
+    configs = {}
+    for name in names:
+        config = copy.deepcopy(composer.compose({"mechanism": name})["mechanism"])
+        configs[name] = inner_configuration.fill_defaults(config, composer)
     for key in keys:
-        if not any(
-            inner_configuration.has_key(config, key.partition(".")[0])
-            for config in configs.values()
-        ):
+        head = key.partition(".")[0]
+        if not any(inner_configuration.has_key(config, head) for config in configs.values()):
             known = {f"mechanism.{k}" for config in configs.values() for k in config}
             raise UnknownKey(f"mechanism.{key}", known - {"mechanism.name"})
     built, used = {}, set()

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dperm_cli import __version__
 from dperm_cli.core.errors import (
     EXIT_FAILED,
     EXIT_INPUT,
@@ -36,7 +35,7 @@ from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.models import query_rows, save_model, session_record
 from dperm_cli.runner.models.input_schema import InputSchema
-from dperm_cli.runner.models.publishable import Publishable
+from dperm_cli.runner.models.publishable import FeatureMap, Publishable
 from dperm_cli.runner.verbs import run
 from dperm_cli.views.kernel import KernelView
 
@@ -51,10 +50,8 @@ def ask(arguments: list[str]) -> int:
 
 def _ask(arguments: list[str]) -> int:
     words = Syntax(keys=("columns",), passes_on=True).split(arguments)
-    by_position, operands = (
-        words.choose("columns", query_rows.COLUMNS) == "position",
-        words.operands,
-    )
+    by_position = words.choose("columns", query_rows.COLUMNS) == "position"
+    operands = words.operands
     if len(operands) > 1:
         raise InputError("ask", " ".join(operands), "must be one file of rows, or - for the input")
     source = operands[0] if operands else STDIN
@@ -97,20 +94,20 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     made = run_cell.plan_with_reserve(prepared.cell.mechanism, spec, budget)
     dim = item.mechanism.queries if isinstance(item.mechanism.queries, int) else spec.count
     _check_range(made, budget, dim)
-    found, source = run_cell.check(made, budget, kind)
+    found = run_cell.check(made, budget, kind)
     assert prepared.kernel is not None
     # fresh noise for every session: two that ask other questions must not share any
     seeds = [np.random.SeedSequence(secrets.randbits(128))]
     gate = Gate(seeds, plan=(made.events, budget.relation))
     session = item.mechanism.session(KernelView(prepared.kernel), run_cell.drop_reserve(made), gate)
-    row = session_record.row(prepared, made, budget, found, source)
+    row = session_record.row(prepared, made, budget, found)
     session = session_record.RecordedSession(session, out, row)
     told = Publishable.of(
-        made, None, spec, save_model.schema_of(prepared), __version__,
+        made, None, spec, save_model.schema_of(prepared),
         mechanism=item.mechanism_name, noise=item.noise, arithmetic="float64",
         population=item.population,
         features=None if spec.features is None
-        else save_model.map_of(spec.features, item.kernel.landmarks),
+        else FeatureMap.of(spec.features, item.kernel.landmarks),
     )  # fmt: skip
     warned = "".join(f"\nwarning: {remark}" for remark in list_remarks(row))
     return prepared, session, told.session_words() + warned

@@ -15,7 +15,7 @@ from dperm_cli.audit.case_report import Report
 from dperm_cli.audit.mechanism_audit import Verdict
 from dperm_cli.core import checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK
-from dperm_cli.core.files import write_atomically
+from dperm_cli.core.files import write_files
 from dperm_cli.privacy.budget import RELATIONS, Budget
 from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.audit_findings import Findings, attack_instance
@@ -99,7 +99,7 @@ def _audit_all(asked: Asked) -> Findings:
             results.close()
             break
     order = [*names, bad_input.NAME]
-    found.reports.sort(key=lambda report: (order.index(report.name), report.number))
+    found.reports.sort(key=lambda report: (order.index(report.mechanism), report.case))
     found.walks.sort(key=lambda walk: names.index(walk.name))
     found.verdicts.sort(key=lambda v: (names.index(v.name), levels.index(v.budget.epsilon),
                                        RELATIONS.index(v.budget.relation)))  # fmt: skip
@@ -155,14 +155,12 @@ def _case(asked: Asked) -> int | None:
 
 
 def _write(out: Path, rows: list[dict[str, Any]]) -> None:
-    written = []
+    files = {}
     for kind, name in (("adversary", "audit.csv"), ("case", "cases.csv")):
         chosen = [row for row in rows if row["kind"] == kind]
         if chosen:
-            write_atomically(out / name, _csv(chosen).encode())
-            written.append(name)
-    write_atomically(out / "audit.json", (_json(rows) + "\n").encode())
-    print(f"wrote {out}: {', '.join([*written, 'audit.json'])}", file=sys.stderr)
+            files[name] = _csv(chosen).encode()
+    write_files(out, files | {"audit.json": (_json(rows) + "\n").encode()})
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:

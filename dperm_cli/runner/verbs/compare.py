@@ -8,7 +8,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE, InputError
 from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
-from dperm_cli.results.tables import comparison as comparison
+from dperm_cli.results.tables import comparison
 from dperm_cli.runner.studies import study_folder
 
 

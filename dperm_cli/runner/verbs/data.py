@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
-from dperm_cli.core import progress, registry
+from dperm_cli.core import checks, progress
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, UnknownKey
-from dperm_cli.core.package_paths import data_dir
 from dperm_cli.datasets.shared import data_commands
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.command_line import parse
@@ -24,48 +22,35 @@ HOLDER_NOTICE = (
 def data(arguments: list[str]) -> int:
     """Dispatch; ``verify`` exits with 1 when it finds a problem."""
     verb, rest = arguments[0], arguments[1:]
-    if verb not in VERBS:
-        raise InputError("data", verb, f"must be one of {', '.join(VERBS)}", VERBS)
+    checks.choice("data", verb, VERBS)
     if verb == "list":
         if rest:
             raise InputError("data list", " ".join(rest), "takes no arguments")
         return _list()
     if not rest or "=" in rest[0]:
         raise InputError(f"data {verb}", " ".join(rest), "needs the name of a data set")
-    if verb == "path":
-        return _path(rest)
+    if verb == "verify":
+        return _verify(rest[0], rest[1:])
+    if len(rest) > 1:
+        raise InputError(f"data {verb}", " ".join(rest), "takes one name")
     if verb == "fetch":
-        return _fetch(rest)
-    return _verify(rest[0], rest[1:])
-
-
-def _folder() -> Path | None:
-    found = data_dir()
-    return None if found is None else Path(found)
+        return _fetch(rest[0])
+    print(data_commands.path(rest[0]))
+    return EXIT_OK
 
 
 def _list() -> int:
     print(f"{'name':<22}{'task':<22}{'n':>8}{'p':>9}  where")
-    for row in data_commands.list_datasets(_folder()):
+    for row in data_commands.list_datasets():
         n, p = ("-" if size is None else size for size in (row.n, row.p))
         where = row.where if row.present else f"not here ({row.where})"
         print(f"{row.name:<22}{row.task:<22}{n:>8}{p:>9}  {where}")
     return EXIT_OK
 
 
-def _path(rest: list[str]) -> int:
-    if len(rest) > 1:
-        raise InputError("data path", " ".join(rest), "takes one name")
-    registry.load("dataset", rest[0])
-    print(data_commands.path(rest[0], _folder()))
-    return EXIT_OK
-
-
-def _fetch(rest: list[str]) -> int:
-    if len(rest) > 1:
-        raise InputError("data fetch", " ".join(rest), "takes one name")
+def _fetch(name: str) -> int:
     with progress.listen(_DownloadMeter().step):
-        paths = data_commands.fetch(rest[0], _folder())
+        paths = data_commands.fetch(name)
     for path in paths:
         print(path)
     return EXIT_OK
@@ -97,7 +82,7 @@ def _verify(name: str, words: list[str]) -> int:
         if key not in config or key == "name":
             raise UnknownKey(setting.key, [f"dataset.{k}" for k in config if k != "name"])
         config[key] = setting.values[0]
-    findings = data_commands.verify(cell_schema.build("dataset", config), _folder())
+    findings = data_commands.verify(cell_schema.build("dataset", config))
     print(HOLDER_NOTICE)
     for found in findings:
         print(f"{found.level:<8}{found.check:<15}{found.detail}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +15,13 @@ from dperm_cli.bounds.base import Setting
 from dperm_cli.core import registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
-from dperm_cli.core.files import write_atomically
+from dperm_cli.core.files import write_files
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.charts import problem_portrait
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.runner.cells import metrics, run_cell
+from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep.progress import open_step_meter
@@ -49,21 +49,17 @@ def describe(arguments: list[str]) -> int:
     asked = _list_requested(study.cells) if "mechanism" in typed else _list_all(prepared.cell)
     with threadpool_limits(1), open_step_meter("describe"):
         prepared = run_cell.make_feature_rows(prepared)
-        found = collect_facts(prepared, run.make_solver()(prepared.target), sorted(epsilons), asked)
+        found = collect_facts(prepared, make_solver()(prepared.target), sorted(epsilons), asked)
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
-    for ending, content in problem_portrait.draw_figure(found).items():
-        write_atomically(out / f"problem.{ending}", content)
-    print(
-        canonical_json(found) if study.format == "json" else problem_portrait.format_problem(found)
-    )
-    print(f"wrote {out}: problem.pdf, problem.svg, problem.png", file=sys.stderr)
+    drawn = problem_portrait.draw_figure(found)
+    write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})
+    as_json = study.keys.format == "json"
+    print(canonical_json(found) if as_json else problem_portrait.format_problem(found))
     outlooks = [row for rows in found["mechanisms"].values() for row in rows]
     if not any(row["supported"] for row in outlooks):
         like = replace(prepared, cell=replace(prepared.cell, epsilon=outlooks[0]["epsilon"]))
-        advice = fitting_mechanism.format_advice(
-            fitting_mechanism.find_for_cell(like), "every mechanism"
-        )
-        print(f"dperm: {advice}", file=sys.stderr)
+        fitting = fitting_mechanism.find_for_cell(like)
+        fitting_mechanism.print_advice("every mechanism", fitting)
     return EXIT_OK
 
 

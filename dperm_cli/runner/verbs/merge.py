@@ -13,6 +13,7 @@ from dperm_cli.core.files import read_bytes, write_atomically
 from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import release_log
+from dperm_cli.results.ledger.release_log_lines import Entry, Gap
 from dperm_cli.results.records.store import Store
 from dperm_cli.runner.studies import study_folder
 from dperm_cli.runner.verbs import report, run
@@ -48,14 +49,14 @@ def merge(arguments: list[str]) -> int:
     return report.exit_code(made)
 
 
-def list_log_entries(source: Store) -> list[release_log.Entry | release_log.Gap]:
+def list_log_entries(source: Store) -> list[Entry | Gap]:
     """Lines for all fresh releases of a folder, and for what its log lost: that stays told."""
     records = [release_log.read_entry(source, cell) for cell in source.cells()]
     lost = [*release_log.list_damage(source.out), *release_log.find_unlogged(source)]
     return [
         *release_log.read_entries(source.out),
         *(entry for entry in records if entry is not None),
-        *(release_log.Gap(f"{make_printable(source.out.name)}: {words}") for words in lost),
+        *(Gap(f"{make_printable(source.out.name)}: {words}") for words in lost),
     ]
 
 

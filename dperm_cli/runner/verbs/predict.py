@@ -12,7 +12,7 @@ from dperm_cli.core.errors import EXIT_OK, InputError
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import Syntax
 from dperm_cli.results.records.row_facts import csv_lines
-from dperm_cli.runner.models import query_rows, save_model
+from dperm_cli.runner.models import model_file, query_rows
 from dperm_cli.runner.models.publishable import Publishable
 from dperm_cli.runner.models.query_rows import COLUMNS
 
@@ -26,7 +26,7 @@ def predict(arguments: list[str]) -> int:
         raise InputError("predict", " ".join(operands), allowed)
     form, by = words.choose("format", ("csv", "json")), words.choose("columns", COLUMNS)
     to = Path(checks.path("out", words.settings["out"])) if "out" in words.settings else None
-    found = save_model.load(operands[0])
+    found = model_file.read(operands[0])
     rows = query_rows.read(operands[1], found.schema, by == "position")
     try:
         columns = _columns_of(found, rows)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax
-from dperm_cli.core.package_paths import data_dir
 from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
@@ -32,7 +32,7 @@ from dperm_cli.runner.sweep.progress import open_meter
 from dperm_cli.runner.sweep.sweep import run_cells
 from dperm_cli.runner.verbs import account
 from dperm_cli.runner.verbs import run as app
-from dperm_cli.runner.verbs.account_request import AccountLine, parse_request
+from dperm_cli.runner.verbs.account_request import parse_request
 
 KEYS = ("size", "out", "format", "force", "workers", "backend", "address", "on_error",
         "verdicts")  # fmt: skip
@@ -100,9 +100,9 @@ def carry_out(
     Without ``shown`` nobody reads the table now: it is not made again where nothing has changed.
     """
     found = experiments.load(asked.name, asked.size, asked.config_dir)
-    run_verb = {"run": _run, "account": _account}.get(found.verb, _run_derived)
     app.check_folder(asked.out)
-    failed, parts = run_verb(found, asked, arguments)
+    store, parts, cells = _begin(found, asked, arguments)
+    failed = _run_cells(found.verb, store, asked, cells)
     about = describe(found, parts)
     verdicts = judge(found, Store(asked.out), about)
     if asked.verdicts is not None:
@@ -146,15 +146,8 @@ def request(arguments: list[str]) -> ReproduceRequest:
 def options(given: Mapping[str, str]) -> Options:
     """How the cells are run, from the words of the command line."""
     workers = given.get("workers", "1")
-    return Options.parse(
-        {
-            "workers": int(workers) if workers.isascii() and workers.isdigit() else workers,
-            "backend": given.get("backend", "local"),
-            "address": given.get("address", "auto"),
-            "on_error": given.get("on_error", "continue"),
-            "slurm": {},
-        }
-    )
+    number = workers.isascii() and workers.isdigit()
+    return Options.parse({**given, "workers": int(workers) if number else workers})
 
 
 Parts = list[dict[str, Any]]
@@ -196,25 +189,11 @@ def _configure_cell(settings: Settings, composer: Composer) -> dict[str, Any]:
     return study_plan.configure(settings, composer)
 
 
-def _run(found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]) -> tuple[int, Parts]:
-    """Run what has no record yet; (failed cells, parts with the names of their cells)."""
-    composer = Composer(asked.config_dir)
-
-    def prepare(part: Part) -> dict[str, Any]:
-        return {item.key: item for item in app.prepare(cells_of(part, composer))}
-
-    store, parts, prepared = _begin(found, asked, arguments, prepare)
-    tally = run_cells(list(prepared.values()), store, asked.force, asked.options)
-    return tally.failed_count, parts
-
-
 def _begin(
-    found: Experiment,
-    asked: ReproduceRequest,
-    arguments: Sequence[str],
-    list_cells: Callable[[Part], Mapping[str, Any]],
+    found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]
 ) -> tuple[Store, Parts, dict[str, Any]]:
     """The store with its manifest, the parts, and by record name what each cell is made of."""
+    composer = Composer(asked.config_dir)
     parts: Parts = []
     cells: dict[str, Any] = {}
     for part in found.parts:
@@ -223,7 +202,7 @@ def _begin(
         if entry["absent"]:
             continue
         try:
-            mine = list_cells(part)
+            mine = _list_cells(found.verb, part, composer)
         except InputError as error:
             if ABSENT not in error.allowed:
                 raise
@@ -240,83 +219,57 @@ def _begin(
     return store, parts, cells
 
 
-def _plan_cells(
-    store: Store,
-    asked: ReproduceRequest,
-    cells: Mapping[str, Any],
-    name: Callable[[Any], str],
-    answer: Callable[[Any], list[dict[str, Any]]],
-) -> None:
-    """Write the records of cells that release nothing, those that are not there yet."""
+def _run_cells(verb: str, store: Store, asked: ReproduceRequest, cells: Mapping[str, Any]) -> int:
+    """Write the records that are not there yet; how many cells failed."""
+    if verb == "run":
+        return run_cells(list(cells.values()), store, asked.force, asked.options).failed_count
     with open_meter(len(cells)) as shown:
         for done, (key, cell) in enumerate(cells.items()):
-            shown.cell(done, name(cell))
+            shown.cell(done, cell.label)
             if asked.force or not store.has(key):
-                store.write(key, answer(cell))
+                store.write(key, cell.make_rows())
+    return 0
 
 
-def _account(
-    found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]
-) -> tuple[int, Parts]:
-    """The same for accounting alone: its rows are plans, nothing is released."""
-    composer = Composer(asked.config_dir)
-    store, parts, cells = _begin(found, asked, arguments, lambda part: _asks(part, composer))
+@dataclass(frozen=True)
+class DerivedCell:
+    """A cell whose rows follow from its settings alone: there are no records to release from."""
 
-    def name(cell: tuple[AccountLine, Settings]) -> str:
-        return f"{cell[0].name} n={cell[0].spec.n} {cell[0].calibration}"
-
-    _plan_cells(store, asked, cells, name, lambda cell: [account.make_record(*cell)])
-    return 0, parts
+    label: str
+    make_rows: Callable[[], list[dict[str, Any]]]
 
 
-# experiments whose rows follow from their settings alone
-_ANSWERS = {"channel": channel_rows.make_rows, "geometry": geometry_rows.make_rows}
-
-
-def _run_derived(
-    found: Experiment, asked: ReproduceRequest, arguments: Sequence[str]
-) -> tuple[int, Parts]:
-    """The same for channels, sets and random matrices: there are no records to release from."""
-
-    def list_cells(part: Part) -> dict[str, Settings]:
-        return {_derived_key(found.verb, settings): settings for settings in part.cells()}
-
-    def name(settings: Settings) -> str:
-        return " ".join(f"{word}={value}" for word, value in settings.items())
-
-    store, parts, cells = _begin(found, asked, arguments, list_cells)
-    _plan_cells(store, asked, cells, name, _ANSWERS[found.verb])
-    return 0, parts
-
-
-def _derived_key(verb: str, settings: Settings) -> str:
+def _list_cells(verb: str, part: Part, composer: Composer) -> dict[str, Any]:
+    """The cells of a part by record name: prepared ones of a run, else derived ones."""
+    if verb == "run":
+        return {item.key: item for item in app.prepare(cells_of(part, composer))}
+    if verb == "account":
+        return _list_plans(part, composer)
+    make_rows = {"channel": channel_rows.make_rows, "geometry": geometry_rows.make_rows}[verb]
     known = registry.names("constraint")
-    sets = [registry.load("constraint", name) for name in settings.values() if name in known]
-    return name_record([verb, cell_schema.canonical(dict(settings))], _ANSWERS[verb], *sets)
+    found = {}
+    for settings in part.cells():
+        sets = [registry.load("constraint", name) for name in settings.values() if name in known]
+        key = name_record([verb, cell_schema.canonical(settings)], make_rows, *sets)
+        label = " ".join(f"{word}={value}" for word, value in settings.items())
+        found[key] = DerivedCell(label, partial(make_rows, settings))
+    return found
 
 
-def _asks(part: Part, composer: Composer) -> dict[str, tuple[AccountLine, Settings]]:
+def _list_plans(part: Part, composer: Composer) -> dict[str, DerivedCell]:
+    """What `dperm account` answers: plans, of which nothing is released."""
     found = {}
     for settings in part.cells():
         words = [f"{key}={_format_word(value)}" for key, value in settings.items()]
-        config = cell_schema.canonical(dict(settings))
+        config = cell_schema.canonical(settings)
         for ask in parse_request([*words, "figure=false"], composer).asks:
             facts = ["account", config, ask.name]
-            key = name_record(facts, account.make_record, ask.mechanism, ask.spec)
-            found[key] = (ask, {**config, "mechanism": ask.name})
+            key = name_record(facts, account.make_records, ask.mechanism, ask.spec)
+            label = f"{ask.name} n={ask.spec.n} {ask.calibration}"
+            overrides = {**config, "mechanism": ask.name}
+            found[key] = DerivedCell(label, partial(account.make_records, ask, overrides))
     return found
 
 
 def _format_word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-__all__ = [
-    "carry_out",
-    "cells_of",
-    "data_dir",
-    "describe",
-    "judge",
-    "reproduce_one",
-    "request",
-]

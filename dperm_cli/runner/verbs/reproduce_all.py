@@ -130,6 +130,3 @@ def read_entries(folder: Path) -> list[claims_page.Entry]:
         kept = verdict_files.read(folder, name)
         found.append(claims_page.Entry(name, about.paper, about.text, about.claims, kept))
     return found
-
-
-__all__ = ["print_claims", "read_entries", "reproduce_experiments", "run_all", "summary"]

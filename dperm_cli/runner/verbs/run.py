@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 from dperm_cli.core import checks
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
-from dperm_cli.core.package_paths import data_dir
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.ledger import LEDGER
@@ -22,7 +21,6 @@ from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.runner.cells import run_cell as cells
-from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
 from dperm_cli.runner.models import save_model
@@ -48,7 +46,7 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     if request.show:
         print(json_lines(cell.config for cell in study.cells))
         return EXIT_OK
-    to = save_model.check_path(study.save)
+    to = save_model.check_path(study.keys.save)
     if to is not None:
         _check_save(study)
     prepared = prepare(study.cells)
@@ -57,26 +55,23 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     check_folder(out)
     store, keys = Store(out), [item.key for item in prepared]
     store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
-    tally = run_cells(prepared, store, study.force, study.options)
-    made = report.print_study(out, study.format, trust=True, figures=figures)
+    tally = run_cells(prepared, store, study.keys.force, study.keys)
+    made = report.print_study(out, study.keys.format, trust=True, figures=figures)
     kept = described is None or (
         not tally.failed_count and _save(to, prepared[0], described, store)
     )
     nothing = {row["status"] for row in made.summary} == {"unsupported"}
     if nothing:
-        advice = fitting_mechanism.format_advice(
-            fitting_mechanism.find_for_cell(prepared[0]), "every cell"
-        )
-        print(f"dperm: {advice}", file=sys.stderr)
+        fitting = fitting_mechanism.find_for_cell(prepared[0])
+        fitting_mechanism.print_advice("every cell", fitting)
     return EXIT_FAILED if tally.failed_count or nothing or not kept else report.exit_code(made)
 
 
 def _check_save(study: study_plan.Study) -> None:
-    for place, one in enumerate(study.cells):
-        if place:
-            count = len(study.cells)
-            raise InputError("save", study.save, f"keeps one cell, and there are {count}")
-        save_model.check_cell(one)
+    save_model.check_cell(study.cells[0])
+    if len(study.cells) > 1:
+        allowed = f"keeps one cell, and there are {len(study.cells)}"
+        raise InputError("save", study.keys.save, allowed)
 
 
 def _save(to: Path | None, item: cells.Prepared, described: InputSchema, store: Store) -> bool:
@@ -106,13 +101,12 @@ def check_folder(out: Path) -> None:
 
 def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
     """Load every data set and join it to its cells; nothing has run or been written yet."""
-    folder = data_dir()
     loaded: dict[str, Data] = {}
     prepared = []
     for item in study_cells:
         name = hash_facts(item.config["dataset"])
         if name not in loaded:
-            loaded[name] = item.dataset.load(None if folder is None else Path(folder))
+            loaded[name] = item.dataset.load()
         data = loaded[name]
         _check_scaling(item, data)
         prepared.append(cells.prepare(item, data))
@@ -123,13 +117,12 @@ def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
 def _check_constants(item: cell_schema.Cell, problem: Problem) -> None:
     """InputError where bounds that follow from data set and set are beyond what can be computed."""
     low, high = cell_schema.CONSTANTS
-    bound, size = problem.data.row_bound, item.constraint_config.get("radius")
-    for key, value in (
-        ("dataset.row_bound", bound),
-        ("constraint.radius", problem.constraint.radius),
+    bound, radius = problem.data.row_bound, problem.constraint.radius
+    for key, value, given in (
+        ("dataset.row_bound", bound, bound),
+        ("constraint.radius", radius, item.constraint_config.get("radius")),
     ):
         if not low <= value <= high:
-            given = size if key == "constraint.radius" else bound
             raise InputError(key, given, f"must make a bound between {low:g} and {high:g}")
 
 
@@ -139,6 +132,3 @@ def _check_scaling(item: cell_schema.Cell, data: Data) -> None:
             "is fitted to the data, which no guarantee covers; set dataset.unsafe_scaling=true"
         )
         raise InputError("dataset.scaling", data.preprocessing, allowed)
-
-
-__all__ = ["check_folder", "make_solver", "prepare", "run", "run_cells"]

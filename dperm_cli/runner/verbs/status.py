@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,15 @@ def collect_facts(out: Path) -> dict[str, Any]:
     store = Store(out)
     names = study_folder.list_cells(store)
     states = {cell: store.status(cell) for cell in names}
+    found = Counter(states.values())
     running = set(Claims(out).list_running()) & set(names)
     counts = {
         "cells": len(names),
-        "done": _count(states, "ok", "planned"),
-        "unsupported": _count(states, "unsupported"),
-        "failed": _count(states, "failed"),
-        "damaged": _count(states, "broken"),
-        "remaining": _count(states, "absent", "broken"),
+        "done": found["ok"] + found["planned"],
+        "unsupported": found["unsupported"],
+        "failed": found["failed"],
+        "damaged": found["broken"],
+        "remaining": found["absent"] + found["broken"],
         "running": len(running),
         "old_names": len(list_old(dict.fromkeys([*names, *store.cells()]))),
     }
@@ -87,10 +89,6 @@ def last_activity(store: Store, names: list[str]) -> float | None:
         with contextlib.suppress(OSError):
             times.append(store.path(cell).stat().st_mtime)
     return max(times, default=None)
-
-
-def _count(states: dict[str, str], *wanted: str) -> int:
-    return sum(state in wanted for state in states.values())
 
 
 def _failure(store: Store, cell: str) -> dict[str, Any]:

@@ -1,0 +1,18 @@
+_dperm() {
+  local IFS=$'\n'
+  local line="${COMP_LINE:0:COMP_POINT}"
+  local -a typed
+  read -r -a typed <<< "${line//[[:space:]]/$'\n'}" 2>/dev/null
+  IFS=' ' read -r -a typed <<< "$line"
+  local word=""
+  [[ "$line" =~ [[:space:]]$ ]] || word="${typed[${#typed[@]}-1]}"
+  [[ -n "$word" ]] && unset 'typed[${#typed[@]}-1]'
+  COMPREPLY=($(dperm completion --words "${typed[@]:1}" -- "$word" 2>/dev/null))
+  # bash splits words at '=': hand back only what follows the last one
+  if [[ "$word" == *=* && "$COMP_WORDBREAKS" == *=* ]]; then
+    local prefix="${word%"${word##*=}"}"
+    COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
+  fi
+  [[ "${COMPREPLY[0]}" == *= ]] && compopt -o nospace
+}
+complete -F _dperm dperm
