@@ -32,7 +32,7 @@ def _csv(points: Sequence[Row]) -> bytes:
 def _build_figure(rows: Sequence[Row], points: Sequence[Row]) -> Figure:
     names = distinct([*rows, *points], "mechanism")
     noise = _plot_noise([p for p in points if p["panel"] == "noise"], rows, names)
-    certified = _plot_certified([p for p in points if p["panel"] == "certified"], names)
+    certified = _plot_calibrations([p for p in points if p["panel"] == "certified"], names)
     first = points[0]
     title = f"n = {number(first['n'])}, delta = {number(first['delta'], 3)}, {first['relation']}"
     return Figure(tuple(panel for panel in (noise, certified) if panel.xs), title)
@@ -51,7 +51,7 @@ def _plot_noise(points: Sequence[Row], rows: Sequence[Row], names: list[str]) ->
     return Panel("what a noise certifies", x, y, tuple(curves))
 
 
-def _plot_certified(points: Sequence[Row], names: list[str]) -> Panel:
+def _plot_calibrations(points: Sequence[Row], names: list[str]) -> Panel:
     """One line per mechanism and calibration; the diagonal is where nothing is lost."""
     curves = []
     for (name, how), group in group_by(
