@@ -76,7 +76,7 @@ class ConvexSet(Plugin, CheckedFields, ABC):
     p: int
     radius: Any  # sup of |theta| over the set
     symmetric: Any = True
-    accuracy: ClassVar[float] = 4e-15
+    accuracy: Any = 4e-15
 
     audit_place: ClassVar[int | None] = None
     code: ClassVar[int | None] = None
@@ -230,6 +230,7 @@ class Delegate(ConvexSet):
     body: Any
 
     inner_body = property(attrgetter("body"))
+    accuracy = ask_body("accuracy")
     by_gap = ask_body("by_gap")
     cone_rows = ask_body("cone_rows")
     mixtures = ask_body("mixtures")

@@ -45,3 +45,17 @@ def test_a_linear_minimiser_is_in_the_set_and_reaches_the_support(name, keys):
     scale = body.radius * np.linalg.norm(g, axis=1)
     assert np.all(np.abs(np.sum(g * least, axis=1) + body.support(-g)) <= 1e-9 * scale)
     assert np.max(np.linalg.norm(least - body.project(least), axis=1)) <= 1e-8 * body.radius
+
+
+@pytest.mark.parametrize(("name", "keys"), KINDS, ids=str)
+def test_a_set_under_a_name_projects_no_better_than_its_body(name, keys):
+    # what is proved of a perturbed minimiser's distance counts on it
+    body = registry.load("constraint", name)(1.5, DIMENSION, **keys)
+    assert body.accuracy >= body.inner_body.accuracy
+
+
+def test_an_image_without_closed_form_says_its_solver_s_accuracy():
+    image = registry.load("constraint", "image")
+    exact = image(1.0, 2, inner={"name": "l2_ball", "radius": 1.0})
+    computed = image(1.0, 2, inner={"name": "lp_ball", "power": 1.5, "radius": 1.0})
+    assert computed.accuracy > exact.accuracy
