@@ -150,12 +150,12 @@ if False:
 for j in range(dim):
     block = np.uint64(j)
     first, second = words(key0, key1, step, block)
-    radius += _exponential(key0, key1, step, block, first)""",
+    radius += draw_exponential(key0, key1, step, block, first)""",
         """\
 for j in range(dim - 1):
     block = np.uint64(j)
     first, second = words(key0, key1, step, block)
-    radius += _exponential(key0, key1, step, block, first)""", "laws",
+    radius += draw_exponential(key0, key1, step, block, first)""", "laws",
     ),
     Patch(
         "both normals of a pair are one", "gaussian_noise.on_circle",

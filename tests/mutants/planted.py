@@ -161,7 +161,7 @@ for k in range(n):
         ("run", *FEW, "mechanism=local_sgd", "privacy=local"),
     ),
     Planted(
-        "a device has the same coins for all its answers", "local_learning._advance",
+        "a device has the same coins for all its answers", "local_learning.advance_block",
         "np.uint64(t)",
         "np.uint64(i)",
         "Two answers of a user are turned round together or not at all, so that whether they agree"

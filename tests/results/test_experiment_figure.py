@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from dperm_cli.results.charts import chart_model, figure_drawing
 from dperm_cli.results.charts.chart_model import Axis, Panel
 from dperm_cli.results.charts.curve_points import Point
-from dperm_cli.results.charts.experiment_figure import _quantity, _sort_curves
+from dperm_cli.results.charts.experiment_figure import name_quantity, sort_curves
 from dperm_cli.results.charts.panel_drawing import draw_panel
 from dperm_cli.results.claims.experiment_tables import Curve
 
@@ -90,9 +90,7 @@ def test_a_crowded_axis_keeps_every_other_label_and_its_last(count):
     ],
 )  # fmt: skip
 def test_curves_that_differ_in_numbers_stand_by_these(labels, order):
-    assert [
-        c.label for c in _sort_curves([Curve(label, (), None, {}) for label in labels])
-    ] == order
+    assert [c.label for c in sort_curves([Curve(label, (), None, {}) for label in labels])] == order
 
 
 def test_what_rounding_leaves_of_no_risk_does_not_stretch_the_axis():
@@ -142,7 +140,7 @@ def test_the_axis_names_the_metric_that_is_drawn(metrics, where, words):
     rows = [{**common, "metric": metric, "loss": loss} for metric, loss in found]
     rows.append({**rows[0], "metric": "not drawn", "test_metric": None, "train_metric": None})
     panel = {**PANEL, "where": where}
-    assert _quantity(rows, panel) == words
+    assert name_quantity(rows, panel) == words
     on_training = words.replace("held-out", "training")
-    assert _quantity(rows, {**panel, "y": "train_metric"}) == on_training
-    assert _quantity(rows, {**panel, "y": "excess_risk"}) == "excess risk (sum over records)"
+    assert name_quantity(rows, {**panel, "y": "train_metric"}) == on_training
+    assert name_quantity(rows, {**panel, "y": "excess_risk"}) == "excess risk (sum over records)"

@@ -76,7 +76,7 @@ def test_every_number_of_table_csv_is_in_the_page(tmp_path):
 def test_packing_keeps_every_value_and_its_type():
     values = [1, 1.0, True, None, "1", 1, 1.0, True, None, "1", 1, 1.0, "1", [1], {"a": 2}]
     rows = [{"x": value, "same": 3} for value in values]
-    packed = page_data._pack_rows(rows)
+    packed = page_data.pack_rows(rows)
     assert "of" in packed["columns"]["x"]
     assert packed["columns"]["same"] == {"one": 3}
     back = html_study.unpack_rows(packed["columns"], packed["count"])
@@ -386,7 +386,7 @@ def test_the_page_says_what_choosing_costs_and_what_the_table_notes(text):
 
 def test_the_assets_are_there_and_small():
     for name in ("page.html", "page.css", *html_page.SCRIPTS):
-        assert len(html_page._asset(name).splitlines()) < 500
+        assert len(html_page.read_asset(name).splitlines()) < 500
 
 
 def test_a_merged_study_names_its_sources(records):

@@ -90,7 +90,7 @@ def _draw_mark(panel, curve, point):
     from matplotlib.figure import Figure
 
     place = Figure().subplots()
-    panel_drawing._draw_marks(place, panel, curve, [(point.x, point)])
+    panel_drawing.draw_marks(place, panel, curve, [(point.x, point)])
     return place.lines
 
 
@@ -345,7 +345,7 @@ def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
     line = ReferenceLine("bound_upper", "u", (0.5,), (3.0,))
     (panel,) = panels(summed(trial_rows("a"), trial_rows("b", epsilon=2.0)))
     place = Figure().subplots()
-    panel_drawing._draw_line(place, line, panel, 5.7)
+    panel_drawing.draw_line(place, line, panel, 5.7)
     assert list(place.lines[0].get_xdata()) == [0.5]
 
 

@@ -60,7 +60,7 @@ def draw_figure(records: Sequence[Row], about: Mapping[str, Any]) -> dict[str, b
 def panels(rows: Sequence[Row], about: Mapping[str, Any]) -> list[Panel]:
     """The panels of the plot, of rows as ``rows_of`` makes them; a label has one look in all."""
     found = [(panel, curves(rows, panel)) for panel in about["plot"]]
-    labels = list(dict.fromkeys(c.label for _, drawn in found for c in _sort_curves(drawn)))
+    labels = list(dict.fromkeys(c.label for _, drawn in found for c in sort_curves(drawn)))
     return [_panel(rows, panel, title(about, panel), drawn, labels) for panel, drawn in found]
 
 
@@ -76,8 +76,8 @@ def _panel(
     return Panel(
         title=name,
         x=Axis(label_column(panel["x"])),
-        y=Axis(statistic + _quantity(rows, panel), "linear" if linear else "log"),
-        curves=tuple(_curve(curve, labels.index(curve.label)) for curve in _sort_curves(found)),
+        y=Axis(statistic + name_quantity(rows, panel), "linear" if linear else "log"),
+        curves=tuple(_curve(curve, labels.index(curve.label)) for curve in sort_curves(found)),
         lines=tuple(
             _line(kind.removeprefix("population_"), line, labels.index(curve.label))
             for curve in found
@@ -103,7 +103,7 @@ def _curve(curve: Curve, look: int) -> chart_model.Curve:
     return chart_model.Curve(name, curve.points, look, slope=slope)
 
 
-def _quantity(rows: Sequence[Row], panel: Mapping[str, Any]) -> str:
+def name_quantity(rows: Sequence[Row], panel: Mapping[str, Any]) -> str:
     """What stands at the left axis; a metric by the name it has in the rows that are drawn."""
     if panel["y"] not in _METRICS:
         return label_column(panel["y"])
@@ -114,7 +114,7 @@ def _quantity(rows: Sequence[Row], panel: Mapping[str, Any]) -> str:
     return _METRICS[panel["y"]] + (words or "metric")
 
 
-def _sort_curves(drawn: Sequence[Curve]) -> list[Curve]:
+def sort_curves(drawn: Sequence[Curve]) -> list[Curve]:
     """Curves whose labels differ in numbers alone stand by these, where the first of them is."""
     forms = [_NUMBER.sub("#", curve.label) for curve in drawn]
     keys = [(forms.index(form), [float(word) for word in _NUMBER.findall(curve.label)])

@@ -52,7 +52,7 @@ def draw_panel(place: Any, panel: Panel, inches: float) -> None:
         elif points:
             _draw_curve(place, panel, curve, points)
     for line in panel.lines:
-        _draw_line(place, line, panel, inches)
+        draw_line(place, line, panel, inches)
     _dress(place, panel, inches)
     if names:
         labels, size = fitted or ([str(i + 1) for i in range(len(panel.curves))], 7.5)
@@ -90,10 +90,10 @@ def _draw_curve(
         mark = {"marker": curve.mark, "markersize": size} if curve.marked else {}
         place.plot([], [], label=curve.legend or None, **look, **mark)
     if curve.marked:
-        _draw_marks(place, panel, curve, points, size)
+        draw_marks(place, panel, curve, points, size)
 
 
-def _draw_marks(
+def draw_marks(
     place: Any,
     panel: Panel,
     curve: Curve,
@@ -128,7 +128,7 @@ def has_visible_gap(point: Point) -> bool:
     return max(point.height - point.value, MIN_VISIBLE_GAP * point.height) < point.gap
 
 
-def _draw_line(place: Any, line: ReferenceLine, panel: Panel, inches: float) -> None:
+def draw_line(place: Any, line: ReferenceLine, panel: Panel, inches: float) -> None:
     style: dict[str, Any] = {
         "color": line.color,
         "linestyle": (0, line.style.dashes) if line.style.dashes else "-",

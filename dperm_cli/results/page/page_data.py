@@ -61,7 +61,7 @@ def build_payload(
         "title": _title(rows, manifest, about),
         "about": None if about is None else _about(about),
         "columns": _columns(),
-        "rows": _pack_rows(full),
+        "rows": pack_rows(full),
         "shown": _select_columns(full),
         "notes": _notes(rows, about),
         "gaps": list(gaps),
@@ -84,7 +84,7 @@ def encode_payload(made: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _pack_rows(rows: Sequence[Mapping[str, Any]]) -> Made:
+def pack_rows(rows: Sequence[Mapping[str, Any]]) -> Made:
     """Rows by column: ``one`` value for all, places ``at`` in a list ``of`` values, or ``all``."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
@@ -193,7 +193,7 @@ def _ledger(found: Mapping[str, Any]) -> Made:
     return {
         **{name: found[name] for name in kept},
         "relations": {entry["relation"]: entry["relation_means"] for entry in found["releases"]},
-        "releases": _pack_rows(releases),
+        "releases": pack_rows(releases),
     }
 
 

@@ -149,13 +149,13 @@ def examine(drawn: Draw, folder: Path, cache: Path) -> tuple[str, list[str]]:
     faults = [] if fault is None else [fault]
     if one.status == "refused" or one.code != other.code:
         return one.status, faults
-    faults += _find_excess(one) or _find_excess(other)
+    faults += find_excess(one) or find_excess(other)
     with _hide_output():
         faults += _check_plans_and_gate(drawn, first, second)
     return one.status, faults
 
 
-def _find_excess(made: RunOutput) -> list[str]:
+def find_excess(made: RunOutput) -> list[str]:
     """A claim of more than was asked for."""
     for row in made.records:
         if row["status"] != "ok" or row["guarantee"] == "none":

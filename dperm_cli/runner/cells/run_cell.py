@@ -150,7 +150,7 @@ def run(
     prepared: Prepared, optimum_of: Callable[[Any], Optimum], debug: bool = False
 ) -> list[dict[str, Any]]:
     """The rows of one cell: one per trial, or one that says why there are none."""
-    common = _common(prepared)
+    common = make_common_columns(prepared)
     try:
         budget, kind = find_budget(prepared)
         common |= {"delta": budget.delta}
@@ -178,7 +178,7 @@ def make_feature_rows(prepared: Prepared) -> Prepared:
 
 def make_failed_rows(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
     """The rows of a cell that could not be run at all."""
-    return [_common(prepared) | {"status": "failed", "reason": reason}]
+    return [make_common_columns(prepared) | {"status": "failed", "reason": reason}]
 
 
 def find_budget(prepared: Prepared) -> tuple[Budget, str]:
@@ -356,7 +356,7 @@ def _optimum_columns(problem: Problem, optimum: Optimum) -> dict[str, Any]:
     }
 
 
-def _common(prepared: Prepared) -> dict[str, Any]:
+def make_common_columns(prepared: Prepared) -> dict[str, Any]:
     cell, data, spec = prepared.cell, prepared.data, prepared.problem.spec()
     mapped = kernel_cells.describe_kernel(cell, prepared.problem, prepared.kernel)
     return {

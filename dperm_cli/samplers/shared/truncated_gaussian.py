@@ -198,7 +198,7 @@ class TwoSidedNormal:
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """E |z| and E z^2 of each coordinate."""
-        mean, square = _positive_moments(self.t)
+        mean, square = positive_moments(self.t)
         first = self.share * mean[0] + (1.0 - self.share) * mean[1]
         second = self.share * square[0] + (1.0 - self.share) * square[1]
         return self.scale * first, self.scale**2 * second
@@ -208,7 +208,7 @@ class TwoSidedNormal:
         plus = source.uniform(count, len(self.size)) <= self.share
         t = np.where(plus, self.t[0], self.t[1])
         level = np.where(plus, self.level[0], self.level[1])
-        z = self.scale * _positive(t, level, source.uniform(count, len(self.size)))
+        z = self.scale * draw_positive(t, level, source.uniform(count, len(self.size)))
         return np.where(plus, z, -z)
 
 
@@ -236,7 +236,7 @@ class InSimplex(TruncatedSampler):
         def moments(fall: float) -> tuple[float, float]:
             k = steepest - fall
             t = (others + k * variance) / scale
-            first, second = _positive_moments(t)
+            first, second = positive_moments(t)
             spread = variance * float(np.sum(second - first * first))
             return scale * float(np.sum(first)) - touch(k), spread
 
@@ -252,7 +252,7 @@ class InSimplex(TruncatedSampler):
         level = log_ndtr(t)
 
         def propose(count: int) -> tuple[np.ndarray, np.ndarray]:
-            z = scale * _positive(t, level, source.uniform(count, len(others)))
+            z = scale * draw_positive(t, level, source.uniform(count, len(others)))
             return z, np.sum(z, axis=1)
 
         def log_accept(s: np.ndarray) -> np.ndarray:
@@ -360,7 +360,7 @@ def invert_steep(slope: Any, curvature: Any, width: Any, u: Any) -> Any:
     return np.minimum(x, width)
 
 
-def _positive(t: np.ndarray, level: np.ndarray, u: np.ndarray) -> np.ndarray:
+def draw_positive(t: np.ndarray, level: np.ndarray, u: np.ndarray) -> np.ndarray:
     """N(t, 1) given that it is positive, at level u of its upper tail; ``level`` = log_ndtr(t).
 
     Far below 0 the tail beyond z is exp(-|t| z - z^2 / 2) |t| / (|t| + z), up to t^-4.
@@ -375,7 +375,7 @@ def _positive(t: np.ndarray, level: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.where(t <= _FAR, 2.0 * fall / (far + np.sqrt(far * far + 2.0 * fall)), z)
 
 
-def _positive_moments(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def positive_moments(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E z and E z^2 of N(t, 1) given that it is positive; by their series far below 0."""
     mean = np.maximum(t + math.sqrt(2.0 / math.pi) / erfcx(-t / math.sqrt(2.0)), 0.0)
     square = 1.0 + t * mean
