@@ -136,8 +136,8 @@ for k in range(n):
     ),
     Planted(
         "the norm of a vector is one exponential", "exponential_noise._gamma_norms",
-        "radius += _exponential(key0, key1, step, block, first)",
-        "radius = _exponential(key0, key1, step, block, first)",
+        "radius += draw_exponential(key0, key1, step, block, first)",
+        "radius = draw_exponential(key0, key1, step, block, first)",
         "The norm has the law for one coordinate, so that the density has a pole at the value and"
         " no factor bounds it; Gamma norms with p > 1: output_perturbation, one_pass_sgd and"
         " objective perturbation at delta = 0.",
@@ -161,7 +161,7 @@ for k in range(n):
         ("run", *FEW, "mechanism=local_sgd", "privacy=local"),
     ),
     Planted(
-        "a device has the same coins for all its answers", "local_learning.advance_block",
+        "a device has the same coins for all its answers", "local_learning._advance",
         "np.uint64(t)",
         "np.uint64(i)",
         "Two answers of a user are turned round together or not at all, so that whether they agree"
