@@ -3,8 +3,9 @@
 Read requests from stdin, a JSON object a line: {"argv": [...], "records": folder, "more": how many
 records have to be written before the kill, "delay": seconds after that, "signal": number,
 "limit": bytes a file may have, "whom": "worker" to kill one of the run's workers and not the run,
-"times": how many of them, one "delay" after the other}. Answers {"code": exit code or -signal,
-"killed": how many, "left": records in the folder, "orphans": processes of the run that outlive it}.
+"times": how many of them, one "delay" after the other, "copies": how many equal runs at once}.
+Answers {"code": exit code or -signal, of several runs the first that is not 0, "killed": how many,
+"left": records in the folder, "orphans": processes of the run that outlive it}.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def main() -> None:
     from dperm_cli.runner.verbs import run as app  # noqa: F401
 
     # of the report only the table matters here, and figures take most of its time
-    report._figure = lambda *_: ({}, None)
+    report._write_figures = lambda *_: ([], None)
     for line in sys.stdin:
         asked = json.loads(line)
         print(json.dumps(attempt(cli.main, asked)), flush=True)
@@ -36,6 +37,14 @@ def main() -> None:
 
 def attempt(run, asked: dict) -> dict:
     before = count(asked["records"])
+    children = [start(run, asked) for _ in range(asked.get("copies", 1))]
+    killed = watch(children[0], asked, before) if "more" in asked else 0
+    found = next(filter(None, [ended(child) for child in children]), 0)
+    return {"code": found, "killed": killed, "left": count(asked["records"]),
+            "orphans": orphans(children[0])}  # fmt: skip
+
+
+def start(run, asked: dict) -> int:
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -51,10 +60,7 @@ def attempt(run, asked: dict) -> dict:
             code = run(asked["argv"])
         finally:
             os._exit(code)
-    killed = watch(child, asked, before) if "more" in asked else 0
-    found = ended(child)
-    return {"code": found, "killed": killed, "left": count(asked["records"]),
-            "orphans": orphans(child)}  # fmt: skip
+    return child
 
 
 def watch(child: int, asked: dict, before: int) -> int:
