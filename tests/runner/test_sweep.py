@@ -15,6 +15,7 @@ from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.report import write_report
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
@@ -187,7 +188,8 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
         return real(item, *rest)
 
     monkeypatch.setattr(run_cell, "run", run)
-    tally = sweep.run_cells(items[:3], store)
+    with hold_lease(tmp_path):  # as the other process does
+        tally = sweep.run_cells(items[:3], store)
     assert ran == [items[1].key, items[2].key]
     assert (tally.done, tally.looked_up) == (2, 1)
 
