@@ -17,6 +17,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 
 WAIT = 240.0
 
@@ -58,6 +59,8 @@ def start(run, asked: dict) -> int:
         code = 99
         try:
             code = run(asked["argv"])
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     return child

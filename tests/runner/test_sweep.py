@@ -176,7 +176,8 @@ def here(self, call, chunks, folder):
 def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_path, monkeypatch):
     real, ran = run_cell.run, []
     store, claims = Store(tmp_path), Claims(tmp_path)
-    held = claims.claim(items[0].key)
+    lease, held = hold_lease(tmp_path), claims.claim(items[0].key)
+    lease.__enter__()
     assert held.__enter__()
 
     def run(item, *rest):
@@ -188,8 +189,8 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
         return real(item, *rest)
 
     monkeypatch.setattr(run_cell, "run", run)
-    with hold_lease(tmp_path):  # as the other process does
-        tally = sweep.run_cells(items[:3], store)
+    tally = sweep.run_cells(items[:3], store)
+    lease.__exit__(None, None, None)
     assert ran == [items[1].key, items[2].key]
     assert (tally.done, tally.looked_up) == (2, 1)
 

@@ -228,7 +228,8 @@ class Dask(Backend):
         absent = 0
         while True:
             try:
-                done: Any = wait(waiting, _WAIT_SECONDS, return_when="FIRST_COMPLETED")
+                with client.as_current():
+                    done: Any = wait(waiting, _WAIT_SECONDS, return_when="FIRST_COMPLETED")
                 return set(done.done)
             except TimeoutError:
                 absent = 0 if self.address != "auto" or client.nthreads() else absent + 1
