@@ -1,7 +1,7 @@
 """Read files with clear errors, write them whole or not at all, and lock them by name.
 
 Everything that dperm writes to be read again goes through ``write_atomically`` or
-``open_atomically``, and every lock between processes through ``hold_lock``.
+``open_atomically``, and every lock of one process against others through ``hold_lock``.
 """
 
 from __future__ import annotations
