@@ -48,7 +48,8 @@ def test_a_sweep_outlives_its_workers(zygote, whole, backend, kills):
         found = zygote(*words_of(backend), out=out, more=0, delay=delay, whom="worker", times=times)
         # a cell that was at work at both kills is the one thing that may have failed
         assert found["code"] in ((0, 1) if found["killed"] > 1 else (0,)), zygote.log
-        assert "Traceback" not in zygote.log
+        # Python's own tracker of resources may print a traceback when its clients are killed
+        assert "dperm_cli" not in zygote.log
         if found["code"]:
             assert "died twice" in zygote.log
             assert zygote(out=out)["code"] == 0, zygote.log

@@ -96,7 +96,7 @@ def has_ended(child: int) -> bool:
 
 def is_worker(pid: int, words: str, leader: int) -> bool:
     """Whether a process of the run computes cells, or is about to."""
-    return pid != leader and "python" in words and "tracker" not in words
+    return pid != leader and "python" in words and "resource_tracker" not in words
 
 
 def ended(child: int) -> int:
