@@ -1,7 +1,7 @@
 """Read files with clear errors, write them whole or not at all, and lock them by name.
 
 Everything that dperm writes to be read again goes through ``write_atomically`` or
-``open_atomically``, and every lock between processes through ``hold_lock``.
+``open_atomically``, and every lock of one process against others through ``hold_lock``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import errno
 import lzma
 import os
+import re
 import secrets
 import sys
 import zlib
@@ -19,14 +20,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from dperm_cli.core.errors import DpermError, InputError, StorageError, make_printable
+from dperm_cli.core.shared_lock import NO_LOCKS
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-# What a file system without locks answers.
-_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _LOCK_SECONDS = 0.02  # between two tries of whoever waits for a lock
-_MOST_TRIES = 10  # to make a folder that other processes take away
+_MOST_TRIES = 100  # to make a folder that other processes take away
+_TEMPORARY = re.compile(r"\..+\.[0-9]+-[0-9a-f]+\.tmp")
 
 
 class TooLarge(OSError):
@@ -143,6 +144,11 @@ def open_atomically(path: Path, *, sync: bool = True, private: bool = False) -> 
             sync_folder(path.parent)
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is one that ``open_atomically`` had not finished."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 def sync_file(path: Path) -> None:
     """Bring a file's bytes to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -191,16 +197,18 @@ def hold_lock(path: Path, wait: bool = False) -> Iterator[bool]:
 
 
 def _acquire(lock: BaseFileLock, path: Path, wait: bool) -> bool:
+    why: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for _ in range(_MOST_TRIES):
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire(blocking=wait, poll_interval=_LOCK_SECONDS)
         except TimeoutError:
             return False
-        except FileNotFoundError:
-            continue  # another process took the empty folder away in between
+        except (FileNotFoundError, FileExistsError) as error:
+            why = error  # another process took the empty folder away in between
+            continue
         except OSError as error:
-            if error.errno not in _NO_LOCKS:
+            if error.errno not in NO_LOCKS:
                 raise
         return True
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    raise why

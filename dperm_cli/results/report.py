@@ -16,6 +16,7 @@ from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.page import html_page, page_data
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Snapshot, Store, list_old
+from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 
@@ -69,6 +70,20 @@ def write_report(
     cells = manifest.get("cells") or store.cells()
     if not cells:
         raise InputError("out", str(out), "must be a folder that holds a study's records")
+    with hold_lease(store.out):
+        return _write_files(store, manifest, cells, accountant, figures, trust, page, others)
+
+
+def _write_files(
+    store: Snapshot,
+    manifest: Mapping[str, Any],
+    cells: Sequence[str],
+    accountant: ledger.Accountant,
+    figures: bool,
+    trust: bool,
+    page: bool,
+    others: Sequence[Store],
+) -> Report:
     states = {cell: store.state(cell) for cell in cells}
     records = store.read_all(cells)
     rows, about = summarise(records), experiment_tables.read_about(manifest)

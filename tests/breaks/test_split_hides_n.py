@@ -119,7 +119,7 @@ def test_the_fuzzer_draws_what_shows_it():
     assert len(ordinary) > 200
     shown = [
         one for one in drawn
-        if one.split and one.dropped and "kernel.features=landmarks" in one.words
+        if one.split and one.drops_record and "kernel.features=landmarks" in one.words
     ]  # fmt: skip
     assert shown
 
@@ -127,7 +127,7 @@ def test_the_fuzzer_draws_what_shows_it():
 def test_the_fuzzer_finds_it(monkeypatch):
     number = next(
         n for n in range(1000)
-        if (one := fuzz_draws.draw(5, n)).split and one.dropped and len(one.first.y) in (5, 20)
+        if (one := fuzz_draws.draw(5, n)).split and one.drops_record and len(one.first.y) in (5, 20)
         and "kernel.features=landmarks" in one.words
     )  # fmt: skip
     assert not fuzz.search(5, [number]).findings

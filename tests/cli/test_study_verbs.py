@@ -13,6 +13,7 @@ from dperm_cli.cli import main
 from dperm_cli.core import completion
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell
 
 BASE = ("dataset=synthetic_logistic", "dataset.n=30", "dataset.p=2", "trials=1",
@@ -71,7 +72,8 @@ def test_status_counts_everything_that_is_not_done(dperm, study, monkeypatch):
     assert found["failures"][0]["reason"] == "out of luck"
     assert "noisy_gd epsilon=1 tight on synthetic_logistic: out of luck" in words
     assert f"damaged: {Path('a') / 'records' / second}.parquet" in words
-    Claims(study).tidy()
+    with hold_lease(study):
+        pass
     assert sorted(os.listdir(study)) == before
 
 

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -157,3 +158,19 @@ def test_a_lock_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="file/a"), hold_lock(tmp_path / "file" / "a"):
         pass
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, FileExistsError])
+def test_a_folder_that_others_take_away_meanwhile_is_made_again(tmp_path, monkeypatch, error):
+    """Making a folder with its parents fails so where one of them goes in between."""
+    make, failures = Path.mkdir, [error(), error()]
+
+    def fail_at_first(path, *rest, **named):
+        if failures:
+            raise failures.pop()
+        make(path, *rest, **named)
+
+    monkeypatch.setattr(Path, "mkdir", fail_at_first)
+    with hold_lock(tmp_path / "work" / "claims" / "a") as held:
+        assert held
+    assert failures == []

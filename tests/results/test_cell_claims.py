@@ -10,7 +10,6 @@ import pytest
 
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results.records.cell_claims import WORK, Claims
-from tests.results.conftest import trial_rows
 
 HOLD = """
 import sys, time
@@ -32,8 +31,6 @@ def test_a_claim_is_had_once_and_its_file_goes(tmp_path):
         assert claims.list_running() == ["abc", "other"]
     assert claims.list_running() == []
     assert os.listdir(claims.folder) == []
-    claims.tidy()
-    assert not (tmp_path / WORK).exists()
 
 
 def test_the_claim_of_a_killed_process_is_taken(tmp_path):
@@ -44,13 +41,11 @@ def test_the_claim_of_a_killed_process_is_taken(tmp_path):
     assert child.stdout.readline() == "True\n"
     claims = Claims(tmp_path)
     assert claims.list_running() == ["abc"]
-    assert claims.list_abandoned() == []
     with claims.claim("abc") as mine:
         assert not mine
     child.kill()
     child.communicate()
     assert claims.list_running() == []
-    assert claims.list_abandoned() == ["abc"]
     with claims.claim("abc") as mine:
         assert mine
 
@@ -62,15 +57,3 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         Claims(tmp_path).claim("abc"),
     ):
         pass
-
-
-def test_half_written_files_go_unless_they_are_being_written(tmp_path):
-    from dperm_cli.results.records.store import Store
-
-    Store(tmp_path).write("abc", trial_rows())
-    for name in (".abc.parquet.1-ff.tmp", ".held.parquet.2-ff.tmp"):
-        (tmp_path / "records" / name).write_text("half")
-    claims = Claims(tmp_path)
-    with claims.claim("held"):
-        claims.tidy()
-    assert sorted(os.listdir(tmp_path / "records")) == [".held.parquet.2-ff.tmp", "abc.parquet"]

@@ -185,7 +185,7 @@ def test_the_two_files_differ_in_one_record():
     dropped = 0
     for number in range(200):
         drawn = fuzz_draws.draw(9, number)
-        if drawn.dropped:
+        if drawn.drops_record:
             dropped += 1
             rest = np.delete(np.arange(len(drawn.first.y)), drawn.index)
             assert np.array_equal(drawn.first.x[rest], drawn.second.x)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm_cli.core.errors import DpermError, InputError, StorageError
+from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.report import write_report
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
@@ -22,7 +23,7 @@ from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import study_plan
 from dperm_cli.runner.compose.command_line import parse
 from dperm_cli.runner.sweep import shared_data, sweep, worker
-from dperm_cli.runner.sweep.backends import Dask, Local, Options, Submitit, WorkerDied
+from dperm_cli.runner.sweep.backends import Dask, Local, Options, Submitit
 from dperm_cli.runner.sweep.progress import Tally, duration
 from dperm_cli.runner.sweep.worker import Outcome, Report, Setup, Task, run_chunk
 from dperm_cli.runner.verbs import run as app
@@ -175,7 +176,8 @@ def here(self, call, chunks, folder):
 def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_path, monkeypatch):
     real, ran = run_cell.run, []
     store, claims = Store(tmp_path), Claims(tmp_path)
-    held = claims.claim(items[0].key)
+    lease, held = hold_lease(tmp_path), claims.claim(items[0].key)
+    lease.__enter__()
     assert held.__enter__()
 
     def run(item, *rest):
@@ -188,57 +190,9 @@ def test_a_cell_that_another_process_has_comes_last_and_is_looked_up(items, tmp_
 
     monkeypatch.setattr(run_cell, "run", run)
     tally = sweep.run_cells(items[:3], store)
+    lease.__exit__(None, None, None)
     assert ran == [items[1].key, items[2].key]
     assert (tally.done, tally.looked_up) == (2, 1)
-
-
-def test_a_cell_that_kills_its_worker_fails_alone(items, tmp_path, monkeypatch):
-    """The pool breaks twice at the same cell; every other cell is finished."""
-    deadly, real = items[2].key, run_cell.run
-
-    def run(self, call, chunks, folder):
-        for chunk in chunks:
-            yield call(chunk)
-
-    def dies(item, *rest):
-        if item.key == deadly:
-            # what a killed process leaves: its claim's file, unlocked
-            left = Claims(tmp_path).folder / deadly
-            monkeypatch.setattr(os, "unlink", lambda path: None)
-            assert left.exists()
-            raise KilledWorker
-        return real(item, *rest)
-
-    class KilledWorker(BaseException):
-        pass
-
-    def broken(self, call, chunks, folder):
-        unlink = os.unlink
-        try:
-            yield from run(self, call, chunks, folder)
-        except KilledWorker:
-            raise WorkerDied("killed by signal 9") from None
-        finally:
-            monkeypatch.setattr(os, "unlink", unlink)
-
-    monkeypatch.setattr(Local, "run", broken)
-    monkeypatch.setattr(run_cell, "run", dies)
-    tally = sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
-    assert [outcome.key for outcome in tally.failures] == [deadly]
-    assert "died twice (killed by signal 9)" in str(tally.failures[0].reason)
-    assert tally.remaining_count == 0
-    assert Store(tmp_path).status(deadly) == "failed"
-
-
-def test_workers_that_always_die_end_the_sweep(items, tmp_path, monkeypatch):
-    def broken(self, call, chunks, folder):
-        raise WorkerDied("killed by signal 9")
-        yield
-
-    monkeypatch.setattr(Local, "run", broken)
-    with pytest.raises(DpermError, match="killed by signal 9"):
-        sweep.run_cells(items, Store(tmp_path), options=Options(workers=2))
-    assert not (tmp_path / ".work").exists()
 
 
 def test_a_worker_of_another_version_refuses(items, tmp_path):
@@ -346,14 +300,6 @@ def test_auto_takes_no_more_workers_than_are_worth_their_start(monkeypatch):
     assert Options(workers=2).choose_backend(1) is None
     assert Options(backend="submitit", workers=3).choose_backend(2) == Submitit(3, {})
     assert Options(backend="dask", workers=2).choose_backend(2) == Dask(2, "auto", {})
-
-
-@pytest.mark.parametrize(("cells", "workers"), [(1, 2), (12, 2), (2000, 2), (2000, 64)])
-def test_chunks_hold_every_cell_once(cells, workers):
-    tasks = list(range(cells))
-    cut = sweep._cut(tasks, Local(workers).chunks(cells))
-    assert sorted(task for chunk in cut for task in chunk) == tasks
-    assert all(0 < len(chunk) <= 32 for chunk in cut)
 
 
 def test_counts_and_times_in_words():

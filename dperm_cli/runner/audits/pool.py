@@ -60,7 +60,7 @@ def run_jobs(jobs: Sequence[Job], more: More, workers: Any) -> Generator[Any, No
         if count == 1:
             yield from _run_here(list(jobs), more, shown)
         else:
-            yield from _run_in_pool(list(jobs), more, count, shown)
+            yield from _run_in_pools(list(jobs), more, count, shown)
 
 
 def _count(workers: Any) -> int:
@@ -86,28 +86,45 @@ def _add_jobs(new: Sequence[Job], waiting: list[Job], shown: Meter) -> None:
     shown.cells += len(new)
 
 
+def _run_in_pools(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
+    """Run jobs in worker processes; when one dies, what is left goes to a pool of half the size.
+
+    DpermError names the job at which the only worker of a pool died twice.
+    """
+    suspect: Job | None = None
+    while waiting:
+        try:
+            yield from _run_in_pool(waiting, more, count, shown)
+        except futures.process.BrokenProcessPool:
+            if count == 1 and suspect is waiting[0]:
+                words = f"two workers died at {' '.join(suspect.words)}: out of memory, perhaps"
+                raise DpermError(words) from None
+            suspect = waiting[0] if count == 1 else None
+            count = max(1, count // 2)
+            shown.note(f"a worker of the audit died: it goes on with {count}")
+
+
 def _run_in_pool(waiting: list[Job], more: More, count: int, shown: Meter) -> Iterator[Any]:
-    """Run jobs in worker processes."""
+    """Run jobs in worker processes; what runs when the pool breaks is put back, to run first."""
     copied = multiprocessing.get_context("fork")
     with futures.ProcessPoolExecutor(count, copied, _start_worker) as pool:
         running: dict[futures.Future[Any], Job] = {}
-        done = 0
         try:
             while waiting or running:
-                while waiting and len(running) < count + 1:
-                    job = waiting.pop(0)
-                    running[pool.submit(_run_job, job)] = job
+                while waiting and len(running) < count + (count > 1):
+                    running[pool.submit(_run_job, waiting[0])] = waiting[0]
+                    waiting.pop(0)  # not before: a broken pool takes no job
                 ended, _ = futures.wait(running, return_when=futures.FIRST_COMPLETED)
                 for future in ended:
-                    job = running.pop(future)
                     result = future.result()
+                    job = running.pop(future)
                     _add_jobs(more(job, result), waiting, shown)
-                    shown.cell(done, " ".join(job.words))
-                    done += 1
+                    ended_before = shown.cells - len(waiting) - len(running) - 1
+                    shown.cell(ended_before, " ".join(job.words))
                     yield result
         except futures.process.BrokenProcessPool:
-            raise DpermError("a worker of the audit ended without a word: out of memory, perhaps; "
-                             "set workers=1") from None  # fmt: skip
+            waiting[:0] = running.values()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -17,6 +17,7 @@ from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.results.ledger.statement import SESSION
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell
 from dperm_cli.runner.cells.ledger_accountant import Accounting
 from dperm_cli.runner.verbs.run import check_folder
@@ -62,10 +63,11 @@ def write_record(out: Path, found: dict[str, Any]) -> None:
     A ledger that contradicts these is left as it is, and said so: the record stands beside it.
     """
     store = Store(out)
-    store.write(found["cell"], [found])
-    with hold_ledger_lock(out):
-        stated = kept_ledger.state(store, store.cells(), Accounting())
-        kept_ledger.write(store, stated)
+    with hold_lease(out):
+        store.write(found["cell"], [found])
+        with hold_ledger_lock(out):
+            stated = kept_ledger.state(store, store.cells(), Accounting())
+            kept_ledger.write(store, stated)
     faults = [*stated.faults, *(f"releases may be missing: {gap}" for gap in stated.gaps)]
     if faults:
         print(f"dperm: the privacy ledger does not hold: {faults[0]}", file=sys.stderr)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -28,11 +31,20 @@ _JOB = {"minutes": 60, "memory": "4GB", "cores": 1}  # of a Dask worker that SLU
 # Fewer cells per worker than this do not justify starting a process.
 WORTH = 16
 
+# Seconds after which a worker without work ends; what its libraries are told.
+_IDLE_SECONDS = 300
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
+     "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)  # fmt: skip
+_WAIT_SECONDS, _MOST_WAITS = 5.0, 12  # for Dask's workers to come back
+_pools: dict[int, Any] = {}
+
 Call = Callable[[Any], Any]
 
 
 class WorkerDied(Exception):
-    """A worker process died: killed, or out of memory. Its current cell is not known here."""
+    """Worker processes died; says how, as far as it is known. Their cells are not known here."""
 
 
 @dataclass(frozen=True)
@@ -150,19 +162,34 @@ class Local(Backend):
     owned = True
 
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
-        from joblib import Parallel, delayed, parallel_config
-        from joblib.externals.loky.process_executor import BrokenProcessPool
+        from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
-        # memory maps are ours: joblib would look for large arrays in every chunk
-        with parallel_config("loky", n_jobs=self.workers, inner_max_num_threads=1):
-            options: Any = {"batch_size": 1, "max_nbytes": None, "pre_dispatch": "2*n_jobs"}
-            pool = Parallel(return_as="generator_unordered", **options)
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    yield from pool(delayed(call)(chunk) for chunk in chunks)
-            except BrokenProcessPool as error:
-                raise WorkerDied(_first_line(error)) from error
+        # kept from one sweep to the next of as many workers: a start takes seconds
+        pool = _pools.pop(self.workers, None) or ProcessPoolExecutor(
+            self.workers, timeout=_IDLE_SECONDS, env=_ONE_THREAD
+        )
+        waiting, running = iter(chunks), set[Any]()
+        whole = False
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                while True:
+                    for chunk in islice(waiting, 2 * self.workers - len(running)):
+                        running.add(pool.submit(call, chunk))
+                    if not running:
+                        break
+                    done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)
+                    for future in done:
+                        yield future.result()
+            whole = True
+        except BrokenProcessPool as error:
+            codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
+            raise WorkerDied(codes[1] if codes else _first_line(error)) from error
+        finally:
+            if whole:
+                _pools[self.workers] = pool
+            else:
+                pool.shutdown(kill_workers=True)  # they have ended when this returns
 
 
 @dataclass(frozen=True)
@@ -173,19 +200,41 @@ class Dask(Backend):
     slurm: Mapping[str, Any]
 
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
-        from distributed import as_completed
         from distributed.scheduler import KilledWorker
 
-        with self._client(folder) as client:
-            futures = [client.submit(call, chunk, pure=False) for chunk in chunks]
+        with _listen_to_nannies() as heard, self._client(folder) as client:
+            waiting = {client.submit(call, chunk, pure=False) for chunk in chunks}
+            died = 0  # chunks in a row that were lost with their workers
             try:
-                for future in as_completed(futures, loop=client.loop):
-                    yield future.result()
-                    future.release()
-            except KilledWorker as error:
-                raise WorkerDied(_first_line(error)) from error
+                while waiting and died <= 2 * self.workers:
+                    done = self._wait(client, waiting)
+                    waiting -= done
+                    for future in done:
+                        try:
+                            yield future.result()
+                            died = 0
+                        except KilledWorker as error:
+                            heard.append(_first_line(error))
+                            died += 1
             finally:
-                client.cancel(futures)
+                client.cancel(waiting)
+            if heard:
+                raise WorkerDied(heard[0])
+
+    def _wait(self, client: Any, waiting: set[Any]) -> set[Any]:
+        """Those that have ended, at least one; WorkerDied when no worker of ours is left."""
+        from distributed import wait
+
+        absent = 0
+        while True:
+            try:
+                with client.as_current():
+                    done: Any = wait(waiting, _WAIT_SECONDS, return_when="FIRST_COMPLETED")
+                return set(done.done)
+            except TimeoutError:
+                absent = 0 if self.address != "auto" or client.nthreads() else absent + 1
+            if absent > _MOST_WAITS:
+                raise WorkerDied("none comes back")
 
     @contextmanager
     def _client(self, folder: Path) -> Iterator[Any]:
@@ -197,8 +246,11 @@ class Dask(Backend):
         config.set({"distributed.scheduler.allowed-failures": 1})
         with ExitStack() as opened:
             if self.address in ("auto", "slurm"):
-                cluster = opened.enter_context(closing(self._start_cluster(folder)))
-                client = Client(cluster, set_as_default=False)
+                try:
+                    cluster = opened.enter_context(closing(self._start_cluster(folder)))
+                    client = Client(cluster, set_as_default=False)
+                except Exception as error:  # of many kinds: a worker died as it started
+                    raise WorkerDied(_first_line(error)) from error
             else:
                 try:
                     client = Client(self.address, timeout=10, set_as_default=False)
@@ -295,6 +347,31 @@ class Submitit(Backend):
             return job.result()
         except (FailedJobError, UncompletedJobError) as error:
             raise WorkerDied(_first_line(error)) from error
+
+
+@contextmanager
+def _listen_to_nannies() -> Iterator[list[str]]:
+    """What the parents of Dask's workers on this machine say of those that end."""
+    heard: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found = re.search("killed by signal [0-9]+|exited with status [0-9]+",
+                              record.getMessage())  # fmt: skip
+            if found:
+                heard.append(found[0])
+
+    nannies, listener = logging.getLogger("distributed.nanny"), Listener()
+    level, passed_on = nannies.level, nannies.propagate
+    nannies.addHandler(listener)
+    nannies.setLevel(logging.INFO)
+    nannies.propagate = False
+    try:
+        yield heard
+    finally:
+        nannies.removeHandler(listener)
+        nannies.setLevel(level)
+        nannies.propagate = passed_on
 
 
 def _need(module: str, key: str, value: str, extra: str) -> None:

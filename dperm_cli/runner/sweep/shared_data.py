@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import npy_files
-from dperm_cli.core.files import hold_lock, storage_errors
+from dperm_cli.core.files import storage_errors
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import WORK
 
@@ -30,27 +30,17 @@ _PARTS = ("data", "indices", "indptr")
 def use_spool(out: Path) -> Iterator[Path]:
     """A new folder for the data sets of one sweep; it goes when the block ends.
 
-    It lies with the study, which the workers of other machines can reach as well. What a killed
-    process left there goes too.
+    It lies with the study, which the workers of other machines can reach as well. That of a killed
+    process goes with its lease (``study_lease``).
     """
-    work = out / WORK
-    clear(out)
-    name = f"spool-{secrets.token_hex(4)}"
-    with hold_lock(work / f"{name}.lock"):
-        try:
-            with storage_errors(work / name):
-                (work / name).mkdir(mode=0o700)
-            yield work / name
-        finally:
-            shutil.rmtree(work / name, ignore_errors=True)
-
-
-def clear(out: Path) -> None:
-    """Take away the folders of sweeps that no longer run."""
-    for lock in (out / WORK).glob("spool-*.lock"):
-        with hold_lock(lock) as mine:
-            if mine:
-                shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+    folder = out / WORK / f"spool-{secrets.token_hex(4)}"
+    try:
+        with storage_errors(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def share(folder: Path, data: Data) -> None:

@@ -27,14 +27,19 @@ from dperm_cli.core.package_paths import use_cache
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.study_lease import hold_worker_lease
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.cells.optimum_cache import make_solver
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.sweep import shared_data
+from dperm_cli.runner.sweep.attempts import Attempts
 
 # A finished cell is looked up; a failed one is tried again.
 FINISHED = ("ok", "unsupported", "planned")
 SYNC_SECONDS = 1.0
+# A cell at which so many workers died is not tried again.
+MOST_DEATHS = 2
+_LEFT = "left"  # to the supervisor: a cell at which workers died
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,8 @@ def suppress_warnings() -> Iterator[None]:
 class Worker:
     """Runs cells and writes their records.
 
-    ``begun`` is told of every cell before it runs; ``stopped`` is asked before each.
+    ``begun`` is told of every cell before it runs; ``stopped`` is asked before each. ``attempts``
+    is told what is begun and ended; a cell at which more than ``deaths`` workers died is left.
     """
 
     def __init__(
@@ -70,10 +76,13 @@ class Worker:
         force: bool = False,
         begun: Callable[[cells.Prepared], None] = lambda item: None,
         stopped: Callable[[], bool] = lambda: False,
+        attempts: Attempts | None = None,
+        deaths: int = 0,
     ) -> None:
         self._store, self._claims, self._force = Store(out), Claims(out), force
         self._optimum_of = make_solver()
         self._begun, self._stopped = begun, stopped
+        self._attempts, self._deaths = attempts, deaths
         self._unsynced: list[str] = []
         self._synced = time.monotonic()
 
@@ -88,7 +97,7 @@ class Worker:
                 outcome = self._attempt(item, wait)
                 if outcome is None:
                     busy.append(item)
-                else:
+                elif outcome.status != _LEFT:
                     yield outcome
         finally:
             self._sync()
@@ -101,9 +110,12 @@ class Worker:
             status = None if self._force else self._store.status(item.key)
             if status in FINISHED:
                 return Outcome(item.key, status, looked_up=True)
+            if self._attempts and self._attempts.count(item.key) > self._deaths:
+                return Outcome(item.key, _LEFT)
             self._begun(item)
-            rows = cells.run(item, self._optimum_of)
-            self._store.write(item.key, rows, sync=False)
+            with self._attempts.note(item.key) if self._attempts else contextlib.nullcontext():
+                rows = cells.run(item, self._optimum_of)
+                self._store.write(item.key, rows, sync=False)
             self._unsynced.append(item.key)
         if time.monotonic() - self._synced > SYNC_SECONDS:
             self._sync()
@@ -118,7 +130,11 @@ class Worker:
 
 @dataclass(frozen=True)
 class Setup:
-    """What all chunks of a study share. ``parent`` is the process to end with, if any."""
+    """What all chunks of a study share.
+
+    ``parent`` is the process to end with, if any. ``alone`` is True for a cell that runs by
+    itself because a worker died at it.
+    """
 
     out: Path
     spool: Path
@@ -127,6 +143,7 @@ class Setup:
     force: bool
     stop_early: bool
     parent: int | None
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,10 +177,24 @@ def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
         outcomes: list[Outcome] = []
         # the planner's working folder and cache, where this process can have them
         folder = setup.folder if isdir(setup.folder) else os.getcwd()
+        attempts = Attempts(setup.spool)
+
+        def stopped() -> bool:
+            """The planner takes the folder of data away when nothing more is wanted."""
+            return not isdir(setup.spool)
+
         try:
-            with threadpool_limits(1), use_cache(setup.cache), contextlib.chdir(folder):
-                # the planner takes the folder of data away when nothing more is wanted
-                worker = Worker(setup.out, setup.force, stopped=lambda: not isdir(setup.spool))
+            with (
+                hold_worker_lease(setup.out, may_tidy=stopped),
+                threadpool_limits(1),
+                use_cache(setup.cache),
+                contextlib.chdir(folder),
+            ):
+                if stopped():
+                    return Report(())
+                attempts.watch_memory()
+                worker = Worker(setup.out, setup.force, stopped=stopped, attempts=attempts,
+                                deaths=MOST_DEATHS - 1 if setup.alone else 0)  # fmt: skip
                 for outcome in worker.run(_prepare_task(setup, task) for task in tasks):
                     outcomes.append(outcome)
                     if setup.stop_early and outcome.status == "failed":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.ledger.release_log_lines import Entry, Gap
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.studies import study_folder
 from dperm_cli.runner.verbs import report, run
 
@@ -34,9 +35,17 @@ def merge(arguments: list[str]) -> int:
     target = Store(out)
     # the target is also a source, so that an interrupted merge can be repeated
     found = choose_records([*sources, target] if target.cells() else sources)
+    with hold_lease(out):
+        return _merge_records(sources, target, found, form)
+
+
+def _merge_records(
+    sources: Sequence[Store], target: Store, found: Mapping[str, Store], form: str
+) -> int:
+    """Write the chosen records and their report; the exit code."""
     for source in sources:
         # before the records, as when they were made
-        release_log.append(out, list_log_entries(source))
+        release_log.append(target.out, list_log_entries(source))
     for cell, source in found.items():
         data = read_bytes(source.path(cell))
         if data is None:
@@ -45,7 +54,7 @@ def merge(arguments: list[str]) -> int:
             write_atomically(target.path(cell), data)
     target.write_manifest(manifest([*sources, *([target] if target.read_manifest() else [])]))
     print(f"{len(found)} records of {len(sources)} studies", file=sys.stderr)
-    made = report.print_study(out, form, trust=True, others=sources)
+    made = report.print_study(target.out, form, trust=True, others=sources)
     return report.exit_code(made)
 
 

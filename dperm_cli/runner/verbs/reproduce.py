@@ -18,6 +18,7 @@ from dperm_cli.results.claims import claims, experiment_tables
 from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.report import CLAIMS, write_report
 from dperm_cli.runner.cells import channel_rows, geometry_rows
 from dperm_cli.runner.cells.ledger_accountant import Accounting
@@ -102,6 +103,18 @@ def carry_out(
     found = experiments.load(asked.name, asked.size, asked.config_dir)
     app.check_folder(asked.out)
     store, parts, cells = _begin(found, asked, arguments)
+    with hold_lease(asked.out):
+        return _run_and_judge(found, asked, store, parts, cells, shown)
+
+
+def _run_and_judge(
+    found: experiments.Experiment,
+    asked: ReproduceRequest,
+    store: Store,
+    parts: Parts,
+    cells: Mapping[str, Any],
+    shown: bool,
+) -> ReproduceResult:
     failed = _run_cells(found.verb, store, asked, cells)
     about = describe(found, parts)
     verdicts = judge(found, Store(asked.out), about)
@@ -215,7 +228,8 @@ def _begin(
     store = Store(asked.out)
     keys = [key for part in parts for key in part["cells"]]
     extra = {"study": found.name, "experiment": describe(found, parts)}
-    store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
+    with hold_lease(asked.out):
+        store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
     return store, parts, cells
 
 

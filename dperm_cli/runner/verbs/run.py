@@ -19,6 +19,7 @@ from dperm_cli.results.page.html_page import PAGE
 from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
+from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.report import CLAIMS, FIGURES
 from dperm_cli.runner.cells import run_cell as cells
 from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
@@ -53,18 +54,19 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     described = None if to is None else save_model.schema_of(prepared[0])
     out = Path(study.out)
     check_folder(out)
-    store, keys = Store(out), [item.key for item in prepared]
-    store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
-    tally = run_cells(prepared, store, study.keys.force, study.keys)
-    made = report.print_study(out, study.keys.format, trust=True, figures=figures)
-    kept = described is None or (
-        not tally.failed_count and _save(to, prepared[0], described, store)
-    )
-    nothing = {row["status"] for row in made.summary} == {"unsupported"}
-    if nothing:
-        fitting = fitting_mechanism.find_for_cell(prepared[0])
-        fitting_mechanism.print_advice("every cell", fitting)
-    return EXIT_FAILED if tally.failed_count or nothing or not kept else report.exit_code(made)
+    with hold_lease(out):
+        store, keys = Store(out), [item.key for item in prepared]
+        store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
+        tally = run_cells(prepared, store, study.keys.force, study.keys)
+        made = report.print_study(out, study.keys.format, trust=True, figures=figures)
+        kept = described is None or (
+            not tally.failed_count and _save(to, prepared[0], described, store)
+        )
+        nothing = {row["status"] for row in made.summary} == {"unsupported"}
+        if nothing:
+            fitting = fitting_mechanism.find_for_cell(prepared[0])
+            fitting_mechanism.print_advice("every cell", fitting)
+        return EXIT_FAILED if tally.failed_count or nothing or not kept else report.exit_code(made)
 
 
 def _check_save(study: study_plan.Study) -> None:
