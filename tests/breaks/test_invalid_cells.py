@@ -1,4 +1,4 @@
-"""``dataset.invalid=zero``: a record that cannot be used is the zero record, and decides nothing."""
+"""``dataset.invalid=zero``: a record that cannot be used is the zero record: it decides nothing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def test_refuse_is_the_default_and_a_line(cell, dperm, tmp_path):
     path = write_csv(tmp_path / "a.csv", make_rows(60), CELLS[cell])
     default = dperm("run", *csv_words(path), *WORDS, f"out={tmp_path}/study")
     assert_refused(default)
-    refused = dperm("run", *csv_words(path), *WORDS, "dataset.invalid=refuse", f"out={tmp_path}/study")
+    refused = dperm(
+        "run", *csv_words(path), *WORDS, "dataset.invalid=refuse", f"out={tmp_path}/study"
+    )
     assert_refused(refused)
     assert refused.err == default.err
     assert not (tmp_path / "study").exists()
@@ -125,7 +127,7 @@ def test_a_bad_label_decides_no_more_than_a_bad_cell(label, dperm, tmp_path):
 
 
 @ZERO
-@pytest.mark.parametrize("line", ["0.5,0.5", "0.5,0.5,0.5,1,9,9", "\"0.5,0.5,0.5,1"])
+@pytest.mark.parametrize("line", ["0.5,0.5", "0.5,0.5,0.5,1,9,9", '"0.5,0.5,0.5,1'])
 def test_a_record_of_another_length_decides_no_more_than_a_bad_cell(line, dperm, tmp_path):
     path = write_csv(tmp_path / "a.csv", make_rows(60))
     lines = path.read_text().splitlines()
@@ -217,7 +219,15 @@ def test_exit_code_and_ledger_hang_on_no_record(dperm, tmp_path):
         done = dperm("run", *words)
         assert done.code == 0, done.err
         (row,) = table_of(tmp_path / name)
-        public = ("n", "p", "epsilon", "epsilon_accounted", "noise_scale", "preprocessing", "status")
+        public = (
+            "n",
+            "p",
+            "epsilon",
+            "epsilon_accounted",
+            "noise_scale",
+            "preprocessing",
+            "status",
+        )
         ledgers.append(
             ({key: row.get(key) for key in public},
              json.loads((tmp_path / name / "ledger.json").read_text())["notes"])

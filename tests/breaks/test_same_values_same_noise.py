@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 KEYED = "issue: noise is keyed by the path, the type or the sign of a zero"
+KEYED_MARK = pytest.mark.xfail(strict=True, reason=KEYED)
 MECHANISM = ["mechanism=noisy_gd", "mechanism.steps=3", "trials=2", "dataset.test_fraction=0"]
 NAMED_BY_THE_USER = {"cell", "overrides", "dataset"}  # which words were typed, and their hash
 
@@ -34,7 +35,9 @@ def table_of(dperm, out: Path, words) -> list[dict]:
 def npz_table(dperm, path: Path, x, y):
     path.parent.mkdir(exist_ok=True)
     np.savez(path, x=x, y=y)
-    return table_of(dperm, path.parent / f"study-{path.stem}", ["dataset=npz", f"dataset.path={path}"])
+    return table_of(
+        dperm, path.parent / f"study-{path.stem}", ["dataset=npz", f"dataset.path={path}"]
+    )
 
 
 SAME = {
@@ -55,7 +58,7 @@ def plain(dperm, tmp_path):
     return npz_table(dperm, tmp_path / "a.npz", *make_values())
 
 
-@pytest.mark.xfail(strict=True, reason=KEYED)
+@KEYED_MARK
 @pytest.mark.parametrize("name", SAME)
 def test_equal_values_give_the_same_fingerprint_and_table(name, plain, dperm, tmp_path):
     """A file of the same values in another folder, with another name."""
@@ -64,7 +67,7 @@ def test_equal_values_give_the_same_fingerprint_and_table(name, plain, dperm, tm
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.xfail(strict=True, reason=KEYED)] * (name == "negative zeros"))
+    pytest.param(name, marks=KEYED_MARK if name == "negative zeros" else [])
     for name in SAME
 ])  # fmt: skip
 def test_equal_values_in_the_same_file_give_the_same_table(name, plain, dperm, tmp_path):
@@ -84,7 +87,9 @@ def test_other_values_give_another_fingerprint_and_other_noise(plain, dperm, tmp
 
 
 def write_csv(path, x, y, spell):
-    lines = [",".join([*(spell(v) for v in row), f"{label:g}"]) for row, label in zip(x, y, strict=True)]
+    lines = [
+        ",".join([*(spell(v) for v in row), f"{label:g}"]) for row, label in zip(x, y, strict=True)
+    ]
     path.write_text("\n".join(["a,b,c,label", *lines]) + "\n")
 
 
@@ -96,7 +101,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason=KEYED)
+@KEYED_MARK
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_equal_numbers_in_other_spellings_give_the_same_table(name, dperm, tmp_path):
     x, y = make_values()
@@ -107,7 +112,7 @@ def test_equal_numbers_in_other_spellings_give_the_same_table(name, dperm, tmp_p
     assert tables[0] == tables[1]
 
 
-@pytest.mark.xfail(strict=True, reason=KEYED)
+@KEYED_MARK
 @pytest.mark.parametrize("kind", ["int8", "float32", "dictionary", "row groups"])
 def test_equal_columns_of_parquet_give_the_same_table(kind, dperm, tmp_path):
     x, y = make_values()
@@ -120,14 +125,16 @@ def test_equal_columns_of_parquet_give_the_same_table(kind, dperm, tmp_path):
         use_dictionary=kind == "dictionary", row_group_size=7 if kind == "row groups" else None,
     )  # fmt: skip
     tables = [
-        table_of(dperm, tmp_path / one, ["dataset=parquet", f"dataset.path={tmp_path}/{one}.parquet",
-                                         "dataset.target=y"])
+        table_of(
+            dperm, tmp_path / one,
+            ["dataset=parquet", f"dataset.path={tmp_path}/{one}.parquet", "dataset.target=y"],
+        )
         for one in "ab"
     ]  # fmt: skip
     assert tables[0] == tables[1]
 
 
-@pytest.mark.xfail(strict=True, reason=KEYED)
+@KEYED_MARK
 @pytest.mark.parametrize("way", ["relative path", "link", "compressed"])
 def test_the_same_file_by_another_way_gives_the_same_table(way, plain, dperm, tmp_path):
     path = {"relative path": "a.npz", "link": f"{tmp_path}/link.npz",

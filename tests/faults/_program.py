@@ -69,7 +69,7 @@ def start_dperm(
         after: Redirections of the shell, such as ``>&-``.
         package: The folder that the package is imported from.
     """
-    command = f"{before or ':'}; exec \"$@\" {after}"
+    command = f'{before or ":"}; exec "$@" {after}'
     asked = dict(os.environ if env is None else env)
     if env is None:
         asked.pop("OPENBLAS_NUM_THREADS", None)
@@ -123,7 +123,9 @@ def descendants(root: int) -> dict[int, str]:
     found: dict[int, str] = {}
     parents, listed = {root}, list(_processes())
     while True:
-        new = {pid: line for pid, parent, _, line in listed if parent in parents and pid not in found}
+        new = {
+            pid: line for pid, parent, _, line in listed if parent in parents and pid not in found
+        }
         if not new:
             return found
         found |= new

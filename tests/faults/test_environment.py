@@ -1,4 +1,4 @@
-"""The program works without a home, beside a cache that it cannot write, and in odd surroundings."""
+"""The program works without a home, beside a cache it cannot write, in odd surroundings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that dies, at whatever moment, costs the sweep nothing but the time to make up for it."""
+"""A worker that dies, at whatever moment, costs the sweep only the time to make up for it."""
 
 from __future__ import annotations
 
