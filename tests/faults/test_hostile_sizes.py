@@ -124,7 +124,7 @@ WIDE = ["run", "dataset=svmlight", "dataset.path=a.svmlight", "dataset.test_frac
 @pytest.mark.parametrize("places", ["within the declared", "first"])
 def test_many_columns_are_computed_or_refused_with_numbers(features, places, tmp_path):
     write_svmlight(tmp_path / "a.svmlight", features if places != "first" else 2)
-    ended = limited([*WIDE, f"dataset.n_features={features}"], tmp_path, seconds=60)
+    ended = limited([*WIDE, f"dataset.n_features={features}"], tmp_path, seconds=100)
     assert_loaded_or_refused_with_numbers(ended, tmp_path / "study", 5)
 
 

@@ -37,8 +37,8 @@ print(json.dumps(found))
 # Each shipped generator; where its defaults are large, some of the same kind that are small.
 GENERATORS = {
     "median_cloud": {}, "sparse_linear": {"n": 200}, "sparse_regression": {},
-    "synthetic_logistic": {}, "zipf_regression": {"n": 200}, "bst14_d1": {}, "bst14_d2": {}, "bst14_fingerprint": {},
-    "bst14_packing": {}, "djw12_corners": {},
+    "synthetic_logistic": {}, "zipf_regression": {"n": 200}, "bst14_d1": {},
+    "bst14_d2": {}, "bst14_fingerprint": {}, "bst14_packing": {}, "djw12_corners": {},
 }  # fmt: skip
 KERNELS = "issue: generated rows differ between the kernels of BLAS"
 X86 = platform.machine().lower() in ("x86_64", "amd64")
@@ -120,8 +120,8 @@ def test_every_generator_is_compared():
     """A new generator belongs on the list above."""
     from dperm_cli.core import registry
 
-    files = {path.stem for room in ("generated", "lower_bounds")
-             for path in (REPOSITORY / "dperm_cli" / "datasets" / room).glob("[a-z]*.py")}  # fmt: skip
+    rooms = [REPOSITORY / "dperm_cli" / "datasets" / name for name in ("generated", "lower_bounds")]
+    files = {path.stem for room in rooms for path in room.glob("[a-z]*.py")}
     assert files == set(GENERATORS)
     assert files <= set(registry.names("dataset"))
 
