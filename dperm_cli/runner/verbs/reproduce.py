@@ -215,7 +215,8 @@ def _begin(
     store = Store(asked.out)
     keys = [key for part in parts for key in part["cells"]]
     extra = {"study": found.name, "experiment": describe(found, parts)}
-    store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
+    words = study_plan.drop_study_keys(arguments, set(KEYS) - {"size"})
+    store.write_manifest(manifest.build(keys, ["reproduce", *words], extra))
     return store, parts, cells
 
 

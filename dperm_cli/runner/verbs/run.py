@@ -55,7 +55,9 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     out = Path(study.out)
     check_folder(out)
     store, keys = Store(out), [item.key for item in prepared]
-    store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
+    store.write_manifest(
+        manifest.build(keys, study_plan.drop_study_keys(arguments), {"study": study.name})
+    )
     tally = run_cells(prepared, store, study.keys.force, study.keys)
     made = report.print_study(out, study.keys.format, trust=True, figures=figures)
     kept = described is None or (
