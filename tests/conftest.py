@@ -72,24 +72,18 @@ def data_folder() -> Path:
 
 def draw_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every format of a figure the bytes of its SVG: the fonts of a PDF take a second."""
-    from dperm_cli.results.charts import (
-        account_figure,
-        experiment_figure,
-        problem_portrait,
-        study_figure,
-    )
+    from dperm_cli.results.charts import figure_drawing
 
     drawn: dict[int, tuple] = {}
 
     def image_bytes(figure, name):
-        assert name in study_figure.FORMATS
+        assert name in figure_drawing.FORMATS
         if id(figure) not in drawn:  # the figure is kept, so that its id is not given again
             drawn[id(figure)] = (figure, real(figure, "svg"))
         return drawn[id(figure)][1]
 
-    real = study_figure.image_bytes
-    for module in (account_figure, experiment_figure, study_figure, problem_portrait):
-        monkeypatch.setattr(module, "image_bytes", image_bytes)
+    real = figure_drawing.image_bytes
+    monkeypatch.setattr(figure_drawing, "image_bytes", image_bytes)
 
 
 def small_problem(

@@ -64,7 +64,7 @@ class Draw:
     split: bool
 
     @property
-    def dropped(self) -> bool:
+    def drops_record(self) -> bool:
         """Whether the second file has not got the record."""
         return self.target.mode == "declared"
 

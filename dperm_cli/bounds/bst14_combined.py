@@ -105,7 +105,7 @@ def high_probability(at: Setting) -> float:
 
 
 @upper_bound("huberized Thm 1", check_mechanism("huberized"), _check_inner_bound)
-def huberized(at: Setting) -> float:
+def huberized_risk(at: Setting) -> float:
     """Inner bound on the rounded loss + n h / 4."""
     return (inner_risk(at) or 0.0) + at.spec.n * (at.settings["width"] or 0.0) / 4.0
 

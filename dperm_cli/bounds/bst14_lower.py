@@ -101,7 +101,7 @@ def caps(at: Setting) -> float:
     _check_lasso,
     _check_ridge,
 )
-def tracing(at: Setting) -> float:
+def tracing_bound(at: Setting) -> float:
     """Any guarantee on a ball or a box: m records of a fingerprinting code, the rest neutral.
 
     Signs X_i of mean P, the coordinates of P of density (1 - t^2)^{a-1} on [-1, 1], and losses

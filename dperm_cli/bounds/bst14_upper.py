@@ -223,13 +223,13 @@ def objective_order_gaussian(at: Setting) -> float:
 
 
 @upper_order("BST14 Thm E.2(1)", *_GAMMA, check_strong_convexity)
-def objective_order_curved(at: Setting) -> float:
+def curved_objective_order(at: Setting) -> float:
     """L^2 p^2 / (n Delta epsilon^2)."""
     return curved_unit(at) * at.spec.p**2
 
 
 @upper_order("BST14 Thm E.2(2)", *_GAUSSIAN, check_strong_convexity)
-def objective_order_curved_gaussian(at: Setting) -> float:
+def curved_objective_order_gaussian(at: Setting) -> float:
     """L^2 p ln(1/delta) / (n Delta epsilon^2)."""
     return curved_unit(at) * at.spec.p * log_delta(at)
 

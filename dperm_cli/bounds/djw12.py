@@ -242,19 +242,19 @@ def _box_times(at: Setting, value: float) -> float:
 
 
 @_lower("DJW12 Thm 1(a)", *_PRINTED_1A)
-def cube_printed(at: Setting) -> float:
+def printed_cube(at: Setting) -> float:
     """M_inf r d / (163 sqrt n), Theta holds the l_inf ball of radius r."""
     return _box_times(at, assouad_as_printed(1.0, _gradient(at), at.spec.p, at.spec.n))
 
 
 @_lower("DJW12 Thm 1(b)", *_PRINTED_1B)
-def corners_printed(at: Setting) -> float:
+def printed_corners(at: Setting) -> float:
     """r M_inf sqrt(ln 2d) / (17 sqrt n), Theta the l_1 ball of radius r."""
     return fano_as_printed(at.spec.constraint.size, _gradient(at), at.spec.p, at.spec.n)
 
 
 @_lower("DJW12 Thm 2", *_PRINTED_2)
-def cross_printed(at: Setting) -> float:
+def printed_cross(at: Setting) -> float:
     """r L sqrt d / (163 sqrt n Delta(gamma)), Theta holds the l_inf ball of radius r."""
     return _box_times(at, cross_as_printed(1.0, *_facts(at), at.spec.p, at.spec.n))
 

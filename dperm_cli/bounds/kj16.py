@@ -92,7 +92,7 @@ _check_projected = check_mechanism("projected", "standard_projection")
     check(lambda at: two_sided(at.spec) is not None, "needs a set whose width is known"),
     check(lambda at: inner_risk(at) is not None, "needs an inner mechanism with a bound"),
 )
-def projected(at: Setting) -> float:
+def projected_risk(at: Setting) -> float:
     """Inner bound in m dimensions + n lambda (w + 2 sqrt(2) R) / sqrt(m)."""
     spec = at.spec
     width, radius = two_sided(spec) or 0.0, spec.constraint.radius

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import os
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from dperm_cli.core import checks
 
@@ -31,6 +31,25 @@ GROUPS = {
     ),
 }  # fmt: skip
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Plugin:
+    """What the base classes of the rooms of plug-ins extend: a plug-in has the name of its file.
+
+    Attributes:
+        group: The room's name, as configurations spell it; a base class says so.
+        name: The plug-in's; empty for classes that are none, unless they give one.
+    """
+
+    group: ClassVar[str]
+    name: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        stem = cls.__module__.rpartition(".")[2]
+        own = find_modules(cls.group).get(stem) == cls.__module__
+        if own and cls.__name__ == class_name(stem):
+            cls.name = stem
 
 
 def names(room: str) -> tuple[str, ...]:

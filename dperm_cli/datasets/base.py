@@ -8,13 +8,12 @@ from dperm_cli.core import registry
 from dperm_cli.core.fields import CheckedFields
 
 
-class DataSet(CheckedFields):
+class DataSet(registry.Plugin, CheckedFields):
     """A source of records: a frozen dataclass whose fields are its YAML keys.
 
     A subclass gives ``task`` and ``load(data_dir)``.
 
     Attributes:
-        name: as configurations spell it; empty for that of its module.
         task: ``binary``, ``regression``, ``multiclass`` or ``location``.
         default_loss: what ``loss=auto`` means: that of the task, unless the data set names one.
         raw: ``raw(data_dir)``, the records before any preparation, of a published set.
@@ -29,7 +28,6 @@ class DataSet(CheckedFields):
     """
 
     group: ClassVar[str] = "dataset"
-    name: ClassVar[str] = ""
     task: Any = ""
     rows: Any = "clip"
     norm: Any = 2

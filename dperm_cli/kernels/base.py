@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,8 +13,10 @@ from scipy import sparse
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Auto, CheckedFields, Choices, Help, Positive, Range, Seed
+from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.data import Matrix
 
+_BLOCK = 1 << 22  # entries of the joined rows held at once
 AUTO_OR_FILE = "must be auto or the name of a file"
 BallRadius = Annotated[
     Positive | Literal["auto", "paper"],
@@ -26,7 +29,7 @@ FEATURES = ("auto", "exact", "explicit", "landmarks", "fourier")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(CheckedFields, ABC):
+class Kernel(Plugin, CheckedFields, ABC):
     """K(x, z) = <phi(x), phi(z)>, by ``gram``, ``diagonal``, ``bound`` and ``lipschitz``.
 
     features : ``exact`` works with the kernel itself; ``explicit``, ``landmarks`` and ``fourier``
@@ -54,7 +57,6 @@ class Kernel(CheckedFields, ABC):
     seed: Annotated[Seed, Help("of frequencies and held-out inputs")] = 0
 
     group: ClassVar[str] = "kernel"
-    name: ClassVar[str]
     shifts: ClassVar[bool] = False  # K(x, z) is a function of x - z
     matrix: ClassVar[Any] = None  # of a kernel that is given by one
 
@@ -74,9 +76,9 @@ class Kernel(CheckedFields, ABC):
         """InputError where ``bound`` does not hold for rows of so many columns; never here."""
         return
 
-    @abstractmethod
     def lipschitz(self, row_bound: float) -> float:
         """sup of |phi(x) - phi(z)| / |x - z| over such rows; inf where there is none."""
+        return math.inf
 
     def monomials(self, columns: int) -> int | None:
         """The dimension of the exact finite map ``explicit``, or None without one."""
@@ -89,6 +91,21 @@ class Kernel(CheckedFields, ABC):
     def frequencies(self, rng: np.random.Generator, count: int, columns: int) -> np.ndarray:
         """Draws from the spectral law of a kernel that shifts, [count, columns]."""
         raise NotImplementedError(f"kernel={self.name} has no spectral law")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftKernel(Kernel):
+    """A function of x - z that is 1 at 0, so that R = 1; it falls the faster, the larger gamma."""
+
+    gamma: Gamma = 1.0
+
+    shifts: ClassVar[bool] = True
+
+    def diagonal(self, a: Matrix) -> np.ndarray:
+        return np.ones(a.shape[0])
+
+    def bound(self, row_bound: float) -> float:
+        return 1.0
 
 
 def dense(a: Matrix) -> np.ndarray:
@@ -115,6 +132,18 @@ def distances(a: Matrix, b: Matrix) -> np.ndarray:
     """|a_i - b_j|^2, [na, nb], never below 0."""
     found = squares(a)[:, None] + squares(b)[None, :] - 2.0 * products(a, b)
     return np.maximum(found, 0.0)
+
+
+def sum_over_columns(
+    join: Callable[[np.ndarray, np.ndarray], np.ndarray], rows: np.ndarray, others: np.ndarray
+) -> np.ndarray:
+    """The sum over columns of ``join`` of every row with every other, [na, nb], in blocks."""
+    out = np.empty((len(rows), len(others)))
+    step = max(1, _BLOCK // max(1, others.size))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        out[part] = join(rows[part, None, :], others[None, :, :]).sum(axis=2)
+    return out
 
 
 def finite(value: float, what: str) -> float:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Help, Range
-from dperm_cli.kernels.base import Kernel, dense
+from dperm_cli.kernels.base import Kernel, dense, sum_over_columns
 from dperm_cli.problem.data import Matrix
-
-_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +27,6 @@ class HistogramIntersection(Kernel):
     normalise: Annotated[bool, Help("divide by the roots of K(x, x) and K(z, z): R = 1")] = True
     columns: Annotated[int, Range(0), Help("of the data set; needed with normalise=false")] = 0
 
-    name: ClassVar[str] = "histogram_intersection"
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.normalise:
@@ -38,11 +34,7 @@ class HistogramIntersection(Kernel):
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         rows, others = self._bags(a), self._bags(b)
-        out = np.empty((len(rows), len(others)))
-        step = max(1, _BLOCK // max(1, others.size))
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            out[part] = np.minimum(rows[part, None, :], others[None, :, :]).sum(axis=2)
+        out = sum_over_columns(np.minimum, rows, others)
         if self.normalise:
             out *= _inverse_root(rows.sum(axis=1))[:, None] * _inverse_root(others.sum(axis=1))
         return out
@@ -58,9 +50,6 @@ class HistogramIntersection(Kernel):
         if not self.normalise and self.columns < columns:
             allowed = f"must be at least {columns}, the columns of the rows: R follows from it"
             raise InputError("kernel.columns", self.columns, allowed)
-
-    def lipschitz(self, row_bound: float) -> float:
-        return math.inf
 
     def _bags(self, a: Matrix) -> np.ndarray:
         return np.maximum(dense(a), 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,8 +13,6 @@ from dperm_cli.problem.data import Matrix
 @dataclass(frozen=True, kw_only=True)
 class Linear(Kernel):
     """K(x, z) = <x, z>: the ordinary model; R = row_bound, L_phi = 1."""
-
-    name: ClassVar[str] = "linear"
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return products(a, b)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -24,8 +24,6 @@ class Polynomial(Kernel):
 
     degree: Annotated[Count, Range(1, 20), Help("of the polynomial")] = 3
     offset: Annotated[NonNegative, Help("added to the inner product")] = 1.0
-
-    name: ClassVar[str] = "polynomial"
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return (products(a, b) + self.offset) ** int(self.degree)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -35,8 +34,6 @@ class Precomputed(Kernel):
     ] = None
     cap: Annotated[Positive, Help("R: longer objects are shortened to it in feature space")] = 1.0
 
-    name: ClassVar[str] = "precomputed"
-
     @property
     def matrix(self) -> np.ndarray:
         """M with its diagonal capped, read once."""
@@ -51,9 +48,6 @@ class Precomputed(Kernel):
 
     def bound(self, row_bound: float) -> float:
         return self.cap
-
-    def lipschitz(self, row_bound: float) -> float:
-        return math.inf
 
     def _numbers(self, a: Matrix) -> np.ndarray:
         rows = dense(a)

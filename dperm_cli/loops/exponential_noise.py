@@ -27,7 +27,7 @@ LARGEST = _DEPTHS * _CELL  # of one exponential, at most
 
 
 @compile_inline
-def _exponential(key0, key1, step, block, bits):
+def draw_exponential(key0, key1, step, block, bits):
     total, depth = 0.0, 1
     while unit(bits) == _LEAST and depth < _DEPTHS:
         total += _CELL
@@ -86,7 +86,7 @@ def _laplaces(keys, step, out):
         for j in range(out.shape[1]):
             block = np.uint64(j)
             first, second = words(key0, key1, step, block)
-            size = _exponential(key0, key1, step, block, first)
+            size = draw_exponential(key0, key1, step, block, first)
             out[k, j] = -size if second >> _TOP else size
 
 
@@ -99,12 +99,12 @@ def _gamma_norms(keys, step, out):
         for j in range(dim):
             block = np.uint64(j)
             first, second = words(key0, key1, step, block)
-            radius += _exponential(key0, key1, step, block, first)
+            radius += draw_exponential(key0, key1, step, block, first)
         square = 0.0
         for j in range(0, dim, 2):
             block = np.uint64(dim + j // 2)
             first, second = words(key0, key1, step, block)
-            length = math.sqrt(2.0 * _exponential(key0, key1, step, block, first))
+            length = math.sqrt(2.0 * draw_exponential(key0, key1, step, block, first))
             # the word's unused lowest bit chooses the half-plane
             cosine, sine = half_turn(unit(second) - 0.5)
             length = -length if second & np.uint64(1) else length

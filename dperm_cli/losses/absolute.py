@@ -14,7 +14,6 @@ from dperm_cli.losses.shared.margin_loss import Glm
 class Absolute(Glm):
     """l(z; y) = |z - y| for targets |y| <= target_bound: 1-Lipschitz, not smooth."""
 
-    name: ClassVar[str] = "absolute"
     audit_place: ClassVar[int] = 4
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 3
@@ -41,11 +40,6 @@ class Absolute(Glm):
         if width == 0.0:
             return off
         return np.where(off <= width, off * off / (2.0 * width), off - width / 2.0)
-
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(a) = a y for |a| <= 1, +inf outside."""
-        a = np.asarray(a)
-        return np.where(np.abs(a) <= 1, a * y, np.inf)
 
     def pieces(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """(sign, offset, up, down): l = up max(r, 0) + down max(-r, 0), r = sign z + offset."""

@@ -11,12 +11,13 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.fields import CheckedFields
+from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.data import Bounds, Data, Minorant
 
 _BLOCK_ENTRIES = 1_000_000
 
 
-class PerRecord(CheckedFields):
+class PerRecord(Plugin, CheckedFields):
     """A convex loss of one record; a subclass gives ``values`` (of each record at rows [..., p]),
     ``gradient`` (the sum over records of one subgradient each), ``dimension``, ``lipschitz`` and
     ``curvature_bound`` (Euclidean, in theta, for every record within the bounds).
@@ -25,7 +26,6 @@ class PerRecord(CheckedFields):
     sharper method that needs it, and by the general one otherwise.
 
     Attributes:
-        name: as configurations spell it.
         tasks: the tasks of data that it is for.
         also: tasks whose labels it takes for targets.
         default_of: tasks whose data sets take it where they name no other.
@@ -64,7 +64,6 @@ class PerRecord(CheckedFields):
     """
 
     group: ClassVar[str] = "loss"
-    name: ClassVar[str] = ""
     tasks: ClassVar[tuple[str, ...]] = ()
     also: ClassVar[tuple[str, ...]] = ()
     audit_place: ClassVar[int | None] = None

@@ -15,7 +15,6 @@ from dperm_cli.losses.shared.margin_loss import Glm
 class Hinge(Glm):
     """l(z; y) = max(0, 1 - y z) for labels y in {-1, +1}: 1-Lipschitz, not smooth."""
 
-    name: ClassVar[str] = "hinge"
     audit_place: ClassVar[int] = 2
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
     code: ClassVar[int] = 1
@@ -36,11 +35,6 @@ class Hinge(Glm):
     def span(self, margin: float, target: float) -> float:
         """min(2 margin, 1 + margin)."""
         return min(2.0 * margin, 1.0 + margin)
-
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(a) = a y for a y in [-1, 0], +inf outside."""
-        product = np.asarray(a) * y
-        return np.where((product >= -1) & (product <= 0), product, np.inf)
 
     def round_kink(self, width: float) -> HuberizedHinge:
         """The huberized hinge."""

@@ -18,7 +18,6 @@ from dperm_cli.problem.data import Bounds, Data
 class L1Median(Median):
     """l(theta; x) = |theta - x|_1: the (1, inf)-loss of [DJW12, Sec. 2], sqrt(p)-Lipschitz."""
 
-    name: ClassVar[str] = "l1_median"
     audit_place: ClassVar[int] = 7
     tasks: ClassVar[tuple[str, ...]] = ("location",)
     default_of: ClassVar[tuple[str, ...]] = ("location",)

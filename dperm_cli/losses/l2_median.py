@@ -17,7 +17,6 @@ from dperm_cli.problem.data import Bounds, Data
 class L2Median(Median):
     """l(theta; x) = |theta - x|_2, the Euclidean 1-median [BST14, Sec. 1]: 1-Lipschitz."""
 
-    name: ClassVar[str] = "l2_median"
     audit_place: ClassVar[int] = 13
     tasks: ClassVar[tuple[str, ...]] = ("location",)
     location_code: ClassVar[int] = 101

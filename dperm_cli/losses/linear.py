@@ -17,7 +17,6 @@ from dperm_cli.problem.data import Data, Minorant
 class Linear(Glm):
     """l(z; y) = -y z, that is -<y x, theta>: the loss of the lower bounds [BST14, Sec. 5]."""
 
-    name: ClassVar[str] = "linear"
     audit_place: ClassVar[int] = 10
     tasks: ClassVar[tuple[str, ...]] = ("binary", "regression")
     code: ClassVar[int] = 4

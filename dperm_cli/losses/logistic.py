@@ -17,7 +17,6 @@ from dperm_cli.problem.data import Bounds
 class Logistic(Glm):
     """l(z; y) = log(1 + exp(-y z)) for labels y in {-1, +1}: 1-Lipschitz, 1/4-smooth in z."""
 
-    name: ClassVar[str] = "logistic"
     audit_place: ClassVar[int] = 1
     tasks: ClassVar[tuple[str, ...]] = ("binary",)
     default_of: ClassVar[tuple[str, ...]] = ("binary",)

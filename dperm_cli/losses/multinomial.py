@@ -25,7 +25,6 @@ class Multinomial(PerRecord):
     q - e_y with q the softmax of z; all norms of W are those of the flat parameter.
     """
 
-    name: ClassVar[str] = "multinomial"
     audit_place: ClassVar[int] = 6
     tasks: ClassVar[tuple[str, ...]] = ("multiclass",)
     default_of: ClassVar[tuple[str, ...]] = ("multiclass",)

@@ -15,7 +15,6 @@ from dperm_cli.losses.shared.margin_loss import Glm
 class PositivePart(Glm):
     """l(z; y) = max(0, y - z) for targets |y| <= target_bound [BST14, App. A]: 1-Lipschitz."""
 
-    name: ClassVar[str] = "positive_part"
     audit_place: ClassVar[int] = 11
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     code: ClassVar[int] = 6
@@ -35,11 +34,6 @@ class PositivePart(Glm):
     def span(self, margin: float, target: float) -> float:
         """min(2 margin, margin + target), at y = target."""
         return min(2.0 * margin, margin + target)
-
-    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(a) = a y for a in [-1, 0], +inf outside."""
-        a = np.asarray(a)
-        return np.where((a >= -1) & (a <= 0), a * y, np.inf)
 
     def round_kink(self, width: float) -> HuberizedPositivePart:
         """The huberized positive part."""

@@ -19,7 +19,6 @@ class Squared(Glm):
     margins are bounded, which the constraint sees to.
     """
 
-    name: ClassVar[str] = "squared"
     audit_place: ClassVar[int] = 3
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
     also: ClassVar[tuple[str, ...]] = ("binary",)

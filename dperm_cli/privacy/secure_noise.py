@@ -35,7 +35,7 @@ def draw_rounded_noise(
     ``ratio`` = scale / grid, between 2^8 and 2^45; the law is that of the real-valued noise of
     exactly this scale, rounded.
     """
-    mantissa, shift = _parts(ratio)
+    mantissa, shift = split_ratio(ratio)
     out, done = np.empty(count, np.int64), 0
     words = source(_WORDS[kind] * count + 64)
     while done < count:
@@ -52,7 +52,7 @@ def draw_rounded_noise(
     return out
 
 
-def _parts(ratio: float) -> tuple[int, int]:
+def split_ratio(ratio: float) -> tuple[int, int]:
     """ratio = mantissa / 2^shift with a mantissa of 53 bits."""
     fraction, exponent = math.frexp(ratio)
     if not 8 < exponent <= 46:
@@ -97,11 +97,11 @@ def draw(kind: str, words: Iterator[int], mantissa: int, shift: int) -> int:
     """One draw, as the kernels would make it if they could look at all bits."""
     k, x = (_normal if kind == GAUSSIAN else _exponential)(words)
     negative = next(words) >> (_WORD - 1)
-    size = _nearest(k, x, mantissa, shift)
+    size = find_nearest(k, x, mantissa, shift)
     return -size if negative else size
 
 
-def _nearest(k: int, x: Uniform, mantissa: int, shift: int) -> int:
+def find_nearest(k: int, x: Uniform, mantissa: int, shift: int) -> int:
     """floor(mantissa (k + x) / 2^shift + 1/2), with as many words of x as decide it."""
     places = 1
     while True:

@@ -13,13 +13,14 @@ Which sampler runs, and every number in its certificate, follows from the target
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from dperm_cli.core.fields import CheckedFields, Help, Positive, Range, Unit
+from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.problem import ProblemSpec
 
 
@@ -149,7 +150,7 @@ class Certificate:
         return self.dist_inf == 0.0
 
 
-class Sampler(CheckedFields):
+class Sampler(Plugin, CheckedFields):
     """A frozen dataclass whose fields are the keys of ``conf/sampler/<name>.yaml``.
 
     ``plan`` raises Unsupported, with the cost and an alternative, where the law has no certificate
@@ -158,17 +159,12 @@ class Sampler(CheckedFields):
     """
 
     group: ClassVar[str] = "sampler"
-    name: ClassVar[str] = ""
     allow_heuristic: Any = False  # draws from a law that nothing is known of
     candidates: Any = None  # ``candidates()``, of one that takes the first of others
 
-    def plan(self, target: Target, dist_inf: float) -> Certificate:
-        raise NotImplementedError
-
-    def draw(
-        self, potential: Potential, target: Target, certificate: Certificate, source: Source
-    ) -> np.ndarray:
-        raise NotImplementedError
+    # of one that takes the first of others there is neither
+    plan: Callable[[Target, float], Certificate]
+    draw: Callable[[Potential, Target, Certificate, Source], np.ndarray]
 
 
 # Fields that several samplers have.

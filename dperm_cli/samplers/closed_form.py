@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -37,8 +36,6 @@ _MOST_PROPOSALS = 100_000
 @dataclass(frozen=True)
 class ClosedForm(Sampler):
     """``conf/sampler/closed_form.yaml`` has no keys besides the name."""
-
-    name: ClassVar[str] = "closed_form"
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """The case, from public facts; ``dist_inf`` is not used up: the law is exact."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dperm_cli.core.errors import Unsupported
 from dperm_cli.core.fields import Choices, Help, Range
 from dperm_cli.samplers.base import AllowHeuristic, Certificate, Potential, Sampler, Source, Target
 from dperm_cli.samplers.proximal import Proximal
+from dperm_cli.samplers.shared.heuristic import THEOREM
 from dperm_cli.samplers.shared.potential_checks import remember
 from dperm_cli.samplers.shared.walk_grid import Grid, describe, grid
 from dperm_cli.samplers.shared.walk_steps import Walk
@@ -22,7 +23,6 @@ MOST_WORK = 4e9  # cells times records
 _CHUNK = 1 << 17
 _STEP_SECONDS = 50e-9
 _YEAR = 365.25 * 86400
-_HEURISTIC = "none: heuristic"
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,6 @@ class GridWalk(Sampler):
     them that is within ``most_steps``. Otherwise ``Unsupported`` with the cost, or, with
     ``allow_heuristic``, a walk of ``most_steps`` without any guarantee.
     """
-
-    name: ClassVar[str] = "grid_walk"
 
     steps: Annotated[str, Choices(*MODES), Help("spectral: the chain's matrix (p = 1)")] = "auto"
     most_steps: Annotated[float, Range(1, 1e13), Help("longer walks are refused")] = 1e9
@@ -72,7 +70,7 @@ class GridWalk(Sampler):
             "alpha": walk.alpha,
         }
         if mode is None:
-            return Certificate(self.name, _HEURISTIC, math.inf, int(self.most_steps), facts=facts)
+            return Certificate(self.name, THEOREM, math.inf, int(self.most_steps), facts=facts)
         theorem = "BST14 Alg. 6, slips corrected" if mode == "theorem" else "powers of the chain"
         return Certificate(
             self.name,

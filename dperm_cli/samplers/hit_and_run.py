@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,8 +30,6 @@ class HitAndRun(Sampler):
     {f <= f(x) + an exponential} along the line by shrinking an interval [Neal 2003]. For
     exploration alone: the certificate's dist_inf is inf, and the guarantee of a release is none.
     """
-
-    name: ClassVar[str] = "hit_and_run"
 
     steps: ChainSteps = 1000
     allow_heuristic: AllowHeuristic = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -32,8 +32,6 @@ class Mala(Sampler):
     facts. For exploration alone: the certificate's dist_inf is inf, and the guarantee of a release
     is none.
     """
-
-    name: ClassVar[str] = "mala"
 
     steps: ChainSteps = 2000
     step_size: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -35,8 +35,6 @@ class Net(Sampler):
 
     ``covering`` null takes f to change by a quarter at most over that distance.
     """
-
-    name: ClassVar[str] = "net"
 
     covering: Annotated[
         Positive | None, Help("distance of any point to the net; null = f changes by 1/4")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -44,8 +44,6 @@ _HARD = 0.001
 @dataclass(frozen=True)
 class Proximal(Sampler):
     """step_size : h, or ``auto``. most_seconds : an estimate above it is refused."""
-
-    name: ClassVar[str] = "proximal"
 
     step_size: Annotated[
         Positive | Auto, Allowed("must be a finite number > 0"), Help("auto = from public bounds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -44,8 +44,6 @@ class Rejection(Sampler):
     acceptance that holds for every data set.
     """
 
-    name: ClassVar[str] = "rejection"
-
     fixed_tries: Annotated[
         int | Auto | None, Range(1, MOST_FIXED), Help("null = until one is kept")
     ] = None
@@ -68,7 +66,7 @@ class Rejection(Sampler):
         )
         if self.fixed_tries is not None:
             return _draw_with_fixed_tries(potential, target, below_f, certificate.steps, source)
-        proposal = remember(self.name, potential, key, lambda: _proposal(target, below_f))
+        proposal = remember(self.name, potential, key, lambda: make_proposal(target, below_f))
         for _ in range(_MOST_TRIES):
             theta = proposal.draw(source)
             gap = float(potential.value(theta)) - float(proposal.quadratic(theta))
@@ -183,7 +181,7 @@ def _half(body: Any) -> float:
     return float(body.support(np.eye(body.p)[0]))
 
 
-def _proposal(target: Target, q: Minorant) -> Proposal:
+def make_proposal(target: Target, q: Minorant) -> Proposal:
     body = _body(target)
     if body.p > 1 and body.is_ball:
         return Proposal(OnBall(q.hessian, q.hessian @ q.at - q.slope, body.radius), q)

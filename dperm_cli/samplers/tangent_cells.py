@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -29,8 +29,6 @@ class TangentCells(Sampler):
     ``most_cells``. Both the cover and the number of tries follow from the records: the running
     time is not private.
     """
-
-    name: ClassVar[str] = "tangent_cells"
 
     acceptance: Annotated[float, Range(0, 0.99), Help("share of useful work (speed alone)")] = 0.6
     most_cells: Annotated[Count, Range(1, 1_000_000), Help("where refining stops")] = 6000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, CheckedFields, FromRun, Help, Key, Positive, Range
+from dperm_cli.core.registry import Plugin
 
 _DRAWS = 4096
 _CHUNK = 1024
@@ -37,14 +39,13 @@ class Balls(NamedTuple):
     radii: np.ndarray
 
 
-class ConvexSet(CheckedFields, ABC):
+class ConvexSet(Plugin, CheckedFields, ABC):
     """A compact convex set in R^p; a subclass gives project, lmo and the sizes.
 
     Methods take rows of [..., p]. What follows ``accuracy`` are capabilities: a set that offers one
     is served by the faster or sharper method that needs it, and by the general one otherwise.
 
     Attributes:
-        name: as configurations spell it.
         symmetric: whether C = -C.
         accuracy: of a projection, over the radius.
         audit_place: among those that audits try, the least demanding first; below 10 in the
@@ -72,11 +73,10 @@ class ConvexSet(CheckedFields, ABC):
     """
 
     group: ClassVar[str] = "constraint"
-    name: ClassVar[str] = ""
     p: int
     radius: Any  # sup of |theta| over the set
     symmetric: Any = True
-    accuracy: ClassVar[float] = 4e-15
+    accuracy: Any = 4e-15
 
     audit_place: ClassVar[int | None] = None
     code: ClassVar[int | None] = None
@@ -99,9 +99,9 @@ class ConvexSet(CheckedFields, ABC):
     normals: Any = None
 
     @property
-    @abstractmethod
     def size(self) -> float:
-        """The set's radius as configured, in its own norm."""
+        """The set's radius as configured, in its own norm; without one the Euclidean radius."""
+        return self.radius
 
     @property
     def diameter(self) -> float:
@@ -215,9 +215,10 @@ class OfRadius(ConvexSet):
     radius: Radius
     p: Dimension
 
-    @property
-    def size(self) -> float:
-        return self.radius
+
+def ask_body(name: str) -> Any:
+    """A property that is the body's value, or its method, of this name."""
+    return property(attrgetter(f"body.{name}"))
 
 
 class Delegate(ConvexSet):
@@ -228,101 +229,40 @@ class Delegate(ConvexSet):
 
     body: Any
 
-    @property
-    def inner_body(self) -> Any:
-        return self.body
+    inner_body = property(attrgetter("body"))
+    accuracy = ask_body("accuracy")
+    by_gap = ask_body("by_gap")
+    cone_rows = ask_body("cone_rows")
+    mixtures = ask_body("mixtures")
+    symmetric = ask_body("symmetric")
+    size = ask_body("size")
+    radius = ask_body("radius")
+    diameter = ask_body("diameter")
+    least_diameter = ask_body("least_diameter")
+    inner_radius = ask_body("inner_radius")
+    outer_radius = ask_body("outer_radius")
+    balls = ask_body("balls")
+    project = ask_body("project")
+    lmo = ask_body("lmo")
+    support = ask_body("support")
+    gauge = ask_body("gauge")
+    contains = ask_body("contains")
+    centre = ask_body("centre")
+    directions = ask_body("directions")
+    vertices = ask_body("vertices")
+    root = ask_body("root")
+    width = ask_body("width")
+    isotropic = ask_body("isotropic")
 
-    @property
-    def by_gap(self) -> bool:  # type: ignore[override]
-        return self.body.by_gap
 
-    @property
-    def cone_rows(self) -> Any:  # type: ignore[override]
-        return self.body.cone_rows
+@dataclass(frozen=True)
+class Scaled(Delegate):
+    """A set given in units of the key ``constraint.radius``, and possibly by its dimension."""
 
-    @property
-    def mixtures(self) -> Any:  # type: ignore[override]
-        return self.body.mixtures
+    scale: Radius
+    p: AnyDimension
 
-    def balls(self) -> Balls | None:
-        return self.body.balls()
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        return self.body.symmetric
-
-    @property
-    def size(self) -> float:
-        """The radius of ``body`` as configured, in its own norm."""
-        return self.body.size
-
-    @property
-    def radius(self) -> float:
-        """sup of |theta| over the set."""
-        return self.body.radius
-
-    @property
-    def diameter(self) -> float:
-        """sup of |theta - theta'| over the set."""
-        return self.body.diameter
-
-    @property
-    def least_diameter(self) -> float:
-        """A distance that two points of the set have."""
-        return self.body.least_diameter
-
-    @property
-    def inner_radius(self) -> float:
-        """Radius of the largest ball about the centre inside the set, within its affine hull."""
-        return self.body.inner_radius
-
-    @property
-    def outer_radius(self) -> float:
-        """Radius of the smallest ball about the centre around the set."""
-        return self.body.outer_radius
-
-    def project(self, theta: np.ndarray) -> np.ndarray:
-        """Euclidean projection of each row of [..., p]."""
-        return self.body.project(theta)
-
-    def lmo(self, g: np.ndarray) -> np.ndarray:
-        """A minimiser of <g, theta> over the set, for each row of [..., p]."""
-        return self.body.lmo(g)
-
-    def support(self, g: np.ndarray) -> np.ndarray:
-        """sup of <g, theta> over the set, for each row of [..., p]."""
-        return self.body.support(g)
-
-    def gauge(self, theta: np.ndarray) -> np.ndarray:
-        """The least t >= 0 with theta in t C, inf where there is none, for rows of [..., p]."""
-        return self.body.gauge(theta)
-
-    def contains(self, theta: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
-        """Whether each row of [..., p] is in the set up to the tolerance; false for nan."""
-        return self.body.contains(theta, tolerance)
-
-    def centre(self) -> np.ndarray:
-        """A point of the set that depends on no data, [p]."""
-        return self.body.centre()
-
-    def directions(self) -> np.ndarray:
-        return self.body.directions()
-
-    def vertices(self) -> np.ndarray | None:
-        return self.body.vertices()
-
-    def root(self) -> np.ndarray | None:
-        return self.body.root()
-
-    def width(
-        self, rng: np.random.Generator | None = None, draws: int = _DRAWS
-    ) -> tuple[float, float]:
-        """(estimate, standard error) of the Gaussian width E sup <g, theta>."""
-        return self.body.width(rng, draws)
-
-    def isotropic(self) -> tuple[np.ndarray, np.ndarray]:
-        """(A [p, p], b [p]): theta = A phi + b puts the set near isotropic position."""
-        return self.body.isotropic()
+    size = property(attrgetter("scale"))
 
 
 def dimension(p: object, given: int | None = None, field: str = "") -> int:

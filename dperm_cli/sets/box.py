@@ -23,7 +23,6 @@ class Box(NormBall):
     ``radius`` is the Euclidean norm of a corner, as in every other set.
     """
 
-    name: ClassVar[str] = "box"
     audit_place: ClassVar[int] = 3
     code: ClassVar[int] = 2
     sign_symmetric: ClassVar[bool] = True
@@ -38,21 +37,13 @@ class Box(NormBall):
     def size(self) -> float:
         return self.half_width
 
-    @property
-    def half_side(self) -> float:
-        return self.half_width
-
-    @property
-    def inner_cube(self) -> float:
-        return self.half_width
+    half_side = inner_cube = inner_radius = size  # the last is the distance of a facet
 
     @property
     def l1_radius(self) -> float:
         return self.half_width * self.p
 
-    @property
-    def normals(self) -> CubeNormals:
-        return CubeNormals(self)
+    normals = property(CubeNormals)
 
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_cube(program, theta, self.size)
@@ -61,11 +52,6 @@ class Box(NormBall):
     def radius(self) -> float:
         """a sqrt(p)."""
         return self.half_width * float(np.sqrt(self.p))
-
-    @property
-    def inner_radius(self) -> float:
-        """a, the distance of a facet."""
-        return self.half_width
 
     def width(self, rng: np.random.Generator | None = None, draws: int = 0) -> tuple[float, float]:
         """a E |g|_1 = a p sqrt(2 / pi)."""

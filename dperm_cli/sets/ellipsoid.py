@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Check, Help, Range, fields_of
-from dperm_cli.sets.base import AnyDimension, Delegate, Radius, dimension
+from dperm_cli.sets.base import Scaled, dimension
 from dperm_cli.sets.shared import public_arrays
 from dperm_cli.sets.shared.ball_image import Quadric
 
@@ -37,7 +37,7 @@ def _definite(key: str, value: Any) -> tuple[tuple[float, ...], ...]:
 
 
 @dataclass(frozen=True)
-class Ellipsoid(Delegate):
+class Ellipsoid(Scaled):
     """{theta in R^p : theta^T Q^{-1} theta <= scale^2}, scale set by ``constraint.radius``.
 
     axes : the semi-axes along the coordinates, in units of the scale; Q = diag(axes^2).
@@ -49,10 +49,6 @@ class Ellipsoid(Delegate):
     At most one of them; without any, axis j is 1 / sqrt(j). ``radius`` is the largest semi-axis.
     """
 
-    name: ClassVar[str] = "ellipsoid"
-
-    scale: Radius
-    p: AnyDimension
     axes: Annotated[public_arrays.Vector | None, Check(_check_axes), Help("over the radius")] = None
     condition: Annotated[
         float | None, Range(1), Allowed(AT_LEAST_1), Help("largest over smallest semi-axis")
@@ -72,10 +68,6 @@ class Ellipsoid(Delegate):
         rows = self.axes or self.matrix
         field = "axes" if self.axes else "matrix"
         self._keep("p", dimension(self.p, None if rows is None else len(rows), field))
-
-    @property
-    def size(self) -> float:
-        return self.scale
 
     @cached_property
     def body(self) -> Quadric:

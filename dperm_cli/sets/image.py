@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, Help
-from dperm_cli.sets.base import AnyDimension, Delegate, Radius, dimension
+from dperm_cli.sets.base import Scaled, dimension
 from dperm_cli.sets.shared import nested_set, public_arrays
 from dperm_cli.sets.shared.ball_image import Quadric
 from dperm_cli.sets.shared.linear_image import LinearImage
@@ -27,7 +27,7 @@ def _check_matrix(key: str, value: Any) -> public_arrays.Matrix:
 
 
 @dataclass(frozen=True)
-class Image(Delegate):
+class Image(Scaled):
     """{scale * matrix phi : phi in K}, the scale set by ``constraint.radius``.
 
     inner : the set K in R^k as a mapping {name: ..., radius: ...}; without one the unit L1 ball.
@@ -41,10 +41,6 @@ class Image(Delegate):
     projection has a computed error bound (LinearImage).
     """
 
-    name: ClassVar[str] = "image"
-
-    scale: Radius
-    p: AnyDimension
     inner: nested_set.Inner = None
     matrix: Annotated[
         public_arrays.Matrix | None, Check(_check_matrix), Help("null = a fixed rotation")
@@ -59,10 +55,6 @@ class Image(Delegate):
         given = None if self.matrix is None else len(self.matrix)
         self._keep("p", dimension(self.p, given, "matrix"))
         self._keep("inner", nested_set.build(inner, len(self.matrix[0]) if self.matrix else self.p))
-
-    @property
-    def size(self) -> float:
-        return self.scale
 
     @cached_property
     def body(self) -> Quadric | Hull | LinearImage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +41,6 @@ class Intersection(ConvexSet):
     K = -K.
     """
 
-    name: ClassVar[str] = "intersection"
     iterative: ClassVar[bool] = True
 
     ball: Radius
@@ -59,17 +59,9 @@ class Intersection(ConvexSet):
             words = f"must be at least {self._least:.6g}, the least norm in constraint.inner"
             raise InputError("constraint.radius", self.ball, words)
 
-    @property
-    def size(self) -> float:
-        return self.ball
-
-    @property
-    def cutting_ball(self) -> float:
-        return self.ball
-
-    @property
-    def sign_symmetric(self) -> bool:
-        return self._set.sign_symmetric
+    size = cutting_ball = property(attrgetter("ball"))
+    symmetric = property(attrgetter("_set.symmetric"))
+    sign_symmetric = property(attrgetter("_set.sign_symmetric"))
 
     @property
     def cone_rows(self) -> Any:
@@ -78,10 +70,6 @@ class Intersection(ConvexSet):
     def _add_cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         self._set.cone_rows(program, theta)
         add_ball(program, theta, self.ball)
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        return self._set.symmetric
 
     @property
     def radius(self) -> float:

@@ -20,7 +20,6 @@ from dperm_cli.sets.shared.norm_ball import NormBall
 class L1Ball(OfRadius, NormBall):
     """{theta in R^p : |theta|_1 <= radius}; its vertices are +-radius e_j."""
 
-    name: ClassVar[str] = "l1_ball"
     audit_place: ClassVar[int] = 2
     code: ClassVar[int] = 1
     sign_symmetric: ClassVar[bool] = True
@@ -40,9 +39,7 @@ class L1Ball(OfRadius, NormBall):
     def l1_radius(self) -> float:
         return self.radius
 
-    @property
-    def normals(self) -> CrossNormals:
-        return CrossNormals(self)
+    normals = property(CrossNormals)
 
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_l1_ball(program, theta, self.size)

@@ -20,7 +20,6 @@ from dperm_cli.sets.shared.norm_ball import NormBall
 class L2Ball(OfRadius, NormBall):
     """{theta in R^p : |theta|_2 <= radius}."""
 
-    name: ClassVar[str] = "l2_ball"
     audit_place: ClassVar[int] = 1
     code: ClassVar[int] = 0
     sign_symmetric: ClassVar[bool] = True
@@ -29,9 +28,7 @@ class L2Ball(OfRadius, NormBall):
     norm_power: ClassVar[float] = 2.0
     barrier: ClassVar[Any] = L2Barrier
 
-    @property
-    def normals(self) -> SphereNormals:
-        return SphereNormals(self)
+    normals = property(SphereNormals)
 
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_ball(program, theta, self.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -42,7 +43,6 @@ class LpBall(Delegate):
     ``radius`` is the Euclidean one, as in every other set: r p^{max(0, 1/2 - 1/power)}.
     """
 
-    name: ClassVar[str] = "lp_ball"
     audit_place: ClassVar[int] = 10
     sign_symmetric: ClassVar[bool] = True
 
@@ -50,23 +50,16 @@ class LpBall(Delegate):
     p: Dimension
     power: Annotated[float, Check(_power), Help("of the norm, from 1 to inf")] = 1.5
 
-    @property
-    def size(self) -> float:
-        return self.reach
-
-    @property
-    def norm_power(self) -> float:
-        return self.power
+    size = property(attrgetter("reach"))
+    norm_power = property(attrgetter("power"))
 
     @cached_property
     def body(self) -> ConvexSet:
         """The set that does the work: those of powers 1, 2 and inf have their own."""
         known = {1.0: L1Ball, 2.0: L2Ball, math.inf: Box}
-        return known.get(self.power, _Between)(self.reach, self.p, *self._extra)
-
-    @property
-    def _extra(self) -> tuple[float, ...]:
-        return () if self.power in (1.0, 2.0, math.inf) else (self.power,)
+        if self.power in known:
+            return known[self.power](self.reach, self.p)
+        return _Between(self.reach, self.p, self.power)
 
 
 class _Between(NormBall):
@@ -76,13 +69,8 @@ class _Between(NormBall):
         self.p, self._reach, self._power = p, reach, power
         self._dual = power / (power - 1.0)
 
-    @property
-    def size(self) -> float:
-        return self._reach
-
-    @property
-    def norm_power(self) -> float:
-        return self._power
+    size = property(attrgetter("_reach"))
+    norm_power = property(attrgetter("_power"))
 
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_power_ball(program, theta, self._power, self._reach)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Check, Help, Key, keys_of
-from dperm_cli.sets.base import AnyDimension, Delegate, Radius, dimension
+from dperm_cli.sets.base import Scaled, dimension
 from dperm_cli.sets.shared import public_arrays
 from dperm_cli.sets.shared.half_spaces import HalfSpaces
 from dperm_cli.sets.shared.vertex_hull import Hull
@@ -19,7 +19,7 @@ _EITHER = "needs either vertices, or matrix and offset, or path"
 
 
 @dataclass(frozen=True)
-class Polytope(Delegate):
+class Polytope(Scaled):
     """scale * conv(vertices), or scale * {theta : matrix theta <= offset}; the scale is set by
     ``constraint.radius``.
 
@@ -33,11 +33,8 @@ class Polytope(Delegate):
     ``inner_radius`` is a lower bound.
     """
 
-    name: ClassVar[str] = "polytope"
     polyhedral: ClassVar[bool] = True
 
-    scale: Radius
-    p: AnyDimension
     points: Annotated[
         public_arrays.Matrix | None,
         Check(public_arrays.matrix),
@@ -65,10 +62,6 @@ class Polytope(Delegate):
         self._keep("p", dimension(self.p, given, field))
         if halves:
             _ = self.body
-
-    @property
-    def size(self) -> float:
-        return self.scale
 
     @cached_property
     def body(self) -> Hull | HalfSpaces:

@@ -21,7 +21,6 @@ class Simplex(OfRadius):
     It has dimension p - 1: for p = 1 it is a point, with diameter 0.
     """
 
-    name: ClassVar[str] = "simplex"
     audit_place: ClassVar[int] = 4
     symmetric: ClassVar[bool] = False
 
@@ -29,9 +28,7 @@ class Simplex(OfRadius):
     def axis_hull(self) -> AxisHull:
         return AxisHull(self.radius, signed=False)
 
-    @property
-    def normals(self) -> SimplexNormals:
-        return SimplexNormals(self)
+    normals = property(SimplexNormals)
 
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         add_shares(program, theta, self.size)

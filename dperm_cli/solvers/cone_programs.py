@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -96,11 +95,6 @@ class Program:
         found = solver.solve()
         point = np.asarray(found.x) * scale
         return Answer(point, np.asarray(found.z) / cost_scale)
-
-
-def available() -> bool:
-    """Whether the conic solver is installed."""
-    return find_spec("clarabel") is not None
 
 
 def _assemble(entries: list, shape: tuple[int, int]) -> sparse.csc_array:

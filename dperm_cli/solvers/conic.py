@@ -22,8 +22,8 @@ Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 
 def applies(problem: Problem) -> bool:
-    """Whether set, loss and size are within reach, and the solver is there."""
-    if problem.constraint.cone_rows is None or not cone_programs.available():
+    """Whether set, loss and size are within reach."""
+    if problem.constraint.cone_rows is None:
         return False
     return _fits(problem) or (problem.loss.hessian is not None and problem.p <= _LARGEST_ORDER)
 
@@ -99,19 +99,28 @@ def _model_minimiser(
 
 
 def _search_segment(problem: Problem, here: np.ndarray, ahead: np.ndarray) -> np.ndarray | None:
-    """The first point of a halving sequence from ``ahead`` to ``here`` that descends enough."""
-    start = float(problem.objective(here))
+    """The point that ``find_step`` takes, None where there is none."""
     moduli = float(np.sum(np.abs(ahead)) - np.sum(np.abs(here)))
     slope = float(_smooth_gradient(problem, here) @ (ahead - here))
     slope += problem.penalty.lasso * moduli
+    step = find_step(problem, here, ahead, slope)
+    return here + step * (ahead - here) if step > 0 else None
+
+
+def find_step(problem: Problem, here: np.ndarray, ahead: np.ndarray, slope: float) -> float:
+    """The first of 1, 1/2, .. of the way that descends enough; 0 where none does.
+
+    ``slope`` is that of the objective at ``here``, along ``ahead - here``.
+    """
+    if not slope < 0:
+        return 0.0
+    start = float(problem.objective(here))
     rounding = 1e-14 * abs(start)
-    if slope >= 0:
-        return None
     for step in 0.5 ** np.arange(_HALVINGS):
-        point = here + step * (ahead - here)
-        if float(problem.objective(point)) <= start + 0.1 * step * slope + rounding:
-            return point
-    return None
+        value = float(problem.objective(here + step * (ahead - here)))
+        if value <= start + 0.1 * step * slope + rounding:
+            return float(step)
+    return 0.0
 
 
 def _smooth_gradient(problem: Problem, theta: np.ndarray) -> np.ndarray:
@@ -125,7 +134,7 @@ def l1_slope(problem: Problem, g: np.ndarray) -> np.ndarray | None:
 
     None where the set has no conic form or the solver fails.
     """
-    if problem.constraint.cone_rows is None or not cone_programs.available():
+    if problem.constraint.cone_rows is None:
         return None
     penalty, radius = problem.penalty, problem.constraint.radius
     program, theta = _over_set(problem)

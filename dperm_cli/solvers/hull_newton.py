@@ -13,10 +13,9 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.sets.shared import hull_quadratic
 from dperm_cli.sets.shared.atomic_hull import Atomic
 from dperm_cli.sets.shared.hull_quadratic import Mixture
-from dperm_cli.solvers import dual_points
+from dperm_cli.solvers import conic, dual_points
 
 _STEPS = 60
-_HALVINGS = 30
 _LARGEST_ORDER = 3000
 _DAMPING = 1e-13  # of the mean curvature: a model that is flat somewhere has many minimisers
 
@@ -49,24 +48,10 @@ def iterate(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
         linear = (here if hessian is None else hessian @ here) - gradient
         ahead, other = hull_quadratic.solve(body, hessian, linear, mixture)
         body.remember(ahead, other)
-        step = _step(problem, here, ahead, gradient)
+        step = conic.find_step(problem, here, ahead, float(gradient @ (ahead - here)))
         if step == 0.0:
             return
         here, mixture = (ahead, other) if step == 1.0 else _between(body, mixture, other, step)
-
-
-def _step(problem: Problem, here: np.ndarray, ahead: np.ndarray, gradient: np.ndarray) -> float:
-    """The first of 1, 1/2, .. that descends enough; 0 where none does."""
-    slope = float(gradient @ (ahead - here))
-    if not slope < 0:
-        return 0.0
-    start = float(problem.objective(here))
-    rounding = 1e-14 * abs(start)
-    for step in 0.5 ** np.arange(_HALVINGS):
-        value = float(problem.objective(here + step * (ahead - here)))
-        if value <= start + 0.1 * step * slope + rounding:
-            return float(step)
-    return 0.0
 
 
 def _between(

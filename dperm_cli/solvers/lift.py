@@ -76,8 +76,6 @@ def reason_against(constraint: Any) -> str | None:
         return None
     if body.vertices() is not None:
         return None
-    if not cone_programs.available():
-        return "lifting to this set needs the conic solver: install clarabel"
     if constraint.cone_rows is None:
         return "this set has no form that a conic solver takes: use a ball, a box or a polytope"
     return None

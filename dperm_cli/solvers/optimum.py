@@ -28,6 +28,7 @@ from dperm_cli.solvers import (
 _EPS = float(np.finfo(float).eps)
 _PATIENCE = 25
 _NO_RANGE = 1e-12
+RELATIVE_GAP = 1e-6  # of what the minimiser gains over the centre, unless told else
 _LAST_PATIENCE = 1000
 
 Candidates = Generator[tuple[np.ndarray, np.ndarray], float, None]
@@ -105,7 +106,7 @@ def negligible(problem: Problem, theta: np.ndarray, dual: np.ndarray) -> float:
 def solve(
     problem: Problem,
     *,
-    relative_gap: float = 1e-6,
+    relative_gap: float = RELATIVE_GAP,
     gap: float = 0.0,
     seconds: float = 60.0,
     progress: Callable[[int, float], None] | None = None,
@@ -137,7 +138,7 @@ def solve_or_load(
     problem: Problem,
     folder: Path,
     *,
-    relative_gap: float = 1e-6,
+    relative_gap: float = RELATIVE_GAP,
     seconds: float = 60.0,
     progress: Callable[[int, float], None] | None = None,
 ) -> Optimum:
@@ -156,7 +157,9 @@ def solve_or_load(
     return canonical_optimum(problem, found, relative_gap=relative_gap)
 
 
-def canonical_optimum(problem: Problem, found: Optimum, *, relative_gap: float = 1e-6) -> Optimum:
+def canonical_optimum(
+    problem: Problem, found: Optimum, *, relative_gap: float = RELATIVE_GAP
+) -> Optimum:
     """Recompute the certificate as a cache read does, so that both give the same bits.
 
     A projection may move a point that is in the set by a rounding error, and the certificate is

@@ -71,9 +71,8 @@ def provable_distance(
     return math.sqrt(2.0 * (least + 2.0 * rounding_bounds.of_values(spec, modulus, tilt)) / modulus)
 
 
-def always_converges(spec: ProblemSpec) -> bool:
-    """Whether a minimiser is found to within ``provable_distance`` on every data set."""
-    return rounding_bounds.has_exact_normals(spec)
+# A minimiser is found to within ``provable_distance`` on every data set of such a problem.
+always_converges = rounding_bounds.has_exact_normals
 
 
 def least_modulus(spec: ProblemSpec) -> float:
@@ -105,7 +104,7 @@ def locate(
         return _bisect(problem, tilts, facts, distance)
     if _gap_only(spec):
         return _by_gap(problem, tilts, facts, distance)
-    descent = _Descent(problem, tilts, facts)
+    descent = TiltedDescent(problem, tilts, facts)
     starts = np.tile(spec.constraint.centre(), (len(tilts), 1))
     if not rounding_bounds.has_exact_normals(spec) or descent.condition > _CONDITION:
         starts = _by_gap(problem, tilts, facts, _START * spec.constraint.diameter)[0]
@@ -155,7 +154,7 @@ def _bisect(
     problem: Problem, tilts: np.ndarray, facts: RoundingBounds, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """In one dimension: halve a bracket of each minimiser, whatever the curvature."""
-    radius, sums = problem.constraint.radius, _Sums(problem)
+    radius, sums = problem.constraint.radius, BlockSums(problem)
     ends = problem.constraint.project(np.array([[-2.0 * radius], [2.0 * radius]]))
     low, high = (np.tile(end, (len(tilts), 1)) for end in ends)
     for _ in range(_HALVINGS):
@@ -174,7 +173,7 @@ def _bisect(
     return 0.5 * (low + high), (0.5 * (high - low))[:, 0] + _ends(problem.spec())
 
 
-class _Sums:
+class BlockSums:
     """Sums of gradients in blocks, which keeps their rounding error from growing with n."""
 
     def __init__(self, problem: Problem) -> None:
@@ -191,12 +190,12 @@ class _Sums:
         return found
 
 
-class _Descent:
+class TiltedDescent:
     """Accelerated proximal steps, all linear terms at once, each restarted on its own."""
 
     def __init__(self, problem: Problem, tilts: np.ndarray, facts: RoundingBounds) -> None:
         self._problem, self._tilts, self._facts = problem, tilts, facts
-        self._sums, self._normals = _Sums(problem), problem.constraint.normals
+        self._sums, self._normals = BlockSums(problem), problem.constraint.normals
         flat = self._normals is not None and self._normals.constant_l1
         self._lasso = 0.0 if flat else problem.penalty.lasso
         self._steep = first_order.steepness(problem)

@@ -105,7 +105,7 @@ def prepare(words: Sequence[str]) -> Prepared:
     (item,) = run.prepare(study_plan.plan_study(parse(list(words))).cells)
     item = run_cell.make_feature_rows(item)
     budget, _ = run_cell.find_budget(item)
-    return Prepared(item.cell.mechanism, item.released, budget)
+    return Prepared(item.cell.mechanism, item.padded_problem, budget)
 
 
 def batches_of_records(problem: Any, batches: int) -> list[np.ndarray]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+from dataclasses import fields
 
 import pytest
 
+from dperm_cli.results.charts.chart_model import Axis, Panel, ReferenceLine
+from dperm_cli.results.charts.chart_model import Curve as ChartCurve
+from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.records.row_facts import number
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables.summary_table import csv_text, format_exact
@@ -291,6 +296,44 @@ def test_the_ledger_lists_every_release(page, records):
     assert sum(int(row["trials"]) for row in rows) == 1500
     assert {row["events"] for row in rows} == {html_study.WORDS}
     assert "pure is not offered" in page.run("document.querySelector('#ledger').textContent")
+
+
+def test_the_page_draws_the_panel_that_the_figure_draws(browser, experiment_page):
+    """Points and lines as the model has them; the ends of the axis are those of matplotlib's."""
+    made = html_study.embedded(experiment_page.read_text("utf-8"))
+    panel = made["figures"][0]
+    model = read_panel(panel)
+    browser.view(1280, 900)
+    browser.open(experiment_page)
+    assert browser.run(f"document.querySelectorAll('{CURVE} .dot').length") == len(model.points)
+    lines = browser.run(f"document.querySelectorAll('{CURVE} .ref').length")
+    assert lines == len(model.lines) > 1
+    low, high = browser.run(
+        f"""(() => {{ const box = document.querySelector('{CURVE} clipPath rect');
+        const top = Number(box.getAttribute('y')), tall = Number(box.getAttribute('height'));
+        const height = (dot) => Number(dot.getAttribute('transform').match(/ ([-0-9.]+)\\)/)[1]);
+        const share = [...document.querySelectorAll('{CURVE} .dot')].map((dot) =>
+          1 - (height(dot) - top) / tall);
+        return [Math.min(...share), Math.max(...share)]; }})()"""
+    )
+    ends = [math.log(limit) for limit in model.limits]
+    for share, point in ((low, min), (high, max)):
+        value = math.log(point(p.value for p in model.points))
+        assert share == pytest.approx((value - ends[0]) / (ends[1] - ends[0]), abs=1e-3)
+
+
+def read_panel(made: dict) -> Panel:
+    """The panel behind its JSON."""
+    names = {field.name for field in fields(Point)}
+    curves = [
+        ChartCurve(c["label"], tuple(Point(**{k: p[k] for k in names}) for p in c["points"]))
+        for c in made["curves"]
+    ]
+    lines = [
+        ReferenceLine(ln["kind"], "", tuple(ln["xs"]), tuple(ln["ys"])) for ln in made["lines"]
+    ]
+    return Panel("", Axis(**made["x"]), Axis(**made["y"]), tuple(curves), tuple(lines),
+                 shows_all_lines=made["shows_all_lines"])  # fmt: skip
 
 
 def test_an_experiment_shows_figures_verdicts_and_its_table(browser, experiment_page):

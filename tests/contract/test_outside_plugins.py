@@ -175,8 +175,8 @@ def test_the_conjugate_follows_from_the_pieces():
     z = np.linspace(-50.0, 50.0, 200_001)[:, None]
     for a in (-0.3, -0.1, 0.2, 0.7):
         expect = np.max(a * z - loss.value(z, y), axis=0)
-        assert loss.conjugates(np.full(3, a), y) == pytest.approx(expect, abs=1e-3)
-    assert np.all(np.isinf(loss.conjugates(np.array([-0.31, 0.71, 1.0]), y)))
+        assert loss.conjugate(np.full(3, a), y) == pytest.approx(expect, abs=1e-3)
+    assert np.all(np.isinf(loss.conjugate(np.array([-0.31, 0.71, 1.0]), y)))
 
 
 def release(mechanism, problem, budget):

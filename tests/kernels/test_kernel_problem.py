@@ -70,7 +70,7 @@ def test_a_bad_point_has_an_honest_gap_and_distance(loss):
     """Both bounds hold at points that are far from the minimiser."""
     one = problem(loss)
     exact = one.solve(1e-9)
-    run = duals._DualSolver(one.system, one.loss, one.data.y, 0.05 * 60)
+    run = duals.DualSolver(one.system, one.loss, one.data.y, 0.05 * 60)
     rng = np.random.default_rng(0)
     for shrink in (1.0, 0.5, 0.9):
         a = shrink * exact.solution.slopes * rng.uniform(0.5, 1.0, 60)

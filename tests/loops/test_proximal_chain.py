@@ -30,7 +30,7 @@ def law(loss, body, n=21, epsilon=4.0, **regulariser):
         compiled_chain.find_loss_code(facts), getattr(made.loss, "width", 0.0),
         facts.exponent, facts.ridge, facts.lasso, np.ascontiguousarray(found.centres), found.radii,
     )  # fmt: skip
-    return facts, potential, compiled_chain._pack_records(made.data), shape
+    return facts, potential, compiled_chain.pack_records(made.data), shape
 
 
 def conditional(records, shape, h, y, count, seed=1, touching=0.0):

@@ -201,7 +201,7 @@ def test_logistic_gap_limits():
     assert logistic_gap.in_the_plane(0.0) == pytest.approx(1.0, rel=1e-11)
     assert 1.99 < logistic_gap.in_the_plane(1e4) < 2.0
     assert logistic_gap.on_the_line(1e6) == pytest.approx(1.0516339915453221, rel=1e-11)
-    at = logistic_gap._PEAK_AT
+    at = logistic_gap.PEAK_AT
     assert logistic_gap.on_the_line(at * (1 + 1e-9)) == pytest.approx(1.0, rel=1e-11)
     values = [logistic_gap.in_the_plane(m) for m in np.linspace(0, 30, 400)]
     assert np.all(np.diff(values) > 0)

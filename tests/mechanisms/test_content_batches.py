@@ -79,7 +79,7 @@ def in_features(data: Data, *words: str) -> tuple[CentralView, Problem]:
     """The view of a cell of random features, as a run opens it."""
     one = a_cell(*KERNEL_WORDS, *words)
     item = run_cell.make_feature_rows(run_cell.prepare(one, data))
-    return open_view(one.mechanism, item.released, item.kernel), item.released
+    return open_view(one.mechanism, item.padded_problem, item.kernel), item.padded_problem
 
 
 @pytest.fixture(autouse=True)

@@ -99,7 +99,7 @@ def test_the_attack_finds_a_solver_that_nobody_paid_for(monkeypatch):
     mechanism, problems = ObjectivePerturbation(), [one_record("logistic", 100, r) for r in (1, 0)]
     plan = mechanism.plan(problems[0].spec(), Budget(0.3, 0.0))
     monkeypatch.setattr(
-        perturbed_minimiser._Descent, "_proof", lambda self, theta, _: np.zeros(len(theta))
+        perturbed_minimiser.TiltedDescent, "_proof", lambda self, theta, _: np.zeros(len(theta))
     )
     real = NoiseStream.add
 

@@ -87,7 +87,7 @@ def test_scores_move_no_more_than_declared(make, loss):
     # the difference of two gradients comes near what is declared
     assert worst <= 1.0 + 1e-9
     spec = found.spec()
-    entries = frank_wolfe._bound_entries(spec)
+    entries = frank_wolfe.bound_entries(spec)
     assert entries is not None
     gaps = [abs_range(found, row, make) for row in rng.choice([-1.0, 1.0], size=(200, P))]
     assert max(gaps) <= entries.slope * (1 + 1e-12)
@@ -108,7 +108,7 @@ def abs_range(found: Problem, row: np.ndarray, make) -> float:
 
 def test_other_sets_and_mapped_rows_know_nothing_of_it():
     ball: Any = L2Ball(1.0, P)
-    assert frank_wolfe._bound_entries(problem(ball).spec()) is None
+    assert frank_wolfe.bound_entries(problem(ball).spec()) is None
     view = CentralView(problem())
     body: Any = L1Ball(1.0, 4)
     mapped = view.map_rows(lambda x: 3.0 * x[:, :4], 2.0, body)

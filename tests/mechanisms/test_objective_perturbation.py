@@ -77,7 +77,7 @@ def test_the_cost_of_paying_jointly():
     alone = (
         2.0
         * spec.lipschitz
-        / noise_ratio(1.0, perturbed_objective._DELTA_ROUNDING * 1e-6, "replace_one")
+        / noise_ratio(1.0, perturbed_objective.DELTA_ROUNDING * 1e-6, "replace_one")
     )
     ours = ObjectivePerturbation().plan(spec, APPROX).noise_scale
     split = ApproximateMinimaPerturbation().plan(spec, APPROX).noise_scale
@@ -110,7 +110,7 @@ def test_what_is_released_has_the_second_noise_on_it():
 @pytest.mark.parametrize("budget", [PURE, APPROX])
 def test_the_strength_minimises_the_theory_risk(budget):
     spec = small_problem().spec()
-    planner = perturbed_objective._Planner(spec, budget, budget.delta == 0.0, lambda ratio: 0.0)
+    planner = perturbed_objective.NoisePlanner(spec, budget, budget.delta == 0.0, lambda ratio: 0.0)
     best = planner.best()
     for factor in (0.5, 0.9, 1.1, 2.0):
         assert planner.risk(best) <= planner.risk(factor * best) * (1.0 + 1e-9)
@@ -213,7 +213,7 @@ def test_a_minimiser_that_is_missed_is_no_release(monkeypatch):
     problem = small_problem(constraint="ellipsoid")
     plan = ObjectivePerturbation().plan(problem.spec(), PURE)
     far = np.full(2, np.inf)
-    monkeypatch.setattr(perturbed_minimiser._Descent, "_distance", lambda *_: far)
+    monkeypatch.setattr(perturbed_minimiser.TiltedDescent, "_distance", lambda *_: far)
     monkeypatch.setattr(perturbed_minimiser, "_FEW", 0)
     with pytest.raises(PrivacyError, match="not a private outcome"):
         ObjectivePerturbation().release(CentralView(problem), plan, gate(2))

@@ -1,10 +1,10 @@
-"""Applies patches to a copy of the package and runs checks on it: ``driver.py ROOT FOLDER``.
+"""Applies patches to a copy of the package and runs checks on it.
 
-ROOT holds dperm_cli and tests. Reads jobs [{name, patches, checks}] as JSON from stdin and prints
-one JSON object a job: {name, faults: {check: reason}}. Every job runs in a child of its own, forked
-after the heavy libraries were loaded; what it imports of dperm_cli comes from the patched copies in
-its folder, and from ROOT where nothing was patched (so that compiled loops are not compiled
-again).
+``python -m tests.mutants.driver ROOT FOLDER``, where ROOT holds dperm_cli and tests. Reads jobs
+[{name, patches, checks}] as JSON from stdin and prints one JSON object a job: {name, faults:
+{check: reason}}. Every job runs in a child of its own, forked after the heavy libraries were
+loaded; what it imports of dperm_cli comes from the patched copies in its folder, and from ROOT
+where nothing was patched (so that compiled loops are not compiled again).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from tests.mutants.edits import edit_source, find_symbol
 
 
 class Overlay(importlib.abc.MetaPathFinder):
@@ -32,13 +34,11 @@ class Overlay(importlib.abc.MetaPathFinder):
 
 def patched(root: Path, folder: Path, patches: list[dict]) -> dict[str, Path]:
     """Write the patched copies; ValueError when a patch does not apply exactly once."""
-    texts: dict[str, str] = {}
+    package, texts = root / "dperm_cli", {}
     for patch in patches:
-        text = texts.get(patch["file"]) or (root / "dperm_cli" / patch["file"]).read_text()
-        found = text.count(patch["old"])
-        if found != 1:
-            raise ValueError(f"the text of {patch['name']!r} stands {found} times in its file")
-        texts[patch["file"]] = text.replace(patch["old"], patch["new"])
+        file, name = find_symbol(package, patch["symbol"])
+        text = texts.get(file) or (package / file).read_text()
+        texts[file] = edit_source(text, name, patch["old"], patch["new"])
     files = {}
     for name, text in texts.items():
         copy = folder / "dperm_cli" / name

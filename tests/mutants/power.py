@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.mutants.edits import apply_edit
 from tests.mutants.planted import FAULTS, HARMLESS, Planted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,12 +122,8 @@ def plant(edit: Planted | None, copy: Path) -> None:
     if edit is None:
         plant_mechanism(copy)
         return
-    path = copy / "dperm_cli" / edit.file
-    text = path.read_text()
-    if text.count(edit.old) != 1:
-        times = text.count(edit.old)
-        raise ValueError(f"the text of {edit.name!r} stands {times} times in {edit.file}")
-    path.write_text(text.replace(edit.old, edit.new))
+    file, source = apply_edit(ROOT / "dperm_cli", edit.symbol, edit.old, edit.new)
+    (copy / "dperm_cli" / file).write_text(source)
 
 
 def plant_mechanism(copy: Path) -> None:

@@ -39,10 +39,10 @@ def faults(request, tmp_path_factory):
     for which in (found["which"] for found in asked if "which" in found):
         jobs.insert(0, {"name": which, "patches": harmless, "checks": CHECKED[which]})
     folder = tmp_path_factory.mktemp("copies")
-    command = [sys.executable, str(Path(__file__).with_name("driver.py")), str(ROOT), str(folder)]
+    command = [sys.executable, "-m", "tests.mutants.driver", str(ROOT), str(folder)]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, input=json.dumps(jobs), capture_output=True, text=True, env=environment,
+        command, input=json.dumps(jobs), capture_output=True, text=True, env=environment, cwd=ROOT,
         timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.edits import apply_edit
 from tests.mutants.planted import FAULTS, HARMLESS
 
 PACKAGE = Path(__file__).resolve().parents[2] / "dperm_cli"
@@ -24,11 +25,9 @@ def test_there_are_thirty_faults_and_ten_harmless_edits():
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_applies_once_and_leaves_a_program(edit):
-    text = (PACKAGE / edit.file).read_text()
-    assert text.count(edit.old) == 1
-    changed = text.replace(edit.old, edit.new)
-    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text))
-    assert not edit.file.startswith(OUT_OF_BOUNDS)
+    file, changed = apply_edit(PACKAGE, edit.symbol, edit.old, edit.new)
+    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse((PACKAGE / file).read_text()))
+    assert not file.startswith(OUT_OF_BOUNDS)
 
 
 @pytest.mark.parametrize("edit", EDITS)
@@ -45,4 +44,4 @@ def test_what_measures_lies_out_of_bounds():
 
 
 def test_no_two_faults_are_one_edit():
-    assert len({(edit.file, edit.old) for edit in FAULTS}) == 30
+    assert len({(edit.symbol, edit.old) for edit in FAULTS}) == 30

@@ -5,17 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.mutants import power
+from tests.mutants.edits import apply_edit
 from tests.mutants.planted import FAULTS, HARMLESS, Planted
 
-FAULT = Planted("a fault", "f.py", "a", "b", "Because.", ("run", "mechanism=noisy_gd"))
+FAULT = Planted("a fault", "module.f", "a", "b", "Because.", ("run", "mechanism=noisy_gd"))
 
 
 def test_a_fault_is_planted_once_and_nothing_else_changes(tmp_path):
     fault = FAULTS[0]
     power.plant(fault, tmp_path)
-    path = tmp_path / "dperm_cli" / fault.file
-    original = (power.ROOT / "dperm_cli" / fault.file).read_text()
-    assert path.read_text() == original.replace(fault.old, fault.new)
+    file, source = apply_edit(power.ROOT / "dperm_cli", fault.symbol, fault.old, fault.new)
+    assert (tmp_path / "dperm_cli" / file).read_text() == source
+    assert source != (power.ROOT / "dperm_cli" / file).read_text()
     other = tmp_path / "dperm_cli" / "cli.py"
     assert other.read_bytes() == (power.ROOT / "dperm_cli" / "cli.py").read_bytes()
     # compiled loops are found by the time of their source
@@ -23,9 +24,9 @@ def test_a_fault_is_planted_once_and_nothing_else_changes(tmp_path):
     assert (tmp_path / "conf" / "config.yaml").exists()
 
 
-def test_a_text_that_has_moved_is_refused(tmp_path):
-    gone = FAULT._replace(file="cli.py", old="no such text anywhere")
-    with pytest.raises(ValueError, match="stands 0 times"):
+def test_an_edit_of_what_is_not_there_is_refused(tmp_path):
+    gone = FAULT._replace(symbol="cli.main", old="no_such_name")
+    with pytest.raises(ValueError, match="found 0 times, not once: no_such_name"):
         power.plant(gone, tmp_path)
 
 

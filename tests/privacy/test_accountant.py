@@ -16,7 +16,7 @@ from dperm_cli.privacy.accounting import (
     loss_grid,
     saddle_point,
 )
-from dperm_cli.privacy.accounting.accountant import _solve, account, delta_of
+from dperm_cli.privacy.accounting.accountant import account, delta_of, solve_epsilon
 from dperm_cli.privacy.accounting.dominating_pairs import find_dominating_laws
 from dperm_cli.privacy.events import (
     Gaussian,
@@ -198,9 +198,9 @@ def test_fourier_and_grid_agree(kind, rate, shift, count):
     saddle = saddle_point.find_saddle_at_delta(composition, log_delta)
     contour = fourier_inversion.contour(composition, saddle, 1e9)
     assert contour is not None
-    fourier = _solve(contour.log_delta, log_delta, saddle)
+    fourier = solve_epsilon(contour.log_delta, log_delta, saddle)
     layout = loss_grid.layout(composition, saddle)
-    grid = _solve(loss_grid.grid(layout).log_delta, log_delta, saddle)
+    grid = solve_epsilon(loss_grid.grid(layout).log_delta, log_delta, saddle)
     # the grid is pessimistic, the contour is not
     assert fourier * (1 - 1e-9) <= grid <= fourier * (1 + 3e-5)
 

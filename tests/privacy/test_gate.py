@@ -112,7 +112,9 @@ def test_an_exponential_passes_the_end_of_its_first_word():
     """A word whose U is the least one takes another word: E = 52 ln 2 + E'."""
     key = np.ones(2, np.uint64)
     last = np.uint64(2**64 - 1)
-    deep = exponential_noise._exponential.py_func(key[0], key[1], np.uint64(0), np.uint64(5), last)
+    deep = exponential_noise.draw_exponential.py_func(
+        key[0], key[1], np.uint64(0), np.uint64(5), last
+    )
     word, _ = exponential_noise.words(key[0], key[1], np.uint64(0), np.uint64(5 + 2**24))
     expected = 52 * np.log(2.0) - np.log(exponential_noise.unit(word))
     assert deep == pytest.approx(expected, rel=1e-14)

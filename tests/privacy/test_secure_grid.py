@@ -28,7 +28,7 @@ RATIOS = (2.0**8 + 1 / 3, 1.37 * 2.0**30, 2.0**31, 0.999 * 2.0**45)
 def replayed(kind, ratio, count, words):
     """The draws of the reference, which looks at as many bits as it needs."""
     tape = secure_noise.read_words(np.empty(0, np.uint64), words)
-    return [secure_noise.draw(kind, tape, *secure_noise._parts(ratio)) for _ in range(count)]
+    return [secure_noise.draw(kind, tape, *secure_noise.split_ratio(ratio)) for _ in range(count)]
 
 
 # --- the sampler ---------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def test_a_tie_is_decided_by_the_next_words(next_words, even):
 @pytest.mark.parametrize(("later", "up"), [(0, False), (2**64 - 1, True)])
 def test_rounding_reads_as_many_bits_as_it_needs(later, up):
     """s (k + x) + 1/2 passes an integer between two neighbouring 64-bit values of x."""
-    mantissa, shift = secure_noise._parts(1.37 * 2.0**30)
+    mantissa, shift = secure_noise.split_ratio(1.37 * 2.0**30)
     jump = (2 * 5_000_000 - 1) << (63 + shift)  # where floor(s x + 1/2) becomes 5,000,000
     x = jump // mantissa
     assert mantissa * x < jump < mantissa * (x + 1)
@@ -103,12 +103,12 @@ def test_rounding_reads_as_many_bits_as_it_needs(later, up):
 def test_nearest_is_exact_rounding():
     rng = np.random.default_rng(1)
     for ratio in RATIOS:
-        mantissa, shift = secure_noise._parts(ratio)
+        mantissa, shift = secure_noise.split_ratio(ratio)
         assert Fraction(mantissa, 2**shift) == Fraction(ratio)
         for k in (0, 1, 7):
             x = int(rng.integers(0, 2**64, dtype=np.uint64))
             tape = secure_noise.read_words(np.array([x], np.uint64), source())
-            got = secure_noise._nearest(k, secure_noise.Uniform(tape), mantissa, shift)
+            got = secure_noise.find_nearest(k, secure_noise.Uniform(tape), mantissa, shift)
             exactly = Fraction(ratio) * (k + Fraction(2 * x + 1, 2**65)) + Fraction(1, 2)
             assert got == exactly.__floor__()
 

@@ -12,9 +12,9 @@ from scipy.special import ndtr
 
 from dperm_cli.privacy.accounting import bounded_laws
 from dperm_cli.privacy.accounting.fourier_inversion import (
-    _MOST_BLOCKED,
-    _sum_directly,
-    _sum_in_blocks,
+    MOST_BLOCKED,
+    sum_directly,
+    sum_in_blocks,
 )
 from dperm_cli.privacy.accounting.subsampled_laws import SampledStep, tilt_step
 
@@ -63,7 +63,7 @@ def test_transform_against_adaptive_quadrature(step):
     tilt, spacing = 0.6, 0.9
     law = tilt_step(step, tilt, frequency=3 * spacing)
     assert math.exp(law.log_m) == pytest.approx(transform(step, tilt).real, rel=1e-10)
-    for route in (_sum_directly, _sum_in_blocks):
+    for route in (sum_directly, sum_in_blocks):
         values = (1 + route(law, spacing, 4)) * math.exp(law.log_m)
         for k in range(4):
             assert abs(values[k] - transform(step, tilt + 1j * k * spacing)) < 1e-10
@@ -93,7 +93,7 @@ def test_mass_is_one(step):
 
 
 def test_refined_panels_follow_the_frequency():
-    step = SampledStep(0.01, 2.0, "fixed", _MOST_BLOCKED)
+    step = SampledStep(0.01, 2.0, "fixed", MOST_BLOCKED)
     few, many = (len(tilt_step(step, 1.0, frequency=f).x) for f in (0.0, 200.0))
     assert many > 4 * few
 
@@ -134,7 +134,7 @@ def test_bounded_transform_against_mpmath(step):
         law = tilt_step(step, tilt, frequency=3 * spacing)
         exact = exact_transform(step, mpmath.mpf(tilt))
         assert law.log_m == pytest.approx(float(mpmath.log(exact)), rel=1e-9, abs=1e-300)
-        for route in (_sum_directly, _sum_in_blocks):
+        for route in (sum_directly, sum_in_blocks):
             values = 1 + route(law, spacing, 4)
             for k in (1, 3):
                 ratio = exact_transform(step, mpmath.mpc(tilt, k * spacing)) / exact

@@ -89,9 +89,21 @@ def embedded(text: str) -> dict[str, Any]:
     return json.loads(found)
 
 
+def unpack_rows(columns: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """The rows behind packed columns, as the page reads them."""
+    full = {name: _unpack_column(column, count) for name, column in columns.items()}
+    return [{name: values[i] for name, values in full.items()} for i in range(count)]
+
+
+def _unpack_column(column: dict[str, Any], count: int) -> list[Any]:
+    if "one" in column:
+        return [column["one"]] * count
+    return [column["of"][i] for i in column["at"]] if "of" in column else column["all"]
+
+
 def rows_in(made: dict[str, Any]) -> list[dict[str, Any]]:
     """The cells of an embedded study, unpacked."""
-    return page_data.unpack_rows(made["rows"]["columns"], made["rows"]["count"])
+    return unpack_rows(made["rows"]["columns"], made["rows"]["count"])
 
 
 ABOUT: dict[str, Any] = {

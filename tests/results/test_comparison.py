@@ -144,8 +144,8 @@ def test_noise_is_not_called_a_change():
 def test_holm_by_hand():
     # levels 0.05/4, /3, /2, /1
     levels = {"a": 0.01, "b": 0.016, "c": 0.03, "d": 0.04}
-    assert module._holm(levels) == {"a", "b"}
-    assert module._holm({}) == set()
+    assert module.adjust_by_holm(levels) == {"a", "b"}
+    assert module.adjust_by_holm({}) == set()
 
 
 def test_cells_alike_in_their_columns_are_joined_by_their_settings():

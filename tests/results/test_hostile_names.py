@@ -8,6 +8,7 @@ from matplotlib.text import Text
 from dperm_cli.results.charts import (
     account_figure,
     experiment_figure,
+    figure_drawing,
     problem_portrait,
     study_figure,
 )
@@ -23,14 +24,13 @@ NAMES = ("$x^2$", "a_b$", r"$\frac{1", "$", "5$ or 10$", r"\alpha$^{", "$\\mathr
 def texts(monkeypatch):
     """Draws in all formats; gives every word that stands in the figure, and how it is read."""
     kept = []
-    real = study_figure.image_bytes
+    real = figure_drawing.image_bytes
 
     def keep(drawn, ending):
         kept.append(drawn)
         return real(drawn, ending)
 
-    for module in (study_figure, problem_portrait, account_figure, experiment_figure):
-        monkeypatch.setattr(module, "image_bytes", keep)
+    monkeypatch.setattr(figure_drawing, "image_bytes", keep)
 
     def call(draw):
         draw()

@@ -76,10 +76,10 @@ def test_every_number_of_table_csv_is_in_the_page(tmp_path):
 def test_packing_keeps_every_value_and_its_type():
     values = [1, 1.0, True, None, "1", 1, 1.0, True, None, "1", 1, 1.0, "1", [1], {"a": 2}]
     rows = [{"x": value, "same": 3} for value in values]
-    packed = page_data._pack_rows(rows)
+    packed = page_data.pack_rows(rows)
     assert "of" in packed["columns"]["x"]
     assert packed["columns"]["same"] == {"one": 3}
-    back = page_data.unpack_rows(packed["columns"], packed["count"])
+    back = html_study.unpack_rows(packed["columns"], packed["count"])
     assert [(type(row["x"]), row["x"]) for row in back] == [(type(v), v) for v in values]
 
 
@@ -223,7 +223,7 @@ def test_settings_of_a_mechanism_make_curves_and_those_of_data_problems():
     assert [(c["problem"], c["variant"], len(c["rows"])) for c in made] == [
         (0, "average a", 2), (0, "average b", 1), (1, "average a", 1),
     ]  # fmt: skip
-    titles = [problem["title"] for problem in page_views.problems(found)]
+    titles = page_views.name_problems(found)
     assert titles[0].endswith("dataset.labels x")
     assert titles[1].endswith("dataset.labels y")
 
@@ -233,7 +233,7 @@ def test_a_problem_is_called_by_its_kernel():
     found = page_views.select_drawn(
         summarise([*trial_rows("a", overrides=config), *trial_rows("b")])
     )
-    assert [problem["title"] for problem in page_views.problems(found)] == [
+    assert page_views.name_problems(found) == [
         "digits, logistic, kernel rbf, l2_ball radius 1", "digits, logistic, l2_ball radius 1",
     ]  # fmt: skip
 
@@ -271,7 +271,7 @@ def test_the_ledger_of_the_page_is_the_ledger(records):
     made = payload(records)
     released = html_study.ledger.build_ledger(records, Adding())
     back = made["ledger"]
-    mine = page_data.unpack_rows(back["releases"]["columns"], back["releases"]["count"])
+    mine = html_study.unpack_rows(back["releases"]["columns"], back["releases"]["count"])
     assert [(e["cell"], e["statement"], e["trials"]) for e in mine] == [
         (e["cell"], e["statement"], e["trials"]) for e in released["releases"]
     ]
@@ -351,7 +351,7 @@ def test_points_per_record_are_those_of_the_sum_over_n(records):
     about = html_study.experiment(rows)
     csv_ = experiment_tables.format_tables(rows, about)["csv"]
     (figure,) = page_data.build_payload(summarise(rows), rows, {}, about, csv_, None)["figures"]
-    for total, each in zip(figure["curves"], figure["each"], strict=True):
+    for total, each in zip(figure["curves"], figure["each"]["curves"], strict=True):
         for a, b in zip(total["points"], each["points"], strict=True):
             for name in ("value", "low", "high", "floor", "upper"):
                 assert b[name] == pytest.approx(a[name] / a["x"], rel=1e-12)
@@ -386,7 +386,7 @@ def test_the_page_says_what_choosing_costs_and_what_the_table_notes(text):
 
 def test_the_assets_are_there_and_small():
     for name in ("page.html", "page.css", *html_page.SCRIPTS):
-        assert len(html_page._asset(name).splitlines()) < 500
+        assert len(html_page.read_asset(name).splitlines()) < 500
 
 
 def test_a_merged_study_names_its_sources(records):

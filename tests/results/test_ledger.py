@@ -181,8 +181,8 @@ def test_any_changed_value_is_found():
 
 
 def test_a_forged_true_is_no_one():
-    assert kept_ledger._difference({"a": True}, {"a": 1}, "") is not None
-    assert kept_ledger._difference({"a": True}, {"a": True}, "") is None
+    assert kept_ledger.find_difference({"a": True}, {"a": 1}, "") is not None
+    assert kept_ledger.find_difference({"a": True}, {"a": True}, "") is None
 
 
 def test_a_ledger_that_names_a_release_without_record_is_a_fault():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from dperm_cli.results.charts import problem_portrait
+from dperm_cli.results.charts import figure_drawing, problem_portrait
 
 
 def facts(mechanisms, kernel=None):
@@ -23,13 +23,13 @@ def facts(mechanisms, kernel=None):
 
 @pytest.mark.parametrize("mechanisms", [1, 12])
 def test_the_legend_stands_below_the_panels(mechanisms, monkeypatch):
-    monkeypatch.setattr(problem_portrait, "image_bytes", lambda drawn, ending: drawn)
+    monkeypatch.setattr(figure_drawing, "image_bytes", lambda drawn, ending: drawn)
     drawn = problem_portrait.draw_figure(facts(mechanisms))["pdf"]
     write = FigureCanvasAgg(drawn).get_renderer()
     drawn.draw_without_rendering()
     (legend,) = drawn.legends
     box = legend.get_window_extent(write)
-    assert len(legend.get_texts()) == mechanisms + 2
+    assert len(legend.get_texts()) == mechanisms + 4  # two curves, floor and gap
     assert box.y0 >= 0
     assert all(axes.get_tightbbox(write).y0 >= box.y1 for axes in drawn.axes)
     assert all(axes.get_window_extent(write).height > 1.5 * drawn.dpi for axes in drawn.axes)
@@ -37,5 +37,5 @@ def test_the_legend_stands_below_the_panels(mechanisms, monkeypatch):
 
 @pytest.mark.parametrize(("kernel", "words"), [(None, "logistic, l2"), ("rbf", "kernel rbf, l2")])
 def test_the_title_names_the_kernel(kernel, words, monkeypatch):
-    monkeypatch.setattr(problem_portrait, "image_bytes", lambda drawn, ending: drawn)
+    monkeypatch.setattr(figure_drawing, "image_bytes", lambda drawn, ending: drawn)
     assert words in problem_portrait.draw_figure(facts(1, kernel))["png"].get_suptitle()

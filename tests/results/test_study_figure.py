@@ -12,9 +12,10 @@ from itertools import pairwise
 
 import pytest
 
-from dperm_cli.results.charts import panel_drawing, study_figure
-from dperm_cli.results.charts.study_figure import draw_figure
-from dperm_cli.results.charts.study_panels import ReferenceLine, axis_of, fit_order, panels
+from dperm_cli.results.charts import figure_drawing, panel_drawing
+from dperm_cli.results.charts.chart_model import ReferenceLine
+from dperm_cli.results.charts.study_figure import build_figure, draw_figure
+from dperm_cli.results.charts.study_panels import axis_of, fit_order, panels
 from dperm_cli.results.records.row_facts import title_of
 from dperm_cli.results.records.schema import normalise
 from dperm_cli.results.records.summary import summarise
@@ -31,6 +32,7 @@ def test_one_panel_with_a_curve_per_calibration(summary):
     (panel,) = panels(summary)
     assert [curve.label for curve in panel.curves] == ["noisy_gd, tight", "noisy_gd, paper"]
     assert panel.curves[0].hue == panel.curves[1].hue
+    assert panel.curves[0].mark == panel.curves[1].mark
     assert [point.x for point in panel.curves[0].points] == [0.1, 0.5, 2.0, 10.0]
     assert [point.epsilon_accounted for point in panel.curves[1].points] == [0.02, 0.1, 0.4, 2.0]
     assert panel.n == 100
@@ -40,9 +42,9 @@ def test_lines_are_labelled_with_their_theorems(summary):
     (panel,) = panels(summary)
     lines = {line.kind: line for line in panel.lines}
     assert lines["floor"].label == "data-free floor"
-    assert lines["upper"].label == "upper bound [BST14, Thm 2.4]"
-    assert lines["lower"].ys == pytest.approx((2.0, 0.4, 0.1, 0.02))
-    assert lines["upper"].xs == (0.1, 0.5, 2.0, 10.0)
+    assert lines["bound_upper"].label == "upper bound [BST14, Thm 2.4]"
+    assert lines["bound_lower"].ys == pytest.approx((2.0, 0.4, 0.1, 0.02))
+    assert lines["bound_upper"].xs == (0.1, 0.5, 2.0, 10.0)
 
 
 def test_a_bound_whose_value_differs_between_curves_is_drawn_for_each(summary):
@@ -50,7 +52,7 @@ def test_a_bound_whose_value_differs_between_curves_is_drawn_for_each(summary):
         {**row, "bound_upper": row["bound_upper"] and row["bound_upper"] * (i < 4 or 2)}
         for i, row in enumerate(summary)
     ]
-    labels = [line.label for line in panels(rows)[0].lines if line.kind == "upper"]
+    labels = [line.label for line in panels(rows)[0].lines if line.kind == "bound_upper"]
     assert labels == [
         "upper bound [BST14, Thm 2.4] (noisy_gd, tight)",
         "upper bound [BST14, Thm 2.4] (noisy_gd, paper)",
@@ -76,43 +78,40 @@ def test_fitted_lines_touch_the_points_from_their_side():
 def test_hollow_markers_are_the_saturated_points(summary):
     """Tight medians 40, 8, 2, 0.4 and paper medians 80, 40, 10, 2 against half the floor, 40."""
     (panel,) = panels(summary)
-    hollow = [[point.saturated for point in curve.points] for curve in panel.curves]
+    hollow = [[point.is_near_floor for point in curve.points] for curve in panel.curves]
     assert hollow == [[True, False, False, False], [True, True, False, False]]
     for curve, flags in zip(panel.curves, hollow, strict=True):
-        faces = [_face(point) for point in curve.points]
+        faces = [_draw_mark(panel, curve, point)[0].get_markerfacecolor() for point in curve.points]
         assert [face == "white" for face in faces] == flags
 
 
-def _face(point):
+def _draw_mark(panel, curve, point):
+    """The lines that make a point's mark and bar."""
     from matplotlib.figure import Figure
 
     place = Figure().subplots()
-    panel_drawing._mark(place, point.x, point, "#0072B2", "o")
-    return place.lines[0].get_markerfacecolor()
+    panel_drawing.draw_marks(place, panel, curve, [(point.x, point)])
+    return place.lines
 
 
 def test_a_risk_under_the_gap_is_drawn_at_the_gap():
     (panel,) = panels(summed(trial_rows(risks=(-1e-9, 0.0, 1e-9), optimum_gap=1e-6)))
     (point,) = panel.curves[0].points
-    assert panel_drawing.height_of(point) == 1e-6
-    from matplotlib.figure import Figure
-
-    place = Figure().subplots()
-    panel_drawing._mark(place, 1.0, point, "#0072B2", "o")
-    assert place.lines[0].get_marker() == 11
+    assert panel.height_of(point) == 1e-6
+    (mark,) = _draw_mark(panel, panel.curves[0], point)
+    assert mark.get_marker() == 11
+    assert list(mark.get_ydata()) == [1e-6]
 
 
 @pytest.mark.parametrize(("gap", "bars"), [(0.019, 0), (0.021, 1), (0.5, 1)])
 def test_the_gap_is_a_bar_where_it_is_visible(gap, bars):
-    from matplotlib.figure import Figure
-
     (panel,) = panels(summed(trial_rows(risks=(2.0,), optimum_gap=gap)))
-    place = Figure().subplots()
-    panel_drawing._mark(place, 1.0, panel.curves[0].points[0], "#0072B2", "o")
-    assert len(place.lines) == 1 + bars
+    lines = _draw_mark(panel, panel.curves[0], panel.curves[0].points[0])
+    assert len(lines) == 1 + bars
     if bars:
-        assert list(place.lines[1].get_ydata()) == [2.0, 2.0 + gap]
-    assert (": the bar above a marker" in study_figure._caption([panel], None)) == bool(bars)
+        assert list(lines[1].get_ydata()) == [2.0, 2.0 + gap]
+    told = " ".join(build_figure([panel]).notes)
+    assert (": the bar above a marker" in told) == bool(bars)
 
 
 def with_kernel(cell, name, **more):
@@ -127,7 +126,7 @@ def test_the_title_names_the_kernel():
         "digits, logistic, kernel linear, l2_ball radius 1",
         "digits, logistic, l2_ball radius 1",
     ]
-    assert not any("kernel" in panel.detail for panel in found)
+    assert not any("kernel" in panel.details[0] for panel in found)
     # one panel of several kernels, of which none is everybody's
     assert "kernel" not in title_of(rows)
     assert title_of([{**rows[0], "constraint_radius": 2}, rows[0]]).endswith("kernel rbf, l2_ball")
@@ -141,13 +140,13 @@ def local(cell, epsilon, information=None, **more):
 
 def test_a_local_panel_says_so_and_where_its_epsilon_comes_from():
     (plain,) = panels(summed(local("a", 1.0), local("b", 2.0)))
-    assert "replace_one, local privacy, delta = 0" in plain.detail
+    assert "replace_one, local privacy, delta = 0" in plain.details[0]
     (one,) = panels(summed(local("a", 0.9, 0.01)))
-    assert "local privacy, epsilon implied by information = 0.01, delta = 0" in one.detail
-    assert one.detail.count("information") == 1
+    assert "local privacy, epsilon implied by information = 0.01, delta = 0" in one.details[0]
+    assert one.details[0].count("information") == 1
     # every information has its epsilon: one curve along it
     (several,) = panels(summed(local("a", 0.9, 0.01), local("b", 2.5, 0.1)))
-    assert "local privacy, epsilon implied by information, delta = 0" in several.detail
+    assert "local privacy, epsilon implied by information, delta = 0" in several.details[0]
     assert [[point.x for point in curve.points] for curve in several.curves] == [[0.9, 2.5]]
     assert {curve.note for panel in (plain, one, several) for curve in panel.curves} == {""}
 
@@ -158,7 +157,7 @@ def test_among_others_a_local_curve_is_marked():
     assert [curve.label for curve in panel.curves] == [
         "local_sgd, tight (local)", "exponential, tight",
     ]  # fmt: skip
-    assert "local" not in panel.detail
+    assert "local" not in panel.details[0]
     (panel,) = panels(summed(local("a", 1.0), pure, trial_rows("c")))
     assert [curve.note for curve in panel.curves] == ["local", "delta 0", ""]
 
@@ -192,7 +191,7 @@ def test_nothing_to_draw_is_a_note_and_no_figure(rows):
 
 def test_the_figure_says_what_it_shows(summary, monkeypatch):
     """SVG text is drawn as outlines; matplotlib keeps each text as a comment beside them."""
-    monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FORMATS", ("svg",))
     svg = draw_figure(summary)[0]["svg"].decode()
     words = re.findall(r"<!-- (.*?) -->", svg)
     for text in (
@@ -206,7 +205,7 @@ def test_the_figure_says_what_it_shows(summary, monkeypatch):
 
 @pytest.mark.parametrize("noise", ["research", "secure"])
 def test_the_caption_says_whether_trials_are_spent(noise, monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FORMATS", ("svg",))
     svg = draw_figure(summed(trial_rows(risks=(2.0, 3.0), noise=noise)))[0]["svg"].decode()
     text = " ".join(re.findall(r"<!-- (.*?) -->", svg))
     assert ("a simulation" in text) == (noise == "research")
@@ -221,7 +220,7 @@ def test_single_epsilon_and_single_trial_studies_draw():
 
 
 def test_more_problems_than_panels_is_said(monkeypatch):
-    monkeypatch.setattr("dperm_cli.results.charts.study_figure.FORMATS", ("svg",))
+    monkeypatch.setattr("dperm_cli.results.charts.figure_drawing.FORMATS", ("svg",))
     monkeypatch.setattr("dperm_cli.results.charts.study_figure.MAX_PANELS", 2)
     rows = summed(*(trial_rows(f"c{i}", (1.0,), dataset=f"set{i}") for i in range(3)))
     drawn, note = draw_figure(rows)
@@ -265,13 +264,13 @@ def compared(epsilons=(0.5, 2.0)):
 def test_mechanisms_with_different_keys_share_a_panel():
     names, rows = compared()
     (panel,) = panels(rows)
-    assert [curve.mechanism for curve in panel.curves] == names
+    assert [curve.name for curve in panel.curves] == names
     assert {curve.variant for curve in panel.curves} == {""}
-    assert panel.detail == "n = 100, p = 2, replace_one, delta = 0.0001"
+    assert panel.details == ("n = 100, p = 2, replace_one, delta = 0.0001",)
     labels = [curve.label for curve in panel.curves]
     assert labels[1] == "exponential/net, tight (delta 0)"
     assert labels[-1] == "non_private, tight (no guarantee)"
-    assert len({panel_drawing._look([c.hue for c in panel.curves], c) for c in panel.curves}) == 8
+    assert len({(curve.hue, curve.mark) for curve in panel.curves}) == 8
 
 
 def test_a_key_that_only_some_mechanisms_have_never_splits_panels():
@@ -287,19 +286,22 @@ def test_a_key_that_only_some_mechanisms_have_never_splits_panels():
 
 def test_deltas_that_were_asked_for_have_a_panel_each():
     rows = summed(*(trial_rows(f"{delta}", delta=delta) for delta in (1e-4, 1e-6)))
-    assert [panel.detail.partition("delta")[2] for panel in panels(rows)] == [
+    assert [panel.details[0].partition("delta")[2] for panel in panels(rows)] == [
         " = 0.0001",
         " = 1e-6",
     ]
 
 
 @pytest.mark.parametrize("epsilons", [(0.5, 2.0), (1.0,)], ids=["curves", "bars"])
-def test_a_figure_of_eight_mechanisms_keeps_its_parts_apart(epsilons):
+def test_a_figure_of_eight_mechanisms_keeps_its_parts_apart(epsilons, monkeypatch):
     """No warning of a collapsed layout; axes above the legend, the legend above the caption."""
     _, rows = compared(epsilons)
-    with study_figure.figure_style(), warnings.catch_warnings():
+    kept = []
+    monkeypatch.setattr(figure_drawing, "image_bytes", lambda drawn, _: kept.append(drawn))
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
-        drawn = study_figure._draw(panels(rows), "epsilon", None)
+        figure_drawing.draw_files(build_figure(panels(rows)))
+    drawn = kept[0]
     write = drawn.canvas.get_renderer()
     (legend,) = drawn.legends
     box = legend.get_window_extent(write)
@@ -325,23 +327,25 @@ def test_bars_without_room_are_numbered():
 def test_the_optimum_itself_does_not_stretch_the_axis():
     free = trial_rows("a", (0.0, 0.0), mechanism="non_private", guarantee="none")
     (panel,) = panels(summed(free, trial_rows("b")))
-    assert panel_drawing._limits(panel)[0] > 0.1
+    assert panel.limits[0] > 0.1
     (alone,) = panels(summed(free))
-    assert panel_drawing._limits(alone)[0] < 1e-6
+    assert alone.limits[0] < 1e-6
 
 
 def test_the_caption_says_which_curves_are_not_private():
     free = trial_rows("a", mechanism="exponential", guarantee="none")
     for group, told in ((free, True), (trial_rows("a"), False)):
-        assert ("are NOT private." in study_figure._caption(panels(summed(group)), None)) == told
+        notes = build_figure(panels(summed(group))).notes
+        assert any("are NOT private." in note for note in notes) == told
 
 
 def test_a_bound_known_at_one_epsilon_is_drawn_there_only():
     from matplotlib.figure import Figure
 
-    line = ReferenceLine("upper", "u", (0.5,), (3.0,))
+    line = ReferenceLine("bound_upper", "u", (0.5,), (3.0,))
+    (panel,) = panels(summed(trial_rows("a"), trial_rows("b", epsilon=2.0)))
     place = Figure().subplots()
-    panel_drawing._draw_line(place, line, (1.0, 9.0), [], True, False)
+    panel_drawing.draw_line(place, line, panel, 5.7)
     assert list(place.lines[0].get_xdata()) == [0.5]
 
 

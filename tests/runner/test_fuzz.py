@@ -137,9 +137,9 @@ def test_an_accounted_epsilon_above_the_one_asked_for():
             "epsilon_accounted": 1.1, "delta_accounted": 1e-6,
         }
     ]  # fmt: skip
-    assert fuzz._find_excess(made)
+    assert fuzz.find_excess(made)
     made.records[0]["epsilon_accounted"] = 1.0
-    assert not fuzz._find_excess(made)
+    assert not fuzz.find_excess(made)
 
 
 def test_a_finding_names_the_command_that_repeats_it(monkeypatch, capsys, tmp_path):

@@ -48,7 +48,7 @@ def test_the_same_point_comes_back_where_nothing_is_lost_and_not_where_much_is()
 
 
 def test_a_face_point_has_gauge_one():
-    theta = geometry_rows._face_point(L1Ball(2.0, 20), 5, 0, 0)
+    theta = geometry_rows.draw_face_point(L1Ball(2.0, 20), 5, 0, 0)
     assert np.sum(np.abs(theta)) == pytest.approx(2.0)
     assert np.count_nonzero(theta) == 5
 

@@ -211,7 +211,7 @@ def test_the_minimiser_of_a_declared_population_follows_no_private_count():
         part = item.problem.data.take(np.arange(count))
         part = replace(part, fingerprint=f"psi of {count}")
         made = replace(item, problem=replace(item.problem, data=part), kernel=own)
-        filled = made.released
+        filled = made.padded_problem
         assert filled.data.n == 900
         found.append(run_cell.open_release(made, plan_, budget, None)[0].minimiser(gap))
         objective = filled.objective(found[-1]) - CentralView(filled).objective(

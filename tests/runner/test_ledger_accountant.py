@@ -161,7 +161,7 @@ def test_the_bounded_range_is_that_of_the_total_and_not_of_the_release():
 
     def entered(size, relation="replace_one", **values):
         one = row(Gaussian(1.0, size), relation=REMOVED, **{"noise": "research", "p": 2, **values})
-        return ledger_accountant._events_under(one, relation)
+        return ledger_accountant.events_under(one, relation)
 
     assert entered(1.7) == (event, Approx(0.0, both, 1, "replace_one"))
     # of an unknown number of parameters there may be many

@@ -151,7 +151,7 @@ def test_a_plan_beyond_the_budget_is_not_released(level):
     assert row["status"] == "failed"
     assert "refused to release" in row["reason"]
     budget = run_cell.budget_of(greedy, "local")
-    planned = Greedy().plan(greedy.released.spec(), budget)
+    planned = Greedy().plan(greedy.padded_problem.spec(), budget)
     with pytest.raises(PrivacyError, match="refused"):
         run_cell.check(planned, budget, "local")
 

@@ -177,25 +177,25 @@ def seen_after(tmp_path, words=()):
 
 def test_a_new_column_is_private(tmp_path, monkeypatch):
     """A value of the records in a column that nobody has listed."""
-    kept = run_cell._common
+    kept = run_cell.make_common_columns
 
     def more(prepared):
         return kept(prepared) | {"smoothness": float(np.sum(prepared.data.x))}
 
-    monkeypatch.setattr(run_cell, "_common", more)
+    monkeypatch.setattr(run_cell, "make_common_columns", more)
     assert seen_after(tmp_path).startswith("record 0, column smoothness")
 
 
 @pytest.fixture
 def held(monkeypatch):
     """The training rows of the run at hand, where a fault may find them."""
-    kept, found = run_cell._common, {}
+    kept, found = run_cell.make_common_columns, {}
 
     def noted(prepared):
         found["x"] = prepared.data.x
         return kept(prepared)
 
-    monkeypatch.setattr(run_cell, "_common", noted)
+    monkeypatch.setattr(run_cell, "make_common_columns", noted)
     return found
 
 

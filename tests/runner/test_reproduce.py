@@ -214,7 +214,7 @@ def test_bad_requests_leave_nothing_behind(words, key, folder):
 
 def test_planned_rows_say_that_nothing_was_released():
     found = experiment_file.load("bst14_accounting", "small")
-    plans = reproduce._list_plans(found.parts[0], Composer())
+    plans = reproduce.list_plans(found.parts[0], Composer())
     (row,) = next(iter(plans.values())).make_rows()
     assert row["status"] == "planned"
     assert row["epsilon_accounted"] == pytest.approx(0.0045944, rel=1e-4)

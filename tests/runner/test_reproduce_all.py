@@ -117,7 +117,7 @@ def test_a_second_call_computes_and_draws_nothing(folder, capsys, monkeypatch):
 
 
 def test_a_note_of_nonsense_is_not_fresh(tmp_path):
-    inputs = freshness._inputs(tmp_path, b"")
+    inputs = freshness.digest_inputs(tmp_path, b"")
     files = ({"..": None}, {"../a": None}, {"": None}, {"/etc": None}, {"a\0": None}, [5], "a")
     notes = [json.dumps({"files": each, "inputs": inputs}).encode() for each in files]
     (tmp_path / "records").mkdir()

@@ -12,7 +12,8 @@ from scipy.stats import kstest
 from dperm_cli.core.errors import Unsupported
 from dperm_cli.samplers.base import Pieces
 from dperm_cli.samplers.closed_form import ClosedForm, case, tilted_ball
-from dperm_cli.samplers.shared.interval_pieces import _depth, draw_pieces, make_cells
+from dperm_cli.samplers.shared.interval_pieces import find_depth, make_cells
+from dperm_cli.samplers.shared.interval_pieces import law as interval_law
 from dperm_cli.samplers.shared.potential import Records
 from tests.samplers import Numbers, cell_p_value, problem, target
 from tests.samplers.test_truncated_gaussian import build
@@ -77,7 +78,7 @@ def test_the_cells_see_a_wrong_exponent():
         return -(pieces.slope * z + hinges)[..., 0]
 
     for law, count, right in [(pieces, 5_000, True), (wrong, 20_000, False)]:
-        found = np.array([[draw_pieces(law, -1.0, 1.0, source)] for _ in range(count)])
+        found = np.array([[interval_law(law, -1.0, 1.0).draw(source)] for _ in range(count)])
         assert (cell_p_value(body, found, log_density, cells=24) > LEVEL) == right
 
 
@@ -127,7 +128,7 @@ def test_depth_inverts(slope, curvature, width):
         return quad(lambda t: math.exp(-slope * t - 0.5 * curvature * t * t), 0.0, t)[0]
 
     for u in (0.01, 0.5, 0.97):
-        share = mass(_depth(slope, curvature, width, u)) / mass(width)
+        share = mass(find_depth(slope, curvature, width, u)) / mass(width)
         # a Gaussian is drawn from its thin end
         assert share == pytest.approx(1.0 - u if curvature > 0 else u, abs=1e-9)
 

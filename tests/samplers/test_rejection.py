@@ -178,7 +178,7 @@ def test_uniform_acceptance_is_a_lower_bound(f, dim):
 def test_measured_acceptance_is_above_its_bound(loss, p, radius):
     _, target, potential = case(loss, "l2_ball", p, f=20.0, radius=radius)
     q = find_minorant(potential, target, 0.02)
-    proposal, source = rejection._proposal(target, q), Numbers(0)
+    proposal, source = rejection.make_proposal(target, q), Numbers(0)
     theta = np.array([proposal.draw(source) for _ in range(2000)])
     kept = np.exp(proposal.quadratic(theta) - potential.value(theta))
     bound = math.exp(rejection.log_acceptance(target))

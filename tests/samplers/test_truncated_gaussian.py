@@ -15,15 +15,15 @@ from scipy.special import log_ndtr
 from scipy.stats import gamma, kstest
 
 from dperm_cli.core import registry
-from dperm_cli.samplers.shared.interval_pieces import _depth
+from dperm_cli.samplers.shared.interval_pieces import find_depth
 from dperm_cli.samplers.shared.truncated_gaussian import (
     HalfSpace,
     Segment,
-    _positive,
-    _positive_moments,
     choose_truncated_sampler,
+    draw_positive,
     invert_normal,
     on_interval,
+    positive_moments,
 )
 from tests.samplers import Numbers, cell_p_value
 
@@ -166,11 +166,11 @@ def test_positive_normals(t):
     mass = quad(density, cuts)
     mean = quad(lambda z: z * density(z), cuts) / mass
     square = quad(lambda z: z * z * density(z), cuts) / mass
-    found = _positive_moments(np.array([t]))
+    found = positive_moments(np.array([t]))
     assert float(found[0][0]) == pytest.approx(float(mean), rel=1e-8)
     assert float(found[1][0]) == pytest.approx(float(square), rel=1e-4)
     for u in (0.9, 0.3, 1e-6):
-        z = float(_positive(np.array([t]), log_ndtr(np.array([t])), np.array([u]))[0])
+        z = float(draw_positive(np.array([t]), log_ndtr(np.array([t])), np.array([u]))[0])
         tail = log(erfc((mpf(z) - mpf(t)) / mp.sqrt(2))) - log(erfc(-mpf(t) / mp.sqrt(2)))
         assert float(tail) == pytest.approx(math.log(u), rel=1e-6)
 
@@ -225,7 +225,7 @@ def test_a_normal_far_out_keeps_its_law(ratio):
     away = slope * scale**2
     low = on_interval(-1.0 - away, scale, -1.0, 1.0, u) + 1.0
     high = 1.0 - on_interval(1.0 + away, scale, -1.0, 1.0, u)
-    line = np.array([_depth(slope, scale**-2.0, width, level) for level in u])
+    line = np.array([find_depth(slope, scale**-2.0, width, level) for level in u])
     bent = slope * line + 0.5 * line**2 / scale**2 + np.log1p(line / (slope * scale**2))
     for depth in (low, high, line):
         assert np.exp(-bent) == pytest.approx(u, rel=1e-8)

@@ -224,14 +224,16 @@ def test_a_distance_that_is_promised_is_always_had(loss, constraint, monkeypatch
     distance = perturbed_minimiser.provable_distance(problem.spec(), 5.0, size)
     points, _ = perturbed_minimiser.locate(problem, tilts, 5.0, distance)
     monkeypatch.setattr(
-        perturbed_minimiser._Descent, "run", lambda self, start, _: (start, np.full(3, np.inf))
+        perturbed_minimiser.TiltedDescent, "run", lambda self, start, _: (start, np.full(3, np.inf))
     )
     again, bounds = perturbed_minimiser.locate(problem, tilts, 5.0, distance)
     assert np.all(bounds <= distance)
     assert np.all(np.linalg.norm(points - again, axis=1) <= 2.0 * distance)
     assert np.all(problem.constraint.contains(again))
     # ... and that they do needs no look at the point: the theorem says so
-    monkeypatch.setattr(perturbed_minimiser._Descent, "_proof", lambda self, *_: np.full(3, np.inf))
+    monkeypatch.setattr(
+        perturbed_minimiser.TiltedDescent, "_proof", lambda self, *_: np.full(3, np.inf)
+    )
     blind, bounds = perturbed_minimiser.locate(problem, tilts, 5.0, distance)
     assert np.all(bounds <= distance)
     assert np.all(np.linalg.norm(points - blind, axis=1) <= 2.0 * distance)
@@ -274,7 +276,7 @@ def test_sums_in_blocks_are_the_sums(n):
     theta = rng.standard_normal((2, 3))
     whole = problem.data_gradient(theta)
     facts = rounding_bounds.rounding(problem.spec(), 1.0, 0.0)
-    apart = np.linalg.norm(perturbed_minimiser._Sums(problem)(theta) - whole, axis=1)
+    apart = np.linalg.norm(perturbed_minimiser.BlockSums(problem)(theta) - whole, axis=1)
     assert np.all(apart <= 10.0 * facts.slope)
     # n^2 u / 2 without blocks
     assert facts.slope < 0.8 * n * n * rounding_bounds.U

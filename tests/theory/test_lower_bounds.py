@@ -19,7 +19,7 @@ from dperm_cli.bounds.bst14_lower import (
     caps,
     code_length,
     marginals_pure,
-    tracing,
+    tracing_bound,
     two_points,
 )
 from dperm_cli.core import registry
@@ -141,7 +141,9 @@ def test_tracing_on_a_box():
     """Coordinates in [-1/sqrt(p), 1/sqrt(p)]: within a constant of the ball that holds it."""
     box = bare(p=100, epsilon=0.1, delta=1e-9, constraint="box", radius=0.1)
     ball = bare(p=100, epsilon=0.1, delta=1e-9)
-    assert 0.3 * tracing.value(ball) <= tracing.value(box) <= (tracing.value(ball))
+    assert (
+        0.3 * tracing_bound.value(ball) <= tracing_bound.value(box) <= (tracing_bound.value(ball))
+    )
 
 
 def test_on_an_interval_caps_is_the_two_point_bound():
@@ -210,7 +212,7 @@ def test_small_data_sets_bound_the_bound():
         at = bare(p=200, epsilon=0.01, n=n)
         assert 0.9 * n <= caps.value(at) <= n
         approx = bare(p=200, epsilon=0.01, n=n, delta=1e-9)
-        assert 0.6 * n <= tracing.value(approx) <= n
+        assert 0.6 * n <= tracing_bound.value(approx) <= n
 
 
 # --- tracing: fingerprinting codes
@@ -257,7 +259,7 @@ def test_tracing_bound_holds_for_the_gaussian_mechanism_on_its_code(n):
     """theta = T + noise, brought back to the ball: its risk on the code exceeds the bound."""
     p, epsilon, delta = 40, 0.2, 1e-6
     at = bare(p=p, epsilon=epsilon, delta=delta, n=n)
-    bound = tracing.value(at)
+    bound = tracing_bound.value(at)
     assert bound > 0.1 * math.sqrt(p) / epsilon
     scale = gaussian_scale(epsilon, delta, 2.0)
     rng = generator(seed_sequence(5, "test", n))
@@ -275,26 +277,26 @@ def test_tracing_bound_holds_for_the_gaussian_mechanism_on_its_code(n):
 def test_tracing_bound_limits():
     # n >> p / epsilon^2: L R sqrt(p) / (4 epsilon), and with a ridge L^2 p / (8 n Delta epsilon^2)
     at = bare(p=400, epsilon=0.05, n=10**8, delta=1e-16)
-    assert tracing.value(at) == pytest.approx(math.sqrt(400) / 0.2, rel=2e-2)
+    assert tracing_bound.value(at) == pytest.approx(math.sqrt(400) / 0.2, rel=2e-2)
     curved = bare(p=400, epsilon=0.05, n=10**8, delta=1e-16, ridge=1.0)
-    assert tracing.value(curved) == pytest.approx(400 / (8e8 * 0.05**2), rel=2e-2)
+    assert tracing_bound.value(curved) == pytest.approx(400 / (8e8 * 0.05**2), rel=2e-2)
     # twice the Lipschitz constant, twice the bound; delta costs, and a large epsilon leaves none
     twice = dataclasses.replace(at, spec=dataclasses.replace(at.spec, lipschitz=2.0))
-    assert tracing.value(twice) == pytest.approx(2 * tracing.value(at))
-    values = [tracing.value(bare(p=50, epsilon=0.1, delta=d)) for d in (0, 1e-4, 1e-3, 0.1)]
+    assert tracing_bound.value(twice) == pytest.approx(2 * tracing_bound.value(at))
+    values = [tracing_bound.value(bare(p=50, epsilon=0.1, delta=d)) for d in (0, 1e-4, 1e-3, 0.1)]
     assert values == sorted(values, reverse=True)
     assert values[-1] < 1.0 < 10 * values[-1]  # one record is left, and 2 R delta of it
-    assert tracing.value(bare(p=50, epsilon=30.0)) == 0.0
+    assert tracing_bound.value(bare(p=50, epsilon=30.0)) == 0.0
 
 
 def test_tracing_under_add_remove():
     plain, other = (
         bare(p=50, epsilon=0.1, delta=1e-9, relation=r) for r in ("replace_one", "add_remove")
     )
-    assert tracing.value(other) == tracing.value(plain)
+    assert tracing_bound.value(other) == tracing_bound.value(plain)
     curved = bare(p=50, epsilon=0.1, delta=1e-9, relation="add_remove", ridge=0.5)
     twice = bare(p=50, epsilon=0.2, delta=(1 + math.exp(0.1)) * 1e-9, ridge=0.5)
-    assert tracing.value(curved) == tracing.value(twice) > 0
+    assert tracing_bound.value(curved) == tracing_bound.value(twice) > 0
 
 
 # --- the attack itself

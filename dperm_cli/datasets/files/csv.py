@@ -6,7 +6,7 @@ import csv as stdlib_csv
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -25,8 +25,6 @@ class Csv(TableOptions):
         takes it for names, and refuses one that holds a number, since it may be a record.
     delimiter : one of , ; | : ``space`` or ``tab``.
     """
-
-    name: ClassVar[str] = "csv"
 
     header: Annotated[
         bool | Auto, Help("the first line holds names (auto = refused if it has numbers)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -30,8 +30,6 @@ class Npz(FileOptions):
     phi : a public .npz (array ``phi``) or .csv file with the matrix [m, d] that the rows, of m
         columns, have been projected by: parameters are then those of R^d.
     """
-
-    name: ClassVar[str] = "npz"
 
     x: ArrayName = "x"
     y: ArrayName = "y"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from dperm_cli.datasets.shared.table_columns import TableOptions
 @dataclass(frozen=True, kw_only=True)
 class Parquet(TableOptions):
     """Numeric feature columns and one target column; no cell may be null."""
-
-    name: ClassVar[str] = "parquet"
 
     def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
         table = _open(key, path, self.limit)

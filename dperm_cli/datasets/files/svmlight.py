@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -26,8 +26,6 @@ class Svmlight(FileOptions):
         records (one record may decide it), and p must be public.
     cache : keep the parsed arrays in the cache folder (a copy of the data, readable by you only).
     """
-
-    name: ClassVar[str] = "svmlight"
 
     n_features: Annotated[
         int | None, Range(1, 2**31 - 2), Required(UNDECLARED), Help("required")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help, NonNegative, Range
-from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, ball, guard_memory, leaf
-from dperm_cli.datasets.shared.row_pipeline import make_data
-from dperm_cli.problem.data import Data
+from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, ball, leaf
 
 SHAPES = ("ball", "box")
 
@@ -40,24 +37,9 @@ class MedianCloud(Generated):
             allowed = f"must be below row_bound={self.row_bound:g}, so that rows can vary"
             raise InputError("dataset.shift", f"{self.shift:g}", allowed)
 
-    def load(self, data_dir: Path | None = None) -> Data:
-        """Draw the records; ``data_dir`` is not used."""
-        with guard_memory(self.n, self.p):
-            median = leaf(self.seed, "median_cloud", "median").standard_normal(int(self.p))
-            median *= self.shift / np.linalg.norm(median)
-            x = self._draw("train", int(self.n), median)
-            x_test = self._draw("test", int(self.n_test), median) if self.n_test else None
-        y_test = None if x_test is None else np.zeros(len(x_test))
-        return make_data(
-            "median_cloud", self.task, x, np.zeros(len(x)), x_test, y_test,
-            row_bound=float(self.row_bound),
-            preprocessing=(f"rows uniform in a {self.shape} around the median",),
-            minimiser=median,
-        )  # fmt: skip
-
-    def fresh(self, count: int, minimiser: np.ndarray) -> np.ndarray:
-        """Rows of the same law that belong to neither part, [count, p]."""
-        return self._draw("population", count, minimiser)
+    @property
+    def rows_in_words(self) -> str:
+        return f"rows uniform in a {self.shape} around the median"
 
     @property
     def half_side(self) -> float:
@@ -68,18 +50,23 @@ class MedianCloud(Generated):
     def cube_half_side(self) -> float | None:
         return self.half_side if self.shape == "box" else None
 
-    def _draw(self, part: str, n: int, median: np.ndarray) -> np.ndarray:
+    def _parameter(self) -> np.ndarray:
+        median = leaf(self.seed, self.name, "median").standard_normal(int(self.p))
+        median *= self.shift / np.linalg.norm(median)
+        return median
+
+    def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         room = self.row_bound - self.shift
-        rng = leaf(self.seed, "median_cloud", part)
+        rng = leaf(self.seed, self.name, part)
         if self.shape == "box":  # in place: the rows alone may take most of the memory
-            cloud = rng.random((n, median.size))
+            cloud = rng.random((n, theta.size))
             cloud *= 2.0
             cloud -= 1.0
-            cloud /= np.sqrt(median.size)
+            cloud /= np.sqrt(theta.size)
         else:
-            uniform = leaf(self.seed, "median_cloud", part, "radius").random(n)
-            cloud = ball(rng, n, median.size, uniform)
+            uniform = leaf(self.seed, self.name, part, "radius").random(n)
+            cloud = ball(rng, n, theta.size, uniform)
         cloud *= room
-        cloud += median
+        cloud += theta
         cloud *= INSIDE
-        return cloud
+        return cloud, np.zeros(n)

@@ -11,14 +11,13 @@ from scipy import sparse
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Count, Help, Range
-from dperm_cli.datasets.base import DataSet
-from dperm_cli.datasets.shared.generated_rows import INSIDE, guard_memory, leaf
-from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records, make_data
+from dperm_cli.datasets.shared.generated_rows import INSIDE, Made, guard_memory, leaf
+from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, make_data
 from dperm_cli.problem.data import Data
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseLinear(DataSet):
+class SparseLinear(Made):
     """``signal`` copies of one row with ``spread`` equal entries +-1/sqrt(spread), then padding.
 
     The padding is half c and half -c for another such row and cancels, up to one c where its length
@@ -28,12 +27,9 @@ class SparseLinear(DataSet):
     dimensions takes other vertices for those once spread reaches m. Rows are stored sparse.
     """
 
-    name: ClassVar[str] = "sparse_linear"
-    where: ClassVar[str] = "generated"
     task: ClassVar[str] = "binary"
     default_loss: ClassVar[str] = "linear"
 
-    n: Records = 1000
     p: Columns = 1000
     signal: Annotated[int, Range(0, "n"), Help("norm M of the informative sum")] = 100
     spread: Annotated[Count, Help("nonzero entries of a row, at most p / 2")] = 10
@@ -45,10 +41,6 @@ class SparseLinear(DataSet):
             raise InputError(
                 "dataset.spread", self.spread, f"must be at most p / 2 = {self.p // 2}"
             )
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return int(self.n), int(self.p)
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Build the records; ``data_dir`` is not used."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -13,12 +12,10 @@ from dperm_cli.core.fields import Count, Help, NonNegative, Range
 from dperm_cli.datasets.shared.generated_rows import (
     LinearModel,
     ball,
-    guard_memory,
     leaf,
     responses,
 )
-from dperm_cli.datasets.shared.row_pipeline import Columns, make_data
-from dperm_cli.problem.data import Data
+from dperm_cli.datasets.shared.row_pipeline import Columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,21 +41,8 @@ class SparseRegression(LinearModel):
             allowed = "targets must stay within 1: row_bound * signal + noise <= 1"
             raise InputError("dataset.noise", f"{self.noise:g}", allowed)
 
-    def load(self, data_dir: Path | None = None) -> Data:
-        """Draw the records; ``data_dir`` is not used."""
-        with guard_memory(self.n, self.p):
-            theta = self._parameter()
-            x, y = self._draw("train", int(self.n), theta)
-            held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)
-        return make_data(
-            "sparse_regression", self.task, x, y, *held,
-            row_bound=float(self.row_bound),
-            preprocessing=(self.rows_in_words,),
-            minimiser=theta,
-        )  # fmt: skip
-
     def _parameter(self) -> np.ndarray:
-        rng = leaf(self.seed, "sparse_regression", "theta")
+        rng = leaf(self.seed, self.name, "theta")
         k = int(self.nonzeros)
         theta = np.zeros(int(self.p))
         places = rng.permutation(int(self.p))[:k]
@@ -66,8 +50,8 @@ class SparseRegression(LinearModel):
         return theta
 
     def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        uniform = leaf(self.seed, "sparse_regression", part, "targets").random((n, 2))
-        rng = leaf(self.seed, "sparse_regression", part, "rows")
+        uniform = leaf(self.seed, self.name, part, "targets").random((n, 2))
+        rng = leaf(self.seed, self.name, part, "rows")
         x = ball(rng, n, theta.size, None if self.rows == "unit" else uniform[:, 1])
         x *= float(self.row_bound)
         y = responses(x, theta) + self.noise * (2.0 * uniform[:, 0] - 1.0)

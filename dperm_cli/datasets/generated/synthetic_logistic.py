@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -12,12 +11,9 @@ from dperm_cli.core.fields import Help, NonNegative
 from dperm_cli.datasets.shared.generated_rows import (
     INSIDE,
     LinearModel,
-    guard_memory,
     leaf,
     lengths,
 )
-from dperm_cli.datasets.shared.row_pipeline import make_data
-from dperm_cli.problem.data import Data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,24 +28,15 @@ class SyntheticLogistic(LinearModel):
 
     signal: Annotated[NonNegative, Help("norm of the true parameter")] = 5.0
 
-    def load(self, data_dir: Path | None = None) -> Data:
-        """Draw the records; ``data_dir`` is not used."""
-        with guard_memory(self.n, self.p):
-            theta = leaf(self.seed, "synthetic_logistic", "theta").standard_normal(int(self.p))
-            theta *= self.signal / np.linalg.norm(theta)
-            x, y = self._draw("train", int(self.n), theta)
-            held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)
-        return make_data(
-            "synthetic_logistic", self.task, x, y, *held,
-            row_bound=float(self.row_bound),
-            preprocessing=(self.rows_in_words,),
-            minimiser=theta,
-        )  # fmt: skip
+    def _parameter(self) -> np.ndarray:
+        theta = leaf(self.seed, self.name, "theta").standard_normal(int(self.p))
+        theta *= self.signal / np.linalg.norm(theta)
+        return theta
 
     def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p = theta.size
-        x = leaf(self.seed, "synthetic_logistic", part, "rows").standard_normal((n, p))
-        uniform = leaf(self.seed, "synthetic_logistic", part, "labels").random((n, 2))
+        x = leaf(self.seed, self.name, part, "rows").standard_normal((n, p))
+        uniform = leaf(self.seed, self.name, part, "labels").random((n, 2))
         radius = np.ones(n) if self.rows == "unit" else uniform[:, 1] ** (1.0 / p)
         x *= (self.row_bound * INSIDE * radius / lengths(x))[:, None]
         likely = np.exp(-np.logaddexp(0.0, -(x @ theta)))

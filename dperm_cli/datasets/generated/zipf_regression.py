@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -11,9 +10,8 @@ from scipy import sparse
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Count, Help, NonNegative, Range
-from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, guard_memory, leaf
-from dperm_cli.datasets.shared.row_pipeline import Columns, make_data
-from dperm_cli.problem.data import Data
+from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, leaf
+from dperm_cli.datasets.shared.row_pipeline import Columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +25,6 @@ class ZipfRegression(Generated):
     noise]; targets are clipped to 1. Rows are drawn, stored and used sparse.
     """
 
-    name: ClassVar[str] = "zipf_regression"
     task: ClassVar[str] = "regression"
 
     p: Columns = 1000
@@ -43,17 +40,13 @@ class ZipfRegression(Generated):
             allowed = "targets must stay within 1: lower signal, row_bound or noise, or raise "
             raise InputError("dataset.signal", f"{self.signal:g}", allowed + "dataset.nonzeros")
 
-    def load(self, data_dir: Path | None = None) -> Data:
-        """Draw the records; ``data_dir`` is not used."""
-        with guard_memory(self.n, int(self.row_nonzeros)):
-            theta = self._parameter()
-            x, y = self._draw("train", int(self.n), theta)
-            held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)
-        notes = (f"{self.row_nonzeros} draws of a column a row, to norm {self.row_bound:g}",)
-        return make_data(
-            self.name, self.task, x, y, *held,
-            row_bound=float(self.row_bound), preprocessing=notes,
-        )  # fmt: skip
+    @property
+    def row_entries(self) -> int:
+        return int(self.row_nonzeros)
+
+    @property
+    def rows_in_words(self) -> str:
+        return f"{self.row_nonzeros} draws of a column a row, to norm {self.row_bound:g}"
 
     def _parameter(self) -> np.ndarray:
         theta, k = np.zeros(int(self.p)), int(self.nonzeros)

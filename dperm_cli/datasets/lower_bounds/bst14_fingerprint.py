@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,8 +30,6 @@ class Bst14Fingerprint(LowerBoundInstance):
     nothing of the rows, and at most ``tracing_limit`` for every (epsilon, delta) mechanism under
     replace_one (docs/proofs/_lower_bounds.md).
     """
-
-    name: ClassVar[str] = "bst14_fingerprint"
 
     def likely(self) -> np.ndarray:
         """Each column's probability of a +1, [p]."""

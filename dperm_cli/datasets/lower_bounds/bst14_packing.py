@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -21,8 +21,6 @@ class Bst14Packing(LowerBoundInstance):
     large p (docs/proofs/_lower_bounds.md, Thm 3). d is uniform, as a member of the paper's random
     packing is; the seed says which.
     """
-
-    name: ClassVar[str] = "bst14_packing"
 
     signal: Annotated[int, Range(0, "n"), Help("norm M of the informative sum")] = 100
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help, NonNegative, Seed
-from dperm_cli.datasets.base import DataSet
-from dperm_cli.datasets.shared.generated_rows import guard_memory, leaf
-from dperm_cli.datasets.shared.row_pipeline import Columns, Records, make_data
+from dperm_cli.datasets.shared.generated_rows import Made, guard_memory, leaf
+from dperm_cli.datasets.shared.row_pipeline import make_data
 from dperm_cli.problem.data import Data
 
 CORNERS = ("cube", "cross")
@@ -23,7 +22,7 @@ BLOCK = 1 << 22  # random numbers held at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Djw12Corners(DataSet):
+class Djw12Corners(Made):
     """n corners s of the cube [-1, 1]^p or of the l_1 ball, drawn independently.
 
     Of the cube, s_j = +1 with chance (1 + b v_j) / 2, independently over j; of the l_1 ball, a
@@ -35,11 +34,6 @@ class Djw12Corners(DataSet):
     the rows themselves, 8 n p bytes, grows with n p.
     """
 
-    name: ClassVar[str] = "djw12_corners"
-    where: ClassVar[str] = "generated"
-
-    n: Records = 1000
-    p: Columns = 10
     corners: Annotated[str, Choices(*CORNERS), Help("cross: one coordinate is +-1")] = "cube"
     favoured: Annotated[str, Choices(*FAVOURED), Help("coordinates with a bias")] = "all"
     signal: Annotated[NonNegative, Help("the bias is signal / sqrt(n), at most 1")] = 1.0
@@ -55,10 +49,6 @@ class Djw12Corners(DataSet):
     @property
     def default_loss(self) -> str:
         return TASKS[self.task]
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return int(self.n), int(self.p)
 
     @property
     def bias(self) -> np.ndarray:

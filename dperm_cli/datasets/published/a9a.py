@@ -20,7 +20,6 @@ class A9a(Registered):
     sparse. test_fraction and split_seed matter only where the test file is missing.
     """
 
-    name: ClassVar[str] = "a9a"
     upstream: ClassVar[str] = "LIBSVM data page, binary: a9a"
     train: ClassVar[Source] = Source(
         names=("a9a",), n=32561, p=123, nnz=451592, labels={-1: 24720, 1: 7841},

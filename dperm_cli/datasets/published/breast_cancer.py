@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.datasets.shared import embedded_files
-from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, Scaling, prepare
-from dperm_cli.problem.data import Data
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, Scaling
 
 # radius, texture, perimeter, area, smoothness, compactness, concavity, concave points, symmetry
 # and fractal dimension: first of the mean nucleus, then the standard error, then the worst.
@@ -50,6 +49,3 @@ class BreastCancer(RowOptions):
         )
         # The file's label is 0 for malignant, 1 for benign.
         return Raw(x=table[:, :-1], y=1.0 - 2.0 * table[:, -1], bounds=self.bounds())
-
-    def load(self, data_dir: Path | None = None) -> Data:
-        return prepare("breast_cancer", self.task, self, self.raw(data_dir))

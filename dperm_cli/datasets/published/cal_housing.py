@@ -27,7 +27,6 @@ class CalHousing(Registered):
     Values above 500000 are recorded as 500001, so the target is censored.
     """
 
-    name: ClassVar[str] = "cal_housing"
     upstream: ClassVar[str] = "StatLib's houses, file cal_housing.data of cal_housing.tgz"
     target_bounds: ClassVar[tuple[float, float]] = (0.0, 500001.0)
     facts: ClassVar[tuple[str, ...]] = ("targets are censored at 500001",)

@@ -27,7 +27,6 @@ class Covtype(Registered):
     records. Columns are mapped to [0, 1] by MEASURES and stay sparse.
     """
 
-    name: ClassVar[str] = "covtype"
     upstream: ClassVar[str] = "LIBSVM data page, binary: covtype.binary, unscaled"
     signs: ClassVar = {1.0: -1.0, 2.0: 1.0}
     train: ClassVar[Source] = Source(

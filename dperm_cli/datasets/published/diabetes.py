@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dperm_cli.datasets.shared import embedded_files
-from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, Scaling, prepare
-from dperm_cli.problem.data import Data
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, Scaling
 
 # Round ranges of adult medicine (blood values in mg/dl), chosen without the data.
 BOUNDS = np.array([
@@ -56,6 +55,3 @@ class Diabetes(RowOptions):
             delimiter=None,
         )  # fmt: skip
         return Raw(x=x, y=y, bounds=self.bounds(), target_bounds=self.target_bounds)
-
-    def load(self, data_dir: Path | None = None) -> Data:
-        return prepare("diabetes", self.task, self, self.raw(data_dir))

@@ -10,8 +10,7 @@ import numpy as np
 
 from dperm_cli.core.fields import Choices, Help
 from dperm_cli.datasets.shared import embedded_files
-from dperm_cli.datasets.shared.row_pipeline import Centred, Raw, RowOptions, Scaling, prepare
-from dperm_cli.problem.data import Data
+from dperm_cli.datasets.shared.row_pipeline import Centred, Raw, RowOptions, Scaling
 
 CONTRASTS = ("parity", "high", "classes")
 
@@ -50,6 +49,3 @@ class Digits(RowOptions):
             x=table[:, :-1], y=digit if every else np.where(positive, 1.0, -1.0),
             bounds=self.bounds(), longest=16.0 * 8.0, classes=10 if every else 2,
         )  # fmt: skip
-
-    def load(self, data_dir: Path | None = None) -> Data:
-        return prepare("digits", self.task, self, self.raw(data_dir))

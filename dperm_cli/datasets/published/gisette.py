@@ -17,7 +17,6 @@ class Gisette(Registered):
     The published columns already lie in [-1, 1].
     """
 
-    name: ClassVar[str] = "gisette"
     upstream: ClassVar[str] = "LIBSVM data page, binary: gisette, scaled"
     train: ClassVar[Source] = Source(
         names=("gisette_scale",), n=6000, p=5000, labels={-1: 3000, 1: 3000}, limit=1 << 30,

@@ -15,7 +15,6 @@ class Kddcup2010Algebra(Registered):
     With the published split. Parsing needs about 12 GiB of memory, once.
     """
 
-    name: ClassVar[str] = "kddcup2010_algebra"
     upstream: ClassVar[str] = "LIBSVM data page, binary: kdd2010 (algebra)"
     signs: ClassVar = {0.0: -1.0, -1.0: -1.0, 1.0: 1.0}
     train: ClassVar[Source] = Source(

@@ -65,7 +65,6 @@ class Kddcup99(WithClasses):
     log : take log(1 + value) of the counts with long tails, and of their public bounds.
     """
 
-    name: ClassVar[str] = "kddcup99"
     upstream: ClassVar[str] = "UCI KDD archive, kddcup.data_10_percent"
     signs: ClassVar = {float(k): 1.0 if k != NORMAL else -1.0 for k in range(len(LABELS))}
     class_labels: ClassVar[tuple[float, ...]] = tuple(float(k) for k in range(len(LABELS)))

@@ -21,7 +21,6 @@ class Mnist(WithClasses):
     The last pixels are never inked, so the file's largest index is 780 (778 in the test file).
     """
 
-    name: ClassVar[str] = "mnist"
     upstream: ClassVar[str] = "LIBSVM data page, multi-class: mnist, unscaled"
     signs: ClassVar = {float(k): 1.0 if k % 2 else -1.0 for k in range(10)}
     class_labels: ClassVar[tuple[float, ...]] = tuple(float(k) for k in range(10))

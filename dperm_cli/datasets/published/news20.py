@@ -21,7 +21,6 @@ class News20(WithClasses):
     The file has numbers only, no names of groups; 1715 words never occur. Rows stay sparse.
     """
 
-    name: ClassVar[str] = "news20"
     upstream: ClassVar[str] = "LIBSVM data page, multi-class: news20"
     signs: ClassVar = {float(k): 1.0 if k <= 10 else -1.0 for k in range(1, 21)}
     class_labels: ClassVar[tuple[float, ...]] = tuple(float(k) for k in range(1, 21))

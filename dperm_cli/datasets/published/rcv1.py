@@ -12,7 +12,6 @@ from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
 class Rcv1(Registered):
     """The categories CCAT and ECAT (+1) against GCAT and MCAT (-1); sparse rows."""
 
-    name: ClassVar[str] = "rcv1"
     upstream: ClassVar[str] = "LIBSVM data page, binary: rcv1.binary"
     train: ClassVar[Source] = Source(
         names=("rcv1_train.binary",), n=20242, p=47236, limit=1 << 28,

@@ -12,7 +12,6 @@ from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
 class RealSim(Registered):
     """Real (+1) against simulated (-1) autos and aviation; sparse rows."""
 
-    name: ClassVar[str] = "real_sim"
     upstream: ClassVar[str] = "LIBSVM data page, binary: real-sim"
     train: ClassVar[Source] = Source(
         names=("real-sim", "real_sim"), n=72309, p=20958, limit=1 << 29,

@@ -17,7 +17,6 @@ class ReutersMoneyfx(Registered):
     94.6 % on the test file). There is no stable address to download it from.
     """
 
-    name: ClassVar[str] = "reuters_moneyfx"
     upstream: ClassVar[str] = "the lasvm-reuters archive of Bottou, set money-fx"
     facts: ClassVar[tuple[str, ...]] = ("6.9 % positive records: see balanced measures too",)
     train: ClassVar[Source] = Source(

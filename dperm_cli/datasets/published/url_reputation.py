@@ -12,7 +12,6 @@ from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
 class UrlReputation(Registered):
     """Malicious (+1) or benign (-1); sparse rows. Parsing needs about 10 GiB of memory, once."""
 
-    name: ClassVar[str] = "url_reputation"
     upstream: ClassVar[str] = "LIBSVM data page, binary: url (url_combined)"
     train: ClassVar[Source] = Source(
         names=("url_combined",), n=2396130, p=3231961, limit=1 << 33,

@@ -21,7 +21,6 @@ class Yearpredictionmsd(SongYears):
     A file whose records are in another order has another split.
     """
 
-    name: ClassVar[str] = "yearpredictionmsd"
     upstream: ClassVar[str] = "UCI Machine Learning Repository, 203: YearPredictionMSD.txt"
     train: ClassVar[Source] = Source(
         names=("YearPredictionMSD", "YearPredictionMSD.txt", "yearpredictionmsd"),

@@ -21,7 +21,6 @@ class Yearpredictionmsd10k(SongYears):
     8984 records train, 1016 test. There is no stable address to download it from.
     """
 
-    name: ClassVar[str] = "yearpredictionmsd_10k"
     upstream: ClassVar[str] = "10000 rows of UCI 203 with the columns orig_row, year, v1 ... v90"
     # orig_row is kept among the parsed columns, for the split alone.
     train: ClassVar[Source] = Source(

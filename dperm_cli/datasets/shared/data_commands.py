@@ -111,17 +111,13 @@ def verify(dataset: Any, data_dir: Path | None = None) -> list[Finding]:
 
 def _describe_dataset(name: str, data_dir: Path | None) -> DatasetLine:
     kind = registry.load("dataset", name)
-    size = kind().size if kind.where == "generated" else kind.size
-    if kind.where == "registered":
-        size = kind().size
-    n, p = size or (None, None)
-    task = kind().task if kind.where != "file" else "as dataset.task says"
-    return DatasetLine(name, task, n, p, *_place(name, kind, data_dir))
+    if kind.where == "file":
+        return DatasetLine(name, "as dataset.task says", None, None, "dataset.path", True)
+    n, p = kind().size
+    return DatasetLine(name, kind().task, n, p, *_place(name, kind, data_dir))
 
 
 def _place(name: str, kind: Any, data_dir: Path | None) -> tuple[str, bool]:
-    if kind.where == "file":
-        return "dataset.path", True
     try:
         return str(path(name, data_dir)), True
     except InputError:

@@ -18,8 +18,7 @@ from dperm_cli.core.fields import Allowed, Check, Choices, Help, Positive, Unit
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared import archives
 from dperm_cli.datasets.shared.label_names import SIGNS, class_map, label_map, map_labels
-from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite, prepare
-from dperm_cli.problem.data import Data
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite
 
 TASKS = ("binary", "regression", "multiclass", "location")
 
@@ -66,7 +65,6 @@ class FileOptions(RowOptions, ABC):
 
     where: ClassVar[str] = "file"
     size: ClassVar[None] = None
-    name: ClassVar[str]
 
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
     test_path: Annotated[
@@ -138,9 +136,6 @@ class FileOptions(RowOptions, ABC):
             x=x, y=y, x_test=x_test, y_test=y_test, bounds=bounds,
             target_bounds=self.target_bounds, classes=self.classes,
         )  # fmt: skip
-
-    def load(self, data_dir: Path | None = None) -> Data:
-        return prepare(self.name, self.task, self, self.raw(data_dir))
 
     @abstractmethod
     def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help, NonNegative, Positive, Range
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.datasets.base import DataSet
-from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records
+from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records, make_data
+from dperm_cli.problem.data import Data
 
 # Rows are placed this far (relatively) inside the bound, so that rounding keeps them within it.
 INSIDE = 1.0 - 1e-13
@@ -23,23 +25,65 @@ ROWS = ("unit", "clip", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generated(DataSet):
+class Made(DataSet):
+    """A set that is made here: of n records and p columns."""
+
+    where: ClassVar[str] = "generated"
+
+    n: Records = 1000
+    p: Columns = 10
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return int(self.n), int(self.p)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generated(Made, ABC):
     """The keys of a set that is drawn record by record: a smaller n gives a prefix of a larger one.
 
     n, n_test : training and held-out records; p : columns; row_bound : bound on the rows' L2 norm.
     """
 
-    where: ClassVar[str] = "generated"
-
     n: Records = 2000
-    p: Columns = 10
     row_bound: Annotated[Positive, Help("of the rows' L2 norm")] = 1.0
     n_test: Annotated[int, Range(0), Help("held-out records")] = 2000
     seed: DrawSeed = 0
 
+    def load(self, data_dir: Path | None = None) -> Data:
+        """Draw the records; ``data_dir`` is not used."""
+        with guard_memory(self.n, self.row_entries):
+            theta = self._parameter()
+            x, y = self._draw("train", int(self.n), theta)
+            held = self._draw("test", int(self.n_test), theta) if self.n_test else (None, None)
+        return make_data(
+            self.name, self.task, x, y, *held,
+            row_bound=float(self.row_bound),
+            preprocessing=(self.rows_in_words,),
+            minimiser=theta if self.law else None,
+        )  # fmt: skip
+
+    def fresh(self, count: int, minimiser: np.ndarray) -> np.ndarray:
+        """Rows of the same law that belong to neither part, [count, p]."""
+        return self._draw("population", count, minimiser)[0]
+
     @property
-    def size(self) -> tuple[int, int]:
-        return int(self.n), int(self.p)
+    def row_entries(self) -> int:
+        """How many numbers of a row are held in memory."""
+        return self.p
+
+    @property
+    @abstractmethod
+    def rows_in_words(self) -> str:
+        """The law of the rows, as a step of the preprocessing."""
+
+    @abstractmethod
+    def _parameter(self) -> np.ndarray:
+        """The true parameter [p], which the law of the records is built on."""
+
+    @abstractmethod
+    def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Rows [n, p] and responses [n] of a part of the set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +96,6 @@ class LinearModel(Generated, ABC):
 
     signal: Annotated[NonNegative, Help("norm of the true parameter")] = 1.0
     rows: Annotated[str, Choices(*ROWS), Help("unit: on the sphere; else: in the ball")] = "unit"
-
-    def fresh(self, count: int, minimiser: np.ndarray) -> np.ndarray:
-        """Rows of the same law that belong to neither part, [count, p]."""
-        return self._draw("population", count, minimiser)[0]
-
-    @abstractmethod
-    def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows [n, p] and responses [n] of a part of the set."""
 
     @property
     def rows_in_words(self) -> str:

@@ -5,22 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help, Range
-from dperm_cli.datasets.base import DataSet
-from dperm_cli.datasets.shared.generated_rows import guard_memory
-from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records, make_data
+from dperm_cli.datasets.shared.generated_rows import Made, guard_memory
+from dperm_cli.datasets.shared.row_pipeline import DrawSeed, make_data
 from dperm_cli.problem.data import Data
 
 TASKS = {"binary": "linear", "location": "l2_median"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LowerBoundInstance(DataSet, ABC):
+class LowerBoundInstance(Made, ABC):
     """n records in {-1/sqrt(p), 1/sqrt(p)}^p: informative ones first, then padding.
 
     The padding is half c and half -c for the corner c = (1, ..., 1)/sqrt(p) and cancels, up to one
@@ -29,11 +28,6 @@ class LowerBoundInstance(DataSet, ABC):
     ``task=location`` the records stand alone.
     """
 
-    name: ClassVar[str]
-    where: ClassVar[str] = "generated"
-
-    n: Records = 1000
-    p: Columns = 10
     signal: Annotated[float, Range(0, "n"), Help("norm M of the informative sum")] = 100
     task: Annotated[str, Choices(*TASKS), Help("binary: every label is +1")] = "binary"
     seed: DrawSeed = 0
@@ -41,10 +35,6 @@ class LowerBoundInstance(DataSet, ABC):
     @property
     def default_loss(self) -> str:
         return TASKS[self.task]
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return int(self.n), int(self.p)
 
     @abstractmethod
     def informative(self) -> np.ndarray:

@@ -17,8 +17,7 @@ from dperm_cli.core.fields import Choices, Help
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.datasets.shared import content_digest, parsed_cache, svmlight_reader
-from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite, prepare
-from dperm_cli.problem.data import Data
+from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite
 
 ENDINGS = ("", ".bz2", ".gz", ".xz", ".txt", ".zip")
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
@@ -81,7 +80,6 @@ class Registered(RowOptions):
     """
 
     where: ClassVar[str] = "registered"
-    name: ClassVar[str]
     upstream: ClassVar[str]
     train: ClassVar[Source]
     test: ClassVar[Source | None] = None
@@ -129,9 +127,6 @@ class Registered(RowOptions):
             target_bounds=self.target_bounds, notes=self.facts,
             classes=len(self.class_labels) if self.task == "multiclass" else 2,
         )  # fmt: skip
-
-    def load(self, data_dir: Path | None = None) -> Data:
-        return prepare(self.name, self.task, self, self.raw(data_dir))
 
     def bounds(self) -> np.ndarray | None:
         """Public bounds of the columns, [p, 2] or [2], or None."""

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -110,6 +111,10 @@ class RowOptions(DataSet):
     def order(self) -> float:
         """The norm as a number: 1, 2 or inf."""
         return float(self.norm)
+
+    def load(self, data_dir: Path | None = None) -> Data:
+        """The records of ``raw``, split, scaled and bounded."""
+        return prepare(self.name, self.task, self, self.raw(data_dir))
 
 
 def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:

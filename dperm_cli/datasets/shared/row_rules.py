@@ -27,10 +27,10 @@ def bound_rows(x: Rows, rule: str, bound: float, norm: float = 2.0) -> Rows:
     """
     peak = _row_peaks(x)
     # Two divisions rather than one by the norm: entries near 1e308 would overflow its square.
-    direction = _over_rows(x, np.where(peak > 0, peak, 1.0))
+    direction = _by_rows(np.divide, x, np.where(peak > 0, peak, 1.0))
     length = row_norms(direction, norm)
     target = bound * (1.0 - ROUNDING_ROOM) / np.where(length > 0, length, 1.0)
-    scaled = _times_rows(direction, target)
+    scaled = _by_rows(np.multiply, direction, target)
     if rule == "unit":
         return scaled
     with np.errstate(over="ignore"):
@@ -79,16 +79,11 @@ def _row_sums(x: Rows, values: np.ndarray) -> np.ndarray:
     return sums
 
 
-def _times_rows(x: Rows, factor: np.ndarray) -> Rows:
+def _by_rows(operation: np.ufunc, x: Rows, numbers: np.ndarray) -> Rows:
+    """The operation of every entry with its row's number."""
     if sparse.issparse(x):
-        return _with_entries(x, x.data * np.repeat(factor, np.diff(x.indptr)))
-    return x * factor[:, None]
-
-
-def _over_rows(x: Rows, divisor: np.ndarray) -> Rows:
-    if sparse.issparse(x):
-        return _with_entries(x, x.data / np.repeat(divisor, np.diff(x.indptr)))
-    return x / divisor[:, None]
+        return _with_entries(x, operation(x.data, np.repeat(numbers, np.diff(x.indptr))))
+    return operation(x, numbers[:, None])
 
 
 def _with_entries(x: Rows, data: np.ndarray) -> sparse.csr_array:

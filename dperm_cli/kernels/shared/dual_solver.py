@@ -184,7 +184,7 @@ def solve(
     The answer is the same whenever the time suffices: passes are in an order of their own.
     """
     began = time.perf_counter()
-    run = _DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
+    run = DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
     best = run.certify(_start(loss, run.y))
     now, epochs, idle, end = best, 0, 0, began + seconds
     while best.gap > gap and idle < _PATIENCE and time.perf_counter() < end:
@@ -207,7 +207,7 @@ def verify_dual(
     system: Any, loss: Any, y: np.ndarray, modulus: float, slopes: np.ndarray, weights: np.ndarray
 ) -> Solution:
     """What stored slopes, or stored weights of a smooth loss, prove by themselves."""
-    run = _DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
+    run = DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
     if run.has_curvature:
         return run.at(weights)
     # clip to the domain of l*, here [0, -y]: slopes outside it are no dual point
@@ -215,7 +215,7 @@ def verify_dual(
 
 
 @dataclass(frozen=True)
-class _DualSolver:
+class DualSolver:
     system: Any
     loss: Any
     y: np.ndarray

@@ -289,7 +289,8 @@ class KernelProblem:
 
     @cached_property
     def _fingerprint(self) -> str:
-        facts = [self.data.fingerprint, repr(self.loss), self.ridge, self.map_name()]
+        own_map = map_name(self.kernel, self.features)
+        facts = [self.data.fingerprint, repr(self.loss), self.ridge, own_map]
         if self._has_float32_rows:
             facts.append("float32")  # other rows, another minimiser: each proves its own distance
         return hash_parts(json.dumps(facts))
@@ -301,18 +302,11 @@ class KernelProblem:
             return isinstance(self.rows, FeatureRows)
         return mapped_rows.uses_float32(self.data.n, self.features.dim)
 
+    @cached_property
     def points_name(self) -> str:
         """A digest of the queries."""
-        return self._points_name
-
-    @cached_property
-    def _points_name(self) -> str:
         dense = self.queries.toarray() if sparse.issparse(self.queries) else self.queries
         return hash_parts(np.ascontiguousarray(dense, "<f8"), size=64)[:32]
-
-    def map_name(self) -> str:
-        """The kernel and its finite map, with a digest of what it is made of."""
-        return map_name(self.kernel, self.features)
 
 
 def make_kernel_spec(

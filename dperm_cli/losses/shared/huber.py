@@ -1,4 +1,4 @@
-"""The positive part u_+ rounded off on [-h, h] [BST14, App. A].
+"""Losses made of the positive part u_+ rounded off on [-h, h] [BST14, App. A].
 
 f(u) = 0 below -h, (u + h)^2 / (4 h) on [-h, h], u above h. It is convex, once continuously
 differentiable, and between u_+ and u_+ + h / 4.
@@ -6,54 +6,93 @@ differentiable, and between u_+ and u_+ + h / 4.
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.core.fields import Help, Positive
+from dperm_cli.losses.shared.margin_loss import Glm
+from dperm_cli.problem.cone_rows import ConeProgram, ToDual, add_rounded_part
+from dperm_cli.problem.data import Data
 
 KinkWidth = Annotated[Positive, Help("half-width h of the rounding: at most h / 4 is added")]
 
 
-def value(u: np.ndarray, h: float) -> np.ndarray:
-    """f(u)."""
-    bent = np.clip(u + h, 0.0, 2.0 * h)
-    return np.where(u > h, u, bent * bent / (4.0 * h))
+@dataclass(frozen=True)
+class RoundedPart(Glm):
+    """l(z; y) = f(u) with u = sign z + offset and sign^2 = 1, h being ``width``.
 
-
-def slope(u: np.ndarray, h: float) -> np.ndarray:
-    """f'(u) = (u + h) / (2 h), clipped to [0, 1]."""
-    return np.clip((u + h) / (2.0 * h), 0.0, 1.0)
-
-
-def span(middle: float, margin: float, h: float) -> float:
-    """f(middle + margin) - f(middle - margin), also where the two are nearly equal.
-
-    Their difference as it stands loses every digit where the margin is small beside the rest.
+    A subclass gives ``line(y)`` = (sign, offset), and ``furthest(target)``, the largest offset for
+    |y| up to the target. The loss is 1-Lipschitz and 1 / (2 h)-smooth in z.
     """
-    low, high = middle - margin, middle + margin
-    if low >= h:
-        return 2.0 * margin
-    if high <= h:
-        bent = max(high + h, 0.0)
-        return margin * (middle + h) / h if low >= -h else bent * bent / (4.0 * h)
-    # high is above h: what is subtracted is less than half of the rest
-    return high if low <= -h else 2.0 * margin - (h - low) ** 2 / (4.0 * h)
 
+    width: KinkWidth = 0.1
 
-def majoriser(u: np.ndarray, h: float) -> np.ndarray:
-    """1 / (2 max(h, |u|)): f(u) - u / 2 is even, and its slope over u falls with |u|."""
-    return 0.5 / np.maximum(h, np.abs(u))
+    line: ClassVar[Any]
+    furthest: ClassVar[Any]
 
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """f(u) at margins [..., n] for labels or targets [n]."""
+        u, h = self._argument(z, y), self.width
+        bent = np.clip(u + h, 0.0, 2.0 * h)
+        return np.where(u > h, u, bent * bent / (4.0 * h))
 
-def curvature(u: np.ndarray, h: float) -> np.ndarray:
-    """f''(u): 1 / (2 h) on (-h, h), 0 elsewhere (the limit from outside at the ends)."""
-    return np.where(np.abs(u) < h, 1.0 / (2.0 * h), 0.0)
+    def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """sign f'(u), [..., n]."""
+        return self.line(y)[0] * self._rise(self._argument(z, y))
 
+    def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """f''(u): 1 / (2 h) on (-h, h), 0 elsewhere (the limit from outside at the ends)."""
+        inside = np.abs(self._argument(z, y)) < self.width
+        return np.where(inside, 1.0 / (2.0 * self.width), 0.0)
 
-def conjugate(s: np.ndarray, h: float) -> np.ndarray:
-    """f*(s) = -h s (1 - s) for s in [0, 1], +inf outside."""
-    s = np.asarray(s)
-    inside = (s >= 0) & (s <= 1)
-    s = np.where(inside, s, 0.0)
-    return np.where(inside, -h * s * (1.0 - s), np.inf)
+    def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """1 / (2 max(h, |u|)): f(u) - u / 2 is even, and its slope over u falls with |u|."""
+        return 0.5 / np.maximum(self.width, np.abs(self._argument(z, y)))
+
+    def slope_bound(self, margin: float, target: float) -> float:
+        """f' at the largest u: 1 unless h is beyond it."""
+        return float(self._rise(np.asarray(self.furthest(target) + margin)))
+
+    def span(self, margin: float, target: float) -> float:
+        """f(middle + margin) - f(middle - margin), also where the two are nearly equal.
+
+        Their difference as it stands loses every digit where the margin is small beside the rest.
+        """
+        middle, h = self.furthest(target), self.width
+        low, high = middle - margin, middle + margin
+        if low >= h:
+            return 2.0 * margin
+        if high <= h:
+            bent = max(high + h, 0.0)
+            return margin * (middle + h) / h if low >= -h else bent * bent / (4.0 * h)
+        # high is above h: what is subtracted is less than half of the rest
+        return high if low <= -h else 2.0 * margin - (h - low) ** 2 / (4.0 * h)
+
+    @property
+    def smoothness(self) -> float:
+        """1 / (2 h)."""
+        return 1.0 / (2.0 * self.width)
+
+    def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) = -h s (1 - s) - s offset with s = sign a in [0, 1], +inf outside."""
+        sign, offset = self.line(y)
+        s = sign * np.asarray(a)
+        inside = (s >= 0) & (s <= 1)
+        held = np.where(inside, s, 0.0)
+        return np.where(inside, -self.width * held * (1.0 - held), np.inf) - s * offset
+
+    def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
+        """A rounded part of a row's margin."""
+        sign, offset = self.line(data.y)
+        width = 1.0 / (2.0 * float(self.smoothness))
+        return add_rounded_part(program, theta, data.x, sign, offset, width)
+
+    def _argument(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        sign, offset = self.line(y)
+        return sign * z + offset
+
+    def _rise(self, u: np.ndarray) -> np.ndarray:
+        """f'(u) = (u + h) / (2 h), clipped to [0, 1]."""
+        return np.clip((u + self.width) / (2.0 * self.width), 0.0, 1.0)

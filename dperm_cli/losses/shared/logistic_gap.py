@@ -12,8 +12,8 @@ from scipy.special import expit
 
 # v s(-v) has its maximum W(1/e) over v >= 0 at 1 + W(1/e), W being Lambert's function
 _PEAK = 0.27846454276107380
-_PEAK_AT = 1.2784645427610738
-# where s(t) + _PEAK / t is largest over t >= _PEAK_AT
+PEAK_AT = 1.2784645427610738
+# where s(t) + _PEAK / t is largest over t >= PEAK_AT
 _WORST = 4.031622588125585
 _ROUND_UP = 1.0 + 1e-12
 
@@ -23,7 +23,7 @@ def on_the_line(margin: float) -> float:
 
     At most 1.0517: a row that is shorter than 1 is what exceeds 1.
     """
-    if margin <= _PEAK_AT:
+    if margin <= PEAK_AT:
         return 1.0
     t = min(margin, _WORST)
     return (float(expit(t)) + _PEAK / t) * _ROUND_UP

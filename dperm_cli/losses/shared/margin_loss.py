@@ -29,7 +29,6 @@ class Glm(PerRecord):
     value: Any
     slope_bound: Any
     span: Any
-    conjugate: Any = None
 
     def dimension(self, facts: PublicFacts) -> int:
         """One parameter per column."""
@@ -83,27 +82,25 @@ class Glm(PerRecord):
         return min(span, super().variation(bounds, constraint))
 
     @property
-    def has_conjugate(self) -> bool:
-        """Whether one slope per record is a dual point; tangents in theta serve otherwise."""
-        return self.conjugate is not None or self.pieces is not None
+    def conjugate(self) -> Any:
+        """l*(a), where it is known: one slope per record is then a dual point. Elsewhere None, and
+        tangents in theta serve."""
+        return None if self.pieces is None else self._conjugate_of_pieces
 
-    def conjugates(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """l*(a), the loss's own or that of its pieces."""
-        if self.conjugate is not None:
-            return self.conjugate(a, y)
+    def _conjugate_of_pieces(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
         sign, offset, up, down = self.pieces(y)
         along = sign * np.asarray(a)
         return np.where((along >= -down) & (along <= up), -along * offset, np.inf)
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
         """The slopes [n] at theta [p], where ``minorant`` touches the summed loss."""
-        if not self.has_conjugate:
+        if self.conjugate is None:
             return super().dual(theta, data)
         return self.slope(margins(theta, data), data.y)
 
     def dual_slope(self, dual: np.ndarray, data: Data) -> np.ndarray:
         """The slope [p] of ``minorant``."""
-        return np.asarray(data.x.T @ dual) if self.has_conjugate else super().dual_slope(dual, data)
+        return np.asarray(data.x.T @ dual) if self.conjugate else super().dual_slope(dual, data)
 
     @property
     def hessian(self) -> Any:
@@ -135,14 +132,14 @@ class Glm(PerRecord):
         self, z: np.ndarray, a: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """l(z) + l*(a) - a z >= 0 of every record, and the sum of the moduli that were added."""
-        terms = np.maximum(self.value(z, y) + self.conjugates(a, y) - a * z, 0.0)
+        terms = np.maximum(self.value(z, y) + self.conjugate(a, y) - a * z, 0.0)
         return terms, float(np.sum(np.abs(a * z))) + 2.0 * len(z)
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
         """From one slope per record [n], by Fenchel's inequality l(z) >= a z - l*(a), added up."""
-        if not self.has_conjugate:
+        if self.conjugate is None:
             return super().minorant(dual, data)
-        conjugates = self.conjugates(dual, data.y)
+        conjugates = self.conjugate(dual, data.y)
         if not np.all(np.isfinite(conjugates)):
             return Minorant(np.zeros(data.p), -math.inf, 0.0, 0.0)
         return Minorant(

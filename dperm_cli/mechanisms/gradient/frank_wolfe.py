@@ -91,7 +91,7 @@ class FrankWolfe(Mechanism):
             "vertices": vertices.count if vertices else None,
             "reach": vertex_choice.centre_distance(spec.constraint),
         }
-        if _bound_entries(spec) is not None:
+        if bound_entries(spec) is not None:
             settings |= {"rows_bounded_in": "linf", "curvature": curvature}
         return Design((_event(spec, oracle, scale, steps),), scale, steps, settings)
 
@@ -169,7 +169,7 @@ def expected_error(
     assert vertices is not None
     each = max(budget.epsilon / steps, 2.0 * mu / math.sqrt(steps))
     moves = sensitivity * spec.constraint.diameter
-    if _bound_entries(spec) is not None:
+    if bound_entries(spec) is not None:
         moves = _event(spec, "choice", 1.0, 1).sensitivity(budget.relation)
     return math.log(vertices.count) * moves / each
 
@@ -179,7 +179,7 @@ def _event(spec: ProblemSpec, oracle: str, scale: float, steps: int) -> Exponent
         return Gaussian(scale, spec.lipschitz, steps, gap=spec.gradient_gap)
     across = spec.constraint.diameter
     one, two = spec.lipschitz * across, spec.gradient_gap * across
-    entries = _bound_entries(spec)
+    entries = bound_entries(spec)
     if entries is not None:
         one, two = min(one, entries.slope), min(two, 2.0 * entries.slope)
     return Exponential(1.0 / scale, one, steps, gap=two)
@@ -195,7 +195,7 @@ class EntryBounds(NamedTuple):
     bend: float
 
 
-def _bound_entries(spec: ProblemSpec) -> EntryBounds | None:
+def bound_entries(spec: ProblemSpec) -> EntryBounds | None:
     """2 r sup |l'| b and (2 r b)^2 sup l'', where a bound on entries is declared, else None.
 
     |v - v'|_1 <= 2 r for points of the L1 ball and of the simplex, and margins are at most r b.
@@ -255,7 +255,7 @@ def _curvature(spec: ProblemSpec) -> float:
         raise Unsupported(without_curvature(spec, reason))
     if not spec.regulariser.smooth:
         raise Unsupported("frank_wolfe needs an objective without kinks: lasso must be 0")
-    entries, square = _bound_entries(spec), spec.constraint.diameter**2
+    entries, square = bound_entries(spec), spec.constraint.diameter**2
     if entries is None:
         return spec.n * (spec.smoothness + spec.ridge) * square
     return spec.n * (min(spec.smoothness * square, entries.bend) + spec.ridge * square)

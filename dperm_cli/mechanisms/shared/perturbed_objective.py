@@ -27,7 +27,7 @@ Second = GammaNorm | Gaussian
 SECOND_MU = 0.005  # of the noise that pays for the solver, Gaussian: .03 % more of the first
 SECOND_SHARE = 0.001  # of epsilon, for the same of a Gamma norm
 _SECOND_SIZE = 0.01  # of scale / Lam, which b moves the minimiser by: as good as no second noise
-_DELTA_ROUNDING = 1.0 - 1e-12  # of delta: the accountant rounds what it adds up
+DELTA_ROUNDING = 1.0 - 1e-12  # of delta: the accountant rounds what it adds up
 _LOG_STRENGTH_RANGE = 25.0  # in logs, the largest strength that is looked at, over the least
 _SMALLEST = 1e-6  # the least strength over the one that balances noise, where no bound is known
 
@@ -232,7 +232,7 @@ def first_event(
     """The noise that spends a budget, together with a second event that is mu2-GDP where
     ``second`` gives mu2 of one record's norm over the scale."""
     curvature(spec)
-    planner = _Planner(spec, budget, gamma, second)
+    planner = NoisePlanner(spec, budget, gamma, second)
     return planner.event(planner.best() if strength is None else planner.check_strength(strength))
 
 
@@ -295,13 +295,13 @@ def make_event(
         record_norm=spec.lipschitz,
         curvature=curvature(spec),
         strength=strength,
-        delta=0.0 if gamma else _DELTA_ROUNDING * delta,
+        delta=0.0 if gamma else DELTA_ROUNDING * delta,
         rank=rank,
         gap=spec.gradient_gap if gamma else None,
     )
 
 
-class _Planner:
+class NoisePlanner:
     """From a budget to strength and noise; everything here is public."""
 
     def __init__(

@@ -196,7 +196,7 @@ def _epsilon(composition: Composition, delta: float) -> float:
     saddle = saddle_point.find_saddle_at_delta(composition, log_delta)
     best = math.inf
     for _ in range(_ROUNDS):
-        best = min(best, _solve(_profile(composition, saddle), log_delta, saddle))
+        best = min(best, solve_epsilon(_profile(composition, saddle), log_delta, saddle))
         aim = saddle.epsilon
         if best == 0.0 or (abs(best - aim) * saddle.tilt < 4.0 and best > 0.3 * aim):
             break
@@ -212,7 +212,7 @@ def _single(composition: Composition) -> BoundedStep | None:
     return step if isinstance(step, BoundedStep) and step.count == 1 else None
 
 
-def _solve(
+def solve_epsilon(
     profile: Callable[[float], float], log_delta: float, saddle: saddle_point.Saddle
 ) -> float:
     """The epsilon >= 0 at which a falling log profile reaches log_delta, on its upper side."""

@@ -30,7 +30,7 @@ Complex = npt.NDArray[np.complex128]
 _TAIL_EXPONENT = 36.0
 _DIGITS = 45.0
 # Repetitions up to which absolute errors of 5e-15 in one step's transform do no harm.
-_MOST_BLOCKED = 20_000
+MOST_BLOCKED = 20_000
 _CHUNK = 1 << 20
 
 
@@ -76,18 +76,18 @@ def contour(composition: Composition, saddle: Saddle, most_work: float) -> Conto
         log_ratio = log_ratio + step.count * _log_ratio(law, step.count, spacing, points)
     log_tail = -_TAIL_EXPONENT - math.log(math.pi * end)
     uses = sum(counts)
-    slack = 1e-10 + 1e-14 * (math.sqrt(uses) + min(uses, _MOST_BLOCKED))
+    slack = 1e-10 + 1e-14 * (math.sqrt(uses) + min(uses, MOST_BLOCKED))
     z = np.asarray(saddle.tilt + 1j * t, dtype=np.complex128)
     return Contour(saddle, z, log_ratio, spacing, log_tail, slack)
 
 
 def _log_ratio(law: TiltedLaw, count: int, spacing: float, points: int) -> Complex:
     """log M(tilt + i t) / M(tilt) of one step at t = 0, spacing, ..., shape [points]."""
-    excess = _sum_in_blocks if count <= _MOST_BLOCKED else _sum_directly
+    excess = sum_in_blocks if count <= MOST_BLOCKED else sum_directly
     return _log1p(excess(law, spacing, points))
 
 
-def _sum_directly(law: TiltedLaw, spacing: float, points: int) -> Complex:
+def sum_directly(law: TiltedLaw, spacing: float, points: int) -> Complex:
     """E e^{i t L} - 1 without cancellation: what a power of 1e10 needs."""
     out = np.empty(points, dtype=complex)
     rows = max(1, _CHUNK // len(law.loss))
@@ -101,7 +101,7 @@ def _sum_directly(law: TiltedLaw, spacing: float, points: int) -> Complex:
     return out
 
 
-def _sum_in_blocks(law: TiltedLaw, spacing: float, points: int) -> Complex:
+def sum_in_blocks(law: TiltedLaw, spacing: float, points: int) -> Complex:
     """The same to 5e-15 absolute, as matrix products by the addition theorems."""
     size = math.ceil(math.sqrt(points))
     real, imaginary = np.zeros((size, size)), np.zeros((size, size))

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from dperm_cli.results.charts.panel_drawing import GREY, HUES, MARKS, format_major_ticks
-from dperm_cli.results.charts.study_figure import FORMATS, figure_style, image_bytes
+from dperm_cli.results.charts.chart_model import Axis, Curve, Figure, Panel, ReferenceLine
+from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.figure_drawing import draw_files as draw_figure
 from dperm_cli.results.records.row_facts import Row, csv_lines, distinct, group_by, number
 
 COLUMNS = (
     "panel", "mechanism", "calibration", "relation", "n", "delta", "noise_scale", "epsilon",
     "epsilon_accounted",
 )  # fmt: skip
-_CALIBRATIONS = {"tight": "-", "paper": "--"}
 
 
 def draw_files(rows: Sequence[Row], points: Sequence[Row]) -> dict[str, bytes]:
     """Names and bytes: the points as CSV and, where there are any, the figure in all formats."""
     found = {"account.csv": _csv(points)}
     if points:
-        with figure_style():
-            drawn = _draw(rows, points)
-            found |= {f"account.{ending}": image_bytes(drawn, ending) for ending in FORMATS}
+        drawn = draw_figure(_build_figure(rows, points))
+        found |= {f"account.{ending}": data for ending, data in drawn.items()}
     return found
 
 
@@ -31,72 +29,45 @@ def _csv(points: Sequence[Row]) -> bytes:
     return csv_lines(COLUMNS, rows).encode()
 
 
-def _draw(rows: Sequence[Row], points: Sequence[Row]) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(7.0, 3.3))
-    FigureCanvasAgg(drawn)
-    left, right = drawn.subplots(1, 2)
-    # placed by hand: a layout engine would double the time of the whole command
-    drawn.subplots_adjust(left=0.09, right=0.985, bottom=0.145, top=0.90, wspace=0.26)
+def _build_figure(rows: Sequence[Row], points: Sequence[Row]) -> Figure:
     names = distinct([*rows, *points], "mechanism")
-    _noise(left, [p for p in points if p["panel"] == "noise"], rows, names)
-    _draw_certified(right, [p for p in points if p["panel"] == "certified"], names)
+    noise = _plot_noise([p for p in points if p["panel"] == "noise"], rows, names)
+    certified = _plot_calibrations([p for p in points if p["panel"] == "certified"], names)
     first = points[0]
-    drawn.suptitle(
-        f"n = {number(first['n'])}, delta = {number(first['delta'], 3)}, {first['relation']}",
-        fontsize=9,
-    )
-    return drawn
+    title = f"n = {number(first['n'])}, delta = {number(first['delta'], 3)}, {first['relation']}"
+    return Figure(tuple(panel for panel in (noise, certified) if panel.xs), title)
 
 
-def _noise(place: Any, points: Sequence[Row], rows: Sequence[Row], names: list[str]) -> None:
+def _plot_noise(points: Sequence[Row], rows: Sequence[Row], names: list[str]) -> Panel:
     """One curve per mechanism; the rows of the table as markers on it."""
+    curves = []
     for name, group in group_by(points, lambda point: point["mechanism"]).items():
-        color, mark = _look(names, name)
-        xs = [point["noise_scale"] for point in group]
-        place.plot(xs, [point["epsilon_accounted"] for point in group], color=color, label=name)
         asked = [r for r in rows if r["mechanism"] == name and r["n"] == group[0]["n"]]
         asked = [r for r in asked if r["status"] == "ok" and r["epsilon_accounted"]]
-        place.plot(
-            [row["noise_scale"] for row in asked],
-            [row["epsilon_accounted"] for row in asked],
-            mark, color=color, label="_asked",
-        )  # fmt: skip
-    _dress(place, "noise scale (mechanism's unit)", "certified epsilon")
+        look = names.index(name)
+        curves.append(Curve(name, _points(group, "noise_scale"), look, marked=False))
+        curves.append(Curve(name, _points(asked, "noise_scale"), look, joined=False))
+    x, y = Axis("noise scale (mechanism's unit)"), Axis("certified epsilon")
+    return Panel("what a noise certifies", x, y, tuple(curves))
 
 
-def _draw_certified(place: Any, points: Sequence[Row], names: list[str]) -> None:
+def _plot_calibrations(points: Sequence[Row], names: list[str]) -> Panel:
     """One line per mechanism and calibration; the diagonal is where nothing is lost."""
+    curves = []
     for (name, how), group in group_by(
         points, lambda p: (p["mechanism"], p["calibration"])
     ).items():
-        color, mark = _look(names, name)
-        xs, ys = ([p[k] for p in group] for k in ("epsilon", "epsilon_accounted"))
+        look = names.index(name)
         # calibrations that lose nothing lie on one another: the lower ones show as a rim
-        rim = 1.1 * (len(names) - 1 - names.index(name)) if how == "tight" else 0.0
-        place.plot(
-            xs, ys, _CALIBRATIONS.get(how, ":"), marker=mark, color=color, label=f"{name}, {how}",
-            linewidth=1.4 + rim, markersize=4.6 + 2.0 * rim,
-        )  # fmt: skip
-    ends = [f([p["epsilon"] for p in points], default=1.0) for f in (min, max)]
-    place.plot(ends, ends, color=GREY, linewidth=4, alpha=0.25, zorder=1, label="nominal")
-    _dress(place, "nominal epsilon", "certified epsilon")
+        rim = 1.1 * (len(names) - 1 - look) if how == "tight" else 0.0
+        placed = _points(group, "epsilon")
+        curves.append(Curve(name, placed, look, how or "", dashed=how != "tight", rim=rim))
+    ends = tuple(f([p["epsilon"] for p in points], default=1.0) for f in (min, max))
+    nominal = ReferenceLine("nominal", "nominal", ends, ends)
+    x, y = Axis("nominal epsilon"), Axis("certified epsilon")
+    return Panel("what a calibration certifies", x, y, tuple(curves), (nominal,))
 
 
-def _look(names: list[str], name: str) -> tuple[str, str]:
-    at = names.index(name)
-    return HUES[at % len(HUES)], MARKS[at % len(MARKS)]
-
-
-def _dress(place: Any, x: str, y: str) -> None:
-    place.set_xscale("log")
-    place.set_yscale("log")
-    for side in (place.xaxis, place.yaxis):
-        format_major_ticks(side)
-    place.set_xlabel(x)
-    place.set_ylabel(y)
-    place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
-    place.set_axisbelow(True)
-    place.legend(frameon=False)
+def _points(rows: Sequence[Row], axis: str) -> tuple[Point, ...]:
+    values = [(row[axis], row["epsilon_accounted"]) for row in rows]
+    return tuple(Point(x, value, value, value, 0.0, 1) for x, value in values)

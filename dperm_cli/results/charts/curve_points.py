@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dperm_cli.results.records.row_facts import Row, as_json, flatten, group_by, number
-from dperm_cli.results.records.summary import is_saturated, quantile
+from dperm_cli.results.records.summary import BAND, is_saturated, quantile
 
 DRAWN = ("ok", "planned")
 
@@ -34,7 +34,7 @@ class PointSelection:
     bound: str | None = None
 
 
-_ROUNDING = 1e-12  # of the data-free floor
+ROUNDING = 1e-12  # of the data-free floor
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Point:
 
     ``low`` and ``high`` are the 5 and 95 % quantiles over trials; ``saturated`` points lie within a
     factor 2 of the data-free floor. Of a family, ``value``, ``floor`` and ``bound`` are the
-    family's largest, and ``cells`` those that ``value`` comes from.
+    family's largest, and ``cells`` those that ``value`` comes from. ``gap`` is that of the optimum
+    that excess risk is measured from: what lies below it is not resolved.
     """
 
     x: float | None
@@ -55,6 +56,8 @@ class Point:
     floor: float | None = None
     bound: float | None = None
     cells: tuple[str, ...] = ()
+    gap: float = 0.0
+    epsilon_accounted: float | None = None
 
     @property
     def is_near_floor(self) -> bool:
@@ -63,7 +66,22 @@ class Point:
     @property
     def resolution(self) -> float:
         """Risks up to this value count as 0: rounding errors are as large."""
-        return _ROUNDING * (self.floor or 0.0)
+        return ROUNDING * (self.floor or 0.0)
+
+    @property
+    def height(self) -> float:
+        """Where a logarithmic axis shows the point: never under the gap."""
+        return max(self.value, self.gap)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the gap hides the true value."""
+        return 0.0 < self.gap >= self.value
+
+    @property
+    def shown_low(self) -> float:
+        """The low end of the band where it is resolved; else the gap, which may be 0."""
+        return self.low if self.low > max(self.gap, self.resolution) else self.gap
 
 
 def extend_row(row: Row, parts: Sequence[str] = ()) -> dict[str, Any]:
@@ -182,8 +200,8 @@ def _point(rows: Sequence[Row], select: PointSelection) -> Point:
     return Point(
         x=None,
         value=_statistic(values, mean, select.statistic),
-        low=quantile(values, 0.05) or 0.0,
-        high=quantile(values, 0.95) or 0.0,
+        low=quantile(values, BAND[0]) or 0.0,
+        high=quantile(values, BAND[1]) or 0.0,
         error=error,
         trials=count,
         floor=_floor(first, select.quantity),
@@ -208,7 +226,7 @@ def _floor(row: Row, quantity: str) -> float | None:
 def _statistic(values: Sequence[float], mean: float, name: str) -> float:
     if name == "mean":
         return mean
-    level = {"median": 0.5, "q05": 0.05, "q95": 0.95, "min": 0.0, "max": 1.0}[name]
+    level = {"median": 0.5, "q05": BAND[0], "q95": BAND[1], "min": 0.0, "max": 1.0}[name]
     found = quantile(values, level)
     return math.inf if found is None else found
 

@@ -1,4 +1,4 @@
-"""Drawing one panel of the figure on matplotlib axes."""
+"""Drawing one panel of a figure on matplotlib axes."""
 
 from __future__ import annotations
 
@@ -9,303 +9,220 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from dperm_cli.results.charts.study_panels import (
-    AXIS_WORDS,
-    NO_GUARANTEE,
+from dperm_cli.results.charts.chart_model import (
+    GREY,
+    Axis,
     Curve,
     Panel,
-    Point,
     ReferenceLine,
+    is_unresolved,
 )
+from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.records.row_facts import number
 
-INK, GREY = "#222222", "#6E6E6E"
-# Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
-HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
 MIN_VISIBLE_GAP = 0.01  # share of the plotted excess from which the optimum's gap is an error bar
-_LINES: dict[str, dict[str, Any]] = {
-    "floor": {"color": GREY, "linestyle": "-", "linewidth": 2.0, "alpha": 0.75},
-    "upper": {"color": INK, "linestyle": (0, (6, 1.5, 1, 1.5)), "linewidth": 1.0},
-    "lower": {"color": INK, "linestyle": (0, (1, 1.2)), "linewidth": 1.2},
-    "order_upper": {"linestyle": (0, (6, 1.5, 1, 1.5, 1, 1.5)), "linewidth": 0.9},
-    "order_lower": {"color": GREY, "linestyle": (0, (1, 2.4)), "linewidth": 1.2},
-}
-
-BATCHED_MARKS = 50
+_BELOW = 11  # matplotlib's marker that points down: the true value lies lower
+_WIDE = 5.0  # inches from which a panel has room for more words
+# Characters an inch of words above a panel, and inches beside it that they may reach over.
+_TITLE = {"bold": (9.5, 1.2), "normal": (14.5, 0.5)}
+_DETAIL = (14.5, 1.2)
 
 
-def draw_panel(
-    place: Any, panel: Panel, axis: str, hues: list[tuple[str, str]], alone: bool
-) -> None:
-    """Draw a panel; ``alone`` where it has the figure's whole width."""
-    xs = sorted({point.x for curve in panel.curves for point in curve.points})
-    single = len(xs) == 1
-    place.set_yscale("log")
-    if not single:
-        place.set_xscale("log")
-    low, high = _limits(panel)
+def draw_panel(place: Any, panel: Panel, inches: float) -> None:
+    """Draw a panel on axes that are so many inches wide.
+
+    An axis of names has one place for each curve: its label where there is room, else its number.
+    """
+    place.set_yscale(panel.y.scale)
+    low, high = panel.limits
     place.set_ylim(low, high)
-    inches = 5.7 if alone else 2.4
-    numbered = single and fit_labels(panel, inches) is None
+    names = panel.x.scale == "names"
+    if not names:
+        place.set_xscale(panel.x.scale)
+    fitted = fit_labels(panel, inches) if names else None
     for i, curve in enumerate(panel.curves):
-        color, mark = _look(hues, curve)
-        if numbered:
-            label = f"{i + 1}: {', '.join(_place_words(curve))}".replace(", (", " (")
-            place.plot([], [], color=color, linestyle="none", marker=mark, label=label)
-        if _is_below_axis(curve, low):
-            xs_here = [float(i)] if single else [point.x for point in curve.points]
-            label = "" if single else f"{curve.label} (below the axis)"
-            style = {"color": color, "marker": 11, "linestyle": "none", "clip_on": False}
-            place.plot(xs_here, [low] * len(xs_here), label=label or None, **style)
-        elif single:
-            _draw_bars(place, curve, float(i), color, mark)
-        else:
-            _draw_curve(place, curve, color, mark)
+        points = [(float(i) if names else p.x or 0.0, p) for p in panel.select_points(curve)]
+        if names and fitted is None:
+            style = {"color": curve.hue, "linestyle": "none", "marker": curve.mark}
+            place.plot([], [], label=f"{i + 1}: {curve.label}", **style)
+        if points and is_unresolved(curve) and max(p.height for _, p in points) < low:
+            label = None if names else f"{curve.label} (below the axis)"
+            style = {"color": curve.hue, "marker": _BELOW, "linestyle": "none", "clip_on": False}
+            place.plot([x for x, _ in points], [low] * len(points), label=label, **style)
+        elif points:
+            _draw_curve(place, panel, curve, points)
     for line in panel.lines:
-        _draw_line(place, line, (low, high), hues, alone, single)
-    _dress(place, panel, alone)
-    if single:
-        _name_places(place, panel, axis, xs[0], inches)
+        draw_line(place, line, panel, inches)
+    _dress(place, panel, inches)
+    if names:
+        labels, size = fitted or ([str(i + 1) for i in range(len(panel.curves))], 7.5)
+        place.set_xticks(range(len(labels)), labels=labels, fontsize=size)
+        place.set_xlim(-0.6, len(labels) - 0.4)
     else:
-        place.set_xlabel(AXIS_WORDS[axis])
-        _ticks(place, xs)
-        _paper_strip(place, panel, hues, alone)
+        _ticks(place, panel, inches)
+        _paper_strip(place, panel, inches)
 
 
-def _look(hues: list[tuple[str, str]], curve: Curve) -> tuple[str, str]:
-    at = hues.index(curve.hue)
-    return HUES[at % len(HUES)], MARKS[(at + at // len(HUES)) % len(MARKS)]
+def _draw_curve(
+    place: Any, panel: Panel, curve: Curve, points: Sequence[tuple[float, Point]]
+) -> None:
+    """Band, line and marks of a curve, at the places given."""
+    xs, ys = [x for x, _ in points], [panel.height_of(p) for _, p in points]
+    names, linear = panel.x.scale == "names", panel.y.scale == "linear"
+    if any(p.trials > 1 for _, p in points):
+        end = place.get_ylim()[0]  # a band that reaches 0 runs off a logarithmic axis
+        lows = [p.low if linear else p.shown_low or end for _, p in points]
+        highs = [max(p.high, p.gap) for _, p in points]
+        if names:
+            bar = {"linewidth": 5, "alpha": 0.25, "zorder": 2}
+            place.vlines(xs, lows, highs, color=curve.hue, **bar)
+        else:
+            band = {"alpha": 0.10 if curve.dashed else 0.20, "linewidth": 0, "zorder": 2}
+            place.fill_between(xs, lows, highs, color=curve.hue, **band)
+    look: dict[str, Any] = {
+        "color": curve.hue,
+        "linestyle": (0, (4, 1.6)) if curve.dashed else "-",
+        "linewidth": 1.4 + curve.rim,
+    }
+    size = 4.6 + 2.0 * curve.rim
+    if curve.joined and not names:
+        place.plot(xs, ys, zorder=3, **look)
+        mark = {"marker": curve.mark, "markersize": size} if curve.marked else {}
+        place.plot([], [], label=curve.legend or None, **look, **mark)
+    if curve.marked:
+        draw_marks(place, panel, curve, points, size)
 
 
-def height_of(point: Point) -> float:
-    """The height a point is drawn at: never under the gap, below which nothing is resolved."""
-    return max(point.median, point.gap)
-
-
-def _is_unresolved(curve: Curve) -> bool:
-    """Whether a curve without a guarantee is the optimum itself, and no use to scale an axis."""
-    return curve.note == NO_GUARANTEE and all(point.median <= point.gap for point in curve.points)
-
-
-def _is_below_axis(curve: Curve, low: float) -> bool:
-    return _is_unresolved(curve) and max(map(height_of, curve.points)) < low
-
-
-def _limits(panel: Panel) -> tuple[float, float]:
-    """Room for the curves and the floor; bounds widen it by a decade and a half at most."""
-    seen = [curve for curve in panel.curves if not _is_unresolved(curve)] or panel.curves
-    points = [point for curve in seen for point in curve.points if height_of(point) > 0]
-    floors = [y for line in panel.lines if line.kind == "floor" for y in line.ys]
-    heights = [y for p in points for y in (height_of(p), p.high) if y > 0] + floors
-    heights += [max(point.low, point.gap) for point in points if max(point.low, point.gap) > 0]
-    low, high = min(heights), max(heights)
-    others = [y for line in panel.lines for y in line.ys if low / 30 <= y <= high * 30]
-    return min([low, *others]) / 1.6, max([high, *others]) * 1.6
-
-
-def _draw_curve(place: Any, curve: Curve, color: str, mark: str) -> None:
-    points = [point for point in curve.points if height_of(point) > 0]
-    xs, ys = [point.x for point in points], [height_of(point) for point in points]
-    tight = curve.calibration != "paper"
-    style = "-" if tight else (0, (4, 1.6))
-    if any(point.trials > 1 for point in points):
-        lows = [max(point.low, point.gap) or height_of(point) for point in points]
-        highs = [max(point.high, point.gap) for point in points]
-        place.fill_between(
-            xs, lows, highs, color=color, alpha=0.20 if tight else 0.10, linewidth=0, zorder=2
-        )
-    place.plot(xs, ys, color=color, linestyle=style, zorder=3)
-    place.plot([], [], color=color, linestyle=style, marker=mark, label=curve.label)
-    marked = [(point.x, point) for point in points]
-    # one by one they cost more than everything else in the figure of a large study
-    for batch in [marked] if len(marked) > BATCHED_MARKS else [[each] for each in marked]:
-        _marks(place, batch, color, mark)
-
-
-def _draw_bars(place: Any, curve: Curve, x: float, color: str, mark: str) -> None:
-    for point in curve.points:
-        if height_of(point) <= 0:
-            continue
-        low, high = max(point.low, point.gap), max(point.high, point.gap)
-        if point.trials > 1 and low > 0:
-            place.plot(
-                [x, x],
-                [low, high],
-                color=color,
-                linewidth=5,
-                alpha=0.25,
-                zorder=2,
-                solid_capstyle="butt",
-            )
-        _mark(place, x, point, color, mark)
-
-
-def _mark(place: Any, x: float, point: Point, color: str, mark: str) -> None:
-    _marks(place, [(x, point)], color, mark)
-
-
-def _marks(place: Any, points: Sequence[tuple[float, Point]], color: str, mark: str) -> None:
+def draw_marks(
+    place: Any,
+    panel: Panel,
+    curve: Curve,
+    points: Sequence[tuple[float, Point]],
+    size: float = 4.6,
+) -> None:
     """Markers: hollow when saturated, pointing down when the gap hides the true value."""
     looks: dict[tuple[bool, bool], list[tuple[float, float]]] = {}
-    for x, point in points:
-        look = point.median <= point.gap, point.saturated
-        looks.setdefault(look, []).append((x, height_of(point)))
+    for x, p in points:
+        looks.setdefault((p.is_hidden, p.is_near_floor), []).append((x, panel.height_of(p)))
     for (hidden, saturated), places in looks.items():
         place.plot(
             *zip(*places, strict=True),
-            marker=11 if hidden else mark,
+            marker=_BELOW if hidden else curve.mark,
             linestyle="none",
-            color=color,
-            markerfacecolor="white" if saturated else color,
+            color=curve.hue,
+            markersize=size,
+            markerfacecolor="white" if saturated else curve.hue,
             markeredgewidth=1.1,
             zorder=4,
         )
-    for x, point in points:
-        _gap_bar(place, x, point, color)
+    for x, p in points:
+        if has_visible_gap(p):
+            # the optimum may be lower by the gap, and the true excess risk higher by as much
+            ends = [p.height, max(p.height, p.value + p.gap)]
+            style = {"marker": "_", "markevery": [1], "markersize": 5, "linewidth": 1.0}
+            place.plot([x, x], ends, color=curve.hue, zorder=4, **style)
 
 
-def _gap_bar(place: Any, x: float, point: Point, color: str) -> None:
-    y = height_of(point)
-    if point.gap > MIN_VISIBLE_GAP * y:
-        # the optimum may be lower by the gap, and the true excess risk higher by as much
-        place.plot(
-            [x, x],
-            [y, max(y, point.median + point.gap)],
-            color=color,
-            linewidth=1.0,
-            zorder=4,
-            marker="_",
-            markevery=[1],
-            markersize=5,
-        )
+def has_visible_gap(point: Point) -> bool:
+    """Whether the optimum's gap is drawn as a bar above the point."""
+    return max(point.height - point.value, MIN_VISIBLE_GAP * point.height) < point.gap
 
 
-def _draw_line(
-    place: Any,
-    line: ReferenceLine,
-    limits: tuple[float, float],
-    hues: list[tuple[str, str]],
-    alone: bool,
-    single: bool,
-) -> None:
-    style = dict(_LINES[line.kind])
-    if line.label.endswith("paper)"):
-        # the same theorem at the larger noise of the paper
-        style["alpha"] = 0.45
-    if line.mechanism is not None:
-        names = [mechanism for mechanism, _ in hues]
-        style["color"] = HUES[names.index(line.mechanism) % len(HUES)]
-    label = line.label
+def draw_line(place: Any, line: ReferenceLine, panel: Panel, inches: float) -> None:
+    style: dict[str, Any] = {
+        "color": line.color,
+        "linestyle": (0, line.style.dashes) if line.style.dashes else "-",
+        "linewidth": line.style.width,
+        "alpha": 0.45 if line.faint else line.style.alpha,
+        "zorder": 1.5,
+        "label": line.label,
+    }
     if line.constant:
-        label += f" x {line.constant} (fitted)" if alone else ", fitted (constant over the panel)"
-    if min(line.ys) > limits[1]:
-        label += " (above the axis)"
-    if max(line.ys) < limits[0]:
-        label += " (below the axis)"
-    if single:
-        place.axhline(line.ys[0], label=label, zorder=1.5, **style)
-    elif len(line.xs) == 1:  # known at one place only: it says nothing of the others
+        wide = inches > _WIDE
+        more = f" x {line.constant} (fitted)" if wide else ", fitted (constant over the panel)"
+        style["label"] += more
+    low, high = place.get_ylim()
+    if min(line.ys) > high:
+        style["label"] += " (above the axis)"
+    if max(line.ys) < low:
+        style["label"] += " (below the axis)"
+    if not line.xs or panel.x.scale == "names":
+        place.axhline(line.ys[0], **style)
+        return
+    if len(line.xs) == 1:  # known at one place only: it says nothing of the others
         style |= {"marker": "_", "markersize": 14, "markeredgewidth": 1.4, "linestyle": "none"}
-        place.plot(line.xs, line.ys, label=label, zorder=1.5, **style)
-    else:
-        place.plot(line.xs, line.ys, label=label, zorder=1.5, **style)
+    place.plot(line.xs, line.ys, **style)
 
 
-def _dress(place: Any, panel: Panel, alone: bool) -> None:
-    """Titles, grid, the label of the left axis, and the right axis per record."""
-    records = f"over n = {panel.n} records" if panel.n and alone else "over records"
-    place.set_ylabel(f"excess risk (sum {records})")
-    details = [panel.detail] if alone else [_constants(panel), panel.detail]
-    details = [line for text in details for line in reversed(_lines(text, 100 if alone else 52))]
-    title = "\n".join(_lines(panel.title, 64 if alone else 34))
-    place.set_title(title, loc="left", fontweight="bold", pad=4 + 10 * len(details))
+def _dress(place: Any, panel: Panel, inches: float) -> None:
+    """Titles, grid, the names of the axes, and the right axis per record."""
+    place.set_xlabel(panel.x.label)
+    place.set_ylabel(panel.y.label)
+    details = [line for text in panel.details for line in reversed(_wrap(text, _DETAIL, inches))]
+    place.set_title(wrap_title(panel, inches), loc="left", pad=4 + 10 * len(details))
+    style: Any = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": 6.8}
     for i, text in enumerate(details):
-        written = place.annotate(
-            text,
-            (0, 1),
-            (0, 4 + 10 * i),
-            "axes fraction",
-            fontsize=6.8,
-            textcoords="offset points",
-            color=GREY,
-        )
+        written = place.annotate(text, (0, 1), (0, 4 + 10 * i), color=GREY, **style)
         written.set_in_layout(False)  # the title above it keeps the room; its length takes none
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
     place.set_axisbelow(True)
+    place.spines["right"].set_visible(False)
     if panel.n:
         n = panel.n
         twin = place.secondary_yaxis("right", functions=(lambda y: y / n, lambda y: y * n))
         twin.set_ylabel("per record")
         twin.spines["right"].set_color(GREY)
-        format_axis_numbers(twin.yaxis, place.get_ylim())
-    else:
-        place.spines["right"].set_visible(False)
-    format_axis_numbers(place.yaxis, place.get_ylim())
+        _format_numbers(twin.yaxis, panel.y, place.get_ylim())
+    _format_numbers(place.yaxis, panel.y, place.get_ylim())
 
 
-def _lines(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width)
+def wrap_title(panel: Panel, inches: float) -> str:
+    """The title of a panel in lines for axes of this width."""
+    from matplotlib import rcParams
+
+    return "\n".join(_wrap(panel.title, _TITLE[rcParams["axes.titleweight"]], inches))
 
 
-def format_axis_numbers(side: Any, limits: tuple[float, float]) -> None:
-    """Numbers on a logarithmic axis written as in the tables; 2 and 5 too where room is left."""
-    from matplotlib.ticker import LogLocator
+def _wrap(text: str, room: tuple[float, float], inches: float) -> list[str]:
+    return textwrap.wrap(text, round(room[0] * (inches + room[1])))
 
-    format_major_ticks(side)
+
+def _format_numbers(side: Any, axis: Axis, limits: tuple[float, float]) -> None:
+    """Numbers on a logarithmic axis written as in the tables; 2 and 5 too where room is left.
+
+    Matplotlib's own formatter writes formulas, which the style of the figures does not parse.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if axis.scale != "log":
+        return
+    side.set_major_formatter(FuncFormatter(lambda y, _: number(float(y), 3)))
+    side.set_minor_formatter(NullFormatter())
     if limits[1] < 60 * limits[0]:
         side.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
         side.set_minor_formatter(side.get_major_formatter())
 
 
-def format_major_ticks(side: Any) -> None:
-    """Numbers as in the tables at the powers of ten, and none between them.
-
-    Matplotlib's own formatter writes formulas, which the style of the figures does not parse.
-    """
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    side.set_major_formatter(FuncFormatter(lambda y, _: number(float(y), 3)))
-    side.set_minor_formatter(NullFormatter())
-
-
-def _constants(panel: Panel) -> str:
-    """The fitted constants of a panel's order bounds, in words short enough for its width."""
-    words = [
-        f"{line.kind.partition('_')[2]}{f' {line.mechanism}' if line.mechanism else ''} "
-        f"{line.constant}"
-        for line in panel.lines
-        if line.constant
-    ]
-    return f"order constants: {', '.join(words)}" if words else ""
-
-
-def _ticks(place: Any, xs: list[float]) -> None:
+def _ticks(place: Any, panel: Panel, inches: float) -> None:
     """Ticks at the values that were run, where they are few and apart."""
-    span = math.log(xs[-1] / xs[0])
-    apart = min(math.log(b / a) for a, b in pairwise(xs))
-    format_major_ticks(place.xaxis)
-    if len(xs) <= 9 and apart > span / 14:
-        place.set_xticks(xs, labels=[number(x, 3) for x in xs], minor=False)
-        place.tick_params(axis="x", which="minor", length=0)
+    xs = panel.xs
+    if panel.x.scale == "linear" or not xs:
+        return
+    span = math.log(xs[-1] / xs[0]) or 1.0
     place.set_xlim(xs[0] * math.exp(-0.05 * span), xs[-1] * math.exp(0.05 * span))
-
-
-def _name_places(place: Any, panel: Panel, axis: str, x: float, inches: float) -> None:
-    """One place per curve on the axis, for a study with a single epsilon.
-
-    Each has its label where there is room, and else the number it has in the legend.
-    """
-    found = fit_labels(panel, inches)
-    labels = [str(i + 1) for i in range(len(panel.curves))] if found is None else found[0]
-    size = 7.5 if found is None else found[1]
-    place.set_xticks(range(len(labels)), labels=labels, fontsize=size)
-    place.set_xlim(-0.6, len(labels) - 0.4)
-    place.set_xlabel(f"{AXIS_WORDS[axis]} = {number(x)}")
+    apart = min((math.log(b / a) for a, b in pairwise(xs)), default=span)
+    _format_numbers(place.xaxis, panel.x, (xs[0], xs[-1]))
+    if len(xs) > 9 or apart <= span / 14:
+        return
+    # a label has half an inch; of a crowded axis every other one stays, the last among them
+    every = 1 if apart / span * inches > 0.3 and len(xs) <= 3.2 * inches else 2
+    labels = [number(x, 3) if (len(xs) - 1 - i) % every == 0 else "" for i, x in enumerate(xs)]
+    place.set_xticks(xs, labels=labels, minor=False)
+    place.set_xticks([], minor=True)
 
 
 def fit_labels(panel: Panel, inches: float) -> tuple[list[str], float] | None:
-    """The labels of a panel's bars, broken to the room each has, and their size in points."""
+    """The labels of a panel's places, broken to the room each has, and their size in points."""
     room = 72 * inches / (len(panel.curves) + 0.2)
     for size in (7.5, 7.0, 6.5):
         width = int(room / (0.62 * size))
@@ -331,7 +248,7 @@ def _break_label(words: list[str], width: int) -> str:
 
 def _place_words(curve: Curve) -> list[str]:
     accounted = curve.points[0].epsilon_accounted
-    words = [curve.mechanism, curve.calibration, curve.variant]
+    words = [curve.name, curve.calibration, curve.variant]
     if curve.calibration == "paper" and accounted is not None:
         words.append(f"accounted {number(accounted, 3)}")
     words += [f"({curve.note})"] if curve.note else []
@@ -340,41 +257,34 @@ def _place_words(curve: Curve) -> list[str]:
 
 def select_paper_curves(panel: Panel) -> list[Curve]:
     """The curves whose accounted epsilon is worth a line of its own under the axis."""
-    xs = {point.x for curve in panel.curves for point in curve.points}
-    if len(xs) < 2:
+    if panel.x.scale == "names":
         return []
-    return [
-        curve
-        for curve in panel.curves
-        if curve.calibration == "paper"
-        and any(point.epsilon_accounted is not None for point in curve.points)
-    ]
+    return [curve for curve in panel.curves if curve.calibration == "paper"
+            and any(point.epsilon_accounted is not None for point in curve.points)]  # fmt: skip
 
 
-def _paper_strip(place: Any, panel: Panel, hues: list[tuple[str, str]], named: bool) -> None:
+def _paper_strip(place: Any, panel: Panel, inches: float) -> None:
     """Accounted epsilon of each paper-calibrated curve, under the axis in the curve's colour."""
     curves = select_paper_curves(panel)
-    for i, curve in enumerate(curves):
-        style = {"fontsize": 6.6, "color": _look(hues, curve)[0], "annotation_clip": False}
-        style |= {"va": "top", "textcoords": "offset points", "xycoords": "axes fraction"}
-        down, last = -18 - 10 * i, -math.inf
-        for point in curve.points:
-            across = _locate_on_axis(place, point.x)
-            if point.epsilon_accounted is not None and across - last > (0.085 if named else 0.15):
-                text = number(point.epsilon_accounted, 3)
-                place.annotate(text, (across, 0), (0, down), ha="center", **style)
-                last = across
-        if named:
-            place.annotate(_short(curve), (0, 0), (-9, down), ha="right", **style)
     place.xaxis.labelpad = 2 + 10 * len(curves)
-
-
-def _locate_on_axis(place: Any, x: float) -> float:
-    """Where x lies on the axis, as a fraction of its length."""
-    low, high = (math.log(limit) for limit in place.get_xlim())
-    return (math.log(x) - low) / (high - low)
+    if not curves:
+        return
+    wide = inches > _WIDE
+    low, high = place.get_xlim()
+    apart = (high / low) ** (0.085 if wide else 0.15)  # factor between numbers with room for both
+    for i, curve in enumerate(curves):
+        style: Any = {"fontsize": 6.6, "color": curve.hue, "annotation_clip": False, "va": "top"}
+        style |= {"textcoords": "offset points", "xycoords": place.get_xaxis_transform()}
+        down, last = -18 - 10 * i, 0.0
+        for point in curve.points:
+            if point.epsilon_accounted is not None and point.x and point.x > last * apart:
+                text = number(point.epsilon_accounted, 3)
+                place.annotate(text, (point.x, 0), (0, down), ha="center", **style)
+                last = point.x
+        if wide:
+            place.annotate(_short(curve), (low, 0), (-9, down), ha="right", **style)
 
 
 def _short(curve: Curve) -> str:
-    name = ", ".join(word for word in (curve.mechanism, curve.variant) if word)
+    name = ", ".join(word for word in (curve.name, curve.variant) if word)
     return name if len(name) <= 16 else name[:14] + ".."

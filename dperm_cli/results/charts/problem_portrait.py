@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dperm_cli.results.charts.panel_drawing import format_axis_numbers
-from dperm_cli.results.charts.study_figure import figure_style, image_bytes
+from dperm_cli.results.charts.chart_model import (
+    LINE_STYLES,
+    Axis,
+    Curve,
+    Figure,
+    Panel,
+    ReferenceLine,
+)
+from dperm_cli.results.charts.curve_points import Point
+from dperm_cli.results.charts.figure_drawing import draw_files
 from dperm_cli.results.records.row_facts import number
 
 Facts = Mapping[str, Any]
-_LEGEND_LINE = 0.16  # inches
 
 
 def format_problem(found: Facts) -> str:
@@ -43,22 +50,12 @@ def format_problem(found: Facts) -> str:
 
 def draw_figure(found: Facts) -> dict[str, bytes]:
     """Two panels: losses of the records, and what bounds and floor leave to each epsilon."""
-    with figure_style():
-        from matplotlib.figure import Figure
-
-        drawn = Figure(figsize=(7.0, 3.0), layout="constrained")
-        left, right = drawn.subplots(1, 2)
-        _draw_losses(left, found)
-        _draw_outlook(right, found)
-        handles, labels = right.get_legend_handles_labels()
-        drawn.set_figheight(3.0 + _LEGEND_LINE * len(handles))
-        # below, where names of any length hide nothing
-        drawn.legend(handles, labels, loc="outside lower right", frameon=False)
-        drawn.suptitle(
-            f"{found['dataset']}, {found['loss']}{_kernel(found)}, {found['constraint']}: "
-            f"n = {found['n']}, p = {found['p']}", fontsize=9,
-        )  # fmt: skip
-        return {ending: image_bytes(drawn, ending) for ending in ("pdf", "svg", "png")}
+    title = (
+        f"{found['dataset']}, {found['loss']}{_kernel(found)}, {found['constraint']}: "
+        f"n = {found['n']}, p = {found['p']}"
+    )
+    panels = (_plot_losses(found["losses"]), _plot_outlook(found))
+    return draw_files(Figure(panels, title, shared_legend=True))
 
 
 def _kernel(found: Facts) -> str:
@@ -89,32 +86,35 @@ def _mechanism(name: str, rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _draw_losses(place: Any, found: Facts) -> None:
-    levels = [k / 100 for k in range(101)]
-    for name, style in (("optimum", "-"), ("centre", "--")):
-        label = {"optimum": "at the optimum", "centre": "at the data-free point"}[name]
-        place.plot(found["losses"][name], levels, style, label=label)
-    place.set_xlabel("loss of a record")
-    place.set_ylabel("share of records below")
-    place.legend(frameon=False)
+def _plot_losses(losses: Mapping[str, list[float]]) -> Panel:
+    curves = (
+        Curve("at the optimum", _list_shares(losses["optimum"]), marked=False),
+        Curve("at the data-free point", _list_shares(losses["centre"]), 1, dashed=True,
+              marked=False),
+    )  # fmt: skip
+    x, y = Axis("loss of a record", "linear"), Axis("share of records below", "linear")
+    return Panel("", x, y, curves)
 
 
-def _draw_outlook(place: Any, found: Facts) -> None:
-    place.axhline(found["floor_excess_risk"], color="#888888", lw=2, label="data-free floor")
+def _list_shares(levels: list[float]) -> tuple[Point, ...]:
+    shares = [k / 100 for k in range(101)]
+    return tuple(Point(x, y, y, y, 0.0, 1) for x, y in zip(levels, shares, strict=True))
+
+
+def _plot_outlook(found: Facts) -> Panel:
+    lines = [ReferenceLine("floor", LINE_STYLES["floor"].words, (), (found["floor_excess_risk"],))]
     seen: set[tuple[str, str]] = set()
     for name, rows in found["mechanisms"].items():
-        for side, style in (("upper", "-."), ("lower", ":")):
-            points = [(r["epsilon"], r[f"bound_{side}"]) for r in rows if r.get(f"bound_{side}")]
-            theorem = next((r[f"bound_{side}_id"] for r in rows if r.get(f"bound_{side}")), "")
-            if not points or (side, theorem) in seen:
+        for side in ("upper", "lower"):
+            kept = [row for row in rows if row.get(f"bound_{side}")]
+            theorem = kept[0][f"bound_{side}_id"] if kept else ""
+            if not kept or (side, theorem) in seen:
                 continue
             seen.add((side, theorem))
             label = f"{side}: {theorem}" + (f" ({name})" if name not in theorem else "")
-            place.plot(*zip(*points, strict=True), style, marker=".", label=label)
-    place.axhline(max(found["optimum_gap"], 1e-300), color="#CCCCCC", lw=1, label="optimum gap")
-    place.set_xscale("log")
-    place.set_yscale("log")
-    format_axis_numbers(place.xaxis, place.get_xlim())
-    format_axis_numbers(place.yaxis, place.get_ylim())
-    place.set_xlabel("epsilon")
-    place.set_ylabel("excess risk (sum)")
+            xs, ys = zip(*((row["epsilon"], row[f"bound_{side}"]) for row in kept), strict=True)
+            lines.append(ReferenceLine(f"bound_{side}", label, xs, ys, look=len(seen) - 1))
+    if found["optimum_gap"] > 0:
+        lines.append(ReferenceLine("gap", LINE_STYLES["gap"].words, (), (found["optimum_gap"],)))
+    x, y = Axis("epsilon"), Axis("excess risk (sum)")
+    return Panel("", x, y, (), tuple(lines), shows_all_lines=True)

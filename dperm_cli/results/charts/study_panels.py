@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from dperm_cli.results.charts.chart_model import (
+    AXIS_WORDS,
+    LINE_STYLES,
+    NO_GUARANTEE,
+    Axis,
+    Curve,
+    Panel,
+    ReferenceLine,
+)
+from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.records.row_facts import (
     Row,
     distinct,
@@ -17,77 +27,6 @@ from dperm_cli.results.records.row_facts import (
     number,
     title_of,
 )
-
-AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
-
-NO_GUARANTEE = "no guarantee"
-
-
-@dataclass(frozen=True)
-class Point:
-    """One cell: median and band of the excess risk (sums), and what goes with it."""
-
-    x: float
-    median: float
-    low: float
-    high: float
-    gap: float
-    trials: int
-    epsilon_accounted: float | None
-    saturated: bool
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The cells of one mechanism under one calibration, by ascending x.
-
-    ``mechanism`` is its name with whatever runs inside; ``note`` says how its guarantee differs.
-    """
-
-    mechanism: str
-    calibration: str
-    variant: str
-    points: tuple[Point, ...]
-    note: str = ""
-
-    @property
-    def hue(self) -> tuple[str, str]:
-        """What gives a curve its colour: both calibrations of a mechanism share it."""
-        return self.mechanism, self.variant
-
-    @property
-    def label(self) -> str:
-        """How the legend names the curve."""
-        words = (self.mechanism, self.calibration, self.variant)
-        name = ", ".join(word for word in words if word)
-        return f"{name} ({self.note})" if self.note else name
-
-
-@dataclass(frozen=True)
-class ReferenceLine:
-    """A reference line: ``kind`` is floor, upper, lower, order_upper or order_lower.
-
-    ``mechanism`` is set when the line speaks of that mechanism only, ``constant`` where one was
-    fitted.
-    """
-
-    kind: str
-    label: str
-    xs: tuple[float, ...]
-    ys: tuple[float, ...]
-    mechanism: str | None = None
-    constant: str = ""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One problem: its curves and lines; ``n`` is None where it varies."""
-
-    title: str
-    detail: str
-    n: int | None
-    curves: tuple[Curve, ...]
-    lines: tuple[ReferenceLine, ...]
 
 
 def axis_of(rows: Sequence[Row]) -> str:
@@ -105,7 +44,10 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
     some = find_partial_keys(ran)
     tagged = [_tag_row(row, tags, some) for row, tags in zip(ran, find_variants(ran), strict=True)]
     groups = group_by(tagged, lambda row: _problem(row, axis)).values()
-    return [_panel(part, axis) for group in groups for part in _by_delta(group, axis)]
+    parts = [part for group in groups for part in _by_delta(group, axis)]
+    # both calibrations of a mechanism share a colour and a mark, in all panels
+    looks = distinct([row for part in parts for row in part], "_look")
+    return [_panel(part, axis, looks) for part in parts]
 
 
 def drawn_rows(rows: Sequence[Row]) -> list[Row]:
@@ -117,7 +59,8 @@ def _tag_row(row: Row, tags: dict[str, str], some: frozenset[str]) -> Row:
     """A row with its name, and its settings parted into the curve's and the problem's."""
     mine = {key: value for key, value in tags.items() if is_curve_key(key) or key in some}
     rest = {key: value for key, value in tags.items() if key not in mine}
-    return {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
+    tagged = {**row, "_name": name_of(row), "_mine": mine, "_rest": rest}
+    return {**tagged, "_look": (tagged["_name"], _variant(tagged))}
 
 
 def _by_delta(rows: list[Row], axis: str) -> list[list[Row]]:
@@ -160,24 +103,36 @@ def _problem(row: Row, axis: str) -> tuple[Any, ...]:
 def _curve_key(row: Row) -> tuple[str, str, str, bool]:
     """What the points of one curve share: name, calibration, settings, guarantee or none."""
     none = row["guarantee"] == "none"
-    return row["_name"], str(row["calibration"] or ""), _variant(row), none
+    return row["_name"], str(row["calibration"] or ""), row["_look"][1], none
 
 
-def _panel(rows: Sequence[Row], axis: str) -> Panel:
+def _panel(rows: Sequence[Row], axis: str, looks: list[tuple[str, str]]) -> Panel:
     first = rows[0]
-    groups = group_by(rows, _curve_key)
     deltas = [delta for delta in distinct(rows, "delta") if delta] or distinct(rows, "delta")
     facts = [f"{name} = {number(first[name])}" for name in ("n", "p") if _same(rows, name)]
     facts += [str(first["relation"])]
     facts += _local_words(rows)
     facts += [f"delta = {number(deltas[0], 3)}"] if len(deltas) == 1 and deltas != [None] else []
     facts += [f"{k} = {value}" for k, value in first["_rest"].items() if k != "kernel.name"]
+    places = distinct(rows, axis)
+    single = len(places) == 1
+    label = f"{AXIS_WORDS[axis]} = {number(places[0])}" if single else AXIS_WORDS[axis]
+    names = [name for name, _ in looks]
+    lines = _list_lines(rows, axis)
     return Panel(
         title=title_of(rows),
-        detail=", ".join(facts),
+        x=Axis(label, "names" if single else "log"),
+        y=Axis("excess risk (sum over records)"),
+        curves=tuple(
+            _curve(group, axis, _note(group, rows), looks)
+            for group in group_by(rows, _curve_key).values()
+        ),
+        lines=tuple(
+            line if line.mechanism is None else replace(line, look=names.index(line.mechanism))
+            for line in lines
+        ),
+        details=(", ".join(facts),),
         n=first["n"] if _same(rows, "n") else None,
-        curves=tuple(_curve(key, g, axis, _note(g, rows)) for key, g in groups.items()),
-        lines=(*_floor(rows, axis), *_explicit(rows, axis), *_order(rows, axis)),
     )
 
 
@@ -212,10 +167,17 @@ def _same(rows: Sequence[Row], name: str) -> bool:
     return rows[0][name] is not None and len(distinct(rows, name)) == 1
 
 
-def _curve(key: tuple[str, str, str, bool], rows: Sequence[Row], axis: str, note: str) -> Curve:
-    points = sorted((_point(row, axis) for row in rows), key=lambda point: point.x)
-    name, calibration, variant, none = key
-    return Curve(name, calibration, variant, tuple(points), NO_GUARANTEE if none else note)
+def _curve(rows: Sequence[Row], axis: str, note: str, looks: list[tuple[str, str]]) -> Curve:
+    name, calibration, variant, none = _curve_key(rows[0])
+    return Curve(
+        name,
+        tuple(sorted((_point(row, axis) for row in rows), key=lambda point: point.x or 0.0)),
+        looks.index((name, variant)),
+        calibration,
+        variant,
+        NO_GUARANTEE if none else note,
+        dashed=calibration == "paper",
+    )
 
 
 def _point(row: Row, axis: str) -> Point:
@@ -223,35 +185,66 @@ def _point(row: Row, axis: str) -> Point:
     low, high = row["excess_risk_q05"], row["excess_risk_q95"]
     return Point(
         x=float(row[axis]),
-        median=median,
+        value=median,
         low=median if low is None else low,
         high=median if high is None else high,
-        gap=row["optimum_gap"] or 0.0,
+        error=0.0,
         trials=row["trials"],
+        floor=row["floor_excess_risk"],
+        cells=(row["cell"],),
+        gap=row["optimum_gap"] or 0.0,
         epsilon_accounted=row["epsilon_accounted"],
-        saturated=bool(row["saturated"]),
     )
 
 
-def _reference(
-    rows: Sequence[Row], axis: str, name: str, label: Callable[[Row], str]
-) -> list[tuple[str, dict[float, float]]]:
-    """The different series x -> value that a column takes, by label."""
-    found: dict[str, dict[float, float]] = {}
-    for row in rows:
-        if row[name] is not None and row[name] > 0:
-            found.setdefault(label(row), {})[float(row[axis])] = row[name]
-    return list(found.items())
+def _list_lines(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
+    """The floor, explicit bounds, and bounds up to a constant, which is fitted.
+
+    An upper bound is one of a mechanism, whose constant it has; the constant of a lower one is that
+    of all curves.
+    """
+    floors = [row for row in rows if row["floor_excess_risk"]]
+    lines = [_line("floor", LINE_STYLES["floor"].words, floors, axis)] if floors else []
+    several = len(distinct(rows, "_name")) > 1
+    for kind in ("bound_upper", "bound_lower", "order_lower"):
+        lines += _list_bounds(rows, axis, kind, several and kind != "order_lower")
+    for mine in group_by(rows, lambda row: row["_name"]).values():
+        lines += _list_bounds(mine, axis, "order_upper", True)
+    return lines
 
 
-def _line(kind: str, label: str, series: dict[float, float]) -> ReferenceLine:
+def _list_bounds(rows: Sequence[Row], axis: str, kind: str, owned: bool) -> list[ReferenceLine]:
+    """The lines of one kind; ``owned`` ones name their mechanism where they have a single one."""
+    what, side = kind.split("_")
+    name = _make_bound_namer(rows, axis, kind)
+    known = [row for row in rows if row[kind] is not None and row[kind] > 0]
+    lines = []
+    for theorem, group in group_by(known, name).items():
+        whose = ", worst data set" if side == "lower" else ""
+        constant = fit_order(_fit_points(group, axis, kind), side == "upper")
+        if what == "bound":
+            line = _line(kind, f"{side} bound {theorem}{whose}", group, axis)
+        elif constant is not None:
+            comma = "," if whose else ""
+            line = _line(kind, f"{side} order {theorem}{whose}{comma}", group, axis, constant)
+        else:
+            continue
+        of = distinct(group, "_name")
+        lines.append(replace(line, mechanism=of[0]) if owned and len(of) == 1 else line)
+    return lines
+
+
+def _line(
+    kind: str, label: str, rows: Sequence[Row], axis: str, constant: float | None = None
+) -> ReferenceLine:
+    column = "floor_excess_risk" if kind == "floor" else kind
+    series = {float(row[axis]): (constant or 1.0) * row[column] for row in rows}
     xs = tuple(sorted(series))
-    return ReferenceLine(kind, label, xs, tuple(series[x] for x in xs))
-
-
-def _floor(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
-    series = _reference(rows, axis, "floor_excess_risk", lambda _: "data-free floor")
-    return [_line("floor", label, values) for label, values in series]
+    # the same theorem at the larger noise of the paper is drawn faintly
+    faint, fitted = label.endswith("paper)"), "" if constant is None else number(constant, 2)
+    return ReferenceLine(
+        kind, label, xs, tuple(series[x] for x in xs), constant=fitted, faint=faint
+    )
 
 
 def _make_bound_namer(rows: Sequence[Row], axis: str, column: str) -> Callable[[Row], str]:
@@ -270,51 +263,11 @@ def _make_bound_namer(rows: Sequence[Row], axis: str, column: str) -> Callable[[
     return name
 
 
-def _explicit(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
-    lines = []
-    several = len(distinct(rows, "_name")) > 1
-    for side in ("upper", "lower"):
-        name = _make_bound_namer(rows, axis, f"bound_{side}")
-        for label, series in _reference(rows, axis, f"bound_{side}", name):
-            whose = ", worst data set" if side == "lower" else ""
-            line = _line(side, f"{side} bound {label}{whose}", series)
-            of = {r["_name"] for r in rows if r[f"bound_{side}"] is not None and name(r) == label}
-            alone = len(of) == 1 and several
-            lines.append(replace(line, mechanism=of.pop()) if alone else line)
-    return lines
-
-
-def _order(rows: Sequence[Row], axis: str) -> list[ReferenceLine]:
-    """Order bounds with fitted constants: upper ones per mechanism, lower ones for all curves."""
-    lines = _fit_order_lines(rows, axis, "lower", None)
-    for mechanism in distinct(rows, "_name"):
-        mine = [row for row in rows if row["_name"] == mechanism]
-        lines += _fit_order_lines(mine, axis, "upper", mechanism)
-    return lines
-
-
-def _fit_order_lines(
-    rows: Sequence[Row], axis: str, side: str, mechanism: str | None
-) -> list[ReferenceLine]:
-    lines = []
-    column = f"order_{side}"
-    name = _make_bound_namer(rows, axis, column)
-    for label, series in _reference(rows, axis, column, name):
-        mine = [row for row in rows if row[column] is not None and name(row) == label]
-        constant = fit_order(_fit_points(mine, axis, column), upper=side == "upper")
-        if constant is not None:
-            whose = ", worst data set," if side == "lower" else ""
-            scaled = {x: constant * value for x, value in series.items()}
-            line = _line(column, f"{side} order {label}{whose}", scaled)
-            lines.append(replace(line, mechanism=mechanism, constant=number(constant, 2)))
-    return lines
-
-
 def _fit_points(rows: Sequence[Row], axis: str, column: str) -> list[tuple[float, float, float]]:
     """Unsaturated points of the tight curves, or of all curves where none is tight."""
     rows = [row for row in rows if row["calibration"] == "tight"] or list(rows)
     return [
         (float(row[axis]), row["excess_risk_median"], row[column])
         for row in rows
-        if not row["saturated"] and row["excess_risk_median"] > 0 and row[column] > 0
+        if not row["saturated"] and row["excess_risk_median"] > 0
     ]

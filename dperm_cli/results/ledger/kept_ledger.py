@@ -147,10 +147,10 @@ def ledger_faults(
         found += [f"{LEDGER}: {place} {mark} can only be false" for mark in odd]
         if any(entry.get(mark) != now.get(mark) for mark in _MARKS[1:]):
             entry, now = _drop_marks(entry), _drop_marks(now)
-        different = _difference(entry, now, place)
+        different = find_difference(entry, now, place)
         found += [f"{LEDGER}: {different}"] if different else []
     if not found and _marks(before) == _marks(new["releases"]) and not unread:
-        different = _difference(written, new, "")
+        different = find_difference(written, new, "")
         found += [f"{LEDGER}: {different}"] if different else []
     return found or _total_faults(written, new)
 
@@ -303,7 +303,7 @@ def _total_faults(written: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
     if not isinstance(totals, list):
         return [f"{LEDGER}: totals are no list"]
     pairs = [(total, now.get(_about(total))) for total in totals]
-    different = [_difference(old, found, "total") for old, found in pairs if found is not None]
+    different = [find_difference(old, found, "total") for old, found in pairs if found is not None]
     return [f"{LEDGER}: {words}" for words in different if words]
 
 
@@ -321,7 +321,7 @@ def _drop_marks(entry: Entry) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in _MARKS}
 
 
-def _difference(old: Any, new: Any, path: str) -> str | None:
+def find_difference(old: Any, new: Any, path: str) -> str | None:
     """The first place where two JSON trees disagree, in words; None when they agree."""
     if isinstance(old, dict) and isinstance(new, dict):
         pairs = [(f"{path} {key}".strip(), old.get(key), new.get(key)) for key in {**old, **new}]
@@ -332,7 +332,7 @@ def _difference(old: Any, new: Any, path: str) -> str | None:
         return None
     else:
         return f"{path} is {_short(old)}, the records say {_short(new)}"
-    found = (_difference(one, other, place) for place, one, other in pairs)
+    found = (find_difference(one, other, place) for place, one, other in pairs)
     return next((difference for difference in found if difference), None)
 
 

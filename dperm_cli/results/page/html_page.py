@@ -23,7 +23,7 @@ _FOLDER = Path(__file__).parent / "html"
 
 def page(made: dict[str, Any]) -> bytes:
     """The bytes of the page; equal payloads give equal bytes."""
-    style, script = _asset("page.css"), _script()
+    style, script = read_asset("page.css"), _script()
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -35,7 +35,7 @@ def page(made: dict[str, Any]) -> bytes:
         "script": script,
         "data": encode_payload(made),
     }
-    head, *rest = _asset("page.html").split("{{")
+    head, *rest = read_asset("page.html").split("{{")
     pieces = [head]
     for piece in rest:
         name, _, text = piece.partition("}}")
@@ -46,11 +46,11 @@ def page(made: dict[str, Any]) -> bytes:
 @cache
 def _script() -> str:
     """All scripts as one, with a scope of its own."""
-    return '(() => {\n"use strict";\n' + "".join(map(_asset, SCRIPTS)) + "})();"
+    return '(() => {\n"use strict";\n' + "".join(map(read_asset, SCRIPTS)) + "})();"
 
 
 @cache
-def _asset(name: str) -> str:
+def read_asset(name: str) -> str:
     return (_FOLDER / name).read_text("utf-8")
 
 

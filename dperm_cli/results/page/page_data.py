@@ -14,7 +14,6 @@ from dperm_cli.results.records.schema import BY_NAME
 from dperm_cli.results.records.summary import DIAGNOSTIC, SUMMARY
 from dperm_cli.results.tables import summary_table
 
-FORM = 1
 VARIANT = ("variant", "text", "", "Settings that set the cell apart and have no column.")
 # Columns of the table that are always there, and those that are only where their values differ.
 _SHOWN = (
@@ -57,31 +56,26 @@ def build_payload(
     Diagnostics (times) stay out, so that equal runs give equal pages.
     """
     found, full = page_views.select_drawn(rows), _with_variants(rows)
-    made = {
-        "form": FORM,
+    places = {row["cell"]: i for i, row in enumerate(rows)}
+    return {
         "title": _title(rows, manifest, about),
         "about": None if about is None else _about(about),
         "columns": _columns(),
-        "rows": _pack_rows(full),
+        "rows": pack_rows(full),
         "shown": _select_columns(full),
         "notes": _notes(rows, about),
         "gaps": list(gaps),
-        "problems": [problem["title"] for problem in page_views.problems(found)],
+        "problems": page_views.name_problems(found),
         "axes": _axes(found),
         "ranking": page_views.rank_mechanisms(found),
-        "figures": [],
-        "table": None,
-        "claims": [],
+        "chart": page_figures.describe_charts(),
+        "figures": [] if about is None else page_figures.figures(records, about, places),
+        "table": None if about is None else page_figures.parse_table(csv_text),
+        "claims": [] if about is None else page_figures.verdicts(claims, about),
         "ledger": None if ledger is None else _ledger(ledger),
         "faults": list(faults),
         "provenance": _provenance(manifest, rows),
     }
-    if about is not None:
-        places = {row["cell"]: i for i, row in enumerate(rows)}
-        made["figures"] = page_figures.figures(records, about, places)
-        made["table"] = page_figures.parse_table(csv_text)
-        made["claims"] = page_figures.verdicts(claims, about)
-    return made
 
 
 def encode_payload(made: Mapping[str, Any]) -> str:
@@ -90,19 +84,7 @@ def encode_payload(made: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def unpack_rows(columns: Mapping[str, Any], count: int) -> list[Made]:
-    """The rows behind packed columns, as the page reads them."""
-    full = {name: _unpack_column(column, count) for name, column in columns.items()}
-    return [{name: values[i] for name, values in full.items()} for i in range(count)]
-
-
-def _unpack_column(column: Mapping[str, Any], count: int) -> list[Any]:
-    if "one" in column:
-        return [column["one"]] * count
-    return [column["of"][i] for i in column["at"]] if "of" in column else column["all"]
-
-
-def _pack_rows(rows: Sequence[Mapping[str, Any]]) -> Made:
+def pack_rows(rows: Sequence[Mapping[str, Any]]) -> Made:
     """Rows by column: ``one`` value for all, places ``at`` in a list ``of`` values, or ``all``."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
@@ -160,7 +142,7 @@ def _select_columns(full: Sequence[Row]) -> list[str]:
 
 def _axes(found: page_views.DrawnRows) -> list[Made]:
     named = []
-    for name in page_views.axes(found):
+    for name in page_views.list_axes(found):
         curves = page_views.curves(found, name)
         if curves:
             doc = BY_NAME[name].doc if name in BY_NAME else ""
@@ -211,7 +193,7 @@ def _ledger(found: Mapping[str, Any]) -> Made:
     return {
         **{name: found[name] for name in kept},
         "relations": {entry["relation"]: entry["relation_means"] for entry in found["releases"]},
-        "releases": _pack_rows(releases),
+        "releases": pack_rows(releases),
     }
 
 

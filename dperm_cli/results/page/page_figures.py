@@ -6,13 +6,15 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from dperm_cli.results.charts.curve_points import Point, points
+from dperm_cli.results.charts import chart_model, experiment_figure
+from dperm_cli.results.charts.curve_points import ROUNDING, Point
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.page.page_views import fit_to_dict
 from dperm_cli.results.records.row_facts import Row
+from dperm_cli.results.records.summary import BAND_WORDS
 
 SUMS = {"excess_risk": "excess_risk_per_record"}
 _VERDICT = (
@@ -23,26 +25,72 @@ _FINDING = ("curve", "measured")
 Found = dict[str, Any]
 
 
+def describe_charts() -> Found:
+    """What the page's script must know of all charts: styles, words and how far axes reach."""
+    return {
+        "room": chart_model.ROOM,
+        "reach": chart_model.REACH,
+        "rounding": ROUNDING,
+        "lines": {kind: asdict(style) for kind, style in chart_model.LINE_STYLES.items()},
+        "axes": chart_model.AXIS_WORDS,
+        "risk": [experiment_figure.label_column(name) for name in next(iter(SUMS.items()))],
+        "saturated": chart_model.SATURATED_WORDS,
+        "band": BAND_WORDS,
+    }
+
+
 def figures(records: Sequence[Row], about: Mapping[str, Any], places: Mapping[str, int]) -> list:
     """The panels of an experiment, JSON-able; ``places`` gives a cell's index in the summary.
 
-    ``each`` has the curves per record where the panel is about sums over records.
+    ``each`` is the panel per record where it is about sums over records. The page offers the
+    floor and explicit bounds of every panel, also where the figure leaves them out.
     """
-    rows = experiment_tables.rows_of(records, about)
-    found = []
-    for panel in about["plot"]:
-        each = {**panel, "y": SUMS[panel["y"]]} if panel["y"] in SUMS else None
-        curves = _curves(rows, panel, places)
-        if curves:
+    rows, found = experiment_tables.rows_of(records, about), []
+    sums = [_add_lines(panel) for panel in about["plot"]]
+    eaches = [{**panel, "y": SUMS.get(panel["y"], panel["y"])} for panel in sums]
+    drawn, drawn_each = (
+        [_panel(made, places) for made in experiment_figure.panels(rows, {**about, "plot": plot})]
+        for plot in (sums, eaches)
+    )
+    for panel, made, each in zip(sums, drawn, drawn_each, strict=True):
+        if made["curves"]:
             found.append({
-                "title": experiment_tables.title(about, panel),
+                **made,
                 "axis": panel["x"],
                 "quantity": panel["y"],
                 "statistic": experiment_tables.make_selection(panel).statistic,
-                "curves": curves,
-                "each": _curves(rows, each, places) if each else None,
+                "each": each if panel["y"] in SUMS else None,
             })  # fmt: skip
     return found
+
+
+def _add_lines(panel: Mapping[str, Any]) -> Found:
+    more = ("floor", "bound_upper", "bound_lower") if panel["y"].startswith("excess_risk") else ()
+    return {**panel, "lines": list(dict.fromkeys([*panel["lines"], *more]))}
+
+
+def _panel(panel: chart_model.Panel, places: Mapping[str, int]) -> Found:
+    made = asdict(panel)
+    for curve, entry in zip(panel.curves, made["curves"], strict=True):
+        mine: Found = {line.kind: dict(zip(line.xs, line.ys, strict=True))
+                       for line in panel.lines if line.look == curve.look}  # fmt: skip
+        entry["label"] = curve.label
+        entry["mark"] = chart_model.index_mark(curve.look)
+        entry["points"] = [_point(p, mine, places) for p in curve.points if math.isfinite(p.value)]
+        several = len({p.x for p in curve.points if p.x}) > 2
+        entry["fit"] = fit_to_dict(curve.points) if several else None
+    made["curves"] = [entry for entry in made["curves"] if entry["points"]]
+    return made
+
+
+def _point(p: Point, lines: Found, places: Mapping[str, int]) -> Found:
+    return {
+        **asdict(replace(p, cells=())),
+        "saturated": p.is_near_floor,
+        "upper": lines.get("bound_upper", {}).get(p.x),
+        "lower": lines.get("bound_lower", {}).get(p.x),
+        "rows": [places[cell] for cell in p.cells if cell in places],
+    }
 
 
 def parse_table(text: str) -> dict[str, Any]:
@@ -69,39 +117,3 @@ def _verdict(entry: Mapping[str, Any]) -> Found:
     said = [{**{name: str(one.get(name) or "") for name in _FINDING}, "holds": one.get("holds")}
             for one in findings]  # fmt: skip
     return {**{name: str(entry.get(name) or "") for name in _VERDICT}, "findings": said}
-
-
-def _curves(
-    rows: Sequence[Row], panel: Mapping[str, Any], places: Mapping[str, int]
-) -> list[Found]:
-    chosen = experiment_tables.make_selection(panel)
-    bounds = {
-        kind: points(rows, replace(chosen, bound=f"bound_{kind}")) for kind in ("upper", "lower")
-    }
-    found = []
-    for label, curve in points(rows, chosen).items():
-        sides = {kind: {p.x: p.bound for p in bounds[kind].get(label, ())} for kind in bounds}
-        kept = [p for p in curve if math.isfinite(p.value)]
-        found.append({
-            "label": label,
-            "points": [_point(p, sides, places) for p in kept],
-            "fit": fit_to_dict(curve) if len({p.x for p in curve if p.x}) > 2 else None,
-        })  # fmt: skip
-    return [curve for curve in found if curve["points"]]
-
-
-def _point(
-    p: Point, sides: Mapping[str, Mapping[float | None, float | None]], places: Mapping[str, int]
-) -> Found:
-    return {
-        "x": p.x,
-        "value": p.value,
-        "low": p.low if math.isfinite(p.low) else None,
-        "high": p.high if math.isfinite(p.high) else None,
-        "trials": p.trials,
-        "floor": p.floor,
-        "saturated": p.is_near_floor,
-        "upper": sides["upper"].get(p.x),
-        "lower": sides["lower"].get(p.x),
-        "rows": [places[cell] for cell in p.cells if cell in places],
-    }

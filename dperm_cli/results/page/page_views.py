@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli.results.charts.chart_model import index_mark
 from dperm_cli.results.charts.curve_points import Point
 from dperm_cli.results.claims import claims
 from dperm_cli.results.records.row_facts import Row, find_variants, group_by, number, title_of
@@ -34,14 +35,13 @@ class DrawnRows:
     """The rows of a study that can be drawn, with all that tells them apart.
 
     ``keys`` has, by row, numbers, names and tags; ``swept`` are the numeric keys that take several
-    values, ``axes`` those among them that a logarithmic axis can show, in the order offered.
+    values.
     """
 
     rows: tuple[Row, ...]
     places: tuple[int, ...]
     keys: tuple[Keys, ...]
     swept: tuple[str, ...]
-    axes: tuple[str, ...]
 
     @property
     def fixed_keys(self) -> tuple[str, ...]:
@@ -54,9 +54,7 @@ def select_drawn(rows: Sequence[Row]) -> DrawnRows:
     places = [i for i, row in enumerate(rows) if _drawable(row)]
     kept = [rows[i] for i in places]
     keys = [_keys(row, tags) for row, tags in zip(kept, _tags(kept), strict=True)]
-    swept = tuple(_list_swept_keys(keys))
-    drawn = DrawnRows(tuple(kept), tuple(places), tuple(keys), swept, ())
-    return replace(drawn, axes=tuple(_axes(drawn)))
+    return DrawnRows(tuple(kept), tuple(places), tuple(keys), tuple(_list_swept_keys(keys)))
 
 
 def tags_of(rows: Sequence[Row]) -> list[str]:
@@ -66,20 +64,25 @@ def tags_of(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def axes(found: DrawnRows) -> list[str]:
-    """The keys that can be drawn along: swept ones, or epsilon alone."""
-    return list(found.axes) or ["epsilon"]
+def list_axes(found: DrawnRows) -> list[str]:
+    """The keys that can be drawn along, in the order offered: swept ones, or epsilon alone.
+
+    Of keys that move together, such as n and delta = 1/n^2, the first is the axis.
+    """
+    axes: list[str] = []
+    follows = {name: _followers(found, name) for name in found.swept}
+    for name in found.swept:
+        twins = (other for other in axes if name in follows[other] and other in follows[name])
+        if _is_axis(found, name) and not any(twins):
+            axes.append(name)
+    return axes or ["epsilon"]
 
 
-def problems(found: DrawnRows) -> list[dict[str, Any]]:
-    """Each problem once: title and indices into ``found.rows``."""
+def name_problems(found: DrawnRows) -> list[str]:
+    """The title of each problem."""
     groups = group_by(range(len(found.rows)), lambda i: _problem(found.keys[i]))
     titles = [title_of([found.rows[i] for i in members]) for members in groups.values()]
-    titles = _distinguish_titles(titles, groups)
-    return [
-        {"title": title, "members": members}
-        for title, members in zip(titles, groups.values(), strict=True)
-    ]
+    return _distinguish_titles(titles, groups)
 
 
 def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
@@ -92,6 +95,7 @@ def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
     usable = [i for i, keys in enumerate(found.keys) if _positive(keys.get(axis))]
     groups = group_by(usable, lambda i: _curve_key(found.keys[i], {axis, *moves}))
     order = _order(found)
+    looks = list(dict.fromkeys(_look(keys) for keys in found.keys))
     made = []
     for members in groups.values():
         members = sorted(members, key=lambda i: found.keys[i][axis])
@@ -101,6 +105,8 @@ def curves(found: DrawnRows, axis: str) -> list[dict[str, Any]]:
             "mechanism": str(first["mechanism"]),
             "calibration": str(first["calibration"] or ""),
             "variant": _variant(first),
+            "look": looks.index(_look(first)),
+            "mark": index_mark(looks.index(_look(first))),
             "held": {key: first.get(key) for key in found.fixed_keys if key not in (axis, *moves)},
             "moves": [key for key in moves
                       if len({found.keys[i].get(key) for i in members}) > 1],
@@ -181,13 +187,8 @@ def _fit(
     """Slope of the medians, as claims fit it; None below three places on the axis."""
     if len({found.keys[i][axis] for i in members}) < 3:
         return None
-    points = [
-        Point(
-            x=float(found.keys[i][axis]), value=found.rows[i][value], low=0.0, high=0.0,
-            error=0.0, trials=found.rows[i]["trials"], floor=found.rows[i][floor],
-        )
-        for i in members
-    ]  # fmt: skip
+    rows = [(float(found.keys[i][axis]), found.rows[i]) for i in members]
+    points = [Point(x, r[value], 0.0, 0.0, 0.0, r["trials"], r[floor]) for x, r in rows]
     return fit_to_dict(points)
 
 
@@ -243,17 +244,6 @@ def _list_swept_keys(keys: Sequence[Keys]) -> list[str]:
     return found
 
 
-def _axes(found: DrawnRows) -> list[str]:
-    """Of keys that move together, such as n and delta = 1/n^2, the first is the axis."""
-    axes: list[str] = []
-    follows = {name: _followers(found, name) for name in found.swept}
-    for name in found.swept:
-        twins = (other for other in axes if name in follows[other] and other in follows[name])
-        if _is_axis(found, name) and not any(twins):
-            axes.append(name)
-    return axes
-
-
 def _is_axis(found: DrawnRows, name: str) -> bool:
     """True when some curve along the key has two places at least."""
     if name.rpartition(".")[2] in _NO_AXES:
@@ -297,6 +287,11 @@ def _problem(keys: Keys) -> tuple[Any, ...]:
 
 def _contender(keys: Keys) -> tuple[str, str, str]:
     return str(keys["mechanism"]), str(keys["calibration"] or ""), _variant(keys)
+
+
+def _look(keys: Keys) -> tuple[str, str]:
+    """What shares a colour: both calibrations of a mechanism with the same settings."""
+    return str(keys["mechanism"]), _variant(keys)
 
 
 def _variant(keys: Keys) -> str:

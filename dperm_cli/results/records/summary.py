@@ -10,6 +10,9 @@ from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.records.row_facts import group_cells
 from dperm_cli.results.records.schema import BY_NAME, read_columns
 
+BAND = (0.05, 0.95)
+BAND_WORDS = "-".join(f"{100 * level:g}" for level in BAND) + " %"
+
 # A line of the file with nothing but a name is a column that a record has as well.
 SUMMARY = tuple(
     column if column.kind else BY_NAME[column.name]
@@ -60,8 +63,8 @@ def _risk(ran: Sequence[Mapping[str, Any]], n: int | None) -> dict[str, Any]:
     floor = next(iter(_values(ran, "floor_excess_risk")), None)
     return {
         "excess_risk_median": quantile(sums, 0.5),
-        "excess_risk_q05": quantile(sums, 0.05),
-        "excess_risk_q95": quantile(sums, 0.95),
+        "excess_risk_q05": quantile(sums, BAND[0]),
+        "excess_risk_q95": quantile(sums, BAND[1]),
         "excess_risk_per_record_median": quantile(each, 0.5),
         "floor_excess_risk_per_record": floor / n if floor is not None and n else None,
     }

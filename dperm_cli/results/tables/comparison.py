@@ -121,7 +121,7 @@ def compare(rows_a: Sequence[Row], rows_b: Sequence[Row]) -> Comparison:
     mine, theirs = group_cells(rows_a), group_cells(rows_b)
     joined = _join(mine, theirs)
     tested = {a: _test_risks(mine[a], theirs[b]) for a, b in joined.items()}
-    rejected = _holm({a: p for a, (p, _) in tested.items() if p is not None})
+    rejected = adjust_by_holm({a: p for a, (p, _) in tested.items() if p is not None})
     pairs = tuple(
         _pair(mine[a], theirs[b], tested[a], a in rejected) for a, b in joined.items()
     )  # fmt: skip
@@ -275,7 +275,7 @@ def _rank_sum(a: Sequence[float], b: Sequence[float]) -> float:
     return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
 
 
-def _holm(levels: Mapping[str, float]) -> set[str]:
+def adjust_by_holm(levels: Mapping[str, float]) -> set[str]:
     """Which hypotheses Holm's step-down method rejects with family-wise error LEVEL."""
     rejected: set[str] = set()
     for place, (name, p) in enumerate(sorted(levels.items(), key=lambda item: item[1])):

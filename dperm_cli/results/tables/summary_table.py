@@ -21,7 +21,7 @@ from dperm_cli.results.records.row_facts import (
     number,
     problem_of,
 )
-from dperm_cli.results.records.summary import DIAGNOSTIC, SUMMARY_NAMES
+from dperm_cli.results.records.summary import BAND_WORDS, DIAGNOSTIC, SUMMARY_NAMES
 
 SIMULATION = (
     "Medians and bands over trials are a simulation on the same data, not a release: "
@@ -164,7 +164,7 @@ def _fields(rows: Sequence[Row]) -> list[Field]:
     fields += [field for name, field in _LATE_VARYING if len(distinct(rows, name)) > 1]
     fields += _ALWAYS
     if any((row["trials"] or 0) > 1 for row in rows):
-        fields.append(Field("5-95 %", "band", _band))
+        fields.append(Field(BAND_WORDS, "band", _band))
     fields.append(make_field("excess_risk_per_record_median", "excess", "per record"))
     if len(distinct(rows, "floor_excess_risk")) > 1:
         fields.append(make_field("floor_excess_risk", "data-free", "floor", 3))

@@ -244,7 +244,7 @@ def open_on(
     return OpenedCell(
         status=OK,
         mechanism=cell.mechanism,
-        problem=prepared.seen,
+        problem=prepared.viewed_problem,
         spec=spec,
         data=data,
         plan=replace(made, events=cells.drop_reserve(made).events),
@@ -263,14 +263,14 @@ def open_on(
 
 def _public(prepared: cells.Prepared, step: Any) -> dict[str, Any]:
     """What must not depend on a record: maps, bounds, the set, names of steps, what is held out."""
-    data, problem = prepared.data, prepared.released
+    data, problem = prepared.data, prepared.padded_problem
     found = {
         "row_bound": data.row_bound, "target_bound": data.target_bound, "classes": data.classes,
         "preprocessing": data.preprocessing, "x_test": data.x_test, "p": problem.data.p,
         "constraint": problem.constraint, "population": prepared.population, "grid": step,
         "phi": data.phi,
     }  # fmt: skip
-    x = prepared.released.data.x
+    x = prepared.padded_problem.data.x
     found["features"] = kernel_cells.basis_of(prepared.problem) or getattr(x, "features", None)
     if prepared.kernel is not None:
         own = prepared.kernel.spec()

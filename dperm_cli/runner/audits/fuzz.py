@@ -150,13 +150,13 @@ def examine(drawn: Draw, folder: Path, cache: Path) -> tuple[str, list[str]]:
     faults = [] if fault is None else [fault]
     if one.status == "refused" or one.code != other.code:
         return one.status, faults
-    faults += _find_excess(one) or _find_excess(other)
+    faults += find_excess(one) or find_excess(other)
     with _hide_output():
         faults += _check_plans_and_gate(drawn, first, second)
     return one.status, faults
 
 
-def _find_excess(made: RunOutput) -> list[str]:
+def find_excess(made: RunOutput) -> list[str]:
     """A claim of more than was asked for."""
     for row in made.records:
         if row["status"] != "ok" or row["guarantee"] == "none":
@@ -184,7 +184,7 @@ def _check_plans_and_gate(drawn: Draw, first: Path, second: Path) -> list[str]:
     fault = first_difference(plans[0], plans[1], "plan")
     if fault or isinstance(plans[0], str):
         return [fault] if fault else []
-    if drawn.split and drawn.dropped:
+    if drawn.split and drawn.drops_record:
         return []  # another part of the records trains: more than one of them differs
     return _replay_at_gate(drawn, plans[0], one, other)
 
@@ -211,7 +211,7 @@ def _replay_at_gate(
     drawn: Draw, made: Any, one: run_cell.Prepared, other: run_cell.Prepared
 ) -> list[str]:
     mechanism = one.cell.mechanism
-    problems: list[Any] = [item.seen for item in (one, other)]
+    problems: list[Any] = [item.viewed_problem for item in (one, other)]
     if one.cell.relation == "add_remove":
         problems[1] = _drop_record(drawn, made, *problems)
     if one.cell.kernel is not None and mechanism.space != "kernel":
@@ -247,7 +247,7 @@ def _drop_record(drawn: Draw, made: Any, first: Any, second: Any) -> Any:
     random as what is drawn.
     """
     by_number = any(event.samples_records for event in made.events)
-    if drawn.dropped and not by_number:
+    if drawn.drops_record and not by_number:
         return second
     return replace_record(first, drawn.index, np.zeros(first.data.p), 1.0)
 

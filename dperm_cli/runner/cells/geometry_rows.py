@@ -90,7 +90,7 @@ def _liftings(body: Any, settings: Settings) -> Iterator[dict[str, Any]]:
     limit = (2.0 * width + body.diameter) / m**0.5  # docs/proofs/_kj16.md, Theorem 5: in the mean
     for trial in range(checks.integer("geometry.trials", settings.get("trials", 1), low=1)):
         phi = random_projection.draw(kind, m, body.p, seed, "lifting", trial)
-        theta = _face_point(body, spread, seed, trial)
+        theta = draw_face_point(body, spread, seed, trial)
         there = image_set.image(body, phi)
         back = lift(body, phi, there, phi.apply(theta[None, :]))
         yield {
@@ -102,7 +102,7 @@ def _liftings(body: Any, settings: Settings) -> Iterator[dict[str, Any]]:
         }
 
 
-def _face_point(body: Any, spread: int, seed: int, trial: int) -> np.ndarray:
+def draw_face_point(body: Any, spread: int, seed: int, trial: int) -> np.ndarray:
     """``spread`` equal entries at random places, with random signs where the set has both."""
     rng = generator(seed_sequence(seed, "lifting", body.name, body.p, spread, trial))
     theta = np.zeros(body.p)

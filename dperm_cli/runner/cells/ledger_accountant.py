@@ -58,7 +58,7 @@ class Accounting:
         delta = max(row["delta_accounted"] or 0.0 for row, _ in releases)
         spent = [
             ledger_totals.SpentRelease(
-                _convert_claim(read_claim(row), relation), _events_under(row, relation), times
+                _convert_claim(read_claim(row), relation), events_under(row, relation), times
             )
             for row, times in releases
         ]
@@ -148,7 +148,7 @@ def _convert_claim(claim: Guarantee, relation: str) -> Guarantee:
     return replace(claim, epsilon=epsilon, delta=delta, relation=relation)
 
 
-def _events_under(row: Row, relation: str) -> tuple[Event, ...]:
+def events_under(row: Row, relation: str) -> tuple[Event, ...]:
     """The events of a release as they enter a total under ``relation``.
 
     What delta holds for the bounded range of seeded noise follows from how far values move, and

@@ -68,7 +68,7 @@ class Prepared:
     kernel: KernelProblem | None = None
 
     @cached_property
-    def released(self) -> Problem:
+    def padded_problem(self) -> Problem:
         """The problem without a kernel's minimiser: under add_remove with a declared population,
         records of zeros fill it up, so that nothing there depends on how many there are."""
         if self.cell.population is None:
@@ -76,14 +76,14 @@ class Prepared:
         return kernel_cells.pad_problem(self.problem, self.cell.population)
 
     @property
-    def seen(self) -> Any:
+    def viewed_problem(self) -> Any:
         """The problem that the mechanism's view opens."""
-        return self.kernel if self.cell.mechanism.space == "kernel" else self.released
+        return self.kernel if self.cell.mechanism.space == "kernel" else self.padded_problem
 
     @property
     def population(self) -> int:
         """The n of the mechanism's formulas."""
-        return self.released.data.n
+        return self.padded_problem.data.n
 
     @property
     def target(self) -> Problem | KernelProblem:
@@ -99,7 +99,7 @@ class Prepared:
                 name = self.cell.mechanism_name
                 raise Unsupported(f"{name} needs a kernel that is a function of x - z: set "
                                   "kernel=rbf or laplacian")  # fmt: skip
-            return self.released.spec()
+            return self.padded_problem.spec()
         if self.kernel is None:
             raise Unsupported(
                 f"{self.cell.mechanism_name} works on a kernel's minimiser: set kernel=linear, "
@@ -120,7 +120,7 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
     else:
         made = kernel_cells.prepare(cell, data)
         problem, own = made.problem, made.kernel
-        read = [problem.data.fingerprint, "" if own is None else own.points_name()]
+        read = [problem.data.fingerprint, "" if own is None else own.points_name]
     plugins = cell.dataset, cell.loss, problem.constraint, cell.kernel, cell.mechanism
     key = name_record(
         [cell.config, data.identity, *read], Prepared, optimum_cache.make_solver, *plugins
@@ -150,7 +150,7 @@ def run(
     prepared: Prepared, optimum_of: Callable[[Any], Optimum], debug: bool = False
 ) -> list[dict[str, Any]]:
     """The rows of one cell: one per trial, or one that says why there are none."""
-    common = _common(prepared)
+    common = make_common_columns(prepared)
     try:
         budget, kind = find_budget(prepared)
         common |= {"delta": budget.delta}
@@ -178,7 +178,7 @@ def make_feature_rows(prepared: Prepared) -> Prepared:
 
 def make_failed_rows(prepared: Prepared, reason: str) -> list[dict[str, Any]]:
     """The rows of a cell that could not be run at all."""
-    return [_common(prepared) | {"status": "failed", "reason": reason}]
+    return [make_common_columns(prepared) | {"status": "failed", "reason": reason}]
 
 
 def find_budget(prepared: Prepared) -> tuple[Budget, str]:
@@ -264,10 +264,10 @@ def open_release(
     cell, allowed = prepared.cell, (plan.events, budget.relation)
     if grid is not None:
         gate = Gate.secure(cell.trials, grid, allowed)
-        return GridView(prepared.released, grid), plan, gate
+        return GridView(prepared.padded_problem, grid), plan, gate
     # what is decided here follows what was declared, and not how many records there are
     own = prepared.kernel if cell.population is None else None
-    view = open_view(cell.mechanism, prepared.seen, own)
+    view = open_view(cell.mechanism, prepared.viewed_problem, own)
     if cell.noise == "secure":
         return view, plan, Gate.secure(cell.trials, None, allowed)
     name, seed = prepared.noise_name, cell.seed or 0
@@ -356,7 +356,7 @@ def _optimum_columns(problem: Problem, optimum: Optimum) -> dict[str, Any]:
     }
 
 
-def _common(prepared: Prepared) -> dict[str, Any]:
+def make_common_columns(prepared: Prepared) -> dict[str, Any]:
     cell, data, spec = prepared.cell, prepared.data, prepared.problem.spec()
     mapped = kernel_cells.describe_kernel(cell, prepared.problem, prepared.kernel)
     return {

@@ -44,7 +44,7 @@ def row(
     prepared: run_cell.Prepared, plan: Plan, budget: Budget, found: Guarantee
 ) -> dict[str, Any]:
     """What a session releases, as one record: a name of its own each time, and no seed."""
-    common = run_cell._common(prepared) | run_cell.plan_columns(plan, found)
+    common = run_cell.make_common_columns(prepared) | run_cell.plan_columns(plan, found)
     return common | {
         "cell": f"session-{secrets.token_hex(10)}",
         "trial": 0,

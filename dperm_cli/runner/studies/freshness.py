@@ -26,7 +26,7 @@ def is_fresh(out: Path, judged: bytes) -> bool:
         noted = json.loads(read_bytes(out / NOTE) or b"{}")
         files = dict(noted["files"])
         plain = all(Path(name).name == name for name in files)
-        same = plain and noted["inputs"] == _inputs(out, judged)
+        same = plain and noted["inputs"] == digest_inputs(out, judged)
         return same and files == {name: _digest(out / name) for name in files}
     except (ValueError, KeyError, TypeError, RecursionError, StorageError):
         return False
@@ -35,11 +35,11 @@ def is_fresh(out: Path, judged: bytes) -> bool:
 def note(out: Path, judged: bytes, files: Sequence[str]) -> None:
     """Remember what the files of this report were made of."""
     names = sorted({CLAIMS, *(Path(path).name for path in files)})
-    found = {"inputs": _inputs(out, judged), "files": {n: _digest(out / n) for n in names}}
+    found = {"inputs": digest_inputs(out, judged), "files": {n: _digest(out / n) for n in names}}
     write_atomically(out / NOTE, json.dumps(found, indent=1, sort_keys=True).encode() + b"\n")
 
 
-def _inputs(out: Path, judged: bytes) -> str:
+def digest_inputs(out: Path, judged: bytes) -> str:
     """Records, log, verdicts, manifest without the command line, and the code that shows them."""
     store = Store(out)
     manifest = store.read_manifest() or {}

@@ -245,7 +245,7 @@ def _list_cells(verb: str, part: Part, composer: Composer) -> dict[str, Any]:
     if verb == "run":
         return {item.key: item for item in app.prepare(cells_of(part, composer))}
     if verb == "account":
-        return _list_plans(part, composer)
+        return list_plans(part, composer)
     make_rows = {"channel": channel_rows.make_rows, "geometry": geometry_rows.make_rows}[verb]
     known = registry.names("constraint")
     found = {}
@@ -257,7 +257,7 @@ def _list_cells(verb: str, part: Part, composer: Composer) -> dict[str, Any]:
     return found
 
 
-def _list_plans(part: Part, composer: Composer) -> dict[str, DerivedCell]:
+def list_plans(part: Part, composer: Composer) -> dict[str, DerivedCell]:
     """What `dperm account` answers: plans, of which nothing is released."""
     found = {}
     for settings in part.cells():

@@ -64,7 +64,7 @@ def run(
     found, number = target.constraint.balls(), find_loss_code(target)
     assert found is not None
     assert number is not None
-    records = remember("chain", potential, target, lambda: _pack_records(potential.data))
+    records = remember("chain", potential, target, lambda: pack_records(potential.data))
     law = loop.Law(
         number, float(potential.loss.width), target.exponent, target.ridge,
         target.lasso, np.ascontiguousarray(found.centres), found.radii,
@@ -80,7 +80,7 @@ def run(
     return chain.x
 
 
-def _pack_records(data: Any) -> Any:
+def pack_records(data: Any) -> Any:
     from dperm_cli.loops import proximal_chain as loop
 
     x = data.x.toarray() if sparse.issparse(data.x) else np.asarray(data.x, dtype=float)

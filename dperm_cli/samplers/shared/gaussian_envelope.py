@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -16,12 +15,6 @@ _BLOCK = 16
 _MOST_BLOCKS = 1_000_000
 _HALVINGS = 60
 _FLAT = 1e-4  # curvature over a box below which it is left out of the proposal
-
-
-class Envelope(Protocol):
-    """Draws [p] from the restricted Gaussian it was made for."""
-
-    def __call__(self, source: Source) -> np.ndarray: ...
 
 
 class OnBall:

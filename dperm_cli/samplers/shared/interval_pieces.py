@@ -44,7 +44,7 @@ class Law(NamedTuple):
             return self.low
         cells, masses = self.cells, self.masses
         k = min(int(np.searchsorted(masses, levels[0] * masses[-1])), len(masses) - 1)
-        depth = _depth(float(cells.slope[k]), self.curvature, float(cells.width[k]), levels[1])
+        depth = find_depth(float(cells.slope[k]), self.curvature, float(cells.width[k]), levels[1])
         start, end = cells.start[k], cells.start[k] + cells.width[k]
         t = start + depth if cells.left[k] else end - depth
         return float(min(max(t, start), end))
@@ -57,11 +57,6 @@ def law(pieces: Pieces, low: float, high: float) -> Law:
     cells = make_cells(pieces, low, high)
     masses = np.cumsum(np.exp(cells.log_mass - np.max(cells.log_mass)))
     return Law(low, pieces.curvature, cells, masses)
-
-
-def draw_pieces(pieces: Pieces, low: float, high: float, source: Source) -> float:
-    """One t in [low, high] of density proportional to exp(-g(t))."""
-    return law(pieces, low, high).draw(source)
 
 
 def make_cells(pieces: Pieces, low: float, high: float) -> Cells:
@@ -107,7 +102,7 @@ def _log_mass(slope: np.ndarray, curvature: float, width: np.ndarray) -> np.ndar
         return np.log(np.where(fall <= _FLAT, gentle, math.sqrt(0.5 * math.pi) / root * tails))
 
 
-def _depth(slope: float, curvature: float, width: float, u: float) -> float:
+def find_depth(slope: float, curvature: float, width: float, u: float) -> float:
     """t in [0, width] at level u of the density exp(-slope t - curvature t^2 / 2), slope >= 0."""
     if curvature > 0.0:
         root = math.sqrt(curvature)

@@ -38,8 +38,8 @@ class TruncatedSampler(Protocol):
     about what a draw takes, in seconds.
     """
 
-    narrow: ClassVar[bool]
-    cost: ClassVar[float]
+    narrow: ClassVar[bool] = False
+    cost: ClassVar[float] = 5e-05
 
     def __call__(self, mean: np.ndarray, variance: float, source: Source) -> np.ndarray: ...
 
@@ -68,11 +68,8 @@ def choose_truncated_sampler(constraint: Any) -> TruncatedSampler:
     return HalfSpace(body) if root is None else InEllipsoid(root)
 
 
-class Segment:
+class Segment(TruncatedSampler):
     """A set of one dimension or none: origin + t direction for low <= t <= high."""
-
-    narrow: ClassVar[bool] = False
-    cost: ClassVar[float] = 5e-05
 
     def __init__(self, body: Any) -> None:
         self.origin, basis = body.centre(), body.directions()
@@ -88,11 +85,8 @@ class Segment:
         return self.origin + min(max(t, self.low), self.high) * self.direction
 
 
-class InCube:
+class InCube(TruncatedSampler):
     """Independent coordinates on [-a_j, a_j]."""
-
-    narrow: ClassVar[bool] = False
-    cost: ClassVar[float] = 5e-05
 
     def __init__(self, half_widths: np.ndarray) -> None:
         self.half_widths = half_widths
@@ -103,11 +97,8 @@ class InCube:
         return np.clip(z, -self.half_widths, self.half_widths)
 
 
-class InBall:
+class InBall(TruncatedSampler):
     """{z : |z|_2 <= R}; the tilt has a closed form."""
-
-    narrow: ClassVar[bool] = False
-    cost: ClassVar[float] = 5e-05
 
     def __init__(self, radius: float) -> None:
         self.radius = radius
@@ -129,10 +120,9 @@ class InBall:
         return _draw_accepted(propose, tilt, square, source)
 
 
-class InEllipsoid:
+class InEllipsoid(TruncatedSampler):
     """{A phi : |phi| <= 1} in coordinates along its axes, where it is sum (u_j / a_j)^2 <= 1."""
 
-    narrow: ClassVar[bool] = False
     cost: ClassVar[float] = 0.0003
 
     def __init__(self, root: np.ndarray) -> None:
@@ -163,10 +153,9 @@ class InEllipsoid:
         return self.directions @ _draw_accepted(propose, tilt, 1.0, source)
 
 
-class InCross:
+class InCross(TruncatedSampler):
     """{z : |z|_1 <= r}: each coordinate is a Gaussian times exp(-k |z|), of two pieces."""
 
-    narrow: ClassVar[bool] = False
     cost: ClassVar[float] = 0.0005
 
     def __init__(self, radius: float) -> None:
@@ -209,7 +198,7 @@ class TwoSidedNormal:
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """E |z| and E z^2 of each coordinate."""
-        mean, square = _positive_moments(self.t)
+        mean, square = positive_moments(self.t)
         first = self.share * mean[0] + (1.0 - self.share) * mean[1]
         second = self.share * square[0] + (1.0 - self.share) * square[1]
         return self.scale * first, self.scale**2 * second
@@ -219,11 +208,11 @@ class TwoSidedNormal:
         plus = source.uniform(count, len(self.size)) <= self.share
         t = np.where(plus, self.t[0], self.t[1])
         level = np.where(plus, self.level[0], self.level[1])
-        z = self.scale * _positive(t, level, source.uniform(count, len(self.size)))
+        z = self.scale * draw_positive(t, level, source.uniform(count, len(self.size)))
         return np.where(plus, z, -z)
 
 
-class InSimplex:
+class InSimplex(TruncatedSampler):
     """{z >= 0, sum z = r}: all coordinates but the largest of the mean, the rest is its own.
 
     With s the sum of the others, the last coordinate adds g(s) = -(total - s)^2 / (2 variance) to
@@ -231,7 +220,6 @@ class InSimplex:
     where at = min(r, total - k variance), and the line tilts each of the others.
     """
 
-    narrow: ClassVar[bool] = False
     cost: ClassVar[float] = 0.0004
 
     def __init__(self, radius: float) -> None:
@@ -248,7 +236,7 @@ class InSimplex:
         def moments(fall: float) -> tuple[float, float]:
             k = steepest - fall
             t = (others + k * variance) / scale
-            first, second = _positive_moments(t)
+            first, second = positive_moments(t)
             spread = variance * float(np.sum(second - first * first))
             return scale * float(np.sum(first)) - touch(k), spread
 
@@ -264,7 +252,7 @@ class InSimplex:
         level = log_ndtr(t)
 
         def propose(count: int) -> tuple[np.ndarray, np.ndarray]:
-            z = scale * _positive(t, level, source.uniform(count, len(others)))
+            z = scale * draw_positive(t, level, source.uniform(count, len(others)))
             return z, np.sum(z, axis=1)
 
         def log_accept(s: np.ndarray) -> np.ndarray:
@@ -275,7 +263,7 @@ class InSimplex:
         return np.insert(found, last, max(r - float(np.sum(found)), 0.0))
 
 
-class SetWithinBall:
+class SetWithinBall(TruncatedSampler):
     """A set within a ball: the one that the mean is further from proposes, the other rejects."""
 
     narrow: ClassVar[bool] = True
@@ -296,7 +284,7 @@ class SetWithinBall:
         raise endless()
 
 
-class HalfSpace:
+class HalfSpace(TruncatedSampler):
     """Any set with a projection: N(mean, variance) on a half-space that holds it, then rejection.
 
     Works in coordinates of the affine hull.
@@ -372,7 +360,7 @@ def invert_steep(slope: Any, curvature: Any, width: Any, u: Any) -> Any:
     return np.minimum(x, width)
 
 
-def _positive(t: np.ndarray, level: np.ndarray, u: np.ndarray) -> np.ndarray:
+def draw_positive(t: np.ndarray, level: np.ndarray, u: np.ndarray) -> np.ndarray:
     """N(t, 1) given that it is positive, at level u of its upper tail; ``level`` = log_ndtr(t).
 
     Far below 0 the tail beyond z is exp(-|t| z - z^2 / 2) |t| / (|t| + z), up to t^-4.
@@ -387,7 +375,7 @@ def _positive(t: np.ndarray, level: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.where(t <= _FAR, 2.0 * fall / (far + np.sqrt(far * far + 2.0 * fall)), z)
 
 
-def _positive_moments(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def positive_moments(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E z and E z^2 of N(t, 1) given that it is positive; by their series far below 0."""
     mean = np.maximum(t + math.sqrt(2.0 / math.pi) / erfcx(-t / math.sqrt(2.0)), 0.0)
     square = 1.0 + t * mean

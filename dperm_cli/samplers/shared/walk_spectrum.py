@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dperm_cli.samplers.shared.walk_grid import Grid
@@ -42,17 +40,3 @@ def certify_steps(grid: Grid, distance: float, most: float) -> int:
         if t > most or t * unit > distance:
             raise ArithmeticError("the walk was not seen to mix: not a private outcome")
         power, t = power @ power, 2 * t
-
-
-def log_distance(grid: Grid, steps: int) -> float:
-    """max |log(P^steps(start, .) / pi)|, by repeated squaring."""
-    row = np.zeros(grid.cells)
-    row[grid.start()] = 1.0
-    power, left = transitions(grid), steps
-    while left:
-        if left & 1:
-            row = row @ power
-        power, left = power @ power, left >> 1
-    if float(np.min(row)) <= 0.0:
-        return math.inf
-    return float(np.max(np.abs(np.log(row / stationary(grid)))))

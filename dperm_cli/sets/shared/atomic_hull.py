@@ -90,10 +90,6 @@ class Atomic(ConvexSet):
         self._known: Memo[bytes, Mixture] = Memo(64 * MIB, most=256)
 
     @property
-    def size(self) -> float:
-        return self.radius
-
-    @property
     def symmetric(self) -> bool:  # type: ignore[override]
         return self.atoms.signed
 
@@ -110,9 +106,7 @@ class Atomic(ConvexSet):
         points = self.atoms.take(np.arange(self.atoms.count))
         return max(float(np.max(self.atoms.norms(point))) for point in points)
 
-    @cached_property
-    def least_diameter(self) -> float:  # type: ignore[override]
-        return reached_diameter(self)
+    least_diameter = cached_property(reached_diameter)  # type: ignore[assignment]
 
     @cached_property
     def outer_radius(self) -> float:

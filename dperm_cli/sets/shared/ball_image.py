@@ -31,10 +31,6 @@ class Quadric(ConvexSet):
         return cls(axes[kept], basis[:, kept])
 
     @property
-    def size(self) -> float:
-        return self.radius
-
-    @property
     def radius(self) -> float:
         """The largest semi-axis."""
         return float(np.max(self.axes, initial=0.0))

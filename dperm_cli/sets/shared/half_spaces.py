@@ -37,10 +37,6 @@ class HalfSpaces(ConvexSet):
         self.p = matrix.shape[1]
         self._check(key)
 
-    @property
-    def size(self) -> float:
-        return self.radius
-
     def cone_rows(self, program: ConeProgram, theta: np.ndarray) -> None:
         program.add("nonnegative", [(-self.matrix, theta)], self.offset)
 

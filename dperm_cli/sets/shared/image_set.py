@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from dperm_cli.problem import random_projection
 from dperm_cli.problem.random_projection import Identity, Projection
 from dperm_cli.sets import make_ball
-from dperm_cli.sets.base import Delegate
+from dperm_cli.sets.base import Delegate, ask_body
 from dperm_cli.sets.shared.atomic_hull import Atomic, PointAtoms
 from dperm_cli.sets.shared.ball_image import Quadric
 from dperm_cli.sets.shared.linear_image import LinearImage
@@ -35,13 +36,7 @@ class ProjectedSet(Delegate):
     body: Any
     phi: Projection
 
-    @property
-    def p(self) -> int:  # type: ignore[override]
-        return self.body.p
-
-    @property
-    def size(self) -> float:
-        return self.body.size
+    p = ask_body("p")
 
     def __repr__(self) -> str:
         kind = type(self.body).__name__
@@ -58,21 +53,9 @@ class Held(Delegate):
     most_radius: float
     most_diameter: float
 
-    @property
-    def p(self) -> int:  # type: ignore[override]
-        return self.body.p
-
-    @property
-    def size(self) -> float:
-        return self.most_radius
-
-    @property
-    def radius(self) -> float:  # type: ignore[override]
-        return self.most_radius
-
-    @property
-    def diameter(self) -> float:  # type: ignore[override]
-        return self.most_diameter
+    p = ask_body("p")
+    size = radius = property(attrgetter("most_radius"))
+    diameter = property(attrgetter("most_diameter"))
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,8 @@ class LinearImage(ConvexSet):
         kept = self._values > 1e-13 * max(float(self._values[0]), 1e-300)
         self._rank = int(np.sum(kept))
 
-    @property
-    def size(self) -> float:
-        return self.inner.size
+    size = property(attrgetter("inner.size"))
+    symmetric = property(attrgetter("inner.symmetric"))
 
     @property
     def cone_rows(self) -> Any:
@@ -44,10 +44,6 @@ class LinearImage(ConvexSet):
         before = program.variables(self.inner.p, self.inner.radius)
         add_equal(program, theta, self.matrix, before)
         self.inner.cone_rows(program, before)
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        return self.inner.symmetric
 
     @cached_property
     def radius(self) -> float:
@@ -60,9 +56,7 @@ class LinearImage(ConvexSet):
         sides = self.support(np.eye(self.p)) + self.support(-np.eye(self.p))
         return min(self._norm * self.inner.diameter, float(length(sides)))
 
-    @cached_property
-    def least_diameter(self) -> float:  # type: ignore[override]
-        return reached_diameter(self)
+    least_diameter = cached_property(reached_diameter)  # type: ignore[assignment]
 
     @cached_property
     def inner_radius(self) -> float:

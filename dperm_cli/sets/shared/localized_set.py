@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm_cli.problem.cone_rows import ConeProgram, add_ball
-from dperm_cli.sets.base import Balls, ConvexSet, Delegate, length, unit
+from dperm_cli.sets.base import Balls, ConvexSet, ask_body, length, unit
 from dperm_cli.sets.intersection import Intersection
 from dperm_cli.sets.shared.roots import rising_crossing
 
@@ -35,9 +36,7 @@ class Localised(ConvexSet):
     def p(self) -> int:  # type: ignore[override]
         return self.inner.p
 
-    @property
-    def size(self) -> float:
-        return self.reach
+    size = property(attrgetter("reach"))
 
     @property
     def ball_about(self) -> tuple[np.ndarray, float]:
@@ -73,15 +72,8 @@ class Localised(ConvexSet):
         """C has a point half its diameter or more from any other, and the segment to it is in C."""
         return min(self.reach, 0.5 * self.inner.least_diameter)
 
-    @property
-    def inner_radius(self) -> float:
-        """Radius of a ball about the centre inside the set, within its affine hull."""
-        return self._shifted_set.inner_radius
-
-    @property
-    def outer_radius(self) -> float:
-        """Radius of a ball about the centre around the set."""
-        return self._shifted_set.outer_radius
+    inner_radius = property(attrgetter("_shifted_set.inner_radius"))
+    outer_radius = property(attrgetter("_shifted_set.outer_radius"))
 
     def centre(self) -> np.ndarray:
         """The ball's centre where C holds the whole ball, else a point further inside, [..., p]."""
@@ -194,7 +186,7 @@ class Localised(ConvexSet):
 
 
 @dataclass(frozen=True, eq=False)
-class _ShiftedSet(Delegate):
+class _ShiftedSet(ConvexSet):
     """body - point, for a point of the body: a set around the origin."""
 
     name: ClassVar[str] = "moved"
@@ -203,18 +195,18 @@ class _ShiftedSet(Delegate):
     body: Any
     point: np.ndarray
 
-    @property
-    def p(self) -> int:  # type: ignore[override]
-        return self.body.p
+    p = ask_body("p")
+    size = ask_body("size")
+    diameter = ask_body("diameter")
+    least_diameter = ask_body("least_diameter")
+    inner_radius = ask_body("inner_radius")
+    outer_radius = ask_body("outer_radius")
+    directions = ask_body("directions")
 
     @property
     def radius(self) -> float:
         """At least sup of |theta - point|."""
         return min(self.body.diameter, self.body.radius + float(length(self.point)))
-
-    @property
-    def least_diameter(self) -> float:
-        return self.body.least_diameter
 
     def project(self, theta: np.ndarray) -> np.ndarray:
         return self.body.project(np.asarray(theta) + self.point) - self.point
@@ -225,9 +217,6 @@ class _ShiftedSet(Delegate):
     def support(self, g: np.ndarray) -> np.ndarray:
         return self.body.support(g) - np.asarray(g) @ self.point
 
-    def gauge(self, theta: np.ndarray) -> np.ndarray:
-        return ConvexSet.gauge(self, theta)
-
     def contains(self, theta: np.ndarray, tolerance: float = 1e-9) -> np.ndarray:
         return self.body.contains(np.asarray(theta) + self.point, tolerance)
 
@@ -237,27 +226,6 @@ class _ShiftedSet(Delegate):
     def vertices(self) -> np.ndarray | None:
         found = self.body.vertices()
         return None if found is None else found - self.point
-
-    def root(self) -> None:
-        return None
-
-    @property
-    def by_gap(self) -> bool:
-        return False
-
-    @property
-    def cone_rows(self) -> None:
-        return None
-
-    @property
-    def mixtures(self) -> None:
-        return None
-
-    def balls(self) -> None:
-        return None
-
-    def width(self, rng: np.random.Generator | None = None, draws: int = 4096):
-        return ConvexSet.width(self, rng, draws)
 
     def isotropic(self) -> tuple[np.ndarray, np.ndarray]:
         root, shift = self.body.isotropic()

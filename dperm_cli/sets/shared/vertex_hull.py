@@ -24,10 +24,6 @@ class Hull(ConvexSet):
         self.p = self.points.shape[1]
         self._mean = np.mean(self.points, axis=0)
 
-    @property
-    def size(self) -> float:
-        return self.radius
-
     @cached_property
     def symmetric(self) -> bool:  # type: ignore[override]
         """Whether -v is a point for every point v."""

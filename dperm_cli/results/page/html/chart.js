@@ -1,12 +1,21 @@
-// Log-log curves as SVG. A model is {axis, axisLabel, label, series, band, floor, bounds};
-// a series {label, hue, mark, dash, points: [{x, value, low, high, floor, upper, lower, ...}]}.
+// A panel of dperm_cli/results/charts/chart_model.py as SVG: {title, x: {label}, y: {label, scale}, shows_all_lines, curves, lines} with
+// curves {label, hue, mark, dash, points, fit} and lines {kind, xs, ys, hue}; `show` says whether band, floor and bounds are drawn.
+// The marks stand in the order of that module's MARKS.
 const MARKS = [
   "M-4.2 0a4.2 4.2 0 1 0 8.4 0a4.2 4.2 0 1 0 -8.4 0Z", "M-3.9 -3.9H3.9V3.9H-3.9Z", "M0 -5L4.8 3.7H-4.8Z",
   "M0 -5.2L5.2 0L0 5.2L-5.2 0Z", "M0 5L4.8 -3.7H-4.8Z", "M-1.7 -4.8H1.7V-1.7H4.8V1.7H1.7V4.8H-1.7V1.7H-4.8V-1.7H-1.7Z",
   "M-4.6 -2.6L-2.6 -4.6L0 -2L2.6 -4.6L4.6 -2.6L2 0L4.6 2.6L2.6 4.6L0 2L-2.6 4.6L-4.6 2.6L-2 0Z", "M-5 0L3.7 4.8V-4.8Z",
 ];
-const hueOf = (i) => `var(--h${i % 8})`;
+const hueOf = (look) => `var(--h${look % 8})`;
 const positive = (value) => typeof value === "number" && value > 0 && Number.isFinite(value);
+const isLinear = (panel) => panel.y.scale === "linear";
+const shows = (panel, y) => (isLinear(panel) ? Number.isFinite(y) : positive(y));
+// As the model's Point: rounding errors and what lies under the optimum's gap are not resolved.
+const unresolved = (p) => Math.max(p.gap || 0, study.chart.rounding * (p.floor || 0));
+const heightOf = (panel, p) => (isLinear(panel) ? p.value : Math.max(p.value, p.gap || 0));
+const lowOf = (panel, p) => (isLinear(panel) || p.low > unresolved(p) ? p.low : p.gap || 0);
+const isShown = (panel, p) => shows(panel, heightOf(panel, p)) && (isLinear(panel) || heightOf(panel, p) > study.chart.rounding * (p.floor || 0));
+const linesOf = (panel) => panel.lines.filter((line) => (line.kind === "floor" ? panel.show.floor : panel.show.bounds));
 
 function logTicks(low, high, most) {
   const found = [], from = Math.floor(Math.log10(low)), to = Math.ceil(Math.log10(high));
@@ -18,33 +27,43 @@ function logTicks(low, high, most) {
   return levels.find((values) => values.length <= most) || [];
 }
 
-function limits(model) {
-  const shown = model.series.flatMap((one) => one.points);
-  const heights = shown.flatMap((p) => [p.value, model.band && p.low, model.band && p.high, model.floor && p.floor]).filter(positive);
-  if (!heights.length) return null;
-  const low = Math.min(...heights), high = Math.max(...heights);
-  const others = model.bounds ? shown.flatMap((p) => [p.upper, p.lower]).filter((y) => positive(y) && y >= low / 30 && y <= high * 30) : [];
-  return [Math.min(low, ...others) / 1.5, Math.max(high, ...others) * 1.5];
+function linearTicks(low, high, most) {
+  const rough = (high - low) / most, size = 10 ** Math.floor(Math.log10(rough));
+  const step = size * [1, 2, 5, 10].find((m) => m * size >= rough);
+  return Array.from({ length: Math.floor(high / step) - Math.ceil(low / step) + 1 }, (_, i) => (Math.ceil(low / step) + i) * step);
 }
 
-function scales(model, width, height) {
-  const pad = { left: 62, right: 18, top: 14, bottom: 46 };
-  const ys = limits(model);
-  const xs = distinct(model.series.flatMap((one) => one.points.map((p) => p.x))).filter(positive).sort((a, b) => a - b);
+// As the model's Panel.limits, of what is shown.
+function limits(panel) {
+  const points = panel.curves.flatMap((one) => one.points).filter((p) => isShown(panel, p));
+  const heights = points.flatMap((p) => [heightOf(panel, p), ...(panel.show.band ? [lowOf(panel, p), p.high] : [])]);
+  const lines = linesOf(panel), ys = (floor) => lines.filter((line) => (line.kind === "floor") === floor).flatMap((line) => line.ys);
+  const seen = [...heights, ...ys(true)].filter((y) => shows(panel, y));
+  if (!seen.length) return null;
+  const low = Math.min(...seen), high = Math.max(...seen), reach = isLinear(panel) || panel.shows_all_lines ? Infinity : study.chart.reach;
+  const near = ys(false).filter((y) => reach === Infinity || (y >= low / reach && y <= high * reach));
+  const ends = [Math.min(low, ...near), Math.max(high, ...near)], margin = 0.05 * (ends[1] - ends[0]) || 0.5;
+  return isLinear(panel) ? [ends[0] - margin, ends[1] + margin] : [ends[0] / study.chart.room, ends[1] * study.chart.room];
+}
+
+function scales(panel, width, height) {
+  const pad = { left: 70, right: 18, top: 14, bottom: 46 };
+  const ys = limits(panel), t = isLinear(panel) ? (v) => v : Math.log;
+  const xs = distinct(panel.curves.flatMap((one) => one.points.map((p) => p.x))).filter(positive).sort((a, b) => a - b);
   if (!ys || !xs.length) return null;
   const single = xs.length === 1;
   const span = single ? 1 : Math.log(xs[xs.length - 1] / xs[0]);
   const inner = { w: width - pad.left - pad.right, h: height - pad.top - pad.bottom };
   const x = (v, i) => single
-    ? pad.left + inner.w / 2 + (i - (model.series.length - 1) / 2) * Math.min(64, inner.w / model.series.length)
-    : pad.left + inner.w * (0.04 + 0.92 * Math.log(v / xs[0]) / span);
-  const y = (v) => pad.top + inner.h * (1 - Math.log(v / ys[0]) / Math.log(ys[1] / ys[0]));
+    ? pad.left + inner.w / 2 + (i - (panel.curves.length - 1) / 2) * Math.min(64, inner.w / panel.curves.length)
+    : pad.left + inner.w * (0.045 + 0.91 * Math.log(v / xs[0]) / span);
+  const y = (v) => pad.top + inner.h * (1 - (t(v) - t(ys[0])) / (t(ys[1]) - t(ys[0])));
   return { pad, inner, xs, ys, single, x, y };
 }
 
-function drawAxes(model, at, width, height) {
+function drawAxes(panel, at, width, height) {
   const { pad, inner } = at, layer = s("g", { "aria-hidden": "true" });
-  for (const v of logTicks(at.ys[0], at.ys[1], Math.max(3, Math.floor(inner.h / 34)))) {
+  for (const v of (isLinear(panel) ? linearTicks : logTicks)(at.ys[0], at.ys[1], Math.max(3, Math.floor(inner.h / 34)))) {
     layer.append(s("line", { class: "grid", x1: pad.left, x2: width - pad.right, y1: at.y(v), y2: at.y(v) }),
       s("text", { x: pad.left - 8, y: at.y(v) + 4, "text-anchor": "end" }, number(v, 3)));
   }
@@ -58,18 +77,19 @@ function drawAxes(model, at, width, height) {
   }
   layer.append(
     s("line", { class: "frame", x1: pad.left, x2: width - pad.right, y1: height - pad.bottom, y2: height - pad.bottom }),
-    s("text", { class: "label", x: pad.left + inner.w / 2, y: height - 8, "text-anchor": "middle" }, model.axisLabel),
-    s("text", { class: "label", x: 13, y: pad.top + inner.h / 2, "text-anchor": "middle", transform: `rotate(-90 13 ${pad.top + inner.h / 2})` }, model.label));
+    s("text", { class: "label", x: pad.left + inner.w / 2, y: height - 8, "text-anchor": "middle" }, panel.x.label),
+    s("text", { class: "label", x: 13, y: pad.top + inner.h / 2, "text-anchor": "middle", transform: `rotate(-90 13 ${pad.top + inner.h / 2})` }, panel.y.label));
   return layer;
 }
 
 const tooClose = (xs, at) => xs.some((v, i) => i && at.x(v, 0) - at.x(xs[i - 1], 0) < 34);
 const path = (points) => points.map(([x, y], i) => (i ? "L" : "M") + x.toFixed(1) + " " + y.toFixed(1)).join("");
 
-function drawBand(one, i, at) {
-  const kept = one.points.filter((p) => positive(p.low) && positive(p.high) && p.trials > 1);
+function drawBand(panel, one, i, at) {
+  const kept = one.points.filter((p) => p.trials > 1 && isShown(panel, p) && shows(panel, p.high));
   if (!kept.length) return null;
-  const up = kept.map((p) => [at.x(p.x, i), at.y(p.high)]), down = kept.map((p) => [at.x(p.x, i), at.y(p.low)]).reverse();
+  const low = (p) => (shows(panel, lowOf(panel, p)) ? lowOf(panel, p) : at.ys[0]);
+  const up = kept.map((p) => [at.x(p.x, i), at.y(p.high)]), down = kept.map((p) => [at.x(p.x, i), at.y(low(p))]).reverse();
   if (kept.length === 1) {
     up.unshift([up[0][0] - 4, up[0][1]]); up[1][0] += 4;
     down.unshift([down[0][0] + 4, down[0][1]]); down[1][0] -= 4;
@@ -77,52 +97,41 @@ function drawBand(one, i, at) {
   return s("path", { class: "band", d: path([...up, ...down]) + "Z", hue: one.hue });
 }
 
-// Reference lines of all series: each different line once, in its curve's colour where several differ.
-function references(model, kind) {
-  const found = new Map();
-  for (const one of model.series) {
-    const line = one.points.filter((p) => positive(p[kind])).map((p) => [p.x, p[kind]]);
-    const key = JSON.stringify(line);
-    if (line.length && !found.has(key)) found.set(key, { line, hue: one.hue });
-  }
-  return [...found.values()];
+function lineOf(kind, d, hue = "var(--ink)") {
+  const { width, dashes } = study.chart.lines[kind];
+  return s("path", { class: "ref " + kind.replace("_", " "), d, hue, "stroke-width": 1.4 * width, "stroke-dasharray": dashes.map((dash) => 1.4 * width * dash).join(" ") || null });
 }
 
-function drawReference(kind, { line, hue }, several, at, width) {
-  let places = line.map(([x, y]) => [at.x(x, 0), at.y(y)]);
-  if (places.length === 1) places = [[at.pad.left, places[0][1]], [width - at.pad.right, places[0][1]]];
-  return s("path", { class: "ref " + kind, d: path(places), hue: several && kind !== "floor" ? hue : "var(--ink)" });
+function drawLine(line, at, width) {
+  let places = line.xs.map((x, j) => [at.x(x, 0), at.y(line.ys[j])]);
+  if (at.single) places = [[at.pad.left, places[0][1]], [width - at.pad.right, places[0][1]]];
+  else if (places.length === 1) places = [[places[0][0] - 9, places[0][1]], [places[0][0] + 9, places[0][1]]];
+  return lineOf(line.kind, path(places), line.hue);
 }
 
-function describe(model, one, p) {
-  const band = p.trials > 1 && p.low !== null ? `, 5 to 95 percent ${number(p.low, 3)} to ${number(p.high, 3)}` : "";
-  return `${one.label}, ${model.axis} ${number(p.x)}: ${number(p.value)}${band}${p.saturated ? ", saturated" : ""}`;
+function describe(panel, one, p) {
+  const band = p.trials > 1 && p.low !== null ? `, ${study.chart.band} ${number(p.low, 3)} to ${number(p.high, 3)}` : "";
+  return `${one.label}, ${panel.x.label} ${number(p.x)}: ${number(p.value)}${band}${p.saturated ? ", saturated" : ""}`;
 }
 
-function drawChart(host, model, events) {
+function drawChart(host, panel, events) {
   const width = Math.max(280, host.clientWidth || 800), height = Math.round(Math.min(470, Math.max(310, width * 0.46)));
-  const at = scales(model, width, height);
+  const at = scales(panel, width, height);
   if (!at) { host.replaceChildren(h("p", { class: "sub" }, "Nothing to draw at this setting.")); return; }
-  const plot = s("g", { "clip-path": "url(#plot)" }), dots = [];
-  for (const kind of ["floor", "upper", "lower"]) {
-    if (kind === "floor" ? !model.floor : !model.bounds) continue;
-    const lines = references(model, kind);
-    lines.forEach((line) => plot.append(drawReference(kind, line, lines.length > 1, at, width)));
-  }
-  if (model.band) model.series.forEach((one, i) => { const band = drawBand(one, i, at); if (band) plot.append(band); });
-  model.series.forEach((one, i) => {
-    const kept = one.points.filter((p) => positive(p.value) && positive(p.x));
-    plot.append(s("path", { class: "curve" + (one.dash ? " dash" : ""), d: path(kept.map((p) => [at.x(p.x, i), at.y(p.value)])), hue: one.hue }));
-    kept.forEach((p, j) => {
-      const cx = at.x(p.x, i), cy = at.y(p.value);
-      const dot = s("path", { class: "dot" + (p.saturated ? " hollow" : ""), d: MARKS[one.mark % MARKS.length], tabindex: "-1", role: "button",
-        transform: `translate(${cx.toFixed(1)} ${cy.toFixed(1)})`, hue: one.hue, "aria-label": describe(model, one, p) });
+  const plot = s("g", { "clip-path": "url(#plot)" }, linesOf(panel).map((line) => drawLine(line, at, width))), dots = [];
+  if (panel.show.band) plot.append(...panel.curves.map((one, i) => drawBand(panel, one, i, at)).filter(Boolean));
+  panel.curves.forEach((one, i) => {
+    const kept = one.points.filter((p) => isShown(panel, p) && positive(p.x)).map((p) => ({ p, cx: at.x(p.x, i), cy: at.y(heightOf(panel, p)) }));
+    plot.append(s("path", { class: "curve" + (one.dash ? " dash" : ""), d: path(kept.map(({ cx, cy }) => [cx, cy])), hue: one.hue }));
+    kept.forEach(({ p, cx, cy }, j) => {
+      const dot = s("path", { class: "dot" + (p.saturated ? " hollow" : ""), d: MARKS[p.gap > 0 && p.gap >= p.value ? 4 : one.mark], tabindex: "-1", role: "button",
+        transform: `translate(${cx.toFixed(1)} ${cy.toFixed(1)})`, hue: one.hue, "aria-label": describe(panel, one, p) });
       dots.push({ dot, one, p, cx, cy, i, j });
     });
   });
   const box = { x: at.pad.left, y: at.pad.top, width: at.inner.w, height: at.inner.h };
-  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${model.label} against ${model.axis}, log-log; arrow keys move between points` },
-    s("defs", {}, s("clipPath", { id: "plot" }, s("rect", box))), drawAxes(model, at, width, height), plot, s("g", {}, dots.map((d) => d.dot)));
+  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${panel.y.label} against ${panel.x.label}; arrow keys move between points` },
+    s("defs", {}, s("clipPath", { id: "plot" }, s("rect", box))), drawAxes(panel, at, width, height), plot, s("g", {}, dots.map((d) => d.dot)));
   wire(svg, dots, width, events);
   host.replaceChildren(svg);
 }
@@ -164,9 +173,9 @@ function sample(kind, one = {}) {
   const svg = s("svg", { viewBox: "0 0 34 14", "aria-hidden": "true" });
   if (kind === "curve") {
     svg.append(s("path", { class: "curve" + (one.dash ? " dash" : ""), d: "M1 7H33", hue: one.hue }),
-      s("path", { class: "dot", d: MARKS[one.mark % MARKS.length], transform: "translate(17 7)", hue: one.hue }));
+      s("path", { class: "dot", d: MARKS[one.mark], transform: "translate(17 7)", hue: one.hue }));
   } else if (kind === "band") svg.append(s("rect", { class: "band", x: 1, y: 2, width: 32, height: 10, hue: "var(--ink)" }));
   else if (kind === "hollow") svg.append(s("path", { class: "dot hollow", d: MARKS[0], transform: "translate(17 7)", hue: "var(--ink)" }));
-  else svg.append(s("path", { class: "ref " + kind, d: "M1 7H33", hue: "var(--ink)" }));
+  else svg.append(lineOf(kind, "M1 7H33"));
   return svg;
 }

@@ -1,13 +1,8 @@
 // The section with the figure: what is drawn, along which axis, at which setting.
-const AXES = { epsilon: "epsilon", n: "number of records n", p: "number of parameters p" };
 const calibrations = distinct(rows.map((row) => row.calibration).filter(Boolean));
-const hues = [];
-const hueAt = (word) => (hues.includes(word) ? hues.indexOf(word) : hues.push(word) - 1);
-study.axes.forEach((axis) => axis.curves.forEach((one) => hueAt(one.mechanism + "|" + one.variant)));
-
 const nameOf = (one) => [one.mechanism, calibrations.length > 1 && one.calibration, one.variant].filter(Boolean).join(", ");
 const heldText = (key, value) => `${plainKey(key)} ${value === null || value === undefined ? "none" : number(value, 4, Number.isInteger(value))}`;
-const axisName = (name) => AXES[name] || plainKey(name);
+const axisName = (name) => study.chart.axes[name] || plainKey(name);
 const ALL = "*";
 
 // The settings that are held: by key the values still open, and the one chosen. Each choice narrows
@@ -72,49 +67,63 @@ function curvesSection() {
   const about = h("p", { class: "sub" });
   let current = null;
 
-  const repeated = (model) => model.series.some((one) => one.points.some((p) => p.trials > 1));
-  const spent = (model) => model.series.some((one) => one.points.some((p) => p.rows.some((place) => rows[place].noise === "secure")));
-  const overTrials = (model) => spent(model)
+  const repeated = (panel) => panel.curves.some((one) => one.points.some((p) => p.trials > 1));
+  const spent = (panel) => panel.curves.some((one) => one.points.some((p) => p.rows.some((place) => rows[place].noise === "secure")));
+  const overTrials = (panel) => spent(panel)
     ? "Every trial with noise=secure is a release and spent; no guarantee covers points and bands over trials."
     : "Points and bands over trials are a simulation on the same data, not a release.";
   const isFigure = () => state.source[0] === "f";
-  const panel = () => study.figures[Number(state.source.slice(1))];
+  const figureAt = () => study.figures[Number(state.source.slice(1))];
   const axisAt = () => study.axes.find((one) => one.name === state.axis);
   const inProblem = (one) => one.problem === Number(state.source.slice(1));
   const usable = () => study.axes.filter((axis) => axis.curves.some(inProblem));
 
-  function ownModel() {
-    const found = panel(), each = risk.each && found.each;
-    const curves = each ? found.each : found.curves;
+  function ownPanel() {
+    const found = figureAt(), shown = risk.each && found.each ? found.each : found;
+    const hued = (one) => ({ ...one, hue: hueOf(one.look) });
     return {
-      axis: axisName(found.axis), axisKey: found.axis || "x", title: found.title,
-      label: quantityName(found.quantity, each), note: curves.some((one) => one.points.some((p) => p.trials > 1)) ? `Points: the ${found.statistic} over trials.` : "",
-      series: curves.map((one, i) => ({ label: one.label || "all", hue: hueOf(i), mark: i, dash: false, points: one.points, fit: one.fit })),
+      ...shown, axis: found.axis, title: found.title, lines: shown.lines.map(hued),
+      note: shown.curves.some((one) => one.points.some((p) => p.trials > 1)) ? `Points: the ${found.statistic} over trials.` : "",
+      curves: shown.curves.map((one) => ({ ...hued(one), label: one.label || "all", dash: one.dashed })),
     };
   }
 
-  function freeModel() {
+  function freePanel() {
     const candidates = axisAt().curves.filter(inProblem), chosen = settings(candidates, state.keep);
     const shown = candidates.filter((one) => held(one, chosen));
     const open = Object.keys(chosen).filter((name) => chosen[name].chosen === ALL);
-    const series = shown.map((one, i) => {
-      const look = hueAt(one.mechanism + "|" + one.variant);
-      const extra = open.map((name) => heldText(name, one.held[name]));
-      return {
-        label: [nameOf(one), ...extra].join(", "), hue: hueOf(look), mark: open.length ? i : look, dash: one.calibration === "paper",
-        fit: risk.each ? one.fit_each : one.fit,
-        points: one.rows.map((at, j) => ({ x: one.x[j], ...riskOf(rows[at], risk.each), rows: [at] })),
-      };
-    });
+    const curves = shown.map((one, i) => ({
+      label: [nameOf(one), ...open.map((name) => heldText(name, one.held[name]))].join(", "),
+      hue: hueOf(one.look), mark: open.length ? i % MARKS.length : one.mark, dash: one.calibration === "paper",
+      fit: risk.each ? one.fit_each : one.fit,
+      points: one.rows.map((at, j) => ({ x: one.x[j], ...riskOf(rows[at], risk.each), rows: [at] })),
+    }));
     const moves = distinct(shown.flatMap((one) => one.moves));
     return {
-      axis: axisName(state.axis), axisKey: state.axis, title: study.problems[Number(state.source.slice(1))], chosen, series,
-      label: quantityName("excess_risk", risk.each),
+      axis: state.axis, x: { label: axisName(state.axis) }, y: { label: study.chart.risk[Number(risk.each)], scale: "log" },
+      title: study.problems[Number(state.source.slice(1))], chosen, curves,
       note: moves.length ? `Along the axis ${moves.map(plainKey).join(", ")} ${moves.length > 1 ? "change" : "changes"} as well.` : "",
     };
   }
 
-  function drawControls(model) {
+  // The lines of cells, one for each theorem and value: in a curve's colour where they are not those of all colours.
+  function linesOfCells(curves) {
+    const every = distinct(curves.map((one) => one.hue)).length;
+    return Object.entries({ floor: "floor", bound_upper: "upper", bound_lower: "lower" }).flatMap(([kind, name]) => {
+      const found = new Map(), theorem = (p) => rows[p.rows[0]][`${kind}_id`];
+      for (const one of curves) {
+        for (const id of distinct(one.points.map(theorem))) {
+          const kept = one.points.filter((p) => positive(p[name]) && theorem(p) === id), xs = kept.map((p) => p.x), ys = kept.map((p) => p[name]);
+          const line = found.get(JSON.stringify([xs, ys])) || { kind, xs, ys, hues: new Set() };
+          if (kept.length) found.set(JSON.stringify([xs, ys]), line);
+          line.hues.add(one.hue);
+        }
+      }
+      return [...found.values()].map(({ hues, ...line }) => ({ ...line, hue: hues.size === 1 && every > 1 && kind !== "floor" ? [...hues][0] : "var(--ink)" }));
+    });
+  }
+
+  function drawControls(panel) {
     const own = study.figures.map((one, i) => ["f" + i, one.title]), free = study.problems.map((title, i) => ["p" + i, title]);
     const select = choice([], "", (value) => { state.source = value; state.hidden.clear(); draw(); });
     const group = (label, options) => options.length && select.append(h("optgroup", { label }, options.map(([value, text]) =>
@@ -126,17 +135,17 @@ function curvesSection() {
     if (!isFigure()) {
       const axis = choice(usable().map((one) => [one.name, axisName(one.name)]), state.axis, (value) => { state.axis = value; state.hidden.clear(); draw(); });
       axis.id = "axis";
-      parts.push(field("horizontal axis", axis), ...settingFields(model.chosen, (name, value) => { state.keep[name] = value; state.hidden.clear(); draw(); }, true));
+      parts.push(field("horizontal axis", axis), ...settingFields(panel.chosen, (name, value) => { state.keep[name] = value; state.hidden.clear(); draw(); }, true));
     }
-    if (!isFigure() || panel().each) parts.push(riskSwitch());
+    if (!isFigure() || figureAt().each) parts.push(riskSwitch());
     const had = document.activeElement && controls.contains(document.activeElement) ? document.activeElement.id : null;
     const before = had && document.getElementById(had), at = before && [...controls.querySelectorAll("select")].indexOf(before);
     controls.replaceChildren(...parts);
     if (at !== null && at >= 0) { const again = controls.querySelectorAll("select")[at]; if (again) again.focus(); }
   }
 
-  function drawLegend(model) {
-    legend.replaceChildren(...model.series.map((one) => h("li", {}, h("button", {
+  function drawLegend(panel) {
+    legend.replaceChildren(...panel.curves.map((one) => h("li", {}, h("button", {
       type: "button", "aria-pressed": String(!state.hidden.has(one.label)),
       onclick: (event) => {
         if (!state.hidden.delete(one.label)) state.hidden.add(one.label);
@@ -147,22 +156,18 @@ function curvesSection() {
       ? h("span", { class: "slope" }, ` slope ${one.fit.slope.toFixed(2).replace("-", "−")} ± ${one.fit.half.toFixed(2)}`) : null)))));
   }
 
-  function drawKey(model, seen) {
-    const some = (name) => seen.series.some((one) => one.points.some((p) => positive(p[name])));
+  function drawKey(panel) {
+    const points = panel.curves.flatMap((one) => one.points), range = limits(panel), lines = linesOf(panel);
     const entry = (kind, text) => h("span", {}, sample(kind), text);
-    const ids = (side) => distinct(seen.series.flatMap((one) => one.points.flatMap((p) => p.rows.map((at) => rows[at][`bound_${side}_id`])))).filter(Boolean).join("; ");
-    const range = limits(seen);
-    const off = (side) => {
-      const values = seen.series.flatMap((one) => one.points.map((p) => p[side])).filter(positive);
-      if (!range || !values.length) return "";
-      return Math.min(...values) > range[1] ? " (above the axis)" : Math.max(...values) < range[0] ? " (below the axis)" : "";
-    };
+    const named = !isFigure() || figureAt().quantity.startsWith("excess_risk");  // rows name the theorems of bounds on these
+    const ids = (kind) => distinct(points.flatMap((p) => p.rows.map((at) => rows[at][`${kind}_id`]))).filter(Boolean).join("; ");
+    const off = (ys) => (!range ? "" : Math.min(...ys) > range[1] ? "(above the axis)" : Math.max(...ys) < range[0] ? "(below the axis)" : "");
+    const words = (kind) => [study.chart.lines[kind].words + (kind.endsWith("lower") ? ", worst data set" : ""), named && ids(kind),
+      off(lines.filter((line) => line.kind === kind).flatMap((line) => line.ys))].filter(Boolean).join(" ");
     key.replaceChildren(...[
-      state.band && some("low") && repeated(seen) && entry("band", "5–95 % over trials"),
-      seen.series.some((one) => one.points.some((p) => p.saturated)) && entry("hollow", "hollow: within a factor 2 of the floor (saturated, not fitted)"),
-      state.floor && some("floor") && entry("floor", "data-free floor"),
-      state.bounds && some("upper") && entry("upper", `upper bound ${ids("upper")}${off("upper")}`),
-      state.bounds && some("lower") && entry("lower", `lower bound, worst data set ${ids("lower")}${off("lower")}`),
+      panel.show.band && repeated(panel) && entry("band", `${study.chart.band} over trials`),
+      points.some((p) => p.saturated) && entry("hollow", `hollow: ${study.chart.saturated} (saturated, not fitted)`),
+      ...distinct(lines.map((line) => line.kind)).map((kind) => entry(kind, words(kind))),
     ].filter(Boolean));
   }
 
@@ -188,32 +193,33 @@ function curvesSection() {
   let width = 0;
   function plot() {
     width = host.clientWidth;
-    const seen = { ...current, axis: current.axis, axisLabel: current.axis, band: state.band, floor: state.floor, bounds: state.bounds,
-      series: current.series.filter((one) => !state.hidden.has(one.label)) };
+    const curves = current.curves.filter((one) => !state.hidden.has(one.label)), looks = curves.map((one) => one.look);
+    const lines = isFigure() ? current.lines.filter((line) => looks.includes(line.look)) : linesOfCells(curves);
+    const seen = { ...current, curves, lines, show: state };
     tip.hidden = true;
     drawChart(host, seen, events);
-    drawKey(current, seen);
+    drawKey(seen);
   }
 
   function draw() {
     if (!isFigure() && !usable().some((one) => one.name === state.axis) && usable().length) state.axis = usable()[0].name;
-    current = isFigure() ? ownModel() : freeModel();
+    current = isFigure() ? ownPanel() : freePanel();
     drawControls(current);
     drawLegend(current);
     plot();
-    const risky = /risk/.test(current.label);
-    about.textContent = (risky ? "Excess risk above the certified optimum" : current.label[0].toUpperCase() + current.label.slice(1)) + ", on logarithmic axes. Hover, or focus a point and use the arrow keys.";
+    const words = /risk/.test(current.y.label) ? "Excess risk above the certified optimum" : current.y.label[0].toUpperCase() + current.y.label.slice(1);
+    about.textContent = words + (isLinear(current) ? "" : ", on logarithmic axes") + ". Hover, or focus a point and use the arrow keys.";
     caption.textContent = [`${current.title}.`, current.note, repeated(current) && overTrials(current), "Click a point to keep its provenance."].filter(Boolean).join(" ");
   }
 
   function save() {
     const names = ["curve", "axis", "x", "quantity", "value", "q05", "q95", "trials", "floor", "bound_upper", "bound_lower", "saturated", "slope", "slope_error", "cells"];
-    const quantity = isFigure() ? (risk.each && panel().each ? panel().quantity + "_per_record" : panel().quantity) : risk.each ? "excess_risk_per_record" : "excess_risk";
-    const lines = current.series.filter((one) => !state.hidden.has(one.label)).flatMap((one) => one.points.map((p) => [
-      one.label, current.axisKey, exact(p.x), quantity, exact(p.value), exact(p.low), exact(p.high), exact(p.trials, "int"), exact(p.floor), exact(p.upper), exact(p.lower),
+    const quantity = isFigure() ? figureAt().quantity + (risk.each && figureAt().each ? "_per_record" : "") : risk.each ? "excess_risk_per_record" : "excess_risk";
+    const lines = current.curves.filter((one) => !state.hidden.has(one.label)).flatMap((one) => one.points.map((p) => [
+      one.label, current.axis, exact(p.x), quantity, exact(p.value), exact(p.low), exact(p.high), exact(p.trials, "int"), exact(p.floor), exact(p.upper), exact(p.lower),
       exact(p.saturated), exact(one.fit && one.fit.slope), exact(one.fit && one.fit.half), p.rows.map((at) => rows[at].cell).join(" "),
     ]));
-    download(fileName("figure", current.axisKey), csvOf(names, lines));
+    download(fileName("figure", current.axis), csvOf(names, lines));
   }
 
   const toggle = (name, label) => check(label, state[name], (on) => { state[name] = on; plot(); });
@@ -227,23 +233,17 @@ function curvesSection() {
   return { element, draw };
 }
 
-function quantityName(name, each) {
-  const words = { excess_risk: "excess risk (sum over records)", excess_risk_per_record: "excess risk (per record)", epsilon_accounted: "certified epsilon",
-    population_excess_risk: "population excess risk (per record)" };
-  return each ? words.excess_risk_per_record : words[name] || name.replace(/_/g, " ");
-}
-
 // The facts of a point: in a tooltip the few that matter, pinned all.
-function pointFacts(model, { one, p }, brief) {
+function pointFacts(panel, { one, p }, brief) {
   const first = p.rows.length ? rows[p.rows[0]] : {};
   const events = releaseOf(first.cell);
   const known = (value) => value !== null && value !== undefined;
   const cells = p.rows.map((at) => rows[at].cell), files = cells.map((cell) => `records/${cell}.parquet`);
   const words = (events || []).map((event) => event.words);
   const facts = [
-    [plainKey(model.axisKey), number(p.x, 4, Number.isInteger(p.x))],
-    [brief ? model.label.replace(/ \(.*/, "") : model.label, number(p.value, 5) + (p.saturated ? " (saturated)" : "")],
-    ["5–95 %", p.trials > 1 && known(p.low) ? `${number(p.low)} – ${number(p.high)}, ${plural(p.trials, "trial")}` : plural(p.trials, "trial")],
+    [plainKey(panel.axis), number(p.x, 4, Number.isInteger(p.x))],
+    [brief ? panel.y.label.replace(/ \(.*/, "") : panel.y.label, number(p.value, 5) + (p.saturated ? " (saturated)" : "")],
+    [study.chart.band, p.trials > 1 && known(p.low) ? `${number(p.low)} – ${number(p.high)}, ${plural(p.trials, "trial")}` : plural(p.trials, "trial")],
     ["floor", known(p.floor) ? number(p.floor) : null],
     ["bounds", [p.lower && `lower ${number(p.lower)}`, p.upper && `upper ${number(p.upper)}`].filter(Boolean).join(", ")],
     ["privacy", first.guarantee ? `${first.guarantee}, ${first.relation}` : null],

@@ -132,7 +132,7 @@ function slopeItems() {
     sum: one.fit, each: one.fit_each,
   })));
   const own = study.figures.flatMap((figure) => figure.curves.map((one, i) => ({
-    axis: axisName(figure.axis || ""), where: figure.title, series: one.label || "all", setting: figure.quantity.replace(/_/g, " "), sum: one.fit, each: figure.each ? figure.each[i].fit : one.fit,
+    axis: axisName(figure.axis || ""), where: figure.title, series: one.label || "all", setting: figure.quantity.replace(/_/g, " "), sum: one.fit, each: figure.each ? figure.each.curves[i].fit : one.fit,
   }))).filter((one) => one.sum);
   return [...own, ...free];
 }

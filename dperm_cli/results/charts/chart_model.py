@@ -1,0 +1,206 @@
+"""What a figure shows: panels with axes, curves and reference lines.
+
+Every figure is described by these classes before anything is drawn. ``figure_drawing`` makes files
+of a description with matplotlib; the page embeds the same panels as JSON, and its script draws
+them (``results/page/html/chart.js``), so that a reader can hide curves and ask what a point is.
+Which colour, mark and line style means what, and how far an axis reaches, is decided here for both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dperm_cli.results.charts.curve_points import Point
+
+INK, GREY = "#222222", "#6E6E6E"
+# Okabe and Ito's palette without its yellow: told apart by colour-blind readers.
+HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5A4FCF", "#8C510A")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
+AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
+NO_GUARANTEE = "no guarantee"  # the note of a curve that is not private
+SATURATED_WORDS = "within a factor 2 of the data-free floor"
+ROOM = 1.6  # factor between what an axis shows and its ends
+REACH = 30.0  # factor by which bounds may widen an axis beyond its curves
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How a kind of reference line is drawn; ``dashes`` are lengths in units of ``width``."""
+
+    words: str
+    width: float
+    dashes: tuple[float, ...] = ()
+    color: str = INK
+    alpha: float = 1.0
+
+
+LINE_STYLES = {
+    "floor": LineStyle("data-free floor", 2.0, color=GREY, alpha=0.75),
+    "bound_upper": LineStyle("explicit upper bound", 1.0, (6, 1.5, 1, 1.5)),
+    "bound_lower": LineStyle("explicit lower bound", 1.1, (1, 1.4)),
+    "order_upper": LineStyle("upper bound up to a constant", 0.9, (6, 1.5, 1, 1.5, 1, 1.5)),
+    "order_lower": LineStyle("lower bound up to a constant", 1.2, (1, 2.4), GREY),
+    "nominal": LineStyle("nominal", 4.0, color=GREY, alpha=0.25),
+    "gap": LineStyle("optimum gap", 1.0, color="#CCCCCC"),
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis; ``scale`` is log, linear, or names: one place for each curve, by its label."""
+
+    label: str
+    scale: str = "log"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points by ascending x. The label is made of name, calibration, variant and note.
+
+    ``look`` is the curve's place in HUES and MARKS; ``slope`` what the legend says of a fitted
+    one; ``rim`` how much wider than others it is drawn, to be seen below a curve on top of it.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    look: int = 0
+    calibration: str = ""
+    variant: str = ""
+    note: str = ""
+    slope: str = ""
+    dashed: bool = False
+    joined: bool = True
+    marked: bool = True
+    rim: float = 0.0
+
+    @property
+    def hue(self) -> str:
+        return HUES[self.look % len(HUES)]
+
+    @property
+    def mark(self) -> str:
+        return MARKS[index_mark(self.look)]
+
+    @property
+    def label(self) -> str:
+        """How the curve is called."""
+        words = ", ".join(word for word in (self.name, self.calibration, self.variant) if word)
+        return f"{words} ({self.note})" if self.note else words
+
+    @property
+    def legend(self) -> str:
+        """The label with the slope, where one was fitted."""
+        return ": ".join(word for word in (self.label, self.slope) if word)
+
+
+@dataclass(frozen=True)
+class ReferenceLine:
+    """A line that is no curve; ``kind`` is a key of LINE_STYLES, ``xs`` empty for every x.
+
+    ``mechanism`` is set when the line speaks of that mechanism only, ``look`` when it has the
+    colour of a curve, ``constant`` where one was fitted; ``faint`` lines step back behind others.
+    """
+
+    kind: str
+    label: str
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    mechanism: str | None = None
+    look: int | None = None
+    constant: str = ""
+    faint: bool = False
+
+    @property
+    def style(self) -> LineStyle:
+        return LINE_STYLES[self.kind]
+
+    @property
+    def color(self) -> str:
+        if self.look is None or self.kind == "floor":
+            return self.style.color
+        return HUES[self.look % len(HUES)]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves and lines on a pair of axes.
+
+    ``details`` stand under the title. ``n`` adds an axis per record on the right. With
+    ``shows_all_lines`` the vertical axis reaches every line, however far from the curves.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    curves: tuple[Curve, ...]
+    lines: tuple[ReferenceLine, ...] = ()
+    details: tuple[str, ...] = ()
+    n: int | None = None
+    shows_all_lines: bool = False
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ends of the vertical axis."""
+        beyond = [y for line in self.lines if line.kind != "floor" for y in line.ys]
+        floors = [y for line in self.lines if line.kind == "floor" for y in line.ys]
+        if self.y.scale == "linear":
+            shown = [y for p in self.points for y in (p.value, p.low, p.high)]
+            shown = [y for y in (*shown, *floors, *beyond) if math.isfinite(y)]
+            margin = 0.05 * (max(shown) - min(shown)) or 0.5
+            return min(shown) - margin, max(shown) + margin
+        resolved = [curve for curve in self.curves if not is_unresolved(curve)] or self.curves
+        points = [p for curve in resolved for p in self.select_points(curve)]
+        shown = [y for p in points for y in (p.height, p.high, p.shown_low)]
+        shown = [y for y in (*shown, *floors) if 0 < y < math.inf] or beyond
+        low, high = min(shown), max(shown)
+        reach = math.inf if self.shows_all_lines else REACH
+        near = [y for y in beyond if low / reach <= y <= high * reach]
+        return min([low, *near]) / ROOM, max([high, *near]) * ROOM
+
+    @property
+    def points(self) -> list[Point]:
+        """All points that the scales can show."""
+        return [point for curve in self.curves for point in self.select_points(curve)]
+
+    @property
+    def xs(self) -> list[float]:
+        """The places on the horizontal axis that have a point or a line, ascending."""
+        places = {point.x for point in self.points if point.x is not None}
+        return sorted(places or {x for line in self.lines for x in line.xs})
+
+    def select_points(self, curve: Curve) -> list[Point]:
+        """The curve's points that the scales can show."""
+        linear = self.y.scale == "linear"
+        return [p for p in curve.points if p.value < math.inf and (p.x or self.x.scale == "linear")
+                and (linear or p.height > p.resolution)]  # fmt: skip
+
+    def height_of(self, point: Point) -> float:
+        """Where the point lies on the vertical axis."""
+        return point.value if self.y.scale == "linear" else point.height
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels in rows.
+
+    With ``shared_legend`` one legend under all panels names their curves, and the notes stand below
+    it; without, each panel has a legend of its own, and the notes stand at the bottom.
+    """
+
+    panels: tuple[Panel, ...]
+    title: str = ""
+    notes: Sequence[str] = ()
+    shared_legend: bool = False
+    columns: int = 2
+
+
+def index_mark(look: int) -> int:
+    """The place in MARKS of a look; where hues come again, the marks are others."""
+    return (look + look // len(HUES)) % len(MARKS)
+
+
+def is_unresolved(curve: Curve) -> bool:
+    """Whether a curve without a guarantee is the optimum itself, and no use to scale an axis."""
+    return curve.note == NO_GUARANTEE and all(p.value <= p.gap for p in curve.points)
