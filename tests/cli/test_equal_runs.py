@@ -37,7 +37,7 @@ def read_results(folder: str) -> dict[str, object]:
 
 
 def run_first(dperm) -> dict[str, object]:
-    """The files of a study after its first run, which looking up and reporting leave as they are."""
+    """The files of a first run; looking its cells up and a report leave every byte of them."""
     assert dperm(*STUDY, "out=first").code == 0
     first = read_files("first")
     assert {"manifest.json", "report.html", "table.md", "ledger.json"} <= set(first)
