@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dperm_cli.core.files import open_atomically, write_atomically
 from dperm_cli.core.seeds import generator, seed_sequence
 
 HUGE = 1e8  # times the bound
@@ -57,22 +58,26 @@ class Records:
         x, y = self.x, self.y
         if path.suffix == ".csv":
             table = np.column_stack([x, y])
-            path.write_text("\n".join(",".join(map(_word, row)) for row in table) + "\n")
+            text = "\n".join(",".join(map(_word, row)) for row in table) + "\n"
+            write_atomically(path, text.encode(), sync=False)
         elif path.suffix == ".npz":
-            np.savez(path, x=x, y=y)
+            with open_atomically(path, sync=False) as file:
+                np.savez(file, x=x, y=y)
         elif path.suffix == ".svmlight":
             lines = []
             for row, label in zip(x, y, strict=True):
                 cells = [f"{j + 1}:{_word(row[j])}" for j in np.flatnonzero(row)]
                 lines.append(" ".join([_word(label), *cells]))
-            path.write_text("\n".join(lines) + "\n")
+            write_atomically(path, ("\n".join(lines) + "\n").encode(), sync=False)
         else:
             import pyarrow as pa
             import pyarrow.parquet as pq
 
             columns = {f"x{j}": x[:, j] for j in range(x.shape[1])}
             whole = bool(np.all(y == np.round(y)))
-            pq.write_table(pa.table({**columns, "y": y.astype(np.int64) if whole else y}), path)
+            table = pa.table({**columns, "y": y.astype(np.int64) if whole else y})
+            with open_atomically(path, sync=False) as file:
+                pq.write_table(table, file)
 
     def replace(self, index: int, record: Record) -> Records:
         """The same with another record at ``index``."""

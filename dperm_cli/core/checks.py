@@ -100,6 +100,8 @@ def path(key: str, value: object, allowed: str = "must be the name of a file") -
 def folder(key: str, value: object) -> str:
     """A ``path`` at which a folder is, or nothing yet."""
     found = path(key, value, "must be the name of a folder")
+    if os.path.islink(found) and not os.path.exists(found):
+        raise InputError(key, found, "is a link to nothing; it must be a folder")
     if os.path.exists(found) and not os.path.isdir(found):
         raise InputError(key, found, "is a file; it must be a folder")
     return found

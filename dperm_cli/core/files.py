@@ -1,7 +1,8 @@
 """Read files with clear errors, write them whole or not at all, and lock them by name.
 
-Everything that dperm writes to be read again goes through ``write_atomically`` or
-``open_atomically``, and every lock of one process against others through ``hold_lock``.
+Nothing else in the package opens a file for writing or renames one. Files that dperm names are
+written by ``write_atomically`` or ``open_atomically``, files that the user names by ``OutputFile``.
+Every lock of one process against others is one of ``hold_lock``.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import lzma
 import os
 import re
 import secrets
+import stat
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
+from dperm_cli.core import checks
 from dperm_cli.core.errors import DpermError, InputError, StorageError, make_printable
 from dperm_cli.core.shared_lock import NO_LOCKS
 
@@ -28,6 +32,14 @@ if TYPE_CHECKING:
 _LOCK_SECONDS = 0.02  # between two tries of whoever waits for a lock
 _MOST_TRIES = 100  # to make a folder that other processes take away
 _TEMPORARY = re.compile(r"\..+\.[0-9]+-[0-9a-f]+\.tmp")
+_MOST_LINKS = 40  # that lead to each other
+_GROUP = stat.S_IRWXG
+# What is at a path and is neither a file nor a folder nor a link.
+_SPECIAL = {
+    stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}  # fmt: skip
+_DESCRIPTORS = ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
 
 
 class TooLarge(OSError):
@@ -114,23 +126,28 @@ def open_atomically(path: Path, *, sync: bool = True, private: bool = False) -> 
     """A new binary file that takes the place of ``path`` when the block ends without an error.
 
     Readers see the old file or the new one, never a part. The file lies beside ``path`` as
-    ``.NAME.*.tmp`` until then; an error in the block, an interrupt too, takes it away.
+    ``.NAME.*.tmp`` until then; an error in the block, an interrupt too, takes it away. The new file
+    has the rights of the old one, and its owner and group where the system allows it. A link is
+    replaced and not followed.
 
     Args:
         path: The file; its folder is made where there is none.
         sync: As in ``write_atomically``.
-        private: Whether file and new folder are for their owner alone.
+        private: Whether file and new folder are for their owner alone, whatever was there before.
 
     Raises:
-        StorageError: It cannot be written.
+        StorageError: It cannot be written, or is a device, pipe or socket, which stays.
     """
     with storage_errors(path):
         path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-        mode = 0o600 if private else 0o666
+        old = None if private else _find_file(path)
+        mode = 0o600 if private else 0o666 if old is None else old.st_mode & 0o777
         try:
             # opened for reading too: numpy then writes through Python, which says why it cannot
             with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as f:
+                if old is not None:
+                    _keep_rights(f.fileno(), old, mode)
                 yield f
                 f.flush()
                 if sync:
@@ -147,6 +164,148 @@ def open_atomically(path: Path, *, sync: bool = True, private: bool = False) -> 
 def is_temporary(name: str) -> bool:
     """Whether a file of this name is one that ``open_atomically`` had not finished."""
     return _TEMPORARY.fullmatch(name) is not None
+
+
+def find_special(path: Path) -> str | None:
+    """What is at a path and must stay there, as ``a device``; None for files, folders and links."""
+    try:
+        return _SPECIAL.get(stat.S_IFMT(os.lstat(path).st_mode))
+    except OSError:
+        return None
+
+
+def _find_file(path: Path) -> os.stat_result | None:
+    """The facts of the file that is to be replaced; None for a link, and where nothing is."""
+    special = find_special(path)
+    if special is not None:
+        raise StorageError(f"{path}: is {special}, which is not replaced")
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def _keep_rights(descriptor: int, old: os.stat_result, mode: int) -> None:
+    """Give a new file the owner, the group and the rights of the one that it replaces.
+
+    Where the system refuses the owner, the group alone. Where it refuses the group, its rights go,
+    which would be another group's.
+    """
+    for owner in (old.st_uid, -1):
+        with contextlib.suppress(OSError):
+            os.fchown(descriptor, owner, old.st_gid)
+            break
+    if os.fstat(descriptor).st_gid != old.st_gid:
+        mode &= ~_GROUP
+    with contextlib.suppress(OSError):
+        os.fchmod(descriptor, mode)
+
+
+def remove_file(path: Path) -> None:
+    """Take a file or a link away, if it is there.
+
+    Raises:
+        StorageError: It cannot be taken away, or is a device, pipe or socket, which stays.
+    """
+    with storage_errors(path):
+        _find_file(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def append_durably(path: Path, data: bytes) -> None:
+    """Write the bytes at the end of a file; they are on the disk when this returns.
+
+    Raises:
+        StorageError: They cannot be written to their end.
+    """
+    with storage_errors(path):
+        with open(path, "ab", buffering=0) as file:
+            if file.write(data) != len(data):
+                raise StorageError(f"{path}: could not be written to its end")
+            os.fsync(file.fileno())
+        sync_file(path.parent)
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file that the user named, to be written once all of it is known.
+
+    A regular file is replaced as by ``write_atomically``. A link is followed to its file, which is
+    made where there is none. A device, a pipe and an open file of this process, which
+    ``/dev/stdout`` is, are written to: they are never replaced.
+
+    Attributes:
+        path: As it was typed.
+    """
+
+    path: Path
+
+    @classmethod
+    def of(cls, key: str, word: str) -> Self:
+        """The file of this name.
+
+        Args:
+            key: The key that it is the value of.
+            word: The name.
+
+        Raises:
+            InputError: It is a folder, a socket or anything else that cannot be written to.
+        """
+        path = Path(checks.path(key, word))
+        try:
+            descriptor = _find_descriptor(path)
+            if descriptor is not None:
+                os.write(descriptor, b"")
+            elif os.path.isdir(path):
+                raise InputError(key, word, "is a folder")
+            elif find_special(_follow(path)) == "a socket":
+                raise InputError(key, word, "is a socket; it must be a file")
+        except OSError as error:
+            words = f"cannot be written to: {(error.strerror or type(error).__name__).lower()}"
+            raise InputError(key, word, words) from None
+        return cls(path)
+
+    def write(self, data: bytes) -> None:
+        """Make the bytes its content, or the next that the device or pipe gets.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        with storage_errors(self.path):
+            descriptor, target = _find_descriptor(self.path), _follow(self.path)
+            if descriptor is None and find_special(target) is None:
+                write_atomically(target, data)
+                return
+            sys.stdout.flush()
+            if descriptor is None:
+                opened = os.open(target, os.O_WRONLY | os.O_NOCTTY)
+            else:
+                opened = os.dup(descriptor)
+            with open(opened, "wb") as file:
+                file.write(data)
+
+
+def _follow(path: Path) -> Path:
+    """Where the links of a path lead to, whether something is there or not; OSError for a loop."""
+    with contextlib.suppress(FileNotFoundError):
+        os.stat(path)
+    return Path(os.path.realpath(path))
+
+
+def _find_descriptor(path: Path) -> int | None:
+    """The open file of this process that a path stands for, as /dev/stdout does for 1."""
+    folders = set(map(os.path.realpath, _DESCRIPTORS))
+    here = os.fspath(path)
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(here)
+        if name.isdecimal() and os.path.realpath(folder) in folders:
+            return int(name)
+        if not os.path.islink(here):
+            break
+        here = os.path.join(folder, os.readlink(here))
+    return None
 
 
 def sync_file(path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.files import read_bytes, storage_errors, write_atomically
+from dperm_cli.core.files import read_bytes, remove_file, write_atomically
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.page import html_page, page_data
@@ -163,11 +163,10 @@ def _write_figures(
         note = None if drawn else "no figure: no panel of the experiment has a point"
     for name in FIGURES:
         path, data = store.out / name, drawn.get(name.rpartition(".")[2])
-        if data is not None:
+        if data is None:
+            remove_file(path)
+        else:
             write_atomically(path, data)
-            continue
-        with storage_errors(path), contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
     return [f"figure.{ending}" for ending in drawn], note
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from dperm_cli.core import registry
 from dperm_cli.core.catalogue import GROUPS, SCHEMA, choices
 from dperm_cli.core.fields import fields_of, keys_of
+from dperm_cli.core.files import write_atomically
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.runner.compose.cell_schema import CellKeys, Privacy, StudyKeys
 
@@ -46,4 +47,4 @@ def describe_file(group: str, name: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     for path, text in make_schemas().items():
-        path.write_text(text, encoding="utf-8")
+        write_atomically(path, text.encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dperm_cli.core import files
-from dperm_cli.core.errors import StorageError
+from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import hold_lock, open_atomically, read_bytes, write_atomically
 
 # Ends, as a killed process does, when the new content is written and not yet in its place.
@@ -174,3 +175,94 @@ def test_a_folder_that_others_take_away_meanwhile_is_made_again(tmp_path, monkey
     with hold_lock(tmp_path / "work" / "claims" / "a") as held:
         assert held
     assert failures == []
+
+
+def test_a_file_keeps_its_rights_and_where_possible_its_owner(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    path.chmod(0o604)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 4321)
+    before = path.stat()
+    write_atomically(path, b"new")
+    after = path.stat()
+    assert path.read_bytes() == b"new"
+    assert after.st_ino != before.st_ino  # replaced, not written over
+    assert stat.S_IMODE(after.st_mode) == 0o604
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+
+
+def test_a_group_that_cannot_be_kept_loses_its_rights(tmp_path, monkeypatch):
+    """Else the file would be open to the group of whoever replaces it."""
+
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    path.chmod(0o660)
+    monkeypatch.setattr(files.os, "fchown", refuse)
+    monkeypatch.setattr(files.os, "fstat", lambda _: os.stat_result((0, 0, 0, 0, 9, 9, 0, 0, 0, 0)))
+    write_atomically(path, b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("act", [lambda path: write_atomically(path, b"new"), files.remove_file])
+def test_a_pipe_is_neither_replaced_nor_removed(tmp_path, act):
+    path = tmp_path / "a"
+    os.mkfifo(path)
+    with pytest.raises(StorageError, match="a: is a pipe"):
+        act(path)
+    assert stat.S_ISFIFO(path.lstat().st_mode)
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_files_and_links_are_removed(tmp_path):
+    (tmp_path / "file").write_bytes(b"mine")
+    (tmp_path / "link").symlink_to("file")
+    files.remove_file(tmp_path / "link")
+    assert os.listdir(tmp_path) == ["file"]
+    files.remove_file(tmp_path / "file")
+    files.remove_file(tmp_path / "file")
+    assert os.listdir(tmp_path) == []
+
+
+class TestOutputFile:
+    """A file that a user named."""
+
+    def test_a_link_to_nothing_makes_its_file(self, tmp_path):
+        (tmp_path / "link").symlink_to("new/file")
+        files.OutputFile.of("out", str(tmp_path / "link")).write(b"new")
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "new" / "file").read_bytes() == b"new"
+
+    def test_a_socket_is_refused(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)  # a socket's path is short
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("a")
+            with pytest.raises(InputError, match="out=a: is a socket"):
+                files.OutputFile.of("out", "a")
+
+    def test_a_descriptor_that_cannot_be_written_to_is_refused(self, tmp_path):
+        (tmp_path / "a").write_bytes(b"old")
+        with open(tmp_path / "a", "rb") as file:
+            name = f"/dev/fd/{file.fileno()}"
+            with pytest.raises(InputError, match="cannot be written to"):
+                files.OutputFile.of("out", name)
+        with pytest.raises(InputError, match="cannot be written to"):
+            files.OutputFile.of("out", name)
+        assert (tmp_path / "a").read_bytes() == b"old"
+
+    def test_a_descriptor_goes_on_where_it_is(self, tmp_path):
+        with open(tmp_path / "a", "wb", buffering=0) as file:
+            file.write(b"before ")
+            files.OutputFile.of("out", f"/dev/fd/{file.fileno()}").write(b"here ")
+            file.write(b"after")
+        assert (tmp_path / "a").read_bytes() == b"before here after"
+
+    def test_a_link_that_became_a_loop_is_left(self, tmp_path):
+        found = files.OutputFile.of("out", str(tmp_path / "a"))
+        (tmp_path / "a").symlink_to("a")
+        with pytest.raises(StorageError):
+            found.write(b"new")
+        assert (tmp_path / "a").is_symlink()

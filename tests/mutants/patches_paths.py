@@ -496,7 +496,7 @@ if config['noise'] == 'secure':
         "False", "logs",
     ),
     Patch(
-        "the log is written anew", "release_log._write",
+        "the log is written anew", "core.files.append_durably",
         "open(path, 'ab', buffering=0)",
         "open(path, 'wb', buffering=0)", "logs",
     ),

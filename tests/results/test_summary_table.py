@@ -259,7 +259,14 @@ def test_a_median_over_the_floor_is_named():
     good, bad = trial_rows("a", (1.0, 79.0, 90.0)), trial_rows("b", (81.0, 82.0), epsilon=0.1)
     text = format_terminal(summed(good, bad))
     assert "nothing was learnt: noisy_gd (tight) at epsilon 0.1." in text
-    assert "nothing was learnt" not in format_terminal(summed(good))
+    # a risk decides on the words of this line, and not on whether there is one
+    assert "nothing was learnt: none." in format_terminal(summed(good))
+    lower = trial_rows("b", (1.0, 2.0), epsilon=0.1)
+    shown = [markdown(summed(good, rows)) for rows in (bad, lower)]
+    assert shown[0] != shown[1]
+    assert len(shown[0].splitlines()) == len(shown[1].splitlines())
+    nowhere = trial_rows("a", (1.0,), floor_excess_risk=None)
+    assert "nothing was learnt" not in format_terminal(summed(nowhere))
     kernels = [trial_rows(name, (81.0,), overrides={"kernel": {"name": name}})
                for name in ("rbf", "linear")]  # fmt: skip
     said = "noisy_gd (kernel rbf, tight) at epsilon 1; noisy_gd (kernel linear, tight) at epsilon 1"

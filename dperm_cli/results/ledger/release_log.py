@@ -14,15 +14,13 @@ away from the middle is noticed (``results.ledger.release_log_lines``).
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from dperm_cli.core.errors import StorageError
-from dperm_cli.core.files import hold_lock, read_bytes, storage_errors, sync_file
+from dperm_cli.core.files import append_durably, hold_lock, read_bytes, storage_errors
 from dperm_cli.results.ledger import statement
 from dperm_cli.results.ledger.ledger import LedgerRelease
 from dperm_cli.results.ledger.release_log_lines import Entry, Gap, Lines, line_of, read_lines
@@ -72,8 +70,7 @@ def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
         lines = []
         for entry in new.values():
             lines.append(line_of(entry, lines[-1] if lines else before))
-        with storage_errors(path):
-            _write(path, start + b"".join(lines))
+        append_durably(path, start + b"".join(lines))
 
 
 def make_entry(cell: str, rows: Sequence[Row]) -> Entry:
@@ -134,11 +131,3 @@ def list_unrecorded(store: Records) -> list[LedgerRelease]:
 
 def _read(out: Path) -> Lines:
     return read_lines(read_bytes(out / LOG) or b"")
-
-
-def _write(path: Path, data: bytes) -> None:
-    with open(path, "ab", buffering=0) as file:
-        if file.write(data) != len(data):
-            raise StorageError(f"{path}: could not be written to its end")
-        os.fsync(file.fileno())
-    sync_file(path.parent)

@@ -21,7 +21,11 @@ _PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 def build(
     cells: Iterable[str], argv: Sequence[str], extra: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The manifest of a study: versions, git state, command, seed scheme, cells in order."""
+    """The manifest of a study: versions, git state, command, seed scheme, cells in order.
+
+    The command is given without what no result depends on (``out=``, ``workers=``): equal runs have
+    equal manifests and pages.
+    """
     return {
         **(extra or {}),
         "cells": list(dict.fromkeys(cells)),

@@ -271,7 +271,9 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     notes += [SPENT] * ("secure" in repeated)
     if len(rows) > len(set(map(problem_of, rows))):
         notes.append(CHOICE)
-    notes += [FLOOR.format(cells="; ".join(_list_useless(rows)))] * bool(_list_useless(rows))
+    if any(row["floor_excess_risk"] is not None for row in rows):
+        # always a line: a risk, which has noise in it, decides on no line of the table
+        notes.append(FLOOR.format(cells="; ".join(_list_useless(rows)) or "none"))
     if any(row["noise"] != "secure" for row in rows):
         notes.append(RESEARCH)
     grids = [str(row["arithmetic"]) for row in rows if row["noise"] == "secure"]

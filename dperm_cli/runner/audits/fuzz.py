@@ -31,6 +31,7 @@ from dperm_cli.audit.replay import replace_record, replay
 from dperm_cli.audit.shifted_rounding import shift_maps, shift_problem
 from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, Unsupported
+from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import Syntax
 from dperm_cli.runner.audits.neighbour_runs import RunOutput, run_on_both
 from dperm_cli.runner.cells import kernel_cells, run_cell
@@ -302,5 +303,8 @@ def _hide_output() -> Iterator[None]:
 
 def _keep(folder: Path, out: Path, drawn: Draw) -> None:
     to = out / f"draw-{drawn.number}"
-    shutil.copytree(folder, to, dirs_exist_ok=True)
-    (to / "command.txt").write_text(" ".join(["dperm", "run", *drawn.words]) + "\n")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            write_atomically(to / path.relative_to(folder), path.read_bytes())
+    command = " ".join(["dperm", "run", *drawn.words])
+    write_atomically(to / "command.txt", f"{command}\n".encode())

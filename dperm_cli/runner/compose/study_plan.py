@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,16 @@ def parse_request(arguments: list[str]) -> tuple[Request, Study]:
     study = plan_study(request)
     check_sampler(request, study.cells)
     return request, study
+
+
+def drop_study_keys(arguments: Sequence[str], keys: Collection[str] = STUDY_KEYS) -> list[str]:
+    """The words of a command line that its results depend on.
+
+    Args:
+        arguments: All words.
+        keys: The keys that say where and how it is run, which no result depends on.
+    """
+    return [word for word in arguments if word.partition("=")[0].lstrip("+") not in keys]
 
 
 def check_levels(request: Request) -> None:

@@ -6,14 +6,11 @@ module picks the public parts of a cell and of its record that one is made of.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, PrivacyError
-from dperm_cli.core.files import write_atomically
+from dperm_cli.core.files import OutputFile
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.runner.cells import kernel_cells
 from dperm_cli.runner.cells import run_cell as cells
@@ -24,16 +21,13 @@ from dperm_cli.runner.models.input_schema import InputSchema, build_schema
 from dperm_cli.runner.models.publishable import FeatureMap, Publishable
 
 
-def check_path(word: Any) -> Path | None:
+def check_path(word: Any) -> OutputFile | None:
     """Where to save, or None; InputError for what is no file name ending in .npz."""
     if word is None or word == "none":
         return None
     if not isinstance(word, str) or not word.endswith(".npz") or "\0" in word:
         raise InputError("save", word, "must be a file name ending in .npz, or none")
-    checks.path("save", word)
-    if os.path.isdir(word):
-        raise InputError("save", word, "is a folder")
-    return Path(word)
+    return OutputFile.of("save", word)
 
 
 def check_cell(cell: cell_schema.Cell) -> None:
@@ -102,6 +96,6 @@ def features_of(item: cells.Prepared) -> FeatureMap | None:
     return FeatureMap.of(basis, kernel.queries if exact else kernel.landmarks)
 
 
-def save(path: Path, found: Publishable) -> None:
-    """Write the model file, atomically; StorageError where it cannot be written."""
-    write_atomically(path, model_file.bytes_of(found))
+def save(to: OutputFile, found: Publishable) -> None:
+    """Write the model file; StorageError where it cannot be written."""
+    to.write(model_file.bytes_of(found))

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core import npy_files
-from dperm_cli.core.files import storage_errors
+from dperm_cli.core.files import open_atomically, storage_errors, write_atomically
 from dperm_cli.problem.data import Data
 from dperm_cli.results.records.cell_claims import WORK
 
@@ -55,10 +55,9 @@ def share(folder: Path, data: Data) -> None:
                 arrays |= {f"{name}.{part}": getattr(value, part) for part in _PARTS}
                 facts[name] = {"sparse": type(value).__name__, "shape": value.shape}
         for name, array in arrays.items():
-            # w+: numpy writes to such a file through Python, which knows why a write fails
-            with open(folder / f"{name}.npy", "w+b") as file:
+            with open_atomically(folder / f"{name}.npy", sync=False) as file:
                 np.save(file, array, allow_pickle=False)
-        (folder / "facts.json").write_text(json.dumps(facts))
+        write_atomically(folder / "facts.json", json.dumps(facts).encode(), sync=False)
 
 
 def load(folder: Path) -> Data:

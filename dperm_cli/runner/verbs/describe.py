@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting
-from dperm_cli.core import registry
+from dperm_cli.core import checks, registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
 from dperm_cli.core.files import write_files
@@ -39,6 +39,8 @@ def describe(arguments: list[str]) -> int:
     study = study_plan.plan_study(request)
     if len({hash_facts(_problem_keys(c.config)) for c in study.cells}) > 1:
         raise InputError("describe", " ".join(arguments), "takes one problem at a time")
+    out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
+    checks.folder("out", str(out))
     (prepared,) = run.prepare(study.cells[:1])
     typed = {setting.key.partition(".")[0] for setting in request.settings}
     epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
@@ -50,7 +52,6 @@ def describe(arguments: list[str]) -> int:
     with threadpool_limits(1), open_step_meter("describe"):
         prepared = run_cell.make_feature_rows(prepared)
         found = collect_facts(prepared, make_solver()(prepared.target), sorted(epsilons), asked)
-    out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     drawn = problem_portrait.draw_figure(found)
     write_files(out, {f"problem.{ending}": content for ending, content in drawn.items()})
     as_json = study.keys.format == "json"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
-from dperm_cli.core import checks
 from dperm_cli.core.errors import EXIT_OK, InputError
-from dperm_cli.core.files import write_atomically
+from dperm_cli.core.files import OutputFile
 from dperm_cli.core.operands import Syntax
 from dperm_cli.results.records.row_facts import csv_lines
 from dperm_cli.runner.models import model_file, query_rows
@@ -25,7 +23,7 @@ def predict(arguments: list[str]) -> int:
         allowed = "must be a model and a file of rows"
         raise InputError("predict", " ".join(operands), allowed)
     form, by = words.choose("format", ("csv", "json")), words.choose("columns", COLUMNS)
-    to = Path(checks.path("out", words.settings["out"])) if "out" in words.settings else None
+    to = OutputFile.of("out", words.settings["out"]) if "out" in words.settings else None
     found = model_file.read(operands[0])
     rows = query_rows.read(operands[1], found.schema, by == "position")
     try:
@@ -38,7 +36,7 @@ def predict(arguments: list[str]) -> int:
     else:
         text = csv_lines(columns, lines)
     if to is not None:
-        write_atomically(to, text.encode())
+        to.write(text.encode())
     else:
         sys.stdout.write(text)
     print("\n".join(describe_predictions(found, rows.shape[0])), file=sys.stderr)

@@ -228,8 +228,9 @@ def _begin(
     store = Store(asked.out)
     keys = [key for part in parts for key in part["cells"]]
     extra = {"study": found.name, "experiment": describe(found, parts)}
+    words = study_plan.drop_study_keys(arguments, set(KEYS) - {"size"})
     with hold_lease(asked.out):
-        store.write_manifest(manifest.build(keys, ["reproduce", *arguments], extra))
+        store.write_manifest(manifest.build(keys, ["reproduce", *words], extra))
     return store, parts, cells
 
 

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from dperm_cli.core import catalogue
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, DpermError, InputError, StorageError
-from dperm_cli.core.files import write_atomically
+from dperm_cli.core.files import OutputFile
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.claims import claims_page, experiment_tables
 from dperm_cli.results.claims.claims import FAIL, NO_DATA, NOT_JUDGED, PASS
@@ -113,11 +113,12 @@ def summary(lines: Sequence[ExperimentResult]) -> str:
 def print_claims(asked: reproduce.ReproduceRequest, arguments: Sequence[str]) -> int:
     """The page of all claims, from the files kept in the sources: to out=FILE, or printed."""
     folder = Path(asked.verdicts or find_shipped("experiments"))
+    to = None if str(asked.out) == "-" else OutputFile.of("out", str(asked.out))
     text = claims_page.page(read_entries(folder))
-    if str(asked.out) == "-":
+    if to is None:
         print(text, end="")
         return EXIT_OK
-    write_atomically(asked.out, text.encode())
+    to.write(text.encode())
     print(f"wrote {asked.out}", file=sys.stderr)
     return EXIT_OK
 

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from dperm_cli.core import checks
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
+from dperm_cli.core.files import OutputFile, find_special
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.ledger import LEDGER
@@ -56,7 +57,8 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     check_folder(out)
     with hold_lease(out):
         store, keys = Store(out), [item.key for item in prepared]
-        store.write_manifest(manifest.build(keys, arguments, {"study": study.name}))
+        words = study_plan.drop_study_keys(arguments)
+        store.write_manifest(manifest.build(keys, words, {"study": study.name}))
         tally = run_cells(prepared, store, study.keys.force, study.keys)
         made = report.print_study(out, study.keys.format, trust=True, figures=figures)
         kept = described is None or (
@@ -76,7 +78,9 @@ def _check_save(study: study_plan.Study) -> None:
         raise InputError("save", study.keys.save, allowed)
 
 
-def _save(to: Path | None, item: cells.Prepared, described: InputSchema, store: Store) -> bool:
+def _save(
+    to: OutputFile | None, item: cells.Prepared, described: InputSchema, store: Store
+) -> bool:
     """Keep the first trial's predictor: one release, and no other; whether there was one."""
     rows: list[dict[str, Any]] = store.read(item.key) or [{}]
     row = rows[0]
@@ -85,8 +89,8 @@ def _save(to: Path | None, item: cells.Prepared, described: InputSchema, store: 
         return False
     assert to is not None
     save_model.save(to, save_model.publishable(item, described, row))
-    print(f"saved {to}: the predictor of trial 0, for `dperm predict {to} rows.csv`",
-          file=sys.stderr)  # fmt: skip
+    use = f"dperm predict {to.path} rows.csv"
+    print(f"saved {to.path}: the predictor of trial 0, for `{use}`", file=sys.stderr)
     return True
 
 
@@ -95,6 +99,11 @@ def check_folder(out: Path) -> None:
     checks.folder("out", str(out))
     ours = ("table.csv", "table.md", "table.tex", "manifest.json", CLAIMS, LEDGER, LOG, PAGE)
     ours = (*ours, *FIGURES)
+    for name in ours:
+        special = find_special(out / name)
+        if special is not None:
+            allowed = f"holds {special} by the name of {name}; choose another folder"
+            raise InputError("out", str(out), allowed)
     found = [name for name in ours if (out / name).exists()]
     if found and Store(out).read_manifest() is None and not Store(out).cells():
         allowed = f"holds a {found[0]} that is no study's; choose another folder"
