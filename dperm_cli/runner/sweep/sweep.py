@@ -123,7 +123,7 @@ def _run_alone(backend: Backend, setup: Setup, item: cells.Prepared) -> Outcome:
         return next(_run_chunks(backend, setup, [[item]]))
     except WorkerDied as why:
         reason = f"its worker died twice ({why}): out of memory, perhaps"
-        Store(setup.out).write(item.key, cells.make_failed_rows(item, reason))
+        Store(setup.out).write(item.key, cells.make_failed_rows(item, reason), code=item.code)
         return Outcome(item.key, "failed", reason)
 
 

@@ -103,7 +103,7 @@ class Worker:
                 return Outcome(item.key, status, looked_up=True)
             self._begun(item)
             rows = cells.run(item, self._optimum_of)
-            self._store.write(item.key, rows, sync=False)
+            self._store.write(item.key, rows, sync=False, code=item.code)
             self._unsynced.append(item.key)
         if time.monotonic() - self._synced > SYNC_SECONDS:
             self._sync()
