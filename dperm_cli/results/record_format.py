@@ -41,8 +41,6 @@ _TAIL = 1 << 16  # bytes at the end that hold the footer
 # How the digest spells values in each form. ``repr`` spells letters as this Python knows them.
 _SPELLINGS = {1: repr, 2: ascii}
 _DIAGNOSTICS_OF_FORM_1 = ("seconds", "seconds_optimum")
-# What records without a column would say in it; in other columns they say nothing.
-_VALUES_BEFORE = {"lasso": 0.0}
 
 
 @dataclass(frozen=True)
@@ -103,12 +101,19 @@ def decode(data: bytes) -> list[dict[str, Any]]:
     """
     table = _read_table(data)
     kinds = arrow_schema()
-    before = {name: v for name, v in _VALUES_BEFORE.items() if name not in table.column_names}
     for field in table.schema:
         if field.name in kinds.names and field.type != kinds.field(field.name).type:
             raise ValueError(f"column {field.name} is of another kind")
     found = table.to_pylist()
-    return [{column.name: row.get(column.name) for column in COLUMNS} | before for row in found]
+    full = ({**_list_values_before(row), **row} for row in found)
+    return [{column.name: row.get(column.name) for column in COLUMNS} for row in full]
+
+
+def _list_values_before(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What held when a record had no such columns yet."""
+    public = row.get("relation") == "replace_one"
+    source = "public" if public else "from the data"
+    return {"lasso": 0.0, "population": row.get("n"), "population_source": source}
 
 
 def _read_table(data: bytes) -> Any:
