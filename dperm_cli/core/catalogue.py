@@ -115,7 +115,7 @@ def defaults() -> dict[str, str]:
 
 @cache
 def list_defaults(group: str = "", plugin: str = "") -> dict[str, str]:
-    """The keys of a shipped choice and the text of their defaults; the main ones without a group."""
+    """The keys of a shipped choice with their defaults as text; the main ones without a group."""
     found = [choice.keys for choice in choices(group).values() if choice.plugin == plugin]
     lines = found[0] if group and found else () if group else _main()
     pairs = (line.partition(":") for line in lines if line[:1].isalpha())
