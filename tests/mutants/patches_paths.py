@@ -443,8 +443,8 @@ DATA_AND_FILES = (
     ),
     Patch(
         "the record comes before the log", "results/records/store.py",
-        "        self._log(cell, full)\n        write_atomically(path, encode(full), sync)\n",
-        "        write_atomically(path, encode(full), sync)\n        self._log(cell, full)\n",
+        "        self._log(cell, full)\n        write_atomically(path, encode(full, code), sync)\n",
+        "        write_atomically(path, encode(full, code), sync)\n        self._log(cell, full)\n",
         "logs",
     ),
     Patch(
