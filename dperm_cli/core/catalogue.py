@@ -113,6 +113,15 @@ def defaults() -> dict[str, str]:
     return {group: name for group, _, name in pairs if group in GROUPS}
 
 
+@cache
+def list_defaults(group: str = "", plugin: str = "") -> dict[str, str]:
+    """The keys of a shipped choice with their defaults as text; the main ones without a group."""
+    found = [choice.keys for choice in choices(group).values() if choice.plugin == plugin]
+    lines = found[0] if group and found else () if group else _main()
+    pairs = (line.partition(":") for line in lines if line[:1].isalpha())
+    return {key: text.partition(" #")[0].strip() for key, _, text in pairs}
+
+
 def _main() -> list[str]:
     with open(os.path.join(find_shipped("conf"), "config.yaml"), encoding="utf-8") as file:
         return file.read().splitlines()

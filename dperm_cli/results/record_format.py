@@ -4,20 +4,28 @@
 any truncation or flipped bit is noticed; ``dperm.content`` covers the values of the columns that
 two equal runs must share. ``dperm.status`` says how the cell ended, so that a sweep is counted
 without decoding its records.
+
+``dperm.schema`` is the number of the record's form, ``dperm.code`` the code that made it, and
+``dperm.diagnostics`` the columns that ``dperm.content`` leaves out. Form 1 has neither of the last
+two. What is digested are the columns in the file, so that columns of a later dperm change nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dperm_cli import __version__
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import StorageError
 from dperm_cli.results.records.schema import (
     COLUMNS,
+    DIAGNOSTICS,
     OPTIONAL,
     SCHEMA_VERSION,
     STABLE_COLUMNS,
@@ -30,10 +38,38 @@ _STATUS = re.compile(rb"dperm-status:([a-z]+);")
 # Rows above which a file gains from compression: below, its overhead is most of the time.
 _FEW_ROWS = 8
 _TAIL = 1 << 16  # bytes at the end that hold the footer
+# How the digest spells values in each form. ``repr`` spells letters as this Python knows them.
+_SPELLINGS = {1: repr, 2: ascii}
+_DIAGNOSTICS_OF_FORM_1 = ("seconds", "seconds_optimum")
 
 
-def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Full records as the bytes of a Parquet file: equal rows give equal bytes."""
+@dataclass(frozen=True)
+class CodeIdentity:
+    """The code that made a record.
+
+    Attributes:
+        version: Of dperm.
+        sources: A digest of the source files: of the modules, and of all that they import.
+        modules: The modules that this starts from, so that it can be taken again.
+    """
+
+    version: str
+    sources: str
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What the footer of an intact record says of it; ``code`` is None in form 1."""
+
+    form: int
+    content: str
+    diagnostics: tuple[str, ...]
+    code: CodeIdentity | None
+
+
+def encode(rows: Sequence[Mapping[str, Any]], code: CodeIdentity | None = None) -> bytes:
+    """Full records as the bytes of a Parquet file: equal arguments give equal bytes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -48,6 +84,8 @@ def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
             {
                 "dperm.schema": str(SCHEMA_VERSION),
                 "dperm.content": content_digest(rows),
+                "dperm.diagnostics": json.dumps(DIAGNOSTICS),
+                "dperm.code": json.dumps(None if code is None else asdict(code)),
                 "dperm.status": f"dperm-status:{rows[0]['status']};",
                 "dperm.sha256": (_MARK + _BLANK).decode(),
             }
@@ -61,21 +99,34 @@ def decode(data: bytes) -> list[dict[str, Any]]:
 
     ValueError where a column is not of its kind.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # one thread: a record is small, and workers must not fight over cores
-    table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    table = _read_table(data)
     kinds = arrow_schema()
     for field in table.schema:
         if field.name in kinds.names and field.type != kinds.field(field.name).type:
             raise ValueError(f"column {field.name} is of another kind")
     found = table.to_pylist()
-    return [{column.name: row.get(column.name) for column in COLUMNS} for row in found]
+    full = ({**_list_values_before(row), **row} for row in found)
+    return [{column.name: row.get(column.name) for column in COLUMNS} for row in full]
+
+
+def _list_values_before(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What held when a record had no such columns yet."""
+    public = row.get("relation") == "replace_one"
+    source = "public" if public else "from the data"
+    return {"lasso": 0.0, "population": row.get("n"), "population_source": source}
+
+
+def _read_table(data: bytes) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # one thread: a record is small, and workers must not fight over cores
+    return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
 
 
 def decode_file(path: Path, data: bytes) -> list[dict[str, Any]]:
     """The rows of a file with a true checksum, which anybody can make: StorageError for others."""
+    read_footer(path, data)
     with blame_strangers(path):
         found = decode(data)
         if not found:
@@ -109,12 +160,16 @@ def content_digest(rows: Iterable[Mapping[str, Any]]) -> str:
 
     ``repr`` of a double is exact, so different values never share a text.
     """
-    texts = []
-    for row in rows:
-        values = [(name, row.get(name)) for name in STABLE_COLUMNS]
-        kept = [pair for pair in values if pair[0] not in OPTIONAL or pair[1] is not None]
-        texts.append(repr(kept))
-    return hash_sha256(*texts)
+    stored = [
+        {n: row.get(n) for n in STABLE_COLUMNS if n not in OPTIONAL or row.get(n) is not None}
+        for row in rows
+    ]
+    return _digest_values(stored, SCHEMA_VERSION)
+
+
+def _digest_values(rows: Iterable[Mapping[str, Any]], form: int) -> str:
+    spell = _SPELLINGS[form]
+    return hash_sha256(*(spell(list(row.items())) for row in rows))
 
 
 def _with_digest(data: bytes, digest: bytes) -> bytes:
@@ -130,11 +185,42 @@ def read_status(path: Path, data: bytes) -> str:
     return found[-1].decode() if found else decode_file(path, data)[0]["status"]
 
 
-def read_digest(path: Path, data: bytes) -> str:
-    """The content digest that an intact file carries."""
+def read_footer(path: Path, data: bytes) -> Footer:
+    """What the footer of an intact file says; StorageError for a form of a later dperm."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with blame_strangers(path):
-        found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
-        return found[b"dperm.content"].decode()
+        found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata or {}
+        form, content = int(found[b"dperm.schema"]), found[b"dperm.content"].decode()
+        if form == 1:
+            return Footer(form, content, _DIAGNOSTICS_OF_FORM_1, None)
+        if form in _SPELLINGS:
+            left_out = _read_texts(json.loads(found[b"dperm.diagnostics"]))
+            return Footer(form, content, left_out, _read_code(json.loads(found[b"dperm.code"])))
+    raise StorageError(
+        f"{path}: is a record of form {form}; dperm {__version__} reads forms up to "
+        f"{SCHEMA_VERSION}: install a newer dperm"
+    )
+
+
+def has_true_content(path: Path, data: bytes) -> bool:
+    """Whether the values in an intact file are those that its content digest was taken of."""
+    footer = read_footer(path, data)
+    with blame_strangers(path):
+        table = _read_table(data)
+        kept = [name for name in table.column_names if name not in footer.diagnostics]
+        return _digest_values(table.select(kept).to_pylist(), footer.form) == footer.content
+
+
+def _read_code(found: Any) -> CodeIdentity | None:
+    if found is None:
+        return None
+    version, sources = _read_texts([found["version"], found["sources"]])
+    return CodeIdentity(version, sources, _read_texts(found["modules"]))
+
+
+def _read_texts(found: Any) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise ValueError("its footer is not as dperm writes it")
+    return tuple(found)

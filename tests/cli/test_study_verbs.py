@@ -94,7 +94,10 @@ def test_what_is_no_study_is_one_line(dperm, tmp_path, verb, words):
 def test_verify_passes_what_a_run_wrote(dperm, study):
     done = dperm("verify", "a")
     assert done.code == 0
-    assert done.out == "3 records whole, contents, ledger and table as they should be\n"
+    assert done.out == (
+        "whole, recomputed: 3 records\n"
+        "3 records whole, contents, ledger and table as they should be\n"
+    )
 
 
 def test_verify_names_a_damaged_file_with_code_3(dperm, study):
@@ -155,7 +158,7 @@ def test_verify_finds_what_contradicts_the_records_with_code_1(dperm, study, cha
     done = dperm("verify", "a")
     assert done.code == 1
     assert words in done.out
-    assert done.out.startswith("wrong: ")
+    assert done.out.startswith("contradicts: ")
 
 
 def test_merged_halves_are_the_whole(dperm, study):

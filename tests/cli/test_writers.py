@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-OLD = Path(__file__).parent / "old_study"
+OLD = Path(__file__).parent / "old_study" / "42d5b68"
 STUDY = [
     "run", "-m", "mechanism=noisy_gd,output_perturbation", "dataset=synthetic_logistic",
     "dataset.n=20", "dataset.p=2", "epsilon=1", "ridge=0.1", "trials=1",

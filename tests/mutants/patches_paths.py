@@ -509,9 +509,9 @@ if config['noise'] == 'secure':
         "the record comes before the log", "store.Store.write",
         """\
 self._log(cell, full)
-write_atomically(path, encode(full), sync)""",
+write_atomically(path, encode(full, code), sync)""",
         """\
-write_atomically(path, encode(full), sync)
+write_atomically(path, encode(full, code), sync)
 self._log(cell, full)""",
         "logs",
     ),

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dperm_cli import __version__
 from dperm_cli.core.files import first_words, read_bytes, write_atomically
 from dperm_cli.results.ledger import ledger, release_log
 from dperm_cli.results.ledger.ledger import FORM, LEDGER, Accountant, LedgerRelease
@@ -30,6 +31,8 @@ from dperm_cli.results.records.store import Store
 # Relative difference of two numbers that are the same up to the last bits of a computation.
 _CLOSE = 1e-9
 _MARKS = ("cell", "record", "logged")  # how a release is known now: that may change
+# what a version of dperm puts in its own words
+_WORDS = ("statement", "relation_means", "not_covered", "words", "sensitivity", "remarks")
 _KEPT_SUFFIX = "kept"  # ends the name of a kept release that has no name of its own
 
 Entry = Mapping[str, Any]
@@ -136,6 +139,7 @@ def ledger_faults(
     if before is None:
         return [f"{LEDGER}: cannot be read"]
     written, new = _without_gaps(written), _without_gaps(new)
+    older = any(entry.get("version") not in (None, __version__) for entry in new["releases"])
     found = []
     for entry, now in _pair_entries(before, new["releases"]):
         place = f"cell {first_words(entry['cell'], 160)}"
@@ -147,8 +151,12 @@ def ledger_faults(
         found += [f"{LEDGER}: {place} {mark} can only be false" for mark in odd]
         if any(entry.get(mark) != now.get(mark) for mark in _MARKS[1:]):
             entry, now = _drop_marks(entry), _drop_marks(now)
+        if older:
+            entry, now = _find_shared_facts(entry, now)
         different = find_difference(entry, now, place)
         found += [f"{LEDGER}: {different}"] if different else []
+    if older:
+        return found or _older_total_faults(written, new)
     if not found and _marks(before) == _marks(new["releases"]) and not unread:
         different = find_difference(written, new, "")
         found += [f"{LEDGER}: {different}"] if different else []
@@ -305,6 +313,39 @@ def _total_faults(written: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
     pairs = [(total, now.get(_about(total))) for total in totals]
     different = [find_difference(old, found, "total") for old, found in pairs if found is not None]
     return [f"{LEDGER}: {words}" for words in different if words]
+
+
+def _find_shared_facts(old: Any, new: Any) -> tuple[Any, Any]:
+    """What two JSON trees of different versions both say, without words for a reader."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = [name for name in old if name in new and name not in _WORDS]
+        pairs = {name: _find_shared_facts(old[name], new[name]) for name in names}
+        return {n: pair[0] for n, pair in pairs.items()}, {n: pair[1] for n, pair in pairs.items()}
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        both = [_find_shared_facts(one, other) for one, other in zip(old, new, strict=True)]
+        return [pair[0] for pair in both], [pair[1] for pair in both]
+    return old, new
+
+
+def _older_total_faults(written: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Totals of a ledger of another version that are less than what the records cost today."""
+    now = {_about(total): total for total in new["totals"]}
+    totals = written.get("totals") or []
+    found = []
+    for total in totals if isinstance(totals, list) else ():
+        today = now.get(_about(total), {})
+        for name in ("all_trials", "one_trial_of_each_cell"):
+            said, cost = _read_level(total, name), _read_level(today, name)
+            if said is not None and cost is not None and said < cost * (1.0 - _CLOSE):
+                found.append(f"{LEDGER}: total {name} says epsilon {said:.6g}; the records cost "
+                             f"{cost:.6g}")  # fmt: skip
+    return found
+
+
+def _read_level(total: Any, name: str) -> float | None:
+    level = total.get(name) if isinstance(total, dict) else None
+    epsilon = level.get("epsilon") if isinstance(level, dict) else None
+    return float(epsilon) if isinstance(epsilon, int | float) else None
 
 
 def _about(total: Any) -> str:

@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from dperm_cli.core import catalogue
+
 Row = Mapping[str, Any]
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
@@ -134,7 +136,9 @@ def find_variants(rows: Sequence[Row]) -> list[dict[str, str]]:
         for peers in _peers(rows, names, key):
             members = [i for i in peers if names[i] in having]
             values = {i: configurations[i].get(key, "default") for i in members}
-            if len(set(values.values())) > 1:
+            # a record made before there was such a key says what the key's default says
+            meant = {configurations[i].get(key) or _find_default(rows[i], key) for i in members}
+            if len(set(values.values())) > 1 and len(meant) > 1:
                 for i in members:
                     found[i][key] = values[i]
     return found
@@ -203,7 +207,24 @@ def _configuration(row: Row) -> dict[str, str]:
     """The row's ``overrides`` as flat ``key -> text``, without the keys shown elsewhere."""
     flat = flatten(read_map(row.get("overrides")))
     kept = {key: value for key, value in flat.items() if key not in _SHOWN}
-    return {key: v if isinstance(v, str) else json.dumps(v) for key, v in kept.items()}
+    return {key: _spell(value) for key, value in kept.items()}
+
+
+def _spell(value: Any) -> str:
+    """A value of a configuration as text; 1.0 and 1 are spelled alike."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _find_default(row: Row, key: str) -> str:
+    """The shipped default of a key that the row's configuration lacks."""
+    group, dot, name = key.partition(".")
+    if not dot:
+        return _spell(as_json(catalogue.list_defaults().get(key, "default")))
+    plugin = flatten(read_map(row.get("overrides"))).get(f"{group}.name")
+    known = catalogue.list_defaults(group, plugin) if group in catalogue.GROUPS and plugin else {}
+    return _spell(as_json(known.get(name, "default")))
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dperm_cli.core.errors import nearest
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # the form of a record; docs/records.md says what each form is
 STATUSES = ("ok", "unsupported", "failed", "planned")
 
 
@@ -50,6 +50,7 @@ def read_columns(file: str) -> tuple[Column, ...]:
 COLUMNS = read_columns("record_columns.csv")
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 STABLE_COLUMNS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role != "diagnostic")
+DIAGNOSTICS: tuple[str, ...] = tuple(c.name for c in COLUMNS if c.role == "diagnostic")
 # Columns that are neither in a file nor in its digest where they are null, so that the records of
 # seeded runs keep their bytes.
 OPTIONAL: tuple[str, ...] = ("release",)

@@ -19,7 +19,16 @@ from dperm_cli.core.files import (
 )
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.ledger.release_log_lines import CELL_NAME, is_name
-from dperm_cli.results.record_format import decode_file, encode, intact, read_digest, read_status
+from dperm_cli.results.record_format import (
+    CodeIdentity,
+    Footer,
+    decode_file,
+    encode,
+    has_true_content,
+    intact,
+    read_footer,
+    read_status,
+)
 from dperm_cli.results.records.schema import STATUSES, normalise
 
 MANIFEST = "manifest.json"
@@ -57,9 +66,16 @@ class Store:
         state, data = self._load(cell)
         return state if data is None else read_status(self.path(cell), data)
 
-    def write(self, cell: str, rows: Iterable[Mapping[str, Any]], sync: bool = True) -> None:
+    def write(
+        self,
+        cell: str,
+        rows: Iterable[Mapping[str, Any]],
+        sync: bool = True,
+        code: CodeIdentity | None = None,
+    ) -> None:
         """Write the cell's rows (at least one) in one atomic step, replacing what was there.
 
+        ``code`` is what made them; a record without one counts as made by older code.
         A release that nobody can draw again enters the log of releases first, and so does one
         that is replaced: ``results.ledger.release_log``.
         Without ``sync`` the system is left to bring the bytes to the disk when it likes: that
@@ -70,7 +86,7 @@ class Store:
         _check_rows(cell, full)
         _check_release(cell, full)
         self._log(cell, full)
-        write_atomically(path, encode(full), sync)
+        write_atomically(path, encode(full, code), sync)
 
     def _log(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         new = release_log.make_entry(cell, rows) if release_log.has_fresh_noise(rows) else None
@@ -84,8 +100,18 @@ class Store:
 
     def digest(self, cell: str) -> str | None:
         """The content digest that the cell's file carries; None when it is absent or broken."""
+        found = self.footer(cell)
+        return None if found is None else found.content
+
+    def footer(self, cell: str) -> Footer | None:
+        """What the footer of the cell's file says; None when it is absent or broken."""
         _, data = self._load(cell)
-        return None if data is None else read_digest(self.path(cell), data)
+        return None if data is None else read_footer(self.path(cell), data)
+
+    def has_true_content(self, cell: str) -> bool:
+        """Whether the cell's file is whole, and its values are those of its content digest."""
+        _, data = self._load(cell)
+        return data is not None and has_true_content(self.path(cell), data)
 
     def _load(self, cell: str) -> tuple[str, bytes | None]:
         """The state of the cell's file, and its bytes where it is whole."""

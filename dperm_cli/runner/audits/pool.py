@@ -96,7 +96,7 @@ def _run_in_pools(waiting: list[Job], more: More, count: int, shown: Meter) -> I
         try:
             yield from _run_in_pool(waiting, more, count, shown)
         except futures.process.BrokenProcessPool:
-            if count == 1 and suspect is waiting[0]:
+            if suspect is not None and suspect is waiting[0]:
                 words = f"two workers died at {' '.join(suspect.words)}: out of memory, perhaps"
                 raise DpermError(words) from None
             suspect = waiting[0] if count == 1 else None

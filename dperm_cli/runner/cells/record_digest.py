@@ -15,6 +15,7 @@ import dperm_cli
 from dperm_cli import __version__
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.package_paths import cache_dir
+from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.results.records import manifest
 from dperm_cli.runner.cells.source_tree import SourceTree
 
@@ -73,6 +74,25 @@ def code_digest(*parts: Any) -> str:
     return _digest_modules(list_modules(*parts))
 
 
+def identify_code(*parts: Any) -> CodeIdentity:
+    """The code behind some results, as their record keeps it.
+
+    Args:
+        parts: As of ``code_digest``.
+    """
+    return _identify_modules(list_modules(*parts))
+
+
+def is_of_today(code: CodeIdentity | None) -> bool:
+    """Whether this dperm's code is the one that a record names. Its libraries may be others."""
+    if code is None or code.version != __version__:
+        return False
+    try:
+        return _identify_modules(frozenset(code.modules)) == code
+    except (OSError, ValueError, SyntaxError, RecursionError):  # modules of a stranger's choice
+        return False
+
+
 def list_modules(*parts: Any) -> frozenset[str]:
     """The modules that define functions, classes, and objects with what their fields hold."""
     return frozenset(home for part in parts for home in _list_homes(part))
@@ -96,8 +116,19 @@ def find_code(modules: Iterable[str], tree: SourceTree | None = None) -> Code:
 
 
 @cache
+def _identify_modules(modules: frozenset[str]) -> CodeIdentity:
+    sources = hash_facts(_find_own_code(modules).sources)
+    return CodeIdentity(__version__, sources, tuple(sorted(modules)))
+
+
+@cache
 def _digest_modules(modules: frozenset[str]) -> str:
-    return find_code(modules).digest()
+    return _find_own_code(modules).digest()
+
+
+@cache
+def _find_own_code(modules: frozenset[str]) -> Code:
+    return find_code(modules)
 
 
 @cache

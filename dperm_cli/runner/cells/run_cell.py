@@ -29,6 +29,7 @@ from dperm_cli.problem.data import Data
 from dperm_cli.problem.exposed_records import count_exposed_records
 from dperm_cli.problem.problem import Problem, ProblemSpec
 from dperm_cli.results.ledger.release_log_lines import new_name
+from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.runner.cells import kernel_cells, metrics, optimum_cache
 from dperm_cli.runner.cells.cell_budget import (
     check,
@@ -37,7 +38,7 @@ from dperm_cli.runner.cells.cell_budget import (
     kind_of,
     plan_with_reserve,
 )
-from dperm_cli.runner.cells.record_digest import name_record
+from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.solvers.optimum import Optimum
 from dperm_cli.views.central import GridView
@@ -57,7 +58,8 @@ class Prepared:
 
     ``key`` names the record, ``noise_name`` the noise: data and files are in both names, since
     noise of two versions must not cancel. ``data`` are the records as they were loaded; with a
-    kernel, ``problem`` has psi(x) for rows, and ``kernel`` is the kernel's own problem.
+    kernel, ``problem`` has psi(x) for rows, and ``kernel`` is the kernel's own problem. ``code`` is
+    what makes the record, as the record keeps it.
     """
 
     cell: cell_schema.Cell
@@ -65,6 +67,7 @@ class Prepared:
     key: str
     noise_name: str
     data: Data
+    code: CodeIdentity
     kernel: KernelProblem | None = None
 
     @cached_property
@@ -122,9 +125,8 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
         problem, own = made.problem, made.kernel
         read = [problem.data.fingerprint, "" if own is None else own.points_name]
     plugins = cell.dataset, cell.loss, problem.constraint, cell.kernel, cell.mechanism
-    key = name_record(
-        [cell.config, data.identity, *read], Prepared, optimum_cache.make_solver, *plugins
-    )
+    makers = Prepared, optimum_cache.make_solver, *plugins
+    key = name_record([cell.config, data.identity, *read], *makers)
     if cell.population is not None:
         if data.task == "location":
             allowed = "cannot be declared for location data: a record of zeros is not nothing there"
@@ -134,7 +136,7 @@ def prepare(cell: cell_schema.Cell, data: Data) -> Prepared:
             raise InputError("privacy.population", cell.population, allowed)
     named = data.identity if _uses_record_names(cell) else data.fingerprint
     name = hash_facts([cell.identity(), named, *read])
-    return Prepared(cell, problem, key, name, data, own)
+    return Prepared(cell, problem, key, name, data, identify_code(*makers), own)
 
 
 def _uses_record_names(cell: cell_schema.Cell) -> bool:

@@ -15,6 +15,7 @@ from dperm_cli.problem.data import Matrix
 from dperm_cli.results.ledger import kept_ledger
 from dperm_cli.results.ledger.release_log_lines import new_name
 from dperm_cli.results.ledger.statement import SESSION
+from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
@@ -29,14 +30,15 @@ class RecordedSession:
     One that is asked nothing leaves nothing.
     """
 
-    def __init__(self, session: Any, out: Path, row: dict[str, Any]) -> None:
+    def __init__(self, session: Any, out: Path, row: dict[str, Any], code: CodeIdentity) -> None:
         check_folder(out)
-        self._session, self._out, self._row, self._kept = session, out, row, False
+        self._session, self._out, self._row, self._code = session, out, row, code
+        self._kept = False
 
     def ask(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """The session's answers; StorageError, and none, where its record cannot be written."""
         if not self._kept:
-            write_record(self._out, self._row)
+            write_record(self._out, self._row, self._code)
             self._kept = True
         return self._session.ask(rows)
 
@@ -57,14 +59,14 @@ def row(
     }
 
 
-def write_record(out: Path, found: dict[str, Any]) -> None:
+def write_record(out: Path, found: dict[str, Any], code: CodeIdentity) -> None:
     """Write the record, then the ledger of all the folder's records.
 
     A ledger that contradicts these is left as it is, and said so: the record stands beside it.
     """
     store = Store(out)
     with hold_lease(out):
-        store.write(found["cell"], [found])
+        store.write(found["cell"], [found], code=code)
         with hold_ledger_lock(out):
             stated = kept_ledger.state(store, store.cells(), Accounting())
             kept_ledger.write(store, stated)

@@ -107,7 +107,7 @@ class Supervisor:
             peak = attempts.read_peak(key)
             memory = "" if peak is None else f"; memory of the worker: {peak / 1e9:.2g} GB"
             reason = f"its worker died twice ({why}{memory}): out of memory, perhaps"
-            Store(self.setup.out).write(key, cells.make_failed_rows(item, reason))
+            Store(self.setup.out).write(key, cells.make_failed_rows(item, reason), code=item.code)
             yield Outcome(key, "failed", reason)
 
 

@@ -115,7 +115,7 @@ class Worker:
             self._begun(item)
             with self._attempts.note(item.key) if self._attempts else contextlib.nullcontext():
                 rows = cells.run(item, self._optimum_of)
-                self._store.write(item.key, rows, sync=False)
+                self._store.write(item.key, rows, sync=False, code=item.code)
             self._unsynced.append(item.key)
         if time.monotonic() - self._synced > SYNC_SECONDS:
             self._sync()

@@ -101,7 +101,7 @@ def start_session(item: Any, out: Path) -> tuple[run_cell.Prepared, Any, str]:
     gate = Gate(seeds, plan=(made.events, budget.relation))
     session = item.mechanism.session(KernelView(prepared.kernel), run_cell.drop_reserve(made), gate)
     row = session_record.row(prepared, made, budget, found)
-    session = session_record.RecordedSession(session, out, row)
+    session = session_record.RecordedSession(session, out, row, prepared.code)
     told = Publishable.of(
         made, None, spec, save_model.schema_of(prepared),
         mechanism=item.mechanism_name, noise=item.noise, arithmetic="float64",

@@ -15,6 +15,7 @@ from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import write_atomically
 from dperm_cli.core.operands import CONFIG_DIR, FORMATS, Syntax
 from dperm_cli.results.claims import claims, experiment_tables
+from dperm_cli.results.record_format import CodeIdentity
 from dperm_cli.results.records import manifest
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
@@ -22,7 +23,7 @@ from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.results.report import CLAIMS, write_report
 from dperm_cli.runner.cells import channel_rows, geometry_rows
 from dperm_cli.runner.cells.ledger_accountant import Accounting
-from dperm_cli.runner.cells.record_digest import name_record
+from dperm_cli.runner.cells.record_digest import identify_code, name_record
 from dperm_cli.runner.compose import cell_schema, study_plan
 from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.studies import experiment_file as experiments
@@ -242,7 +243,7 @@ def _run_cells(verb: str, store: Store, asked: ReproduceRequest, cells: Mapping[
         for done, (key, cell) in enumerate(cells.items()):
             shown.cell(done, cell.label)
             if asked.force or not store.has(key):
-                store.write(key, cell.make_rows())
+                store.write(key, cell.make_rows(), code=cell.code)
     return 0
 
 
@@ -251,6 +252,7 @@ class DerivedCell:
     """A cell whose rows follow from its settings alone: there are no records to release from."""
 
     label: str
+    code: CodeIdentity
     make_rows: Callable[[], list[dict[str, Any]]]
 
 
@@ -266,8 +268,9 @@ def _list_cells(verb: str, part: Part, composer: Composer) -> dict[str, Any]:
     for settings in part.cells():
         sets = [registry.load("constraint", name) for name in settings.values() if name in known]
         key = name_record([verb, cell_schema.canonical(settings)], make_rows, *sets)
+        code = identify_code(make_rows, *sets)
         label = " ".join(f"{word}={value}" for word, value in settings.items())
-        found[key] = DerivedCell(label, partial(make_rows, settings))
+        found[key] = DerivedCell(label, code, partial(make_rows, settings))
     return found
 
 
@@ -279,10 +282,11 @@ def list_plans(part: Part, composer: Composer) -> dict[str, DerivedCell]:
         config = cell_schema.canonical(settings)
         for ask in parse_request([*words, "figure=false"], composer).asks:
             facts = ["account", config, ask.name]
-            key = name_record(facts, account.make_records, ask.mechanism, ask.spec)
+            makers = account.make_records, ask.mechanism, ask.spec
+            key, code = name_record(facts, *makers), identify_code(*makers)
             label = f"{ask.name} n={ask.spec.n} {ask.calibration}"
             overrides = {**config, "mechanism": ask.name}
-            found[key] = DerivedCell(label, partial(account.make_records, ask, overrides))
+            found[key] = DerivedCell(label, code, partial(account.make_records, ask, overrides))
     return found
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from dperm_cli import __version__
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, EXIT_STORAGE
 from dperm_cli.core.files import read_bytes
 from dperm_cli.core.operands import Syntax
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, release_log
-from dperm_cli.results.record_format import content_digest
+from dperm_cli.results.records.row_facts import format_count
 from dperm_cli.results.records.store import Snapshot, list_old
 from dperm_cli.results.records.summary import summarise
 from dperm_cli.results.tables import summary_table
 from dperm_cli.runner.cells.ledger_accountant import Accounting
+from dperm_cli.runner.cells.record_digest import is_of_today
 from dperm_cli.runner.studies import study_folder
 
 _LISTED = 50
+_CLOSE = 1e-9  # relative difference of two numbers that are the same up to their last bits
+_WORDS = ("remarks",)  # columns in which a version speaks for itself
+OLDER, RECOMPUTED, WHOLE = "older code, whole", "whole, recomputed", "whole, nothing to recompute"
 
 
 def verify(arguments: list[str]) -> int:
@@ -34,7 +44,7 @@ def verify(arguments: list[str]) -> int:
     for path in damaged[:_LISTED]:
         print(f"damaged: {path}")
     for fault in wrong[:_LISTED]:
-        print(f"wrong: {fault}")
+        print(f"contradicts: {fault}")
     for many in (damaged, wrong):
         if len(many) > _LISTED:
             print(f"and {len(many) - _LISTED} more")
@@ -50,6 +60,8 @@ def verify(arguments: list[str]) -> int:
     more = f"; {missing} cells have no record yet" if missing else ""
     old = len(list_old(names))
     more += f"; {old} with names of the old form" if old else ""
+    for line in list_verdicts(store):
+        print(line)
     print(f"{len(names)} records whole, contents, ledger and table as they should be{more}")
     return EXIT_OK
 
@@ -61,7 +73,7 @@ def contents(store: Snapshot) -> list[str]:
         rows = store.read(cell) or []
         if any(row["cell"] != cell for row in rows):
             found.append(f"{store.path(cell)}: holds another cell's rows")
-        elif store.digest(cell) != content_digest(rows):
+        elif not store.has_true_content(cell):
             found.append(f"{store.path(cell)}: its rows are not those of its content digest")
     return found
 
@@ -72,8 +84,27 @@ def rebuild_ledger(store: Snapshot) -> kept_ledger.LedgerState:
     return kept_ledger.state(store, names, Accounting())
 
 
+def list_verdicts(store: Snapshot) -> Iterator[str]:
+    """What whole records are, whose claims follow from their events: a line for each verdict."""
+    found: dict[str, list[list[dict[str, Any]]]] = {OLDER: [], RECOMPUTED: [], WHOLE: []}
+    for cell in store.cells():
+        rows, footer = store.read(cell), store.footer(cell)
+        if rows and footer:
+            claims = rows[0]["status"] == "ok" and rows[0]["guarantee"] != "none"
+            today = RECOMPUTED if claims else WHOLE
+            found[today if is_of_today(footer.code) else OLDER].append(rows)
+    for verdict, records in found.items():
+        if records:
+            versions = sorted({str(rows[0]["version"]) for rows in records})
+            whose = f", by dperm {', '.join(versions)}" if verdict == OLDER else ""
+            yield f"{verdict}: {format_count(len(records), 'record')}{whose}"
+
+
 def check_table(store: Snapshot) -> list[str]:
-    """The table, where the study is finished, against the one that its records make."""
+    """The table, where the study is finished, against the one that its records make.
+
+    One of another version has other columns: what both have is compared.
+    """
     names = study_folder.list_cells(store)
     path = store.out / "table.csv"
     written = read_bytes(path)
@@ -85,6 +116,37 @@ def check_table(store: Snapshot) -> list[str]:
         made = summary_table.csv_text(summarise(records))
     else:
         made = experiment_tables.format_tables(records, about)["csv"]
-    if written == made.encode():
+    older = any(row["version"] != __version__ for row in records)
+    if written == made.encode() or (older and _agree(written, made)):
         return []
     return [f"{path}: is not the table of these records; `dperm report` makes that one"]
+
+
+def _agree(written: bytes, made: str) -> bool:
+    """Whether two tables, of different versions, say the same in the columns that both have."""
+    try:
+        before = _read_table(written.decode())
+    except (UnicodeDecodeError, csv.Error):
+        return False
+    now = _read_table(made)
+    shared = [name for name in (before[0] if before else {}) if name in now[0]]
+    return (
+        "cell" in shared
+        and len(before) == len(now)
+        and all(
+            name in _WORDS or _is_same(one[name], other[name])
+            for one, other in zip(before, now, strict=True)
+            for name in shared
+        )
+    )
+
+
+def _read_table(text: str) -> list[Mapping[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def _is_same(one: str | None, other: str | None) -> bool:
+    try:
+        return math.isclose(float(one or ""), float(other or ""), rel_tol=_CLOSE)
+    except ValueError:
+        return one == other
