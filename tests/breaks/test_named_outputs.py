@@ -16,11 +16,6 @@ import pytest
 
 from tests.breaks._files import NAMES, WAYS, make_rows, write_named, write_table_with_test
 
-REPLACED = pytest.mark.xfail(
-    strict=True, reason="issue: the writer renames over whatever stands there"
-)
-CHANGED = pytest.mark.xfail(strict=True, reason="issue: a file's rights are lost")
-
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
@@ -70,7 +65,6 @@ def make_null_device(path: Path) -> None:
         pytest.skip(f"this user cannot make or open devices: {error}")
 
 
-@REPLACED
 def test_a_device_is_written_to(door, dperm):
     words, path = door
     make_null_device(path)
@@ -84,7 +78,6 @@ def test_a_device_is_written_to(door, dperm):
     assert sorted(os.listdir(path.parent)) in ([path.name], sorted([path.name, "study"]))
 
 
-@REPLACED
 def test_a_pipe_gets_the_bytes_that_a_file_gets(door, dperm):
     words, path = door
     assert dperm(*words(path)).code == 0
@@ -121,7 +114,6 @@ def unpacked(path: Path, data: bytes):
 
 
 @pytest.mark.parametrize("kind", ["absolute", "relative", "chain", "dangling"])
-@REPLACED
 def test_a_link_is_followed_to_its_file(kind, door, dperm, tmp_path):
     words, path = door
     target = tmp_path / "elsewhere" / path.name
@@ -142,7 +134,6 @@ def test_a_link_is_followed_to_its_file(kind, door, dperm, tmp_path):
     assert len(target.read_bytes()) > 3
 
 
-@REPLACED
 def test_a_link_to_a_device_is_written_to(door, dperm, tmp_path):
     words, path = door
     make_null_device(tmp_path / "null")
@@ -152,7 +143,6 @@ def test_a_link_to_a_device_is_written_to(door, dperm, tmp_path):
     assert stat.S_ISCHR((tmp_path / "null").lstat().st_mode)
 
 
-@REPLACED
 def test_a_link_in_a_circle_is_refused(door, dperm):
     words, path = door
     path.symlink_to(path)
@@ -163,7 +153,6 @@ def test_a_link_in_a_circle_is_refused(door, dperm):
     assert done.out == ""
 
 
-@REPLACED
 def test_a_socket_is_refused(door, dperm, monkeypatch):
     words, path = door
     with socket.socket(socket.AF_UNIX) as listener:
@@ -184,7 +173,6 @@ def test_a_folder_is_refused(door, dperm):
     assert (path / "kept").read_text() == "kept"
 
 
-@CHANGED
 @pytest.mark.parametrize("mode", [0o640, 0o666, 0o600, 0o751])
 def test_a_regular_file_keeps_its_rights(mode, door, dperm):
     words, path = door

@@ -20,10 +20,6 @@ EARLIER = Path(__file__).parent / "earlier_studies"
 SAME_TABLES = ["bec5832"]  # what it wrote, today's code would write again
 OTHER_TABLES = ["dc42d3a", "4619502"]
 COMMITS = [*SAME_TABLES, *OTHER_TABLES]
-WRONG = pytest.mark.xfail(
-    strict=True, reason="issue: verify calls untouched records of an earlier commit wrong"
-)
-SILENT = pytest.mark.xfail(strict=True, reason="issue: verify does not say that code was older")
 NEW_SWEEP = ["run", "-m", "dataset=synthetic_logistic", "dataset.n=40", "dataset.p=2",
              "mechanism=noisy_gd", "mechanism.steps=3", "trials=2", "epsilon=1,2"]  # fmt: skip
 
@@ -39,12 +35,6 @@ def study(commit, tmp_path):
     return Path(shutil.copytree(EARLIER / commit, tmp_path / commit))
 
 
-def marked(mark):
-    return [*(pytest.param(name, marks=SILENT) for name in SAME_TABLES),
-            *(pytest.param(name, marks=mark) for name in OTHER_TABLES)]  # fmt: skip
-
-
-@pytest.mark.parametrize("commit", marked(WRONG), indirect=True)
 def test_untouched_records_of_older_code_are_called_that(study, dperm):
     done = dperm("verify", str(study))
     assert "wrong" not in done.out
@@ -53,7 +43,6 @@ def test_untouched_records_of_older_code_are_called_that(study, dperm):
     assert done.code == 0
 
 
-@pytest.mark.parametrize("commit", marked(WRONG), indirect=True)
 def test_a_study_of_older_code_without_its_tables_is_whole(study, dperm):
     """Tables and ledger are made of the records; what is not there contradicts nothing."""
     for name in ("table.csv", "table.md"):
@@ -63,7 +52,6 @@ def test_a_study_of_older_code_without_its_tables_is_whole(study, dperm):
     assert done.code == 0
 
 
-@pytest.mark.xfail(strict=True, reason="issue: verify has no word for what it computed again")
 def test_new_records_are_whole_and_recomputed(dperm, tmp_path):
     assert dperm(*NEW_SWEEP, f"out={tmp_path}/new").code == 0
     done = dperm("verify", f"{tmp_path}/new")
@@ -131,26 +119,18 @@ def test_a_rewritten_table_of_an_older_study_contradicts(study, dperm):
     assert "older code, whole" not in done.out
 
 
-REFUSED = pytest.mark.xfail(
-    strict=True, reason="issue: report ends with 1 as an earlier ledger had other words"
-)
-MARKED = [*SAME_TABLES, *(pytest.param(name, marks=REFUSED) for name in OTHER_TABLES)]
-
-
 def test_the_state_of_a_study_of_older_code_is_told(study, dperm):
     done = dperm("status", str(study))
     assert done.code == 0, done.err
     assert "2 done" in done.out
 
 
-@pytest.mark.parametrize("commit", MARKED, indirect=True)
 def test_a_study_of_older_code_is_reported(study, dperm):
     done = dperm("report", str(study))
     assert done.code == 0, done.err
     assert done.out
 
 
-@pytest.mark.parametrize("commit", MARKED, indirect=True)
 def test_a_study_of_older_code_keeps_its_numbers_when_reported(study, dperm):
     before = list(csv.DictReader(io.StringIO((study / "table.csv").read_text())))
     assert dperm("report", str(study)).code == 0

@@ -38,7 +38,6 @@ def assert_shared(ended, study, cells) -> None:
     assert leftovers(study) == []
 
 
-@pytest.mark.xfail(strict=True, reason="issue: making and tidying folders race")
 @pytest.mark.faults
 def test_eight_runs_at_once_all_end_well_in_every_round(tmp_path):
     """Few cells, so that the first runs tidy the folder while the last ones begin."""

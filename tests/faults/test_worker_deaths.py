@@ -73,18 +73,14 @@ def assert_complete(process, study, expected_table) -> None:
     assert wait_for_none(process.pid) == []
 
 
-BROKEN_START = pytest.mark.xfail(
-    strict=True, reason="issue: a worker that dies while workers start ends the sweep without table"
-)
 # How far the start has come by then depends on the machine.
-SOMETIMES = pytest.mark.xfail(strict=False, reason="issue: such a worker often ends the sweep")
 LONG = pytest.mark.faults
 STARTS = [
-    pytest.param("local", 0.0, marks=BROKEN_START),
-    pytest.param("local", 0.2, marks=[LONG, BROKEN_START]),
-    *(pytest.param("local", delay, marks=[LONG, SOMETIMES]) for delay in (0.5, 1.0)),
+    pytest.param("local", 0.0),
+    pytest.param("local", 0.2, marks=[LONG]),
+    *(pytest.param("local", delay, marks=[LONG]) for delay in (0.5, 1.0)),
     pytest.param("local", 2.0, marks=[LONG]),
-    pytest.param("dask", 0.0, marks=[LONG, BROKEN_START]),
+    pytest.param("dask", 0.0, marks=[LONG]),
     *(pytest.param("dask", delay, marks=LONG) for delay in (0.5, 1.5)),
     *(pytest.param("submitit", delay, marks=LONG) for delay in (0.0, 0.5, 1.5)),
 ]  # fmt: skip
@@ -101,7 +97,6 @@ def test_one_worker_dies_while_workers_start(backend, delay, sweep, tmp_path, ex
 
 
 @pytest.mark.faults
-@BROKEN_START
 @pytest.mark.parametrize("backend", WORKERS)
 def test_every_first_worker_dies_while_workers_start(backend, sweep, tmp_path, expected_table):
     process, word = sweep(backend)
