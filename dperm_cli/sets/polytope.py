@@ -33,8 +33,8 @@ class Polytope(Scaled):
     ``inner_radius`` is a lower bound.
 
     >>> triangle = Polytope(2.0, 2, matrix=[[1, 1], [-1, 0], [0, -1]], offset=[1, 0, 0])
-    >>> triangle.support(np.array([[1.0, 3.0], [-1.0, -1.0]])).round(3).tolist()
-    [6.0, 0.0]
+    >>> triangle.support(np.array([[1.0, 3.0], [-1.0, 1.0]])).round(3).tolist()
+    [6.0, 2.0]
     """
 
     polyhedral: ClassVar[bool] = True
