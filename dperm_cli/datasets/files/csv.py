@@ -26,9 +26,9 @@ class Csv(TableOptions):
     delimiter : one of , ; | : ``space`` or ``tab``.
 
     >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     print("age,dose,sick", file=file, flush=True)
-    ...     Csv(path=file.name, target="sick").named_columns()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "records.csv").write_text("age,dose,sick")
+    ...     Csv(path=f"{folder}/records.csv", target="sick").named_columns()
     (('age', 'dose'), 'sick')
     """
 

@@ -27,9 +27,9 @@ class Svmlight(FileOptions):
     cache : keep the parsed arrays in the cache folder (a copy of the data, readable by you only).
 
     >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile("w", suffix=".svm") as file:
-    ...     print("-1 1:3 4:4", file=file, flush=True)
-    ...     data = Svmlight(path=file.name, n_features=5, test_fraction=0.0).load()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "one.svm").write_text("-1 1:3 4:4")
+    ...     data = Svmlight(path=f"{folder}/one.svm", n_features=5, test_fraction=0.0).load()
     >>> data.x.toarray().round(3).tolist(), data.y.tolist()
     ([[0.6, 0.0, 0.0, 0.8, 0.0]], [-1.0])
     """
