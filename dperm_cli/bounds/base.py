@@ -20,6 +20,13 @@ class Setting:
     """What a bound is evaluated at: a problem's public facts, a budget and a mechanism's plan.
 
     ``kind`` is the guarantee in force (``pure`` or ``approx``); ``settings`` are the plan's.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(100, 1.0, make_ball(1.0, 3))
+    >>> at = Setting(spec, Budget(1.0, 0.0), "pure", "exponential", 1.0, 1, {})
+    >>> get_unit(at), risk_range(at)
+    (2.0, 200.0)
     """
 
     spec: ProblemSpec
@@ -47,6 +54,13 @@ class Bound:
         conditions: Each says None, or why the bound says nothing at a setting.
         value: The formula; its docstring is the statement.
         quantity: One of ``QUANTITIES``.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec, budget = bare_spec(100, 1.0, make_ball(1.0, 3)), Budget(1.0, 0.0)
+    >>> simple = Bound("simple", "upper", "explicit", (check_mechanism("noisy_gd"),), risk_range)
+    >>> simple.applies(Setting(spec, budget, "pure", "exponential", 1.0, 1, {}))
+    'is about noisy_gd'
     """
 
     id: str
@@ -64,7 +78,14 @@ class Bound:
 def bound(
     id: str, *conditions: Condition, kind: str, constant: str, quantity: str = "excess_risk"
 ) -> Callable[[Formula], Bound]:
-    """Make a bound of its formula, as a decorator: the arguments are fields of ``Bound``."""
+    """Make a bound of its formula, as a decorator: the arguments are fields of ``Bound``.
+
+    >>> @bound("simple", check_guarantee("pure"), kind="upper", constant="explicit")
+    ... def simple(at):
+    ...     return risk_range(at)
+    >>> simple.id, simple.kind, simple.quantity
+    ('simple', 'upper', 'excess_risk')
+    """
     return lambda formula: Bound(id, kind, constant, conditions, formula, quantity)
 
 

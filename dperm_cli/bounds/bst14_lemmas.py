@@ -129,7 +129,11 @@ def attempts(
 
 @dataclass(frozen=True)
 class WalkCost:
-    """Cost of one draw: ``attempts`` at most, of ``steps`` each; about 2 attempts are needed."""
+    """Cost of one draw: ``attempts`` at most, of ``steps`` each; about 2 attempts are needed.
+
+    >>> WalkCost(steps=1000.0, attempts=3).most
+    3000.0
+    """
 
     steps: float
     attempts: int

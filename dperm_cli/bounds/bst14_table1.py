@@ -26,7 +26,12 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class TableInputs:
-    """What a cell is a function of; ``curvature`` is Delta |C| / L, at most 2."""
+    """What a cell is a function of; ``curvature`` is Delta |C| / L, at most 2.
+
+    >>> at = TableInputs(n=1000, p=20, epsilon=0.5, lipschitz=2.0, diameter=3.0)
+    >>> at.unit, at.private
+    (6.0, 40.0)
+    """
 
     n: int
     p: int

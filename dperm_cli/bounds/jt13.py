@@ -14,7 +14,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Setting:
-    """n records, budget (epsilon, delta), and lambda, L, R, C of [JT13, eq. (2)]."""
+    """n records, budget (epsilon, delta), and lambda, L, R, C of [JT13, eq. (2)].
+
+    >>> round(Setting(n=1000, epsilon=1.0, delta=1e-6, ridge=0.1).sensitivity, 3)
+    0.02
+    """
 
     n: float
     epsilon: float

@@ -32,7 +32,12 @@ ROW_NORMS = {
 
 @dataclass(frozen=True)
 class TableInputs:
-    """What a cell is a function of; ``curvature`` is one record's Gamma over the set."""
+    """What a cell is a function of; ``curvature`` is one record's Gamma over the set.
+
+    >>> at = TableInputs(n=1000, epsilon=0.5, width=6.0, radius=2.0)
+    >>> at.trivial, at.effective
+    (4000.0, 3.0)
+    """
 
     n: int
     epsilon: float

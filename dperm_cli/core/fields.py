@@ -33,6 +33,12 @@ class Range:
     """The numbers of a field: from ``low`` to ``high``, or strictly ``above`` and ``below``.
 
     ``high`` may be the name of another field. A whole number must fit into 64 bits.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     share: Annotated[float, Range(above=0, high=1)] = 0.5
+    >>> fields_of(Walk)["share"].schema()
+    {'description': '', 'type': 'number', 'maximum': 1, 'exclusiveMinimum': 0, 'default': 0.5}
     """
 
     low: float | None = None
@@ -42,7 +48,15 @@ class Range:
 
 
 class Choices(tuple[str, ...]):
-    """The words that a field takes, and no others."""
+    """The words that a field takes, and no others.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     end: Annotated[str, Choices("last", "mean")] = "mean"
+    >>> Walk(end="lost")
+    Traceback (most recent call last):
+    dperm_cli.core.errors.InputError: end=lost: must be one of last, mean (did you mean 'last'?)
+    """
 
     def __new__(cls, *words: str) -> Choices:
         return super().__new__(cls, words)
@@ -54,34 +68,85 @@ class _Text:
 
 
 class Help(_Text):
-    """What a field means, in one line; of several the last one holds."""
+    """What a field means, in one line; of several the last one holds.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     steps: Annotated[int, Help("noisy steps")] = 10
+    >>> fields_of(Walk)["steps"].help
+    'noisy steps'
+    """
 
 
 class Unit(_Text):
-    """The unit that a field's number is in."""
+    """The unit that a field's number is in.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     most: Annotated[float, Help("longer walks are refused"), Unit("s")] = 60.0
+    >>> fields_of(Walk)["most"].help
+    'longer walks are refused [s]'
+    """
 
 
 @dataclass(frozen=True)
 class Check:
-    """A function of key and value that returns the checked value or raises InputError."""
+    """A function of key and value that returns the checked value or raises InputError.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     name: Annotated[str, Check(lambda key, value: value.strip())] = "walk"
+    >>> Walk(name=" far ").name
+    'far'
+    """
 
     function: Callable[[str, Any], Any]
 
 
 class Allowed(_Text):
-    """The words of the error line, where those that follow from the type do not say enough."""
+    """The words of the error line, where those that follow from the type do not say enough.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     steps: Annotated[int, Allowed("must be a number of steps")] = 10
+    >>> Walk(steps="many")
+    Traceback (most recent call last):
+    dperm_cli.core.errors.InputError: steps=many: must be a number of steps
+    """
 
 
 class Required(_Text):
-    """A field that has no value by default (None) and needs one: the words of the error line."""
+    """A field that has no value by default (None) and needs one: the words of the error line.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     path: Annotated[str | None, Required("must name a file")] = None
+    >>> Walk()
+    Traceback (most recent call last):
+    dperm_cli.core.errors.InputError: path=None: must name a file
+    """
 
 
 class Key(_Text):
-    """The name that the user types, where it is not the field's own."""
+    """The name that the user types, where it is not the field's own.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     reach: Annotated[float, Key("radius")] = 1.0
+    >>> list(keys_of(Walk))
+    ['radius']
+    """
 
 
 class FromRun:
-    """A field that the run sets: it is in no YAML file, and its key has no group before it."""
+    """A field that the run sets: it is in no YAML file, and its key has no group before it.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     p: Annotated[int, FromRun()] = 1
+    >>> list(fields_of(Walk)), list(keys_of(Walk))
+    (['p'], [])
+    """
 
 
 Auto = Literal["auto"]
@@ -104,6 +169,12 @@ class Field:
         words: Texts that stand beside other values, such as ``auto``.
         optional: Whether None may stand for no value.
         metadata: What else was declared, by its class.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     steps: int | Auto = "auto"
+    >>> type(fields_of(Walk)["steps"]) is Field, fields_of(Walk)["steps"].check(20.0)
+    (True, 20)
     """
 
     name: str
@@ -207,6 +278,13 @@ class CheckedFields:
     """The base of frozen dataclasses whose fields are checked as they are declared.
 
     A subclass with conditions between its fields has a ``__post_init__`` that calls this one first.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(CheckedFields):
+    ...     group = "sampler"
+    ...     steps: Count = 10
+    >>> Walk(steps=20.0).steps, fields_of(Walk)["steps"].key
+    (20, 'sampler.steps')
     """
 
     group: ClassVar[str] = ""

@@ -25,6 +25,11 @@ class DataSet(registry.Plugin, CheckedFields):
             [-``noise``, ``noise``]) or ``mirrored`` (rows are symmetric about theta*).
         cube_half_side: of the cube that mirrored rows are uniform in.
         excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
+
+    >>> class Coins(DataSet):
+    ...     task = "binary"
+    >>> Coins().default_loss
+    'logistic'
     """
 
     group: ClassVar[str] = "dataset"

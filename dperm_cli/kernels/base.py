@@ -43,6 +43,10 @@ class Kernel(Plugin, CheckedFields, ABC):
     radius : of the ball that holds the minimiser: ``auto`` (the least that is proved), ``paper``
         (L R / lambda), or a number, for mechanisms that work on parameters.
     seed : of the public frequencies.
+
+    >>> from dperm_cli.core.fields import keys_of
+    >>> list(keys_of(Kernel))
+    ['features', 'size', 'landmarks', 'queries', 'radius', 'seed']
     """
 
     features: Annotated[str, Choices(*FEATURES), Help("a finite map in its place")] = "auto"
@@ -95,7 +99,12 @@ class Kernel(Plugin, CheckedFields, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftKernel(Kernel):
-    """A function of x - z that is 1 at 0, so that R = 1; it falls the faster, the larger gamma."""
+    """A function of x - z that is 1 at 0, so that R = 1; it falls the faster, the larger gamma.
+
+    >>> from dperm_cli.kernels.rbf import Rbf
+    >>> issubclass(Rbf, ShiftKernel), Rbf(gamma=2.0).bound(row_bound=10.0)
+    (True, 1.0)
+    """
 
     gamma: Gamma = 1.0
 

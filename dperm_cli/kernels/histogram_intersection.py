@@ -22,6 +22,10 @@ class HistogramIntersection(Kernel):
     With ``normalise`` it is divided by the roots of K(x, x) and K(z, z): R = 1 whatever the rows.
     Without, K(x, x) = |x|_1 is at most sqrt(columns) row_bound, and ``columns`` must be given.
     phi has no Lipschitz constant: |phi(x) - phi(z)|^2 = |x - z|_1.
+
+    >>> bags = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    >>> HistogramIntersection().gram(bags, bags).round(3).tolist()
+    [[1.0, 0.667], [0.667, 1.0]]
     """
 
     normalise: Annotated[bool, Help("divide by the roots of K(x, x) and K(z, z): R = 1")] = True

@@ -14,6 +14,11 @@ from dperm_cli.problem.data import Matrix
 class Laplacian(ShiftKernel):
     """K(x, z) = exp(-gamma |x - z|_1): R = 1; |phi(x) - phi(z)|^2 <= 2 gamma |x - z|_1, so that
     phi has no Lipschitz constant.
+
+    >>> Laplacian(gamma=0.5).gram(np.zeros((1, 2)), np.array([[1.0, 1.0]])).round(3).tolist()
+    [[0.368]]
+    >>> Laplacian(gamma=0.5).lipschitz(row_bound=1.0)
+    inf
     """
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:

@@ -12,7 +12,11 @@ from dperm_cli.problem.data import Matrix
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(Kernel):
-    """K(x, z) = <x, z>: the ordinary model; R = row_bound, L_phi = 1."""
+    """K(x, z) = <x, z>: the ordinary model; R = row_bound, L_phi = 1.
+
+    >>> Linear().gram(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])).tolist()
+    [[11.0]]
+    """
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return products(a, b)

@@ -20,6 +20,10 @@ class Polynomial(Kernel):
 
     R = (r^2 + offset)^(degree / 2) for rows of norm at most r, and L_phi^2 = k'(r^2) + r^2 k''(r^2)
     with k(s) = (s + offset)^degree: the largest eigenvalue of the mixed derivative of K at x = z.
+
+    >>> square = Polynomial(degree=2, offset=1.0)
+    >>> square.gram(np.array([[1.0, 2.0]]), np.array([[3.0, 0.0]])).tolist(), square.monomials(2)
+    ([[16.0]], 6)
     """
 
     degree: Annotated[Count, Range(1, 20), Help("of the polynomial")] = 3

@@ -24,6 +24,13 @@ class Precomputed(Kernel):
 
     ``path`` names the matrix (.npy, or .npz with ``k``), symmetric and positive semidefinite;
     ``cap`` is the declared R: objects with M[x, x] above R^2 are shortened to it in feature space.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/k.npy", [[1.0, 0.5], [0.5, 4.0]])
+    ...     kernel = Precomputed(path=f"{folder}/k.npy", cap=1.0)
+    ...     kernel.matrix.round(3).tolist()
+    [[1.0, 0.25], [0.25, 1.0]]
     """
 
     path: Annotated[

@@ -13,7 +13,13 @@ from dperm_cli.problem.data import Matrix
 
 @dataclass(frozen=True, kw_only=True)
 class Rbf(ShiftKernel):
-    """K(x, z) = exp(-gamma |x - z|^2): R = 1, and L_phi = sqrt(2 gamma)."""
+    """K(x, z) = exp(-gamma |x - z|^2): R = 1, and L_phi = sqrt(2 gamma).
+
+    >>> Rbf(gamma=0.5).gram(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 1.0]])).round(3).tolist()
+    [[1.0, 0.368]]
+    >>> Rbf(gamma=0.5).lipschitz(row_bound=1.0)
+    1.0
+    """
 
     def gram(self, a: Matrix, b: Matrix) -> np.ndarray:
         return np.exp(-self.gamma * distances(a, b))

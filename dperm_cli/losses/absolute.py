@@ -12,7 +12,11 @@ from dperm_cli.losses.shared.margin_loss import Glm
 
 @dataclass(frozen=True)
 class Absolute(Glm):
-    """l(z; y) = |z - y| for targets |y| <= target_bound: 1-Lipschitz, not smooth."""
+    """l(z; y) = |z - y| for targets |y| <= target_bound: 1-Lipschitz, not smooth.
+
+    >>> Absolute().slope(np.array([-1.0, 0.5, 2.0]), 0.5).tolist()
+    [-1.0, 0.0, 1.0]
+    """
 
     audit_place: ClassVar[int] = 4
     tasks: ClassVar[tuple[str, ...]] = ("regression",)

@@ -61,6 +61,10 @@ class PerRecord(Plugin, CheckedFields):
         mirrored_excess: ``mirrored_excess(rows, to)``, the mean loss of each row and its mirror
             image above that at 0, their middle.
         cube_excess: ``cube_excess(half_side, off)``, the same of rows uniform in a cube.
+
+    >>> from dperm_cli.losses.hinge import Hinge
+    >>> isinstance(Hinge(), PerRecord), Hinge().smoothness, Hinge().round_kink(0.1).smoothness
+    (True, None, 5.0)
     """
 
     group: ClassVar[str] = "loss"

@@ -13,7 +13,11 @@ from dperm_cli.losses.shared.margin_loss import Glm
 
 @dataclass(frozen=True)
 class Hinge(Glm):
-    """l(z; y) = max(0, 1 - y z) for labels y in {-1, +1}: 1-Lipschitz, not smooth."""
+    """l(z; y) = max(0, 1 - y z) for labels y in {-1, +1}: 1-Lipschitz, not smooth.
+
+    >>> Hinge().value(np.array([-1.0, 0.0, 2.0]), 1.0).tolist()
+    [2.0, 1.0, 0.0]
+    """
 
     audit_place: ClassVar[int] = 2
     tasks: ClassVar[tuple[str, ...]] = ("binary",)

@@ -16,6 +16,10 @@ class HuberizedHinge(RoundedPart):
 
     With h = ``width``: quadratic for |1 - y z| <= h, at most h / 4 above the hinge, 1-Lipschitz and
     1 / (2 h)-smooth in z.
+
+    >>> rounded = HuberizedHinge(width=0.5)
+    >>> rounded.value(np.array([0.0, 1.0, 2.0]), 1.0).tolist(), rounded.smoothness
+    ([1.0, 0.125, 0.0], 1.0)
     """
 
     audit_place: ClassVar[int] = 5

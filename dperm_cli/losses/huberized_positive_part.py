@@ -17,6 +17,10 @@ class HuberizedPositivePart(RoundedPart):
 
     With h = ``width``: quadratic for |y - z| <= h, at most h / 4 above the positive part,
     1-Lipschitz and 1 / (2 h)-smooth in z.
+
+    >>> rounded = HuberizedPositivePart(width=0.5)
+    >>> rounded.value(np.array([-1.0, 0.0, 1.0]), 0.0).tolist(), rounded.smoothness
+    ([1.0, 0.125, 0.0], 1.0)
     """
 
     audit_place: ClassVar[int] = 12

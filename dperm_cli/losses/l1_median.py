@@ -16,7 +16,12 @@ from dperm_cli.problem.data import Bounds, Data
 
 @dataclass(frozen=True)
 class L1Median(Median):
-    """l(theta; x) = |theta - x|_1: the (1, inf)-loss of [DJW12, Sec. 2], sqrt(p)-Lipschitz."""
+    """l(theta; x) = |theta - x|_1: the (1, inf)-loss of [DJW12, Sec. 2], sqrt(p)-Lipschitz.
+
+    >>> at = Bounds(row=1.0, target=1.0, radius=1.0, columns=4)
+    >>> [L1Median().lipschitz_norm(at, norm) for norm in (1, 2, math.inf)]
+    [4.0, 2.0, 1.0]
+    """
 
     audit_place: ClassVar[int] = 7
     tasks: ClassVar[tuple[str, ...]] = ("location",)

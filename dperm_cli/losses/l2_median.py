@@ -15,7 +15,11 @@ from dperm_cli.problem.data import Bounds, Data
 
 @dataclass(frozen=True)
 class L2Median(Median):
-    """l(theta; x) = |theta - x|_2, the Euclidean 1-median [BST14, Sec. 1]: 1-Lipschitz."""
+    """l(theta; x) = |theta - x|_2, the Euclidean 1-median [BST14, Sec. 1]: 1-Lipschitz.
+
+    >>> L2Median().subgradient(np.array([[3.0, 4.0], [0.0, 0.0]])).round(3).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
 
     audit_place: ClassVar[int] = 13
     tasks: ClassVar[tuple[str, ...]] = ("location",)

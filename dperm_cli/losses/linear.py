@@ -15,7 +15,13 @@ from dperm_cli.problem.data import Data, Minorant
 
 @dataclass(frozen=True)
 class Linear(Glm):
-    """l(z; y) = -y z, that is -<y x, theta>: the loss of the lower bounds [BST14, Sec. 5]."""
+    """l(z; y) = -y z, that is -<y x, theta>: the loss of the lower bounds [BST14, Sec. 5].
+
+    >>> Linear().value(np.array([-5.0, 2.0]), 1.0).tolist()
+    [5.0, -2.0]
+    >>> Linear().slope(np.array([-5.0, 2.0]), 1.0).tolist()
+    [-1.0, -1.0]
+    """
 
     audit_place: ClassVar[int] = 10
     tasks: ClassVar[tuple[str, ...]] = ("binary", "regression")

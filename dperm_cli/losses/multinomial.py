@@ -23,6 +23,12 @@ class Multinomial(PerRecord):
 
     W [columns, classes] is a parameter [columns * classes], row after row. In z the gradient is
     q - e_y with q the softmax of z; all norms of W are those of the flat parameter.
+
+    >>> labels = np.array([0.0, 2.0])
+    >>> data = Data.of_records("toy", "multiclass", np.eye(2), labels, 1.0, 1.0, "", classes=3)
+    >>> loss = Multinomial()
+    >>> loss.dimension(data.facts()), loss.values(np.zeros(6), data).round(3).tolist()
+    (6, [1.099, 1.099])
     """
 
     audit_place: ClassVar[int] = 6

@@ -13,7 +13,11 @@ from dperm_cli.losses.shared.margin_loss import Glm
 
 @dataclass(frozen=True)
 class PositivePart(Glm):
-    """l(z; y) = max(0, y - z) for targets |y| <= target_bound [BST14, App. A]: 1-Lipschitz."""
+    """l(z; y) = max(0, y - z) for targets |y| <= target_bound [BST14, App. A]: 1-Lipschitz.
+
+    >>> PositivePart().value(np.array([-1.0, 0.5, 2.0]), 0.5).tolist()
+    [1.5, 0.0, 0.0]
+    """
 
     audit_place: ClassVar[int] = 11
     tasks: ClassVar[tuple[str, ...]] = ("regression",)

@@ -17,6 +17,9 @@ class Squared(Glm):
 
     Labels -1 and +1 are targets too: the least squares classifier. It is Lipschitz only where
     margins are bounded, which the constraint sees to.
+
+    >>> Squared().lipschitz(Bounds(row=1.0, target=1.0, radius=2.0, columns=5))
+    3.0
     """
 
     audit_place: ClassVar[int] = 3

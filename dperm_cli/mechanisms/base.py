@@ -56,6 +56,11 @@ class Design:
     inner : the plan of the mechanism inside a combinator.
     sampler : the sampler that draws from a law, with its certificate.
     space : the public map to another space, and the facts of that space.
+
+    >>> from dperm_cli.privacy.events import Laplace
+    >>> made = Design((Laplace(scale=2.0, record_norm=1.0),), noise_scale=2.0, steps=1)
+    >>> guarantee_of(made, Budget(1.0, 0.0)).epsilon
+    1.0
     """
 
     events: tuple[Event, ...]
@@ -77,6 +82,13 @@ class Plan(Design):
     ----------
     guarantee : what the events are worth, made by ``Mechanism.plan``.
     reserve : what of delta the runner holds for the bounded range of seeded noise, as a last event.
+
+    >>> from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> plan = NoisyGd(steps=50).plan(bare_spec(1000, 1.0, make_ball(1.0, 5)), Budget(1.0, 1e-6))
+    >>> isinstance(plan, Plan), plan.steps, plan.guarantee.within(Budget(1.0, 1e-6))
+    (True, 50, True)
     """
 
     guarantee: Guarantee
@@ -88,6 +100,9 @@ class Release:
     """What comes out: ``theta`` of shape [trials, p], one independent draw a row.
 
     ``info`` holds public by-products only (post-processing of released values).
+
+    >>> Release(np.zeros((3, 2))).theta.shape  # three trials of two parameters
+    (3, 2)
     """
 
     theta: np.ndarray
@@ -113,6 +128,13 @@ class Mechanism(CheckedFields, ABC):
 
     Fields that only some mechanisms have, with what stands for none: ``inner``, ``sampler``,
     ``sampling`` and ``calibration``. ``session`` answers queries one by one, where there is one.
+
+    >>> from dperm_cli.privacy.events import Gaussian
+    >>> class NoisySum(Mechanism):
+    ...     events = staticmethod(lambda spec, scale, budget: (Gaussian(scale, record_norm=1.0),))
+    ...     release = adversary = None
+    >>> round(NoisySum().scale(None, Budget(1.0, 1e-6)), 2)
+    8.45
     """
 
     group: ClassVar[str] = "mechanism"
@@ -189,7 +211,13 @@ class Mechanism(CheckedFields, ABC):
 
 @dataclass(frozen=True)
 class EitherNoise(Mechanism):
-    """A mechanism of one release, whose noise has a Gamma norm (pure epsilon) or is Gaussian."""
+    """A mechanism of one release, whose noise has a Gamma norm (pure epsilon) or is Gaussian.
+
+    >>> from dperm_cli.mechanisms.perturbation.output_perturbation import OutputPerturbation
+    >>> mechanism = OutputPerturbation()
+    >>> isinstance(mechanism, EitherNoise), mechanism.is_gamma(Budget(1.0, 0.0))
+    (True, True)
+    """
 
     noise: CentralNoise = "auto"
 

@@ -29,6 +29,9 @@ class Budget:
     mechanisms see is a public constant that does not follow the data set. With ``trust`` local
     nobody but the user sees a record. ``information`` bounds what a user's messages tell about it,
     in nats; where it alone is asked for, epsilon is inf.
+
+    >>> Budget(1.0, 1e-6)
+    Budget(epsilon=1.0, delta=1e-06, relation='replace_one', trust='central', information=None)
     """
 
     epsilon: float
@@ -45,6 +48,10 @@ class Guarantee:
     ``kind`` is ``pure``, ``approx``, ``local`` or ``none``; ``source`` names the theorem or the
     accountant; ``certificate`` carries what a sampler proved about its law. ``information``, of
     local guarantees, bounds in nats what one user's messages tell about the record.
+
+    >>> found = Guarantee("pure", 0.9, 0.0, "replace_one", source="one Laplace release")
+    >>> found.within(Budget(1.0, 1e-6)), found.within(Budget(1.0, 1e-6, "add_remove"))
+    (True, False)
     """
 
     kind: str

@@ -68,6 +68,12 @@ class Gate:
     (trial's seed, stream number), so no two streams and no two trials share random numbers.
     With ``plan`` = (events, relation) every stream must carry out an event of the plan, each used
     once, and no step of a stream is drawn twice.
+
+    >>> from dperm_cli.privacy.events import Gaussian
+    >>> gate = Gate([np.random.SeedSequence(1)], plan=([Gaussian(4.0, 0.5)], "replace_one"))
+    >>> gate.stream(Gaussian(1.0, 0.5), dim=3)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    dperm_cli.core.errors.PrivacyError: Gaussian(scale=1.0, ...) is no event of the plan ...
     """
 
     def __init__(

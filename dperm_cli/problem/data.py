@@ -44,6 +44,11 @@ class Data:
         Phi^T x~, and the bound on |x~|; or None.
     entry_bound : the declared bound on the entries of a row, |x|_inf, where one was made (rows
         bounded in that norm); whoever changes ``x`` has to see to it as to ``row_bound``.
+
+    >>> data = Data.of_records("toy", "binary", np.eye(3), np.ones(3), 1.0, 1.0, fingerprint="")
+    >>> changed = data.with_record(0, np.zeros(3), -1.0)
+    >>> (data.names == changed.names).tolist()
+    [False, True, True]
     """
 
     name: str
@@ -149,6 +154,10 @@ class Minorant(NamedTuple):
     ``constant`` is -inf where a dual point proves nothing. ``slopes`` bounds the sum over records
     of the norms of their slopes, ``terms`` the sum of the moduli of the constant's terms: what a
     certificate's rounding error is measured by.
+
+    >>> below = Minorant(slope=np.array([1.0]), constant=-2.0, slopes=1.0, terms=2.0)
+    >>> float(below.slope @ np.array([3.0]) + below.constant)
+    1.0
     """
 
     slope: np.ndarray

@@ -30,6 +30,11 @@ class ProblemSpec:
     ``form`` is the loss as a formula, for its other constants. ``entry_bound`` bounds |x|_inf where
     the rows were bounded in that norm; None says that nothing better than ``row_bound`` is known.
     ``phi`` and ``phi_row_bound`` are those of records that came projected (``Data``).
+
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(100, 1.0, make_ball(1.0, 3), smoothness=0.25)
+    >>> isinstance(spec, ProblemSpec), spec.curvature_bound, spec.oscillation
+    (True, 25.0, 4.0)
     """
 
     space: ClassVar[str] = "parameters"
@@ -99,6 +104,13 @@ class Problem:
     The regulariser is a part of each record's loss (as BST14 counts it) that does not depend on the
     record: it adds ``ridge * radius + lasso * sqrt(p)`` to the Lipschitz constant and ``ridge`` to
     the strong convexity, and cancels from every difference between neighbouring data sets.
+
+    >>> from dperm_cli.losses.absolute import Absolute
+    >>> from dperm_cli.sets import make_ball
+    >>> data = Data.of_records("toy", "regression", np.eye(2), np.ones(2), 1.0, 1.0, fingerprint="")
+    >>> problem = Problem(data, Absolute(), make_ball(1.0, 2), ridge=0.1)
+    >>> float(problem.objective(np.zeros(2))), round(problem.spec().lipschitz_total, 3)
+    (2.0, 1.1)
     """
 
     data: Data

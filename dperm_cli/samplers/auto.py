@@ -24,6 +24,9 @@ class Auto(Sampler):
     set within the bounds; tangent cells up to dimension 3; the proximal chain where its worst case
     ends within ``most_seconds`` a draw. Order, certificates and refusals follow from public facts:
     a choice that looked at the records would show in the output.
+
+    >>> [sampler.name for sampler in Auto().candidates()]
+    ['closed_form', 'rejection', 'tangent_cells', 'proximal']
     """
 
     most_seconds: MostSeconds = 180.0

@@ -31,6 +31,12 @@ class Target:
     The objective is the problem's summed loss with its regulariser; the quadratic is
     (kappa / 2) |theta|^2. All bounds hold for every data set of n records within the declared
     bounds, so that nothing here depends on a record.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> spec = bare_spec(100, 1.0, make_ball(1.0, 2))
+    >>> Target(spec, exponent=0.5).oscillation, Target(spec, exponent=0.5, kappa=2.0).oscillation
+    (100.0, 101.0)
     """
 
     spec: ProblemSpec
@@ -81,6 +87,10 @@ class Pieces(NamedTuple):
 
     Its derivative is slope + curvature t + the sum of jump_j over the at_j < t; ``at`` and ``jump``
     [m] come in any order, jump_j >= 0.
+
+    >>> distance = Pieces(slope=-1.0, curvature=0.0, at=np.array([0.5]), jump=np.array([2.0]))
+    >>> distance.slope, float(distance.slope + distance.jump[distance.at < 3.0].sum())
+    (-1.0, 1.0)
     """
 
     slope: float
@@ -94,6 +104,13 @@ class Potential(Protocol):
 
     ``magnitude`` bounds the sum over f's terms of their moduli on the set: rounding errors of a
     value are measured by it.
+
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> from dperm_cli.samplers.shared.potential import Records
+    >>> problem, _ = linear_pair("replace_one", n=4, radius=1.0)
+    >>> f: Potential = Records(problem.loss, problem.data, Target(problem.spec(), exponent=0.5))
+    >>> f.value(np.array([[-1.0], [1.0]])).tolist()
+    [2.0, -2.0]
     """
 
     @property
@@ -118,7 +135,15 @@ class Potential(Protocol):
 
 
 class Source(Protocol):
-    """Random numbers of one trial, in the order they are asked for."""
+    """Random numbers of one trial, in the order they are asked for.
+
+    >>> class Seeded(Source):
+    ...     numbers = np.random.default_rng(1)
+    ...     def uniform(self, *shape):
+    ...         return 1.0 - self.numbers.random(shape)
+    >>> Seeded().uniform(2, 3).shape
+    (2, 3)
+    """
 
     def uniform(self, *shape: int) -> np.ndarray:
         """Independent uniforms in (0, 1]."""
@@ -136,6 +161,9 @@ class Certificate:
     ``dist_inf`` bounds sup |log(law / pi)| (0: exact, in real arithmetic); ``theorem`` names the
     proof; ``steps`` is the length of the chain, fixed beforehand; ``constant_time`` says whether
     the running time is free of the records; ``facts`` are the numbers that went in, JSON-able.
+
+    >>> Certificate("net", "exponential mechanism on a net", dist_inf=0.0).exact
+    True
     """
 
     sampler: str
@@ -156,6 +184,12 @@ class Sampler(Plugin, CheckedFields):
     ``plan`` raises Unsupported, with the cost and an alternative, where the law has no certificate
     or the draw would take too long; ``draw`` gives one point [p]. A failure inside ``draw`` is an
     ArithmeticError and not a private outcome.
+
+    >>> class Centre(Sampler):
+    ...     plan = staticmethod(lambda target, dist_inf: Certificate("centre", "none", math.inf))
+    ...     draw = staticmethod(lambda potential, target, *rest: target.constraint.centre())
+    >>> Centre().plan(None, 0.1).exact
+    False
     """
 
     group: ClassVar[str] = "sampler"

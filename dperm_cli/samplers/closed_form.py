@@ -35,7 +35,14 @@ _MOST_PROPOSALS = 100_000
 
 @dataclass(frozen=True)
 class ClosedForm(Sampler):
-    """``conf/sampler/closed_form.yaml`` has no keys besides the name."""
+    """``conf/sampler/closed_form.yaml`` has no keys besides the name.
+
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> problem, _ = linear_pair("replace_one", n=10, radius=1.0)
+    >>> certificate = ClosedForm().plan(Target(problem.spec(), exponent=0.5), 0.0)
+    >>> certificate.exact, certificate.facts["case"]
+    (True, 'line')
+    """
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
         """The case, from public facts; ``dist_inf`` is not used up: the law is exact."""

@@ -40,6 +40,13 @@ class GridWalk(Sampler):
     certificate, while the law is as near to pi for every data set; ``auto`` takes the first of
     them that is within ``most_steps``. Otherwise ``Unsupported`` with the cost, or, with
     ``allow_heuristic``, a walk of ``most_steps`` without any guarantee.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> target = Target(bare_spec(100, 1.0, make_ball(1.0, 1)), exponent=0.01)
+    >>> certificate = GridWalk().plan(target, 0.5)
+    >>> certificate.dist_inf, certificate.facts["mode"]
+    (0.5, 'theorem')
     """
 
     steps: Annotated[str, Choices(*MODES), Help("spectral: the chain's matrix (p = 1)")] = "auto"

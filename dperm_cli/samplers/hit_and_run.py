@@ -29,6 +29,12 @@ class HitAndRun(Sampler):
     One step takes a uniform direction in the set's affine hull and samples the slice
     {f <= f(x) + an exponential} along the line by shrinking an interval [Neal 2003]. For
     exploration alone: the certificate's dist_inf is inf, and the guarantee of a release is none.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> target = Target(bare_spec(100, 1.0, make_ball(1.0, 2)), exponent=0.01)
+    >>> HitAndRun(steps=50, allow_heuristic=True).plan(target, 0.1).dist_inf
+    inf
     """
 
     steps: ChainSteps = 1000

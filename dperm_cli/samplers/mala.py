@@ -31,6 +31,13 @@ class Mala(Sampler):
     Metropolis and Hastings, never outside the set. h null: 1 / (curvature p^{1/3}) from public
     facts. For exploration alone: the certificate's dist_inf is inf, and the guarantee of a release
     is none.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> target = Target(bare_spec(100, 1.0, make_ball(1.0, 2)), exponent=0.01)
+    >>> found = Mala(allow_heuristic=True).plan(target, 0.1)
+    >>> found.dist_inf, round(found.facts["h"], 3)
+    (inf, 0.794)
     """
 
     steps: ChainSteps = 2000

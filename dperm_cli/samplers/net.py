@@ -34,6 +34,12 @@ class Net(Sampler):
     charged: the law on the net is drawn exactly. It is not pi, and is not near pi in Dist_inf.
 
     ``covering`` null takes f to change by a quarter at most over that distance.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> target = Target(bare_spec(100, 1.0, make_ball(1.0, 2)), exponent=0.01)
+    >>> Net(covering=0.1).plan(target, 0.0).facts["points_at_most"]
+    225
     """
 
     covering: Annotated[

@@ -43,7 +43,14 @@ _HARD = 0.001
 
 @dataclass(frozen=True)
 class Proximal(Sampler):
-    """step_size : h, or ``auto``. most_seconds : an estimate above it is refused."""
+    """step_size : h, or ``auto``. most_seconds : an estimate above it is refused.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> target = Target(bare_spec(100, 1.0, make_ball(1.0, 2)), exponent=0.01)
+    >>> Proximal().plan(target, 1.0).steps < Proximal().plan(target, 0.01).steps
+    True
+    """
 
     step_size: Annotated[
         Positive | Auto, Allowed("must be a finite number > 0"), Help("auto = from public bounds")

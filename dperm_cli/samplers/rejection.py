@@ -42,6 +42,13 @@ class Rejection(Sampler):
     without inner rejection are looked at, and a uniform one stands in where none is kept. The time
     is then free of the records, and dist_inf is that of Thm 3, from a lower bound on the
     acceptance that holds for every data set.
+
+    >>> from dataclasses import replace
+    >>> from dperm_cli.losses.logistic import Logistic
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> problem = replace(linear_pair("replace_one", n=10, radius=1.0)[0], loss=Logistic())
+    >>> round(Rejection().plan(Target(problem.spec(), 0.5), 0.0).facts["acceptance"], 3)
+    0.869
     """
 
     fixed_tries: Annotated[

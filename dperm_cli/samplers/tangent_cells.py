@@ -28,6 +28,12 @@ class TangentCells(Sampler):
     Thm 1]. Boxes are split until ``acceptance`` of the work is expected to be of use, or there are
     ``most_cells``. Both the cover and the number of tries follow from the records: the running
     time is not private.
+
+    >>> from dperm_cli.problem.problem import bare_spec
+    >>> from dperm_cli.sets import make_ball
+    >>> target = Target(bare_spec(100, 1.0, make_ball(1.0, 2)), exponent=0.01)
+    >>> TangentCells().plan(target, 0.1).dist_inf
+    0.0
     """
 
     acceptance: Annotated[float, Range(0, 0.99), Help("share of useful work (speed alone)")] = 0.6

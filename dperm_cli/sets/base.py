@@ -26,14 +26,24 @@ def reached_diameter(body: Any) -> float:
 
 
 class AxisHull(NamedTuple):
-    """The convex hull of radius e_j for all axes j, and of -radius e_j too where ``signed``."""
+    """The convex hull of radius e_j for all axes j, and of -radius e_j too where ``signed``.
+
+    >>> from dperm_cli.sets.l1_ball import L1Ball
+    >>> L1Ball(2.0, 3).axis_hull
+    AxisHull(radius=2.0, signed=True)
+    """
 
     radius: float
     signed: bool
 
 
 class Balls(NamedTuple):
-    """{z : |z - centres[b]| <= radii[b] for all b}, of [balls, p] and [balls]."""
+    """{z : |z - centres[b]| <= radii[b] for all b}, of [balls, p] and [balls].
+
+    >>> from dperm_cli.sets.l2_ball import L2Ball
+    >>> L2Ball(2.0, 2).balls()
+    Balls(centres=array([[0., 0.]]), radii=array([2.]))
+    """
 
     centres: np.ndarray
     radii: np.ndarray
@@ -70,6 +80,13 @@ class ConvexSet(Plugin, CheckedFields, ABC):
             set (``problem.cone_rows``).
         barrier: makes the set's piece of an interior-point iteration (``problem.set_barriers``).
         normals: points whose normal cones are known exactly (``problem.normal_cones``).
+
+    >>> class Interval(ConvexSet):
+    ...     p, radius, inner_radius = 1, 1.0, 1.0
+    ...     project = staticmethod(lambda theta: np.clip(theta, -1.0, 1.0))
+    ...     lmo = staticmethod(lambda g: -np.sign(g))
+    >>> Interval().diameter, Interval().support(np.array([[-3.0], [2.0]])).tolist()
+    (2.0, [3.0, 2.0])
     """
 
     group: ClassVar[str] = "constraint"
@@ -210,7 +227,12 @@ Dimension = Annotated[AnyDimension, Check(lambda key, value: dimension(value))]
 
 @dataclass(frozen=True)
 class OfRadius(ConvexSet):
-    """A set that its Euclidean radius and its dimension decide."""
+    """A set that its Euclidean radius and its dimension decide.
+
+    >>> from dperm_cli.core.fields import fields_of
+    >>> {name: field.key for name, field in fields_of(OfRadius).items()}
+    {'radius': 'constraint.radius', 'p': 'p'}
+    """
 
     radius: Radius
     p: Dimension
@@ -225,6 +247,11 @@ class Delegate(ConvexSet):
     """A set that is another one under a name: everything is asked of ``body``.
 
     What kind of set it is (a ball, a cube, a hull) is for its ``inner_body`` to say.
+
+    >>> from dperm_cli.sets.lp_ball import LpBall
+    >>> ball = LpBall(1.0, 3, power=1.0)
+    >>> isinstance(ball, Delegate), ball.inner_body
+    (True, L1Ball(radius=1.0, p=3))
     """
 
     body: Any
@@ -257,7 +284,12 @@ class Delegate(ConvexSet):
 
 @dataclass(frozen=True)
 class Scaled(Delegate):
-    """A set given in units of the key ``constraint.radius``, and possibly by its dimension."""
+    """A set given in units of the key ``constraint.radius``, and possibly by its dimension.
+
+    >>> from dperm_cli.core.fields import fields_of
+    >>> {name: field.key for name, field in fields_of(Scaled).items()}
+    {'scale': 'constraint.radius', 'p': 'p'}
+    """
 
     scale: Radius
     p: AnyDimension

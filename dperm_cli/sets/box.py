@@ -21,6 +21,11 @@ class Box(NormBall):
     """[-a, a]^p with the half-width a, which the user's key ``constraint.radius`` sets.
 
     ``radius`` is the Euclidean norm of a corner, as in every other set.
+
+    >>> Box(1.0, 4).project(np.array([2.0, -3.0, 0.5, 0.0])).tolist()
+    [1.0, -1.0, 0.5, 0.0]
+    >>> Box(1.0, 4).radius
+    2.0
     """
 
     audit_place: ClassVar[int] = 3

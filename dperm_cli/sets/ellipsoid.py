@@ -47,6 +47,9 @@ class Ellipsoid(Scaled):
         is read at once, and its content is what is kept.
 
     At most one of them; without any, axis j is 1 / sqrt(j). ``radius`` is the largest semi-axis.
+
+    >>> Ellipsoid(2.0, 2, axes=(1.0, 0.5)).support(np.eye(2)).round(3).tolist()
+    [2.0, 1.0]
     """
 
     axes: Annotated[public_arrays.Vector | None, Check(_check_axes), Help("over the radius")] = None

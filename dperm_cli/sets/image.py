@@ -39,6 +39,10 @@ class Image(Scaled):
     Images of balls and ellipsoids are ellipsoids and those of sets with few vertices are hulls,
     both exact; for the others the sizes are bounds, and where the matrix is not injective a
     projection has a computed error bound (LinearImage).
+
+    >>> hexagon = Image(1.0, 2, matrix=[[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    >>> hexagon.support(np.array([[1.0, 0.0], [1.0, 1.0]])).round(3).tolist()
+    [1.0, 2.0]
     """
 
     inner: nested_set.Inner = None

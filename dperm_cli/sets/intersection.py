@@ -39,6 +39,10 @@ class Intersection(ConvexSet):
     norm down to the ball's, and a maximiser of <g, theta> is P(t g) for the t that brings it up.
     ``diameter`` and ``outer_radius`` are upper bounds and ``inner_radius`` a lower bound unless
     K = -K.
+
+    >>> cut = Intersection(1.0, 2, inner={"name": "box", "radius": 0.8})
+    >>> cut.support(np.array([[1.0, 0.0], [1.0, 1.0]])).round(3).tolist()
+    [0.8, 1.414]
     """
 
     iterative: ClassVar[bool] = True

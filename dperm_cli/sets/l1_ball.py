@@ -18,7 +18,11 @@ from dperm_cli.sets.shared.norm_ball import NormBall
 
 @dataclass(frozen=True)
 class L1Ball(OfRadius, NormBall):
-    """{theta in R^p : |theta|_1 <= radius}; its vertices are +-radius e_j."""
+    """{theta in R^p : |theta|_1 <= radius}; its vertices are +-radius e_j.
+
+    >>> L1Ball(1.0, 3).project(np.array([3.0, 2.5, 0.1])).round(3).tolist()
+    [0.75, 0.25, 0.0]
+    """
 
     audit_place: ClassVar[int] = 2
     code: ClassVar[int] = 1

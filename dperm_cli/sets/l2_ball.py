@@ -18,7 +18,11 @@ from dperm_cli.sets.shared.norm_ball import NormBall
 
 @dataclass(frozen=True)
 class L2Ball(OfRadius, NormBall):
-    """{theta in R^p : |theta|_2 <= radius}."""
+    """{theta in R^p : |theta|_2 <= radius}.
+
+    >>> L2Ball(1.0, 2).project(np.array([[3.0, 4.0], [0.1, 0.2]])).round(3).tolist()
+    [[0.6, 0.8], [0.1, 0.2]]
+    """
 
     audit_place: ClassVar[int] = 1
     code: ClassVar[int] = 0

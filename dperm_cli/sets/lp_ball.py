@@ -41,6 +41,9 @@ class LpBall(Delegate):
     """{theta in R^p : |theta|_power <= r} for 1 <= power <= inf, r set by ``constraint.radius``.
 
     ``radius`` is the Euclidean one, as in every other set: r p^{max(0, 1/2 - 1/power)}.
+
+    >>> [round(LpBall(1.0, 4, power=power).radius, 3) for power in (1.5, 4.0, math.inf)]
+    [1.0, 1.414, 2.0]
     """
 
     audit_place: ClassVar[int] = 10

@@ -31,6 +31,10 @@ class Polytope(Scaled):
     Without any of them it is the cross-polytope of vertices +-e_j. For half-spaces in more than 6
     dimensions ``radius``, ``diameter`` and ``outer_radius`` are upper bounds; for vertices there,
     ``inner_radius`` is a lower bound.
+
+    >>> triangle = Polytope(2.0, 2, matrix=[[1, 1], [-1, 0], [0, -1]], offset=[1, 0, 0])
+    >>> triangle.support(np.array([[1.0, 3.0], [-1.0, 1.0]])).round(3).tolist()
+    [6.0, 2.0]
     """
 
     polyhedral: ClassVar[bool] = True

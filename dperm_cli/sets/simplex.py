@@ -19,6 +19,9 @@ class Simplex(OfRadius):
     """{theta in R^p : theta >= 0, sum of theta = radius}; its vertices are radius e_j.
 
     It has dimension p - 1: for p = 1 it is a point, with diameter 0.
+
+    >>> Simplex(1.0, 3).project(np.array([0.9, 0.5, -2.0])).round(3).tolist()
+    [0.7, 0.3, 0.0]
     """
 
     audit_place: ClassVar[int] = 4

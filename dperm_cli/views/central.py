@@ -33,6 +33,11 @@ class CentralView:
     It offers no test data, a minimiser for mechanisms that add noise to it, and loss values to
     samplers and selections alone (``potential``, ``objective``): whatever is made of these passes
     the gate.
+
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> view = CentralView(linear_pair("replace_one", n=4, radius=1.0)[0])
+    >>> view.gradient_sum(np.zeros((3, 1))).tolist()
+    [[-4.0], [-4.0], [-4.0]]
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -182,6 +187,12 @@ class TrialNumbers:
     """The random numbers of one trial of a law, in the order they are asked for.
 
     They are taken from the stream in blocks; how large these are does not change a number.
+
+    >>> from types import SimpleNamespace
+    >>> count_up = lambda trial, step, count, start: np.arange(start, start + count) / 100
+    >>> numbers = TrialNumbers(SimpleNamespace(uniforms=count_up), trial=0)
+    >>> numbers.uniform(2).tolist(), numbers.uniform(1, 3).tolist()
+    ([0.0, 0.01], [[0.02, 0.03, 0.04]])
     """
 
     def __init__(self, stream: LawStream, trial: int, step: int = 0) -> None:
@@ -219,6 +230,11 @@ class GridView(CentralView):
     Every record's gradient is shortened to norm ``spec.lipschitz`` and rounded to the grid, and the
     rounded ones are added as integers. So the sums of neighbouring data sets differ by one record's
     multiples of the grid and by nothing else. Needs a loss with a compiled slope.
+
+    >>> from dperm_cli.mechanisms.adversary import linear_pair
+    >>> GridView(linear_pair("replace_one")[0], Grid(-10)).x
+    Traceback (most recent call last):
+    dperm_cli.core.errors.PrivacyError: on a grid, records are seen through gradient_sum alone
     """
 
     def __init__(self, problem: Problem, grid: Grid) -> None:

@@ -14,6 +14,9 @@ class KernelView:
     """The trusted curator's view of a kernel problem: its public facts and its minimiser.
 
     Whatever is made of the minimiser's values passes the gate. It offers no records.
+
+    >>> [name for name in vars(KernelView) if not name.startswith("_")]
+    ['spec', 'find_minimiser', 'observe_scores']
     """
 
     def __init__(self, problem: KernelProblem) -> None:
@@ -52,6 +55,9 @@ class FeatureView(CentralView):
 
     Not for a declared population: records that are nothing fill the data up there, and n lambda is
     not that of the kernel's own problem, whose minimiser would follow how many records there are.
+
+    >>> issubclass(FeatureView, CentralView), [name for name in vars(FeatureView) if name[0] != "_"]
+    (True, ['minimiser'])
     """
 
     def __init__(self, problem: Problem, kernel: KernelProblem) -> None:

@@ -19,6 +19,9 @@ class LocalView:
 
     There is no other way to the records: no rows, no labels, no sums. The devices are reached
     through one stream of the gate, which counts how often each user answers.
+
+    >>> [name for name in vars(LocalView) if not name.startswith("_")]
+    ['spec', 'devices']
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -42,7 +45,11 @@ class LocalView:
 
 
 class Devices:
-    """The users' side of the wire. ``compiled`` says whether ``descend`` knows the loss."""
+    """The users' side of the wire. ``compiled`` says whether ``descend`` knows the loss.
+
+    >>> [name for name in vars(Devices) if not name.startswith("_")]
+    ['ask', 'descend']
+    """
 
     def __init__(self, problem: Problem, stream: ChannelStream, row_norm: float) -> None:
         self._loss: Any = problem.loss

@@ -24,6 +24,12 @@ class Csv(TableOptions):
     header : whether the first line holds the column names (without it, give positions); ``auto``
         takes it for names, and refuses one that holds a number, since it may be a record.
     delimiter : one of , ; | : ``space`` or ``tab``.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "records.csv").write_text("age,dose,sick")
+    ...     Csv(path=f"{folder}/records.csv", target="sick").named_columns()
+    (('age', 'dose'), 'sick')
     """
 
     header: Annotated[

@@ -29,6 +29,13 @@ class Npz(FileOptions):
     x, y : the names of the two arrays; task=location reads x alone.
     phi : a public .npz (array ``phi``) or .csv file with the matrix [m, d] that the rows, of m
         columns, have been projected by: parameters are then those of R^d.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/records.npz", x=[[3.0, 4.0], [0.0, 9.0]], y=[1.0, -1.0])
+    ...     data = Npz(path=f"{folder}/records.npz", test_fraction=0.0).load()
+    >>> data.x.round(3).tolist(), data.y.tolist()
+    ([[0.6, 0.8], [0.0, 1.0]], [1.0, -1.0])
     """
 
     x: ArrayName = "x"

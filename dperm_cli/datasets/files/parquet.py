@@ -17,7 +17,11 @@ from dperm_cli.datasets.shared.table_columns import TableOptions
 
 @dataclass(frozen=True, kw_only=True)
 class Parquet(TableOptions):
-    """Numeric feature columns and one target column; no cell may be null."""
+    """Numeric feature columns and one target column; no cell may be null.
+
+    >>> Parquet(path="records.parquet", target="sick").choose(["age", "sick", "dose"])
+    ([0, 2], 1)
+    """
 
     def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
         table = _open(key, path, self.limit)

@@ -25,6 +25,13 @@ class Svmlight(FileOptions):
     n_features : the number of columns, required: the largest index in a file is a fact about its
         records (one record may decide it), and p must be public.
     cache : keep the parsed arrays in the cache folder (a copy of the data, readable by you only).
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "one.svm").write_text("-1 1:3 4:4")
+    ...     data = Svmlight(path=f"{folder}/one.svm", n_features=5, test_fraction=0.0).load()
+    >>> data.x.toarray().round(3).tolist(), data.y.tolist()
+    ([[0.6, 0.0, 0.0, 0.8, 0.0]], [-1.0])
     """
 
     n_features: Annotated[

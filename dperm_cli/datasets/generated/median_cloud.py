@@ -22,6 +22,10 @@ class MedianCloud(Generated):
     The cloud is symmetric about m, so m is its coordinate-wise and its Euclidean median. It is as
     large as the ball of radius row_bound around 0 allows: a ball of radius row_bound - shift, or
     the cube inside it.
+
+    >>> data = MedianCloud(n=5, p=3, shift=0.5).load()
+    >>> data.x.shape, round(float(np.linalg.norm(data.minimiser)), 3)
+    ((5, 3), 0.5)
     """
 
     task: ClassVar[str] = "location"

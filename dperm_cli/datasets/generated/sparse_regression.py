@@ -25,6 +25,10 @@ class SparseRegression(LinearModel):
     w is uniform on [-noise, noise] and independent of x. Targets stay within 1, which
     row_bound * signal + noise <= 1 makes sure of. theta* minimises the expected squared and
     absolute loss over R^p, hence over any set that contains it.
+
+    >>> data = SparseRegression(n=5, p=20, nonzeros=3, signal=0.75, n_test=0).load()
+    >>> int(np.count_nonzero(data.minimiser)), round(float(np.linalg.norm(data.minimiser)), 3)
+    (3, 0.75)
     """
 
     task: ClassVar[str] = "regression"

@@ -21,6 +21,10 @@ class SyntheticLogistic(LinearModel):
     """P(y = 1 | x) = 1 / (1 + exp(-<x, theta*>)), the direction of theta* random.
 
     theta* minimises the expected logistic loss over R^p, hence over any set that contains it.
+
+    >>> data = SyntheticLogistic(n=5, p=3, signal=2.0, n_test=0).load()
+    >>> data.task, data.x.shape, round(float(np.linalg.norm(data.minimiser)), 3)
+    ('binary', (5, 3), 2.0)
     """
 
     task: ClassVar[str] = "binary"

@@ -23,6 +23,10 @@ class ZipfRegression(Generated):
     coefficients of alternating sign and L1 norm ``signal`` on the most popular columns: for an L1
     ball of radius ``signal`` it lies inside a face, and is no vertex. w is uniform on [-noise,
     noise]; targets are clipped to 1. Rows are drawn, stored and used sparse.
+
+    >>> data = ZipfRegression(n=4, p=100, row_nonzeros=10, n_test=0).load()
+    >>> data.x.shape, data.x.nnz <= 4 * 10
+    ((4, 100), True)
     """
 
     task: ClassVar[str] = "regression"

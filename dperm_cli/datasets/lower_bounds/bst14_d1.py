@@ -12,6 +12,9 @@ class Bst14D1(OneDimension):
     """n/3 records (x=-1, y=1) and 2n/3 records (x=1, y=-1), n/3 rounded to the nearest integer.
 
     The summed loss (y - x theta)_+ has its kink and its minimum at theta = -1.
+
+    >>> Bst14D1(n=300).groups()  # (count, x, y)
+    ((100, -1.0, 1.0), (200, 1.0, -1.0))
     """
 
     def groups(self) -> tuple[tuple[int, float, float], ...]:

@@ -15,6 +15,9 @@ class Bst14D2(OneDimension):
 
     The first count is rounded to the nearest integer. The summed loss (y - x theta)_+ has slope
     -min(1/(16 h), n) on [-1, 1], up to that rounding, and its minimum at theta = 1.
+
+    >>> Bst14D2(n=100, width=0.01).groups()  # (count, x, y)
+    ((47, -1.0, 1.0), (53, 1.0, 1.0))
     """
 
     width: Annotated[Positive, Help("the half-width h that the data set is made for")] = 0.01

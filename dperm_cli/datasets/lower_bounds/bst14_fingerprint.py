@@ -29,6 +29,10 @@ class Bst14Fingerprint(LowerBoundInstance):
     <theta, X_i - P> / |theta|, P the columns' expected signs: 0 on average where theta knows
     nothing of the rows, and at most ``tracing_limit`` for every (epsilon, delta) mechanism under
     replace_one (docs/proofs/_lower_bounds.md).
+
+    >>> rows = Bst14Fingerprint(n=500, p=20, signal=10).load().x
+    >>> rows.shape, bool(abs(np.linalg.norm(rows.sum(axis=0)) - 10) <= 1.5)
+    ((500, 20), True)
     """
 
     def likely(self) -> np.ndarray:

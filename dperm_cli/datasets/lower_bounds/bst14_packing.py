@@ -20,6 +20,10 @@ class Bst14Packing(LowerBoundInstance):
     paper's hard choice is M = p / (20 epsilon); that of the sharper bound is 0.44 p / epsilon for
     large p (docs/proofs/_lower_bounds.md, Thm 3). d is uniform, as a member of the paper's random
     packing is; the seed says which.
+
+    >>> rows = Bst14Packing(n=100, p=4, signal=30).load().x
+    >>> rows.shape, bool(abs(np.linalg.norm(rows.sum(axis=0)) - 30) <= 1.001)
+    ((100, 4), True)
     """
 
     signal: Annotated[int, Range(0, "n"), Help("norm M of the informative sum")] = 100

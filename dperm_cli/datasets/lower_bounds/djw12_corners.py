@@ -32,6 +32,11 @@ class Djw12Corners(Made):
     <s, theta>; with ``location`` the row is s. Rows have l_inf norm 1, those of the l_1 ball also
     l_1 norm 1; their Euclidean norm is sqrt(p), or 1. Rows are drawn block by block: nothing beside
     the rows themselves, 8 n p bytes, grows with n p.
+
+    >>> np.abs(Djw12Corners(n=100, p=3, signal=2.0).bias).round(3).tolist()
+    [0.2, 0.2, 0.2]
+    >>> np.unique(Djw12Corners(n=100, p=3).load().x).tolist()
+    [-1.0, 1.0]
     """
 
     corners: Annotated[str, Choices(*CORNERS), Help("cross: one coordinate is +-1")] = "cube"

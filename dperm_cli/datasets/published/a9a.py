@@ -18,6 +18,9 @@ class A9a(Registered):
 
     The test file never mentions the last feature, so p = 123 is imposed on both. Rows stay
     sparse. test_fraction and split_seed matter only where the test file is missing.
+
+    >>> A9a().size, [source.n for source in A9a.sources()]
+    ((32561, 123), [32561, 16281])
     """
 
     upstream: ClassVar[str] = "LIBSVM data page, binary: a9a"

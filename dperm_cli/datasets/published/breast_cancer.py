@@ -29,7 +29,12 @@ BOUNDS = np.array([
 
 @dataclass(frozen=True, kw_only=True)
 class BreastCancer(RowOptions):
-    """Malignant (+1) against benign (-1); columns to [-1, 1] by BOUNDS, rows to norm 1."""
+    """Malignant (+1) against benign (-1); columns to [-1, 1] by BOUNDS, rows to norm 1.
+
+    >>> data = BreastCancer(test_fraction=0.2).load()
+    >>> data.n, data.p, data.row_bound
+    (456, 30, 1.0)
+    """
 
     task: ClassVar[str] = "binary"
     size: ClassVar[tuple[int, int]] = (569, 30)

@@ -25,6 +25,9 @@ class CalHousing(Registered):
     """Median house value in dollars from the raw columns (not from ratios of them).
 
     Values above 500000 are recorded as 500001, so the target is censored.
+
+    >>> CalHousing().task, CalHousing().size, CalHousing().target_bounds
+    ('regression', (20640, 8), (0.0, 500001.0))
     """
 
     upstream: ClassVar[str] = "StatLib's houses, file cal_housing.data of cal_housing.tgz"

@@ -25,6 +25,9 @@ class Covtype(Registered):
 
     The file is in spatial order, so it is always shuffled; the default split trains on 500000
     records. Columns are mapped to [0, 1] by MEASURES and stay sparse.
+
+    >>> Covtype().size, Covtype.train.n - int(Covtype.train.n * Covtype().test_fraction)
+    ((581012, 54), 500000)
     """
 
     upstream: ClassVar[str] = "LIBSVM data page, binary: covtype.binary, unscaled"

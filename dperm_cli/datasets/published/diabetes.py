@@ -31,7 +31,11 @@ TARGET_BOUNDS = (0.0, 350.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Diabetes(RowOptions):
-    """The raw measures (not the standardised ones), columns to [-1, 1] by BOUNDS, unit rows."""
+    """The raw measures (not the standardised ones), columns to [-1, 1] by BOUNDS, unit rows.
+
+    >>> Diabetes().load().preprocessing[-2:]
+    ('targets from [0, 350] to [-1, 1], clipped', 'rows scaled to norm 1')
+    """
 
     task: ClassVar[str] = "regression"
     size: ClassVar[tuple[int, int]] = (442, 10)

@@ -21,6 +21,9 @@ class Digits(RowOptions):
     ``classes`` (all ten).
 
     A pixel counts the ink in a 4x4 block, 0..16 by construction; it is mapped to [0, 1].
+
+    >>> [Digits(contrast=contrast).default_loss for contrast in CONTRASTS]
+    ['logistic', 'logistic', 'multinomial']
     """
 
     size: ClassVar[tuple[int, int]] = (1797, 64)

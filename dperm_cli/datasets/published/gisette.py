@@ -15,6 +15,9 @@ class Gisette(Registered):
     """4 against 9, with the published split (its validation part serves as the test set).
 
     The published columns already lie in [-1, 1].
+
+    >>> Gisette().size, Gisette().bounds().tolist()
+    ((6000, 5000), [-1.0, 1.0])
     """
 
     upstream: ClassVar[str] = "LIBSVM data page, binary: gisette, scaled"

@@ -13,6 +13,9 @@ class Kddcup2010Algebra(Registered):
     """Right (+1) or wrong (file label 0, -1) at the first attempt; sparse rows of indicators.
 
     With the published split. Parsing needs about 12 GiB of memory, once.
+
+    >>> Kddcup2010Algebra().size, Kddcup2010Algebra.train.download_name
+    ((8407752, 20216830), 'kdda.bz2')
     """
 
     upstream: ClassVar[str] = "LIBSVM data page, binary: kdd2010 (algebra)"

@@ -63,6 +63,9 @@ class Kddcup99(WithClasses):
     would depend on the data.
 
     log : take log(1 + value) of the counts with long tails, and of their public bounds.
+
+    >>> Kddcup99().size, Kddcup99().task, Kddcup99(classes="all").task
+    ((494021, 122), 'binary', 'multiclass')
     """
 
     upstream: ClassVar[str] = "UCI KDD archive, kddcup.data_10_percent"

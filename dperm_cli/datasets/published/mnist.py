@@ -19,6 +19,9 @@ class Mnist(WithClasses):
     """All ten digits, or odd (+1) against even (-1); grey levels 0..255 mapped to [0, 1].
 
     The last pixels are never inked, so the file's largest index is 780 (778 in the test file).
+
+    >>> Mnist().size, Mnist().task, Mnist(classes="binary").task
+    ((60000, 780), 'multiclass', 'binary')
     """
 
     upstream: ClassVar[str] = "LIBSVM data page, multi-class: mnist, unscaled"

@@ -10,7 +10,11 @@ from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
 
 @dataclass(frozen=True, kw_only=True)
 class Rcv1(Registered):
-    """The categories CCAT and ECAT (+1) against GCAT and MCAT (-1); sparse rows."""
+    """The categories CCAT and ECAT (+1) against GCAT and MCAT (-1); sparse rows.
+
+    >>> Rcv1().size, [source.n for source in Rcv1.sources()]
+    ((20242, 47236), [20242, 677399])
+    """
 
     upstream: ClassVar[str] = "LIBSVM data page, binary: rcv1.binary"
     train: ClassVar[Source] = Source(

@@ -10,7 +10,11 @@ from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
 
 @dataclass(frozen=True, kw_only=True)
 class RealSim(Registered):
-    """Real (+1) against simulated (-1) autos and aviation; sparse rows."""
+    """Real (+1) against simulated (-1) autos and aviation; sparse rows.
+
+    >>> RealSim().size, RealSim.train.download_name
+    ((72309, 20958), 'real-sim.bz2')
+    """
 
     upstream: ClassVar[str] = "LIBSVM data page, binary: real-sim"
     train: ClassVar[Source] = Source(

@@ -15,6 +15,10 @@ class ReutersMoneyfx(Registered):
 
     Only 6.9 % of the records are positive: accuracy alone says little (a constant answer reaches
     94.6 % on the test file). There is no stable address to download it from.
+
+    >>> labels = ReutersMoneyfx.train.labels
+    >>> labels[1], round(labels[1] / sum(labels.values()), 3)
+    (538, 0.069)
     """
 
     upstream: ClassVar[str] = "the lasvm-reuters archive of Bottou, set money-fx"

@@ -19,6 +19,9 @@ class Yearpredictionmsd(SongYears):
     """The published split: the first 463715 records train, the last 51630 test.
 
     A file whose records are in another order has another split.
+
+    >>> Yearpredictionmsd().task, N_TRAIN, Yearpredictionmsd.train.n - N_TRAIN
+    ('regression', 463715, 51630)
     """
 
     upstream: ClassVar[str] = "UCI Machine Learning Repository, 203: YearPredictionMSD.txt"

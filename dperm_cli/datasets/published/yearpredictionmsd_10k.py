@@ -19,6 +19,9 @@ class Yearpredictionmsd10k(SongYears):
     """Records with their row number in the full file, which decides the split and is no feature.
 
     8984 records train, 1016 test. There is no stable address to download it from.
+
+    >>> Yearpredictionmsd10k().size, Yearpredictionmsd10k.train.names[0]
+    ((10000, 90), 'yearpredictionmsd_10k.csv')
     """
 
     upstream: ClassVar[str] = "10000 rows of UCI 203 with the columns orig_row, year, v1 ... v90"
