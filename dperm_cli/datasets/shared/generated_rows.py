@@ -132,16 +132,16 @@ def normals(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def roots(values: np.ndarray, degree: int) -> np.ndarray:
-    """The roots of numbers [n] in [0, 1), rounded down to 32 bits, found by products alone.
+    """The largest numbers [n] of 32 bits whose powers are below the values [n] in [0, 1).
 
-    The last bits of a power with a fractional exponent differ between processors.
+    Found by products alone: the last bits of other powers differ between processors.
     """
     found = np.zeros(len(values))
     for start in range(0, len(values), _BLOCK):
         part = slice(start, start + _BLOCK)
         for bit in range(1, _ROOT_BITS + 1):
             larger = found[part] + 2.0**-bit
-            found[part] = np.where(_power(larger, degree) <= values[part], larger, found[part])
+            found[part] = np.where(_power(larger, degree) < values[part], larger, found[part])
     return found
 
 
