@@ -65,7 +65,7 @@ def test_another_row_rule_draws_other_noise(tmp_path):
     cells = study_plan.plan_study(parse([*words, "dataset.norm=[1,2]"])).cells
     one, other = (run_cell.prepare(cell, cell.dataset.load()) for cell in cells)
     assert one.data.fingerprint == other.data.fingerprint
-    assert one.name != other.name
+    assert one.noise_name != other.noise_name
 
 
 def test_a_set_from_a_file_of_another_name_is_the_same_set(tmp_path):
@@ -77,7 +77,7 @@ def test_a_set_from_a_file_of_another_name_is_the_same_set(tmp_path):
         words.append(f"constraint.path={tmp_path / name}")
         (cell,) = study_plan.plan_study(parse(words)).cells
         found.append(run_cell.prepare(cell, cell.dataset.load()))
-    assert found[0].name == found[1].name
+    assert found[0].noise_name == found[1].noise_name
 
 
 @pytest.mark.parametrize("bad", ["", "nan", "inf", "word"])

@@ -71,14 +71,17 @@ def test_formats_and_paths_do_not_matter(tmp_path):
     x = np.random.default_rng(1).standard_normal((40, 5)) * 10.0 ** np.arange(-6, 9, 3)
     y = np.where(np.arange(40) % 3 == 0, 1, -1)
     (tmp_path / "elsewhere").mkdir()
-    lines = [",".join([*map(repr, row), str(int(label))]) for row, label in zip(x.tolist(), y)]
+    lines = [
+        ",".join([*map(repr, row), str(int(label))])
+        for row, label in zip(x.tolist(), y, strict=True)
+    ]
     for path in (tmp_path / "a.csv", tmp_path / "elsewhere" / "b.txt"):
         path.write_text("\n".join(["a,b,c,d,e,y", *lines]))
     named = {name: x[:, j] for j, name in enumerate("abcde")} | {"y": y.astype("int8")}
     pq.write_table(pa.table(named), tmp_path / "a.parquet")
     np.savez(tmp_path / "a.npz", x=x, y=y)
     entries = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row in x.tolist()]
-    text = "\n".join(f"{label:+d} {line}" for label, line in zip(y, entries))
+    text = "\n".join(f"{label:+d} {line}" for label, line in zip(y, entries, strict=True))
     (tmp_path / "a.svm").write_text(text)
     found = [
         made(KINDS["csv"], tmp_path / "a.csv").load(),

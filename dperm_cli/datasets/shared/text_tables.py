@@ -28,7 +28,8 @@ def read(path: Path, source: Source, width: int, words: Sequence[int] = ()) -> A
             return pd.read_csv(
                 text, header=None, skiprows=int(header), names=range(width), index_col=False,
                 dtype={i: str if i in words else np.float64 for i in range(width)},
-                keep_default_na=False, na_values=["", "nan", "NaN"], **nearest_floats(pd.__version__),
+                keep_default_na=False, na_values=["", "nan", "NaN"],
+                **nearest_floats(pd.__version__),
             )  # fmt: skip
         except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
             lines = str(error).rpartition("C error: ")[2].strip().splitlines() or ["damaged"]
