@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from dperm_cli.core import registry
-from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.datasets.published.kddcup99 import Kddcup99
-from dperm_cli.datasets.shared.generated_rows import lengths, normals, responses, roots
+from dperm_cli.datasets.shared.generated_rows import responses, roots
 from dperm_cli.datasets.shared.row_rules import row_norms
 
 FOUND = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
@@ -33,7 +32,7 @@ PROCESSORS = {
     "plain numpy": PLAIN,
 }
 SETS = {
-    "median_cloud": [{"n": 700, "p": 37}, {"shape": "box", "p": 11}],
+    "median_cloud": [{"n": 700, "p": 37}, {"p": 1}, {"p": 2}, {"shape": "box", "p": 11}],
     "sparse_linear": [{"spread": 7}],
     "sparse_regression": [{"p": 37}, {"rows": "clip", "p": 7}],
     "synthetic_logistic": [{"p": 100}, {"rows": "clip"}],
@@ -151,20 +150,9 @@ def test_products_are_added_column_by_column():
 
 
 @pytest.mark.parametrize("degree", [1, 2, 7, 100])
-def test_roots_are_rounded_down_to_their_grid(degree):
+def test_roots_are_rounded_down_or_exact(degree):
     values = np.append(np.random.default_rng(0).random(1000), 0.0)
     found = roots(values, degree)
-    assert np.all(found * 2.0**32 % 1.0 == 0.0)
+    assert degree < 3 or np.all(found * 2.0**32 % 1.0 == 0.0)
     assert np.all((found <= values ** (1 / degree) + 1e-15) & (found < 1.0))
     assert np.all(values ** (1 / degree) < found + 2.0**-32 + 1e-15)
-
-
-def test_tails_are_rounded_and_nothing_else_is():
-    drawn = [generator(seed_sequence(0, "dataset", "tails")) for _ in range(2)]
-    plain, found = drawn[0].standard_normal((1000, 300)), normals(drawn[1], 1000, 300)
-    tail = np.abs(plain) > 3.65
-    assert 20 < tail.sum() < 200
-    assert np.array_equal(plain[~tail], found[~tail])
-    assert np.all(found[tail] * 2.0**20 % 1.0 == 0.0)
-    assert np.abs(plain - found).max() <= 2.0**-21
-    assert np.allclose(lengths(found), np.linalg.norm(found, axis=1), rtol=1e-14)

@@ -16,7 +16,6 @@ from dperm_cli.datasets.shared.generated_rows import (
     ball,
     leaf,
     lengths,
-    normals,
 )
 
 SHAPES = ("ball", "box")
@@ -58,7 +57,7 @@ class MedianCloud(Generated):
         return self.half_side if self.shape == "box" else None
 
     def _parameter(self) -> np.ndarray:
-        median = normals(leaf(self.seed, self.name, "median"), 1, int(self.p))
+        median = leaf(self.seed, self.name, "median").standard_normal((1, int(self.p)))
         return (median * (self.shift / lengths(median)))[0]
 
     def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

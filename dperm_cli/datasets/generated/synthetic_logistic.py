@@ -13,7 +13,6 @@ from dperm_cli.datasets.shared.generated_rows import (
     LinearModel,
     leaf,
     lengths,
-    normals,
     responses,
     roots,
 )
@@ -32,12 +31,12 @@ class SyntheticLogistic(LinearModel):
     signal: Annotated[NonNegative, Help("norm of the true parameter")] = 5.0
 
     def _parameter(self) -> np.ndarray:
-        theta = normals(leaf(self.seed, self.name, "theta"), 1, int(self.p))
+        theta = leaf(self.seed, self.name, "theta").standard_normal((1, int(self.p)))
         return (theta * (self.signal / lengths(theta)))[0]
 
     def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p = theta.size
-        x = normals(leaf(self.seed, self.name, part, "rows"), n, p)
+        x = leaf(self.seed, self.name, part, "rows").standard_normal((n, p))
         uniform = leaf(self.seed, self.name, part, "labels").random((n, 2))
         radius = np.ones(n) if self.rows == "unit" else roots(uniform[:, 1], p)
         x *= (self.row_bound * INSIDE * radius / lengths(x))[:, None]

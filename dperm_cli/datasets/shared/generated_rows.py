@@ -21,9 +21,6 @@ from dperm_cli.problem.data import Data
 # Rows are placed this far (relatively) inside the bound, so that rounding keeps them within it.
 INSIDE = 1.0 - 1e-13
 
-# numpy draws normals beyond this (3.654...) by the C library's logarithm
-_TAIL = 3.65
-_TAIL_GRID = 2.0**20
 _ROOT_BITS = 32
 _BLOCK = 1 << 16
 _ROWS = 1 << 12
@@ -116,26 +113,14 @@ def leaf(seed: int, *path: str) -> np.random.Generator:
     return generator(seed_sequence(int(seed), "dataset", *path))
 
 
-def normals(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Standard normals of this shape, the same bytes on every processor.
-
-    The last bits of those in the tail, one in 4000, follow the C library: they are rounded to
-    multiples of 2^-20.
-    """
-    x = rng.standard_normal(shape)
-    flat = x.reshape(-1)
-    for start in range(0, flat.size, _BLOCK):
-        block = flat[start : start + _BLOCK]
-        tail = np.abs(block) > _TAIL
-        block[tail] = np.rint(block[tail] * _TAIL_GRID) / _TAIL_GRID
-    return x
-
-
 def roots(values: np.ndarray, degree: int) -> np.ndarray:
-    """The largest numbers [n] of 32 bits whose powers are below the values [n] in [0, 1).
+    """The roots of values [n] in [0, 1), the same bytes on every processor.
 
-    Found by products alone: the last bits of other powers differ between processors.
+    Roots of a degree above 2 are the largest numbers of 32 bits whose powers are below the values,
+    found by products alone: the last bits of numpy's other powers differ between processors.
     """
+    if degree <= 2:
+        return np.sqrt(values) if degree == 2 else values
     found = np.zeros(len(values))
     for start in range(0, len(values), _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -156,7 +141,7 @@ def _power(base: np.ndarray, exponent: int) -> np.ndarray:
 
 def ball(rng: np.random.Generator, n: int, p: int, uniform: np.ndarray | None) -> np.ndarray:
     """[n, p] rows uniform on the unit sphere or, given uniform numbers [n], in the unit ball."""
-    x = normals(rng, n, p)
+    x = rng.standard_normal((n, p))
     radius = 1.0 if uniform is None else roots(uniform, p)
     x *= (INSIDE * radius / lengths(x))[:, None]
     return x
