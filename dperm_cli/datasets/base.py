@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from dperm_cli.core import registry
@@ -24,6 +26,8 @@ class DataSet(registry.Plugin, CheckedFields):
             (y = 1 has the log odds <x, theta*>), ``even_noise`` (y = <x, theta*> + w, w uniform on
             [-``noise``, ``noise``]) or ``mirrored`` (rows are symmetric about theta*).
         cube_half_side: of the cube that mirrored rows are uniform in.
+        invalid: what becomes of a record with a cell that cannot be used, of a file.
+        later: keys that came after the first release, with defaults that leave a cell as it was.
         excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
 
     >>> class Coins(DataSet):
@@ -33,6 +37,7 @@ class DataSet(registry.Plugin, CheckedFields):
     """
 
     group: ClassVar[str] = "dataset"
+    later: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     task: Any = ""
     rows: Any = "clip"
     norm: Any = 2
@@ -49,6 +54,7 @@ class DataSet(registry.Plugin, CheckedFields):
     law: ClassVar[str] = ""
     cube_half_side: Any = None
     excess: Any = None
+    invalid: Any = "refuse"
 
     @property
     def default_loss(self) -> str:

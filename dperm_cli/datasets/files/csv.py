@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv as stdlib_csv
 import io
+import itertools
+import math
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +17,9 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Help
 from dperm_cli.core.number_text import number_in
 from dperm_cli.datasets.shared.archives import open_bytes
+from dperm_cli.datasets.shared.invalid_records import read_cell
 from dperm_cli.datasets.shared.table_columns import TableOptions, check_delimiter
+from dperm_cli.datasets.shared.text_tables import nearest_floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +46,8 @@ class Csv(TableOptions):
         first = self.header_line(key, path)
         names = [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]
         wanted, target = self.choose(names)
+        if self.invalid == "zero":
+            return self._read_lines(path, len(first), wanted, target)
         table = self._table(key, path, len(first), target)
         x = np.empty((len(table), len(wanted)))
         for j, i in enumerate(wanted):
@@ -56,7 +63,34 @@ class Csv(TableOptions):
         return [c.strip() for c in self.header_line(key, path)] if self.header else None
 
     def _text(self, path: Path) -> io.TextIOWrapper:
-        return io.TextIOWrapper(open_bytes(path, self.limit), encoding="utf-8-sig", newline="")
+        errors = "replace" if self.invalid == "zero" else "strict"
+        return io.TextIOWrapper(open_bytes(path, self.limit), "utf-8-sig", errors, newline="")
+
+    def _read_lines(
+        self, path: Path, width: int, wanted: list[int], target: int | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The records one line at a time, so that none decides how another one is read."""
+        values, labels = array("d"), []
+        nothing = [math.nan] * len(wanted)
+        with self._text(path) as text:
+            for line in itertools.islice(text, int(bool(self.header)), None):
+                if width > 1 and not line.strip(" \r\n"):
+                    continue  # an empty line is no record
+                cells = self._split(line)
+                whole = len(cells) == width
+                values.extend([read_cell(cells[i]) for i in wanted] if whole else nothing)
+                labels.append(cells[target] if whole and target is not None else "")
+        return np.array(values).reshape(-1, len(wanted)), np.array(labels, dtype=object)
+
+    def _split(self, line: str) -> list[str]:
+        """The fields of a line by itself; none where it cannot be split."""
+        options = {"delimiter": self.delimiter, "skipinitialspace": True}
+        try:
+            cells = next(stdlib_csv.reader([line.rstrip("\r\n") + "\n"], **options), [])
+        except stdlib_csv.Error:
+            return []
+        # a quote that nothing closes takes in the end of the line
+        return [] if cells and cells[-1].endswith("\n") else cells
 
     def header_line(self, key: str, path: Path) -> list[str]:
         """The cells of the first line, whatever they are."""
@@ -85,7 +119,7 @@ class Csv(TableOptions):
                 table = pd.read_csv(
                     text, header=None, skiprows=int(bool(self.header)), sep=self.delimiter,
                     dtype=text_columns, keep_default_na=False, na_values=[""],
-                    skipinitialspace=True, low_memory=False,
+                    skipinitialspace=True, low_memory=False, **nearest_floats(pd.__version__),
                 )  # fmt: skip
             except pd.errors.EmptyDataError:
                 raise InputError(key, path.name, "holds no records") from None

@@ -36,6 +36,8 @@ class Parquet(TableOptions):
             return x, np.zeros(len(x))
         if self.task == "regression":
             return x, _numeric(key, path, table.column(target), names[target])
+        if self.invalid == "zero":
+            return x, np.array([_text(v) for v in table.column(target)], dtype=object)
         return x, np.array(
             ["" if v is None else str(v) for v in table.column(target).to_pylist()], dtype=str
         )
@@ -72,6 +74,15 @@ def _translate_errors(key: str, path: Path) -> Iterator[None]:
         # pyarrow speaks of the buffer it was handed, not of the file
         words = words.rpartition("'<Buffer>': ")[2]
         raise InputError(key, path.name, f"is not a Parquet file ({words})") from None
+
+
+def _text(value: Any) -> str:
+    """A label as text; none where it is null or no UTF-8."""
+    try:
+        found = value.as_py()
+    except ValueError:
+        return ""
+    return "" if found is None else str(found)
 
 
 def _numeric(key: str, path: Path, column: Any, name: str) -> np.ndarray:

@@ -43,5 +43,7 @@ class Svmlight(FileOptions):
     def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         assert self.n_features is not None
         width = int(self.n_features)
-        x, labels = svmlight_reader.read(key, path, width, self.cache, self.limit)
+        x, labels = svmlight_reader.read(
+            key, path, width, self.cache, self.limit, skip_malformed=self.invalid == "zero"
+        )
         return (x.toarray() if self.storage == "dense" else x), labels

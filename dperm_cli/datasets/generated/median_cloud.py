@@ -10,7 +10,13 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help, NonNegative, Range
-from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, ball, leaf
+from dperm_cli.datasets.shared.generated_rows import (
+    INSIDE,
+    Generated,
+    ball,
+    leaf,
+    lengths,
+)
 
 SHAPES = ("ball", "box")
 
@@ -55,9 +61,8 @@ class MedianCloud(Generated):
         return self.half_side if self.shape == "box" else None
 
     def _parameter(self) -> np.ndarray:
-        median = leaf(self.seed, self.name, "median").standard_normal(int(self.p))
-        median *= self.shift / np.linalg.norm(median)
-        return median
+        median = leaf(self.seed, self.name, "median").standard_normal((1, int(self.p)))
+        return (median * (self.shift / lengths(median)))[0]
 
     def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         room = self.row_bound - self.shift

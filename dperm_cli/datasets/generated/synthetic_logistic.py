@@ -13,6 +13,8 @@ from dperm_cli.datasets.shared.generated_rows import (
     LinearModel,
     leaf,
     lengths,
+    responses,
+    roots,
 )
 
 
@@ -33,15 +35,15 @@ class SyntheticLogistic(LinearModel):
     signal: Annotated[NonNegative, Help("norm of the true parameter")] = 5.0
 
     def _parameter(self) -> np.ndarray:
-        theta = leaf(self.seed, self.name, "theta").standard_normal(int(self.p))
-        theta *= self.signal / np.linalg.norm(theta)
-        return theta
+        theta = leaf(self.seed, self.name, "theta").standard_normal((1, int(self.p)))
+        return (theta * (self.signal / lengths(theta)))[0]
 
     def _draw(self, part: str, n: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p = theta.size
         x = leaf(self.seed, self.name, part, "rows").standard_normal((n, p))
         uniform = leaf(self.seed, self.name, part, "labels").random((n, 2))
-        radius = np.ones(n) if self.rows == "unit" else uniform[:, 1] ** (1.0 / p)
+        radius = np.ones(n) if self.rows == "unit" else roots(uniform[:, 1], p)
         x *= (self.row_bound * INSIDE * radius / lengths(x))[:, None]
-        likely = np.exp(-np.logaddexp(0.0, -(x @ theta)))
+        # compared with a uniform number: a last bit turns a label in one of 10^15 records
+        likely = np.exp(-np.logaddexp(0.0, -responses(x, theta)))
         return x, np.where(uniform[:, 0] < likely, 1.0, -1.0)

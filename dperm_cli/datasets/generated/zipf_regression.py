@@ -10,7 +10,12 @@ from scipy import sparse
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Count, Help, NonNegative, Range
-from dperm_cli.datasets.shared.generated_rows import INSIDE, Generated, leaf
+from dperm_cli.datasets.shared.generated_rows import (
+    INSIDE,
+    Generated,
+    leaf,
+    responses,
+)
 from dperm_cli.datasets.shared.row_pipeline import Columns
 
 
@@ -68,5 +73,6 @@ class ZipfRegression(Generated):
         lengths = np.sqrt(np.asarray(x.multiply(x).sum(axis=1)).ravel())
         x.data *= np.repeat(INSIDE * self.row_bound / lengths, np.diff(x.indptr))
         noise = leaf(self.seed, self.name, part, "targets").random(n)
-        y = x @ theta + self.noise * (2.0 * noise - 1.0)
+        popular = int(self.nonzeros)  # all that theta* looks at
+        y = responses(x[:, :popular].toarray(), theta) + self.noise * (2.0 * noise - 1.0)
         return x, np.clip(y, -1.0, 1.0)

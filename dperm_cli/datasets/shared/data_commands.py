@@ -124,6 +124,12 @@ def _place(name: str, kind: Any, data_dir: Path | None) -> tuple[str, bool]:
         return "dperm data fetch" if kind.train.url else "DPERM_DATA_DIR", False
 
 
+_FINITE = {
+    "refuse": "no missing, nan or infinite entry",
+    "zero": "no missing, nan or infinite entry, once records with one are zero records",
+}
+
+
 def _raw_findings(dataset: Any, raw: Raw, data_dir: Path | None) -> list[Finding]:
     """Facts of the records as the source gives them; reading already refused nan and bad labels."""
     x: row_rules.Rows = raw.x
@@ -133,7 +139,7 @@ def _raw_findings(dataset: Any, raw: Raw, data_dir: Path | None) -> list[Finding
     findings = [
         _source(dataset, data_dir),
         Finding("ok", "size", f"{n} records, {p} columns{stored}{held}"),
-        Finding("ok", "finite", "no missing, nan or infinite entry"),
+        Finding("ok", "finite", _FINITE[dataset.invalid]),
     ]
     if dataset.task != "location":
         findings.append(_target_finding(dataset, raw))

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -14,10 +15,23 @@ import numpy as np
 from dperm_cli.core import checks
 from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.fields import Allowed, Check, Choices, Help, Positive, Unit
+from dperm_cli.core.fields import Allowed, Check, Choices, Help, Positive, Unit, fields_of
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared import archives
-from dperm_cli.datasets.shared.label_names import SIGNS, class_map, label_map, map_labels
+from dperm_cli.datasets.shared.invalid_records import (
+    INVALID,
+    describe_rule,
+    read_numbers,
+    zero_invalid,
+    zero_target,
+)
+from dperm_cli.datasets.shared.label_names import (
+    SIGNS,
+    class_map,
+    known_numbers,
+    label_map,
+    map_labels,
+)
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite
 
 TASKS = ("binary", "regression", "multiclass", "location")
@@ -60,11 +74,16 @@ class FileOptions(RowOptions, ABC):
         With task=multiclass the labels in class order, or label -> class number; required.
     target_bounds : public [low, high] of a regression target, required for that task.
     bounds : public [low, high] of all columns, or one such pair per column (scaling=bounds).
+    invalid : what becomes of a record with a cell (feature, label or target) that is missing, not
+        finite or unreadable: ``refuse`` stops the run, ``zero`` makes it the zero record before
+        anything else is done: all features 0, and the label +1 (-1 where it alone is declared),
+        class 0, or the target 0.
     max_size : GiB that a compressed file may unpack to (a plain file has no limit).
     """
 
     where: ClassVar[str] = "file"
     size: ClassVar[None] = None
+    later: ClassVar[Mapping[str, Any]] = MappingProxyType({"invalid": "refuse"})
 
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
     test_path: Annotated[
@@ -82,6 +101,9 @@ class FileOptions(RowOptions, ABC):
     bounds: Annotated[
         Sequence[Any] | None, Check(_column_bounds), Help("public [low, high], or one each")
     ] = None
+    invalid: Annotated[
+        str, Choices(*INVALID), Help("records with a missing, non-finite or unreadable cell")
+    ] = "refuse"
     max_size: Annotated[Positive, Help("that a compressed file may unpack to"), Unit("GiB")] = (
         archives.DEFAULT_GIB
     )
@@ -120,6 +142,7 @@ class FileOptions(RowOptions, ABC):
 
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The records as the file gives them, with labels mapped; InputError on a bad file."""
+        notes = (describe_rule(self.task, self._zero_target),) if self.invalid == "zero" else ()
         x, y = self._records("dataset.path", self.locate(data_dir))
         x_test = y_test = None
         if self.test_path is not None:
@@ -134,12 +157,21 @@ class FileOptions(RowOptions, ABC):
             raise InputError("dataset.bounds", f"{len(bounds)} pairs", allowed)
         return Raw(
             x=x, y=y, x_test=x_test, y_test=y_test, bounds=bounds,
-            target_bounds=self.target_bounds, classes=self.classes,
+            target_bounds=self.target_bounds, classes=self.classes, notes=notes,
         )  # fmt: skip
 
     @abstractmethod
     def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
-        """(x [n, p], labels or targets [n]) of one file: what a format has to write."""
+        """(x [n, p], labels or targets [n]) of one file: what a format has to write.
+
+        Arrays of its own, in C order. With ``invalid=zero`` no record stops it: a cell that cannot
+        be read is nan or an empty label, and so is every cell of a line that cannot be.
+        """
+
+    def identity(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The keys that say what is done to the values, not where and how they are written."""
+        kept = {*fields_of(RowOptions), "task"}
+        return {key: value for key, value in config.items() if key in kept}
 
     def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         with report_read_errors(key, path):
@@ -148,9 +180,23 @@ class FileOptions(RowOptions, ABC):
                 raise InputError(key, path.name, "holds no records")
             if x.shape[1] == 0:
                 raise InputError(key, path.name, "holds no columns besides the target")
+            if self.invalid == "zero":
+                return zero_invalid(x, self._usable_targets(y), self._zero_target)
             y = self._targets(key, path, y)
             check_finite(key, path.name, x, y)
         return x, y
+
+    @property
+    def _zero_target(self) -> float:
+        pairs: Any = self.labels
+        return zero_target(self.task, pairs)
+
+    def _usable_targets(self, y: np.ndarray) -> np.ndarray:
+        """The same as ``_targets``, with nan in place of a refusal."""
+        if self.task == "location":
+            return np.zeros(len(y))
+        pairs: Any = self.labels
+        return read_numbers(y) if self.task == "regression" else known_numbers(y, pairs)
 
     def _targets(self, key: str, path: Path, y: np.ndarray) -> np.ndarray:
         """What the file says beside a row, as the task wants it."""

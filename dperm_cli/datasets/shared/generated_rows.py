@@ -21,6 +21,10 @@ from dperm_cli.problem.data import Data
 # Rows are placed this far (relatively) inside the bound, so that rounding keeps them within it.
 INSIDE = 1.0 - 1e-13
 
+_ROOT_BITS = 32
+_BLOCK = 1 << 16
+_ROWS = 1 << 12
+
 ROWS = ("unit", "clip", "none")
 
 
@@ -109,10 +113,36 @@ def leaf(seed: int, *path: str) -> np.random.Generator:
     return generator(seed_sequence(int(seed), "dataset", *path))
 
 
+def roots(values: np.ndarray, degree: int) -> np.ndarray:
+    """The roots of values [n] in [0, 1), the same bytes on every processor.
+
+    Roots of a degree above 2 are the largest numbers of 32 bits whose powers are below the values,
+    found by products alone: the last bits of numpy's other powers differ between processors.
+    """
+    if degree <= 2:
+        return np.sqrt(values) if degree == 2 else values
+    found = np.zeros(len(values))
+    for start in range(0, len(values), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        for bit in range(1, _ROOT_BITS + 1):
+            larger = found[part] + 2.0**-bit
+            found[part] = np.where(_power(larger, degree) < values[part], larger, found[part])
+    return found
+
+
+def _power(base: np.ndarray, exponent: int) -> np.ndarray:
+    result = np.ones(len(base))
+    for digit in f"{exponent:b}":
+        result *= result
+        if digit == "1":
+            result *= base
+    return result
+
+
 def ball(rng: np.random.Generator, n: int, p: int, uniform: np.ndarray | None) -> np.ndarray:
     """[n, p] rows uniform on the unit sphere or, given uniform numbers [n], in the unit ball."""
     x = rng.standard_normal((n, p))
-    radius = 1.0 if uniform is None else uniform ** (1.0 / p)
+    radius = 1.0 if uniform is None else roots(uniform, p)
     x *= (INSIDE * radius / lengths(x))[:, None]
     return x
 
@@ -124,13 +154,18 @@ def responses(x: np.ndarray, theta: np.ndarray) -> np.ndarray:
     are, so that its last bits would too.
     """
     found = np.zeros(len(x))
-    for j in np.flatnonzero(theta):
-        found += x[:, j] * theta[j]
+    for start in range(0, len(x), _ROWS):  # so few that a line of the cache serves its columns
+        part = slice(start, start + _ROWS)
+        for j in np.flatnonzero(theta):
+            found[part] += x[part, j] * theta[j]
     return found
 
 
 def lengths(x: np.ndarray) -> np.ndarray:
-    """L2 norms of the rows of [n, p], a block at a time: squares of all would double the memory."""
+    """L2 norms of the rows of [n, p], a block at a time: squares of all would double the memory.
+
+    Not for one vector at a time (``np.linalg.norm``): its sum would be a product of BLAS.
+    """
     step = max(1, (1 << 22) // x.shape[1])
     found = [np.linalg.norm(x[i : i + step], axis=1) for i in range(0, len(x), step)]
     return np.concatenate(found)

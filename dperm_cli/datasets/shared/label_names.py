@@ -68,6 +68,18 @@ def map_labels(labels: np.ndarray, pairs: Pairs) -> np.ndarray:
     return y
 
 
+def known_numbers(labels: np.ndarray, pairs: Pairs) -> np.ndarray:
+    """Labels [n] as the declared numbers, nan for one that is missing or outside the map."""
+    cells, known = labels.tolist(), dict(pairs)
+    numbers = {label: _number_or_nan(label, known) for label in set(cells)}
+    return np.array([numbers[label] for label in cells], dtype=np.float64)
+
+
+def _number_or_nan(label: object, known: Mapping[str, float]) -> float:
+    missing = label in ("", b"") or label != label  # nan differs from itself
+    return math.nan if missing else _number(canonical(label), known)
+
+
 def canonical(label: object) -> str:
     """One spelling per label: 1, 1.0, "1" and "+1" are the same, and so are true and TRUE."""
     text = (label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)).strip()

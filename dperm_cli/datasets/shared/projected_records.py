@@ -44,7 +44,7 @@ def backwards(data: Data, phi: np.ndarray) -> Data:
     with guard_memory(data.n, d):
         x = _by_rows(data.x, phi) * INSIDE
         test = None if data.x_test is None else _by_rows(data.x_test, phi) * INSIDE
-    digest = hash_parts(np.ascontiguousarray(phi), data.fingerprint)
+    digest = hash_parts(np.ascontiguousarray(phi + 0.0), data.fingerprint)
     return data.with_rows(
         x, x_test=test, row_bound=data.row_bound * longest, entry_bound=None,
         phi=phi, phi_row_bound=data.row_bound, fingerprint=digest,

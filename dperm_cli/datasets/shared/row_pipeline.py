@@ -135,8 +135,9 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     verb = "scaled" if options.rows == "unit" else "clipped"
     kind = "norm" if options.order == 2 else f"L{options.order:g} norm"
     steps.append(f"rows {verb} to {kind} {bound:g}")
+    parts = map(_without_negative_zeros, (x, y, x_test, y_test))
     return _data(
-        name, task, x, y, x_test, y_test, names=names,
+        name, task, *parts, names=names,
         row_bound=bound * (math.sqrt(x.shape[1]) if options.order == math.inf else 1.0),
         classes=raw.classes,
         entry_bound=bound if options.order == math.inf else None,
@@ -250,6 +251,15 @@ def _scale_columns(options: RowOptions, bounds: np.ndarray | None, x: Rows, x_te
 
 def _entries(x: Rows) -> np.ndarray:
     return x.data if sparse.issparse(x) else x
+
+
+def _without_negative_zeros(x: Rows | None) -> Rows | None:
+    """The same values with 0.0 for -0.0: fingerprint and noise follow values, not their bits."""
+    if x is None:
+        return None
+    if not sparse.issparse(x):
+        return x + 0.0
+    return sparse.csr_array((x.data + 0.0, x.indices, x.indptr), shape=x.shape)
 
 
 def _finish_rows(options: RowOptions, bound: float, x: Rows) -> Rows:

@@ -17,6 +17,7 @@ Rows = Any
 # A row that is moved is placed this far (relatively) inside the bound, so that rounding in the norm
 # and in the division cannot put it outside.
 ROUNDING_ROOM = 1e-13
+_ENTRIES_AT_ONCE = 1 << 17
 
 
 def bound_rows(x: Rows, rule: str, bound: float, norm: float = 2.0) -> Rows:
@@ -50,7 +51,7 @@ def row_norms(x: Rows, norm: float = 2.0) -> np.ndarray:
             return _row_sums(x, np.abs(x.data)) if sparse.issparse(x) else np.abs(x).sum(axis=1)
         if sparse.issparse(x):
             return np.sqrt(_row_sums(x, x.data * x.data))
-        return np.sqrt(np.einsum("ij,ij->i", x, x))
+        return np.sqrt(_sums_of_squares(x))
 
 
 def with_constant(x: Rows) -> Rows:
@@ -69,6 +70,26 @@ def _row_peaks(x: Rows) -> np.ndarray:
     if filled.size:
         peaks[filled] = np.maximum.reduceat(np.abs(x.data), x.indptr[filled])
     return peaks
+
+
+def _sums_of_squares(x: np.ndarray) -> np.ndarray:
+    """Of the rows of [n, p], added in one order on every processor, however x lies in memory.
+
+    Even and odd columns are added apart, of each whole group of eight the last ones first:
+    what ``einsum`` does without fused products, so that rows keep the bytes they have had.
+    """
+    n, p = x.shape
+    pairs, whole = (p + 1) // 2, p // 8 * 4
+    order = np.arange(pairs)
+    order[:whole] = order[:whole].reshape(-1, 4)[:, ::-1].reshape(-1)
+    found, step = np.empty(n), max(1, _ENTRIES_AT_ONCE // p)
+    for start in range(0, n, step):
+        columns = x[start : start + step].T
+        squares = np.zeros((2 * pairs, columns.shape[1]))
+        np.multiply(columns, columns, out=squares[:p])
+        even, odd = np.add.reduce(squares.reshape(pairs, 2, -1)[order], axis=0)
+        found[start : start + step] = even + odd
+    return found
 
 
 def _row_sums(x: Rows, values: np.ndarray) -> np.ndarray:

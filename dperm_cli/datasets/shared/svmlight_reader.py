@@ -47,27 +47,39 @@ def read(
     cache: bool = False,
     limit: int | None = None,
     member: str | None = None,
+    skip_malformed: bool = False,
 ) -> tuple[sparse.csr_array, np.ndarray]:
     """(x [n, n_features] CSR, labels [n]); stored zeros are dropped, indices sorted.
 
     InputError with ``key`` on malformed lines, on indices that are 0, fractional, repeated within
     a record or beyond ``n_features``. ``limit`` and ``member`` are those of
-    ``archives.open_bytes``.
+    ``archives.open_bytes``. With ``skip_malformed`` the records of such lines have no entries and
+    the label nan.
     """
     if cache:
-        parts = parsed_cache.fetch(path, VERSION, lambda: vars(_parse(key, path, limit, member)))
+        version = f"{VERSION}-lenient" if skip_malformed else VERSION
+        parts = parsed_cache.fetch(
+            path, version, lambda: vars(_parse(key, path, limit, member, skip_malformed))
+        )
         entries = Entries(**parts)
     else:
-        entries = _parse(key, path, limit, member)
+        entries = _parse(key, path, limit, member, skip_malformed)
+    if skip_malformed:
+        entries = _without_wrong_indices(entries, n_features)
     return _matrix(key, path, entries, n_features), entries.labels
 
 
-def _parse(key: str, path: Path, limit: int | None = None, member: str | None = None) -> Entries:
+def _parse(
+    key: str, path: Path, limit: int | None, member: str | None, skip_malformed: bool
+) -> Entries:
     parts: list[Entries] = []
     line = 1
     with open_bytes(path, limit, member) as file:
         for block in _blocks(file):
             part = _parse_block(block)
+            if part is None and skip_malformed:
+                parts.extend(_parse_halves(block))
+                continue
             if part is None:
                 raise InputError(key, path.name, _explain(block, line))
             parts.append(part)
@@ -132,6 +144,36 @@ def _parse_block(block: bytes) -> Entries | None:
     if columns is None:
         return None
     return Entries(numbers[is_label], counts, columns, np.ascontiguousarray(pairs[:, 1]))
+
+
+def _parse_halves(block: bytes) -> Iterator[Entries]:
+    """The entries of the lines of a malformed block: halved until what is malformed is a line."""
+    middle = block.find(b"\n", len(block) // 2) + 1
+    if middle in (0, len(block)):
+        middle = block.rfind(b"\n", 0, len(block) // 2) + 1
+    if middle == 0:
+        none = _empty()
+        yield Entries(np.array([np.nan]), np.zeros(1, dtype=np.int64), none.columns, none.values)
+        return
+    for half in (block[:middle], block[middle:]):
+        part = _parse_block(half)
+        if part is None:
+            yield from _parse_halves(half)
+        else:
+            yield part
+
+
+def _without_wrong_indices(entries: Entries, n_features: int) -> Entries:
+    """Without the entries of records that have an index out of range or twice; labelled nan."""
+    columns, owner = entries.columns, np.repeat(np.arange(entries.counts.size), entries.counts)
+    order = np.lexsort((columns, owner))
+    again = (np.diff(columns[order]) == 0) & (np.diff(owner[order]) == 0)
+    bad = np.zeros(entries.counts.size, dtype=bool)
+    bad[owner[(columns < 1) | (columns > n_features)]] = True
+    bad[owner[order[1:][again]]] = True
+    kept = ~bad[owner]
+    labels, counts = np.where(bad, np.nan, entries.labels), np.where(bad, 0, entries.counts)
+    return Entries(labels, counts, columns[kept], entries.values[kept])
 
 
 def _numbers(block: bytes, count: int) -> np.ndarray | None:

@@ -28,14 +28,15 @@ def read(path: Path, source: Source, width: int, words: Sequence[int] = ()) -> A
             return pd.read_csv(
                 text, header=None, skiprows=int(header), names=range(width), index_col=False,
                 dtype={i: str if i in words else np.float64 for i in range(width)},
-                keep_default_na=False, na_values=["", "nan", "NaN"], **_exactly(pd.__version__),
+                keep_default_na=False, na_values=["", "nan", "NaN"],
+                **nearest_floats(pd.__version__),
             )  # fmt: skip
         except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
             lines = str(error).rpartition("C error: ")[2].strip().splitlines() or ["damaged"]
             raise InputError("dataset", path.name, f"is not a regular table ({lines[0]})") from None
 
 
-def _exactly(version: str) -> dict[str, Any]:
+def nearest_floats(version: str) -> dict[str, Any]:
     """Nearest floats, so that digests agree: an option before pandas 3.1, the only way since."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return {"float_precision": "round_trip"} if (major, minor) < (3, 1) else {}

@@ -193,8 +193,14 @@ class Cell:
     kernel: Any = None
 
     def identity(self) -> dict[str, Any]:
-        """What the released point depends on, besides the data and the number of trials."""
-        return {k: v for k, v in self.config.items() if k not in ("trials", "noise")}
+        """What the released point depends on, besides the data and the number of trials.
+
+        Where a file lies and how it is written is no part of it: what was read stands for it.
+        """
+        kept = {k: v for k, v in self.config.items() if k not in ("trials", "noise")}
+        if self.dataset.where == "file":
+            kept["dataset"] = self.dataset.identity(kept["dataset"])
+        return kept | {"constraint": _without_paths(kept["constraint"])}
 
     def constraint(self, p: int) -> Any:
         """The constraint set in dimension p."""
@@ -336,6 +342,13 @@ def names_file(config: Any) -> bool:
     return isinstance(config, (list, tuple)) and any(names_file(item) for item in config)
 
 
+def _without_paths(config: Any) -> Any:
+    """A configuration that does not say where the files that it names lie, at any depth."""
+    if isinstance(config, dict):
+        return {k: _without_paths(v) for k, v in config.items() if k != "path" or v is None}
+    return [_without_paths(item) for item in config] if isinstance(config, list) else config
+
+
 def known_top_level() -> list[str]:
     """Every word that may stand at the top of a configuration."""
     return sorted([*fields_of(CellKeys), *GROUPS, *STUDY_KEYS])
@@ -366,8 +379,9 @@ def _identity_config(config: dict[str, Any]) -> dict[str, Any]:
     if kept["information"] is not None:
         del kept["epsilon"]  # one level, not two: the default epsilon is not asked for
     # a cell that does not use the later keys keeps its name and its noise
-    later = registry.load("mechanism", kept["mechanism"]["name"]).later
-    kept["mechanism"] = _drop_defaults(kept["mechanism"], later)
+    for group in ("mechanism", "dataset"):
+        later = registry.load(group, kept[group]["name"]).later
+        kept[group] = _drop_defaults(kept[group], later)
     return canonical(_drop_defaults(kept, LATER_KEYS))
 
 
