@@ -196,7 +196,7 @@ def _find_exponential_share(event: Any, epsilon: float, delta: float, relation: 
 
 
 def _bound_perturbed_loss(event: Any, epsilon: float, delta: float, relation: str) -> float:
-    """The loss of objective perturbation over ``epsilon`` (``objective_loss``)."""
+    """The privacy loss of objective perturbation over ``epsilon`` (``objective_loss``)."""
     return objective_loss.share(event, epsilon, relation)
 
 
