@@ -1,7 +1,8 @@
-"""Fields that are declared once: type, range, choices and help stand in the annotation.
+"""Fields that are declared once: their annotation says type, range, choices and help.
 
-A class of such fields is a frozen dataclass below ``CheckedFields``. What a value has to be, the
-line that refuses it, ``dperm list``, completion and the JSON schemas in ``conf/`` follow from it.
+A class with such fields is a frozen dataclass that extends ``CheckedFields``. The check of a value,
+its error message, ``dperm list``, shell completion and the JSON schemas in ``conf/`` are all made
+from the annotation.
 
 >>> @dataclass(frozen=True)
 ... class Walk(CheckedFields):
@@ -30,7 +31,7 @@ from dperm_cli.core.errors import InputError, UnknownKey
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers of a field: from ``low`` to ``high``, or strictly ``above`` and ``below``.
+    """The range of a number: ``low`` <= it <= ``high``, or ``above`` < it < ``below``.
 
     ``high`` may be the name of another field. A whole number must fit into 64 bits.
     """
@@ -54,11 +55,11 @@ class _Text:
 
 
 class Help(_Text):
-    """What a field means, in one line; of several the last one holds."""
+    """What a field means, in one line. Where several are given, the last one counts."""
 
 
 class Unit(_Text):
-    """The unit that a field's number is in."""
+    """The unit of a field's number."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +70,19 @@ class Check:
 
 
 class Allowed(_Text):
-    """The words of the error line, where those that follow from the type do not say enough."""
+    """What a field takes, for the error message, where the types alone do not say enough."""
 
 
 class Required(_Text):
-    """A field that has no value by default (None) and needs one: the words of the error line."""
+    """For a field whose default None stands for "not given": the error message if it stays None."""
 
 
 class Key(_Text):
-    """The name that the user types, where it is not the field's own."""
+    """The key that the user types, where it differs from the field's name."""
 
 
 class FromRun:
-    """A field that the run sets: it is in no YAML file, and its key has no group before it."""
+    """A field that the run sets. It is in no YAML file, and its key has no group before it."""
 
 
 Auto = Literal["auto"]
@@ -97,13 +98,13 @@ class Field:
     """One declared field.
 
     Attributes:
-        name: The attribute.
+        name: The name of the attribute.
         key: What the user types, as in ``mechanism.steps``.
         default: ``dataclasses.MISSING`` where there is none.
-        types: The types of its values; None and words are told apart.
-        words: Texts that stand beside other values, such as ``auto``.
-        optional: Whether None may stand for no value.
-        metadata: What else was declared, by its class.
+        types: The types of its values, without None and words.
+        words: Texts that are allowed beside other values, such as ``auto``.
+        optional: Whether None is allowed.
+        metadata: The other declarations (``Range``, ``Help``, ..), by class.
     """
 
     name: str
@@ -128,13 +129,20 @@ class Field:
 
     @property
     def takes_list(self) -> bool:
-        """Whether a list is one value of the field, and no axis."""
+        """Whether a list is one value of the field. Otherwise a list makes it an axis of the
+        study.
+        """
         return any(issubclass(t, (Sequence, Mapping)) and t is not str for t in self.types)
 
     def check(self, value: Any, owner: Any = None) -> Any:
-        """The value in its declared form; InputError for any that the declaration excludes.
+        """Check a value, and convert it to the declared type.
 
-        ``owner`` is the instance with the fields that a range names.
+        Args:
+            value: what was given.
+            owner: the instance that holds the fields which a range refers to.
+
+        Raises:
+            InputError: the declaration does not allow the value.
         """
         if isinstance(value, str) and value in self.words:
             return value
@@ -155,7 +163,7 @@ class Field:
 
     @cached_property
     def range(self) -> Range:
-        """The declared numbers."""
+        """The declared range; without limits where none was declared."""
         return self.metadata.get(Range, Range())
 
     def _limits(self, owner: Any) -> Range:
@@ -167,7 +175,7 @@ class Field:
 
     @cached_property
     def _reader(self) -> Callable[[str, Range, Any], Any]:
-        """What reads a value of the declared types: of key, limits and value."""
+        """The function (key, limits, value) that reads a value of the declared types."""
         if Check in self.metadata:
             own = self.metadata[Check].function
             return lambda key, limits, value: own(key, value)
@@ -183,7 +191,7 @@ class Field:
         """The field in JSON schema."""
         names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
         bounds = dict(zip(names, dataclasses.astuple(self.range), strict=True))
-        # what 64 bits hold is no limit that anybody reads
+        # the limit of 64-bit integers is left out: it would help nobody
         numbers = {
             name: bound
             for name, bound in bounds.items()
@@ -204,9 +212,9 @@ class Field:
 
 
 class CheckedFields:
-    """The base of frozen dataclasses whose fields are checked as they are declared.
+    """The base class of frozen dataclasses whose fields are checked against their declarations.
 
-    A subclass with conditions between its fields has a ``__post_init__`` that calls this one first.
+    A subclass with conditions between fields defines a ``__post_init__`` that calls this one first.
     """
 
     group: ClassVar[str] = ""
@@ -220,7 +228,7 @@ class CheckedFields:
                 self._keep(field.name, checked)
 
     def _keep(self, name: str, value: Any) -> None:
-        """Set a field of a frozen instance that is being made."""
+        """Set a field of a frozen instance while it is being made."""
         object.__setattr__(self, name, value)
 
 
@@ -242,16 +250,16 @@ def keys_of(cls: type[CheckedFields]) -> dict[str, Field]:
 
 
 def configure(cls: type[CheckedFields], prefix: str, given: Mapping[str, Any], **own: Any) -> Any:
-    """An object from the keys that the user typed.
+    """Make an object from the keys that the user typed.
 
     Args:
         cls: a class of declared fields.
-        prefix: what stands before the keys in error lines, as in ``mechanism.inner``.
+        prefix: what stands before the keys in error messages, as in ``mechanism.inner``.
         given: values by key.
-        own: fields that are no keys here.
+        own: fields that the caller sets, which are no keys here.
 
     Raises:
-        InputError: for an unknown key, one that is missing, or a value that is not allowed.
+        InputError: a key is unknown or missing, or a value is not allowed.
     """
     known = {field.read_word: field for name, field in fields_of(cls).items() if name not in own}
     for key in given:
