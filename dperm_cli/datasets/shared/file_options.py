@@ -1,4 +1,4 @@
-"""Options of all file formats: finding and opening the file, labels, targets, column bounds."""
+"""The options that all file formats share: path, task, labels, targets and column bounds."""
 
 from __future__ import annotations
 
@@ -51,16 +51,18 @@ def _column_bounds(key: str, value: Any) -> tuple:
 class FileOptions(RowOptions, ABC):
     """The keys of every data set that the user keeps in a file.
 
-    path : the file, relative to the working directory or else to the data folder; plain, gz, bz2
-        or xz (text formats).
-    test_path : a file of held-out records; without it test_fraction of the records is held out.
-    task : ``binary``, ``regression``, ``multiclass`` or ``location`` (rows alone: labels, where
-        the format has them, are not looked at).
-    labels : file label -> -1 or +1; ``"*"`` stands for every other label. None: {1: 1, -1: -1}.
-        With task=multiclass the labels in class order, or label -> class number; required.
-    target_bounds : public [low, high] of a regression target, required for that task.
-    bounds : public [low, high] of all columns, or one such pair per column (scaling=bounds).
-    max_size : GiB that a compressed file may unpack to (a plain file has no limit).
+    Attributes:
+        path: the file, relative to the working directory or else to the data folder. Text formats
+            may be plain, gz, bz2 or xz.
+        test_path: a file of held-out records. Without it, test_fraction of the records is held out.
+        task: ``binary``, ``regression``, ``multiclass`` or ``location`` (rows only: labels in the
+            file are ignored).
+        labels: file label -> -1 or +1; ``"*"`` stands for every other label. None means
+            {1: 1, -1: -1}. With task=multiclass it is required: the labels in class order, or
+            label -> class number.
+        target_bounds: public [low, high] of a regression target, required for that task.
+        bounds: public [low, high] of all columns, or one such pair per column (scaling=bounds).
+        max_size: GiB that a compressed file may unpack to (a plain file has no limit).
     """
 
     where: ClassVar[str] = "file"
@@ -103,7 +105,7 @@ class FileOptions(RowOptions, ABC):
 
     @property
     def limit(self) -> int:
-        """Bytes a compressed file may unpack to."""
+        """How many bytes a compressed file may unpack to."""
         return int(self.max_size * archives.GIB)
 
     @property
@@ -115,7 +117,7 @@ class FileOptions(RowOptions, ABC):
         return 1 + int(max(number for _, number in pairs))
 
     def locate(self, data_dir: Path | None = None) -> Path:
-        """The file itself; InputError when it is missing or is not a file."""
+        """The path of the file; InputError where it is missing or not a file."""
         return locate("dataset.path", str(self.path), data_dir)
 
     def raw(self, data_dir: Path | None = None) -> Raw:
@@ -139,7 +141,7 @@ class FileOptions(RowOptions, ABC):
 
     @abstractmethod
     def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
-        """(x [n, p], labels or targets [n]) of one file: what a format has to write."""
+        """(x [n, p], labels or targets [n]) of one file. Every format implements this."""
 
     def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         with report_read_errors(key, path):
@@ -153,7 +155,7 @@ class FileOptions(RowOptions, ABC):
         return x, y
 
     def _targets(self, key: str, path: Path, y: np.ndarray) -> np.ndarray:
-        """What the file says beside a row, as the task wants it."""
+        """Labels or targets of the file, converted for the task."""
         if self.task == "location":
             return np.zeros(len(y))
         missing = np.flatnonzero(y == "") if y.dtype.kind == "U" else np.zeros(0)

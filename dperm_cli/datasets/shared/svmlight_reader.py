@@ -1,8 +1,8 @@
 """A reader of svmlight text (``label index:value index:value ...``, one record a line).
 
-The text is taken in blocks of whole lines; each is checked and turned into numbers by array
-operations (over a million entries a second). Only a block that fails is read again line by line,
-to say which line is wrong.
+The text is read in blocks of whole lines. Array operations check each block and convert it to
+numbers (over a million entries a second). Only a block that fails is read again line by line, to
+find the line that is wrong.
 """
 
 from __future__ import annotations
@@ -48,11 +48,21 @@ def read(
     limit: int | None = None,
     member: str | None = None,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """(x [n, n_features] CSR, labels [n]); stored zeros are dropped, indices sorted.
+    """The rows and labels of a file; stored zeros are dropped and indices sorted.
 
-    InputError with ``key`` on malformed lines, on indices that are 0, fractional, repeated within
-    a record or beyond ``n_features``. ``limit`` and ``member`` are those of
-    ``archives.open_bytes``.
+    Args:
+        key: the configuration key for error messages.
+        path: the file.
+        n_features: the number of columns.
+        cache: whether to keep the parsed file in the cache.
+        limit, member: as in ``archives.open_bytes``.
+
+    Returns:
+        (x [n, n_features] CSR, labels [n]).
+
+    Raises:
+        InputError: a line is malformed, or an index is 0, fractional, repeated within a record or
+            beyond ``n_features``.
     """
     if cache:
         parts = parsed_cache.fetch(path, VERSION, lambda: vars(_parse(key, path, limit, member)))
