@@ -231,7 +231,7 @@ def _log_integral(log_values: np.ndarray, weight: np.ndarray) -> float:
     return top + math.log(float(np.exp(log_values - top) @ weight))
 
 
-# By the law of an event: (event, epsilon, delta, relation) -> the share of its claim that it spends.
+# By the law of an event: (event, epsilon, delta, relation) -> the share of its claim it spends.
 _LOSSES: dict[str, Callable[[Any, float, float, str], float]] = {
     "gaussian": _find_gaussian_share,
     "sampled_gaussian": _find_mixture_share,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, gammaln
 
-_HALVINGS = 60  # bisection steps  # bisection steps
+_HALVINGS = 60  # bisection steps
 _EXACT = 10_000  # dimensions up to which the difference of two integrals keeps its digits
 
 

@@ -23,10 +23,7 @@ from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.solvers import optimum, perturbed_minimiser
 
-_FIRST_BLOCK, _LARGEST_BLOCK = (
-    64,
-    4096,
-)  # how many random numbers are fetched at once  # how many random numbers are fetched at once
+_FIRST_BLOCK, _LARGEST_BLOCK = 64, 4096  # how many random numbers are fetched at once
 # the relative gap that is tried first for a minimiser, and the time limits of the attempts
 _FIRST_GAP, _SECONDS = 1e-6, (60.0, 120.0, 600.0)
 

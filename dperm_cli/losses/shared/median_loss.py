@@ -13,7 +13,7 @@ from dperm_cli.losses.base import PerRecord
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 
 _BLOCK = 1 << 20  # how many entries of the differences theta - x are held at once
-_SLACK = 1e-9  # how many entries of the differences theta - x are held at once
+_SLACK = 1e-9  # how far a dual point may lie outside the unit ball, for rounding
 
 
 class Median(PerRecord):
