@@ -49,12 +49,12 @@ class Target:
 
     @property
     def ridge(self) -> float:
-        """q: f holds (q / 2) |theta|_2^2 besides the losses."""
+        """q: besides the losses, f contains (q / 2) |theta|_2^2."""
         return self.exponent * self.spec.n * self.spec.ridge + self.kappa
 
     @property
     def lasso(self) -> float:
-        """f holds this times |theta|_1 besides the losses."""
+        """The factor of |theta|_1 in f, besides the losses."""
         return self.exponent * self.spec.n * self.spec.lasso
 
     @property
@@ -108,7 +108,7 @@ class Potential(Protocol):
         ...
 
     def both(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """f and a subgradient of it at theta [p], of one pass over the records."""
+        """f and a subgradient at theta [p], computed in one pass over the records."""
         ...
 
     def along(self, origin: np.ndarray, direction: np.ndarray) -> Pieces:
@@ -118,7 +118,7 @@ class Potential(Protocol):
 
 
 class Source(Protocol):
-    """Random numbers of one trial, in the order they are asked for."""
+    """Random numbers of one trial, in the order in which they are asked for."""
 
     def uniform(self, *shape: int) -> np.ndarray:
         """Independent uniforms in (0, 1]."""
@@ -131,11 +131,14 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proved of the law of a draw, from public facts alone.
+    """What is proved about the law of a draw, from public facts alone.
 
-    ``dist_inf`` bounds sup |log(law / pi)| (0: exact, in real arithmetic); ``theorem`` names the
-    proof; ``steps`` is the length of the chain, fixed beforehand; ``constant_time`` says whether
-    the running time is free of the records; ``facts`` are the numbers that went in, JSON-able.
+    Attributes:
+        dist_inf: a bound on sup |log(law / pi)|; 0 for a draw that is exact in real arithmetic.
+        theorem: the name of the proof.
+        steps: the length of the chain, fixed beforehand.
+        constant_time: whether the running time does not depend on the records.
+        facts: the numbers that went in, JSON-able.
     """
 
     sampler: str
@@ -154,8 +157,8 @@ class Sampler(Plugin, CheckedFields):
     """A frozen dataclass whose fields are the keys of ``conf/sampler/<name>.yaml``.
 
     ``plan`` raises Unsupported, with the cost and an alternative, where the law has no certificate
-    or the draw would take too long; ``draw`` gives one point [p]. A failure inside ``draw`` is an
-    ArithmeticError and not a private outcome.
+    or the draw would take too long. ``draw`` gives one point [p]. A failure inside ``draw`` raises
+    ArithmeticError: the mechanism must not release it, since it is not a private outcome.
     """
 
     group: ClassVar[str] = "sampler"
