@@ -240,6 +240,7 @@ def verify_dual(
 @dataclass(frozen=True)
 class DualSolver:
     """One problem to solve: the records, the loss, and the modulus m of the regulariser."""
+
     system: Any
     loss: Any
     y: np.ndarray
