@@ -1,10 +1,12 @@
 """Exact privacy loss where the density of the output is known, by quadrature.
 
-``log_ratio`` is the largest |ln f(theta) - ln g(theta)| of two laws exp(-energy) on a box in one or
-two dimensions, their normalising integrals taken by Gauss-Legendre quadrature. ``delta_at`` is the
-hockey-stick divergence of two densities. ``noise_loss`` holds each kind of noise that the gate
-issues to what its event claims, the data moving by exactly the sensitivity (in the norm of that
-noise).
+``log_ratio`` is the largest |ln f(theta) - ln g(theta)| of two densities proportional to
+exp(-energy) on a box in one or two dimensions. Their normalising integrals are computed by
+Gauss-Legendre quadrature. ``delta_at`` is the hockey-stick divergence of two densities.
+
+``noise_loss`` compares the noise of one event with its claim: it shifts the data by exactly the
+sensitivity (in the norm of that noise) and computes what this spends. ``plan_loss`` does so for
+all events of a plan. A value above 1 means that more is spent than was claimed.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from dperm_cli.privacy.events import Event, Gaussian
 
 Energy = Callable[[np.ndarray], np.ndarray]
 WITHIN = 1e-6  # relative error granted to the quadrature
-POWER = 0.4  # a search that finds less of epsilon than this has not searched
+POWER = 0.4  # a search that finds a smaller share of epsilon than this is taken to be broken
 
-_PIECES = {1: 400, 2: 40}  # along each axis
-_EDGES = 9
-_REACH = 12.0  # of the noise, in scales, beyond the sensitivity
+_PIECES = {1: 400, 2: 40}  # pieces of the quadrature along each axis, by dimension
+_EDGES = 9  # points along each axis of the grid that holds the corners
+_REACH = 12.0  # how far the integral goes beyond the sensitivity, in noise scales
 
 
 def points(low: Sequence[float], high: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -54,19 +56,34 @@ def log_ratio(first: Energy, second: Energy, low: Sequence[float], high: Sequenc
     tried = np.concatenate([theta, corners])
     energy, other = first(tried), second(tried)
     if not np.array_equal(np.isfinite(energy), np.isfinite(other)):
-        return math.inf  # a point that only one of the two can give
+        return math.inf  # only one of the two laws can give this point
     inside = np.isfinite(energy)
     return float(np.max(np.abs(other[inside] - energy[inside] - shift)))
 
 
 def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> float:
-    """What the event's noise law really spends, over what is claimed for it.
+    """The privacy loss of one event's noise, divided by what is claimed for it.
 
-    Gaussian events: delta at epsilon by quadrature, over the claimed delta. Sampled ones: of one of
-    the steps, over what the accountant has for one. Laplace and Gamma-norm: the log-density
-    ratio, maximised over places and shifts in one and two dimensions, over epsilon. Exponential
-    mechanism: of linear losses on an interval. Objective perturbation: ``objective_loss.share``.
-    Other events raise ``Unsupported``.
+    What is compared depends on the law of the event:
+
+    - Gaussian: delta at ``epsilon`` by quadrature, over the claimed delta.
+    - Sampled Gaussian: the same for one step, over what the accountant computes for one step.
+    - Laplace and Gamma-norm: the largest log ratio of densities over places and shifts, in one
+      and two dimensions, over ``epsilon``.
+    - Exponential mechanism: the largest log ratio for linear losses on an interval, over
+      ``epsilon``.
+    - Objective perturbation: ``objective_loss.share``.
+
+    Args:
+        event: one event of a plan.
+        epsilon, delta: the claim for this event, epsilon in nats.
+        relation: ``replace_one`` or ``add_remove``.
+
+    Returns:
+        The share of the claim that is spent: at most 1 for a correct claim.
+
+    Raises:
+        Unsupported: no exact loss is known for this kind of event.
     """
     event = event.as_one_sum(relation)
     if event.law not in _LOSSES:
@@ -77,15 +94,24 @@ def noise_loss(event: Event, epsilon: float, delta: float, relation: str) -> flo
 def plan_loss(
     events: Sequence[Event], epsilon: float, delta: float, relation: str
 ) -> tuple[float, float] | None:
-    """(largest, smallest) of what the parts of a plan really spend over their claims.
+    """The largest and the smallest share of its claim that a part of the plan spends.
 
-    Gaussian events are one of the root of their summed squares, and pure ones add up at delta = 0:
-    both are held to the whole ``epsilon``. In a plan of both kinds, or of pure events at ``delta``
-    > 0, each event is held to what is accounted for it alone. Local channels are listed
-    (``channel_loss``). None where no density is known.
+    Several Gaussian events are treated as one, whose squared sensitivity over scale is the sum of
+    theirs. Pure events at delta = 0 are added up. In both cases the sum is compared with the whole
+    ``epsilon``. In a plan of both kinds, or of pure events at ``delta`` > 0, each event is compared
+    with what the accountant computes for it alone. Answers of local channels are compared by
+    ``channel_loss``.
+
+    Args:
+        events: the events of the plan.
+        epsilon, delta: the claim of the plan, epsilon in nats.
+        relation: ``replace_one`` or ``add_remove``.
+
+    Returns:
+        (largest, smallest) share of the claim, or None where no density is known.
     """
     if any(event.kind() == "local" for event in events):
-        return _channels(events, epsilon)
+        return _channel_shares(events, epsilon)
     noisy: list[Any] = [event.as_one_sum(relation) for event in events]
     noisy = [event for event in noisy if event.law in _LOSSES and event.sensitivity(relation) > 0.0]
     if len(noisy) > 1 and all(event.law == "gaussian" for event in noisy):
@@ -106,10 +132,11 @@ def plan_loss(
     return (max(found), min(found)) if found else None
 
 
-def _channels(events: Sequence[Any], epsilon: float) -> tuple[float, float] | None:
-    """Of local channels: what all answers of a user spend, over the claim.
+def _channel_shares(events: Sequence[Any], epsilon: float) -> tuple[float, float] | None:
+    """The share of the claim that all answers of one user spend through local channels.
 
-    The channels are those of the plan, and the worst and the least of them in other dimensions.
+    ``channel_loss.shares`` gives a share for the plan's channel and for channels of other
+    dimensions: the result has the sum of the largest and the sum of the smallest.
     """
     worst, least = [], []
     for event in events:
@@ -124,7 +151,7 @@ def _channels(events: Sequence[Any], epsilon: float) -> tuple[float, float] | No
 def linear_exponential(event: Any, relation: str, records: int = 1000) -> float:
     """The exponential mechanism's log ratio for ``records`` linear losses, all alike but one.
 
-    On [-1/2, 1/2] the loss g theta has oscillation |g|: the neighbour's total slope is smaller by
+    On [-1/2, 1/2] the loss g theta has oscillation |g|. The neighbour's total slope is smaller by
     the sensitivity.
     """
     step = event.exponent * event.sensitivity(relation)
@@ -136,21 +163,24 @@ def linear_exponential(event: Any, relation: str, records: int = 1000) -> float:
     return log_ratio(energy(steep), energy(steep - step), [-0.5], [0.5])
 
 
-def _gaussian(event: Any, epsilon: float, delta: float, relation: str) -> float:
-    """delta at epsilon over the claimed one: T releases are one of sqrt(T) times the shift."""
+def _find_gaussian_share(event: Any, epsilon: float, delta: float, relation: str) -> float:
+    """delta at epsilon over the claimed one.
+
+    T releases are as one release with sqrt(T) times the shift.
+    """
     mu = math.sqrt(event.count) * event.sensitivity(relation) / event.scale
     x, weight = place_nodes(-_REACH, mu + _REACH, 4 * _PIECES[1])
     return delta_at(epsilon, _normal(x), _normal(x - mu), weight) / delta
 
 
 def _find_mixture_share(event: Any, epsilon: float, delta: float, relation: str) -> float:
-    """One step's mixture against its neighbour, at the epsilon where one step spends delta."""
+    """delta of one step over the claimed one, at the epsilon where the step spends ``delta``."""
     one = replace(event, count=1)
     at = min(epsilon, account((one,), delta=delta, relation=relation).epsilon)
     claimed = delta_of((one,), epsilon=at, relation=relation)
     if not claimed > 0.0:
         return 0.0
-    # replace_one under Poisson: the record comes or goes on either side of the middle
+    # replace_one under Poisson batches: either record shifts the noise away from 0, if drawn
     both = relation == "replace_one" and event.sampling == "poisson"
     shift = event.record_norm / event.scale if both else event.sensitivity(relation) / event.scale
     x, weight = place_nodes(-shift - _REACH, shift + _REACH, 4 * _PIECES[1])
@@ -160,11 +190,13 @@ def _find_mixture_share(event: Any, epsilon: float, delta: float, relation: str)
     return delta_at(at, first, second, weight) / claimed
 
 
-def _exponential(event: Any, epsilon: float, delta: float, relation: str) -> float:
+def _find_exponential_share(event: Any, epsilon: float, delta: float, relation: str) -> float:
+    """The log ratio of ``linear_exponential`` for all draws, over ``epsilon``."""
     return event.count * linear_exponential(event, relation) / epsilon
 
 
 def _bound_perturbed_loss(event: Any, epsilon: float, delta: float, relation: str) -> float:
+    """The privacy loss of objective perturbation over ``epsilon`` (``objective_loss``)."""
     return objective_loss.share(event, epsilon, relation)
 
 
@@ -189,20 +221,22 @@ def _find_shift_ratio(event: Any, epsilon: float, delta: float, relation: str) -
 
 
 def _normal(x: np.ndarray) -> np.ndarray:
+    """The standard normal density."""
     return np.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)
 
 
 def _log_integral(log_values: np.ndarray, weight: np.ndarray) -> float:
+    """The logarithm of an integral, from the logarithms of the integrand and quadrature weights."""
     top = float(np.max(log_values))
     return top + math.log(float(np.exp(log_values - top) @ weight))
 
 
-# By the law of an event: (event, epsilon, delta, relation) -> what it spends over its claim.
+# By the law of an event: (event, epsilon, delta, relation) -> the share of its claim it spends.
 _LOSSES: dict[str, Callable[[Any, float, float, str], float]] = {
-    "gaussian": _gaussian,
+    "gaussian": _find_gaussian_share,
     "sampled_gaussian": _find_mixture_share,
     "perturbed_objective": _bound_perturbed_loss,
-    "exponential": _exponential,
+    "exponential": _find_exponential_share,
     "laplace": _find_shift_ratio,
     "gamma_norm": _find_shift_ratio,
 }

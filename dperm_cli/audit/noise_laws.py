@@ -1,8 +1,8 @@
 """Check that the gate draws the noise that an event declares: its law and its independence.
 
-A stream of the event is opened and noise is drawn on values of zero. What comes out is compared
-with the density that the event names: its distribution function, its mean square, and that no two
-of steps, trials and coordinates are alike. Batches of records are counted.
+A stream of the event is opened and noise is drawn around values of zero. The noise is compared with
+the law that the event names: its distribution function and its mean square. It must be independent
+between steps, trials and coordinates. Batches of records are counted.
 """
 
 from __future__ import annotations
@@ -24,23 +24,32 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.privacy.secure_grid import Grid
 
 LEVEL = 1e-9  # chance of a false alarm of one event
-NUMBERS = 60_000  # that are drawn of one event, about
-_SECURE = 40_000  # the same of secure noise
-_STEPS = 4
-_SEEDED, _WIDEST = 400, 64  # trials and coordinates of the gate with a seed a trial
+NUMBERS = 60_000  # about how many numbers are drawn for one event
+_SECURE = 40_000  # the same for secure noise
+_STEPS = 4  # steps that are drawn, at most
+_SEEDED, _WIDEST = 400, 64  # trials, and most coordinates, of the gate with a seed for each trial
 _RECORDS = 200  # batches of up to this many records are counted
-_EACH = 12  # and of up to this many record by record
+_EACH = 12  # with up to this many records, each record is also tested by itself
 
 
 def find_faults(
     event: Any, dim: int, relation: str, seed: int = 0, grid: Grid | None = None
 ) -> list[str]:
-    """What is wrong with the noise of an event, in words; nothing for events without noise.
+    """What is wrong with the noise of an event, as sentences.
 
-    ``grid``: that of secure noise; its law is the same, rounded to steps that are too small to see.
+    The law is tested on many trials whose keys come from one seed sequence. Independence is also
+    tested on a gate as in a run, with a seed for every trial.
 
-    The law is that of many trials with one key each out of a common leaf; a run's own gate, with a
-    seed for every trial, shows whether steps, trials and coordinates are independent.
+    Args:
+        event: the event whose noise is drawn.
+        dim: the number of coordinates of a draw.
+        relation: ``replace_one`` or ``add_remove``.
+        seed: the root of all random numbers.
+        grid: the grid of secure noise, or None for seeded noise. Secure noise has the same law,
+            rounded to steps that are too small for these tests.
+
+    Returns:
+        The faults; empty for an event that adds no noise.
     """
     if not event.noise_law:
         return []
@@ -52,7 +61,7 @@ def find_faults(
     else:
         gate = Gate.secure(max(_SECURE // (dim * steps), 60), grid, plan)
     noise = _draw_noise(gate, event, dim, steps)
-    found = [*_law(noise / event.noise_scale, event.noise_law), *_independence(noise)]
+    found = [*_check_law(noise / event.noise_scale, event.noise_law), *_check_independence(noise)]
     if grid is None:
         found += _find_shared_numbers(event, min(dim, _WIDEST), steps, relation, seed)
     words = f"{'' if grid is None else 'secure '}{type(event).__name__} noise of {dim} coordinates"
@@ -66,7 +75,7 @@ def _find_shared_numbers(event: Event, dim: int, steps: int, relation: str, seed
     gate = Gate(seeds, plan=((event, event), relation))
     one, beside = (_draw_noise(gate, event, dim, steps) for _ in range(2))
     shared = ["draws of different streams go together"] if _are_correlated(one, beside) else []
-    return _independence(one) + shared
+    return _check_independence(one) + shared
 
 
 def _draw_noise(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray:
@@ -76,7 +85,7 @@ def _draw_noise(gate: Gate, event: Event, dim: int, steps: int) -> np.ndarray:
 
 
 def batch_faults(event: Any, relation: str, seed: int = 0) -> list[str]:
-    """What is wrong with the batches of an event that samples records, in words."""
+    """What is wrong with the batches of an event that samples records, as sentences."""
     if not event.samples_records or event.population > _RECORDS:
         return []
     n, m, steps = event.population, event.batch, min(_STEPS, event.count)
@@ -91,11 +100,15 @@ def batch_faults(event: Any, relation: str, seed: int = 0) -> list[str]:
         if event.sampling == "fixed" and len(drawn) != m:
             return [f"a batch of {m} holds {len(drawn)} records"]
         member[step, trial, drawn] = 1.0
-    return _counts(member, m / n, event.sampling == "poisson")
+    return _check_counts(member, m / n, event.sampling == "poisson")
 
 
-def _counts(member: np.ndarray, rate: float, poisson: bool) -> list[str]:
-    """Every record is as frequent as it should be, and no two steps or records go together."""
+def _check_counts(member: np.ndarray, rate: float, poisson: bool) -> list[str]:
+    """Every record must be drawn as often as it should, and draws must be independent.
+
+    ``member`` [steps, trials, records] is 1 where the record is in the batch; ``rate`` is the
+    probability of this.
+    """
     steps, trials, n = member.shape
     if rate >= 1.0:
         return []
@@ -129,19 +142,19 @@ Draw = Callable[[np.ndarray, int], np.ndarray]
 
 
 def drawer(gate: Gate, event: Event, dim: int) -> Draw:
-    """value [trials, dim], step -> the value with its noise, of an event that adds noise."""
+    """A function (value [trials, dim], step) -> value plus noise, for an event that adds noise."""
     if event.law != "disjoint_batches":
         return gate.stream(event, dim).add
     stream = gate.stream(event, dim, parts=[np.array([i]) for i in range(event.draws)])
     return lambda value, step: stream.release(lambda batch: value, step)
 
 
-def _law(noise: np.ndarray, kind: str) -> list[str]:
-    """Of noise [steps, trials, dim] in units of its scale."""
+def _check_law(noise: np.ndarray, kind: str) -> list[str]:
+    """Compare noise [steps, trials, dim], in units of its scale, with the law called ``kind``."""
     dim = noise.shape[-1]
     if kind == "gamma_norm":
         radius = np.linalg.norm(noise, axis=-1).ravel()
-        found = _one_law(radius, lambda x: gammainc(dim, x), poch(dim, 2), poch(dim, 4))
+        found = _check_one_law(radius, lambda x: gammainc(dim, x), poch(dim, 2), poch(dim, 4))
         direction = noise / np.maximum(np.linalg.norm(noise, axis=-1, keepdims=True), 1e-300)
         total = np.sum(direction.reshape(-1, dim), axis=0)
         square = float(total @ total) * dim / (noise.size / dim)
@@ -149,21 +162,22 @@ def _law(noise: np.ndarray, kind: str) -> list[str]:
             found.append("its direction is not uniform")
         return found
     if kind == "laplace":
-        return _one_law(noise.ravel(), laplace.cdf, 2.0, 24.0)
-    found = _one_law(noise.ravel(), ndtr, 1.0, 3.0)
+        return _check_one_law(noise.ravel(), laplace.cdf, 2.0, 24.0)
+    found = _check_one_law(noise.ravel(), ndtr, 1.0, 3.0)
     for step, part in enumerate(noise):
-        if _off_square(part.ravel(), 1.0, 3.0):
+        if _is_mean_square_wrong(part.ravel(), 1.0, 3.0):
             found.append(f"the size of step {step + 1} is not that of its scale")
     return found
 
 
-def _one_law(
+def _check_one_law(
     sample: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], square: float, fourth: float
 ) -> list[str]:
+    """Compare numbers with a distribution function and with its second moment ``square``."""
     if not np.all(np.isfinite(sample)):
         return ["not every number is finite"]
     found = []
-    if _off_square(sample, square, fourth):
+    if _is_mean_square_wrong(sample, square, fourth):
         size = math.sqrt(float(np.mean(sample**2)) / square)
         found.append(f"it is {size:.4g} times as large as its event says")
     if kstest(sample, cdf, method="asymp").pvalue < LEVEL:
@@ -171,13 +185,14 @@ def _one_law(
     return found
 
 
-def _off_square(sample: np.ndarray, square: float, fourth: float) -> bool:
+def _is_mean_square_wrong(sample: np.ndarray, square: float, fourth: float) -> bool:
+    """Whether the mean square differs from ``square``; ``fourth`` is the law's fourth moment."""
     spread = math.sqrt((fourth - square**2) / len(sample))
     return find_tail(abs(float(np.mean(sample**2)) - square) / (1.1 * spread)) < LEVEL
 
 
-def _independence(noise: np.ndarray) -> list[str]:
-    """No two steps, neighbouring trials or coordinates are correlated, nor are their sizes."""
+def _check_independence(noise: np.ndarray) -> list[str]:
+    """Steps, neighbouring trials and neighbouring coordinates must not be correlated."""
     steps, _, dim = noise.shape
     unit = noise / math.sqrt(float(np.mean(noise**2)))
     found = []
@@ -192,7 +207,7 @@ def _independence(noise: np.ndarray) -> list[str]:
 
 
 def _are_correlated(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether products of numbers that stand in the same place are not 0 in the mean."""
+    """Whether the mean product of two arrays' numbers at the same place differs from 0."""
     product = one * other
     size = math.sqrt(float(np.sum(product**2))) or 1.0
     return find_tail(abs(float(np.sum(product))) / (1.1 * size)) < LEVEL

@@ -1,4 +1,9 @@
-"""Check seeds, trials and every path of a release's noise, as often as time allows."""
+"""Check the noise of whole releases: seeds, trials, and every way in which a run may draw it.
+
+A release may draw its noise in several ways ("paths"): in a plain loop, in a compiled loop, from
+sparse or dense rows, with seeded or secure noise. All of them must give the same release, or
+releases of the same law. How many releases are compared depends on how long one takes.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +17,21 @@ from dperm_cli.audit.case_report import Case, Report
 from dperm_cli.audit.opened_cell import OK, ListeningTape, OpenedCell
 from dperm_cli.views.choose import is_local
 
-# draws of all trials and coordinates of one replay, beyond which it is left out
+# a replay that draws more numbers than this, over all trials and coordinates, is left out
 MOST_HEARD = 300_000
-NUMBERS = 2e6  # that the releases of one comparison of laws are made of, about
-SLOW = 0.5  # seconds of a release that is made as seldom as can be
-_SIZES = (100, 250, 500, 1000)  # releases of one attack, on each side
+NUMBERS = 2e6  # about how many numbers the releases of one comparison of laws draw
+SLOW = 0.5  # seconds; a release that takes longer is made as seldom as possible
+_SIZES = (100, 250, 500, 1000)  # possible numbers of releases of one attack, on each data set
 MOST_RELEASES = _SIZES[-1]
-_SECONDS = 0.3  # that these may take
+_SECONDS = 0.3  # time for them
+# trials where releases must be equal, where draws are heard, and where only outputs are seen
 _SAME_TRIALS, _HEARD_TRIALS, _SEEN_TRIALS = 3, 8, 16
-_TIMED = 64  # releases that are timed together, where they are quick
+_TIMED = 64  # releases that are timed together, where they are fast
 
 
 def measure(report: Report, one: OpenedCell, seed: int) -> None:
-    """About how long a release takes: it decides how often it can be made."""
-    one.draw(1, seed)  # what is compiled or fitted once is not counted
+    """Set ``report.seconds`` to about how long one release takes (CPU seconds)."""
+    one.draw(1, seed)  # not counted: compiling and fitting, which happen once
     trials = _SAME_TRIALS
     while True:
         started = time.process_time()
@@ -34,14 +40,14 @@ def measure(report: Report, one: OpenedCell, seed: int) -> None:
         report.seconds = spent / trials
         if trials >= _TIMED or spent > _SECONDS / 8.0:
             return
-        trials *= 8  # what is done once for all trials counts less
+        trials *= 8  # work that is done once for all trials counts less
 
 
 def check_seeds(report: Report, one: OpenedCell, seed: int) -> None:
-    """One seed is repeated, another one is not, and no two trials are alike.
+    """Equal seeds must give equal releases, other seeds other ones, and trials must differ.
 
-    What is released may be the same for any noise, as a corner of the set is: then this shows at
-    the gate alone.
+    Some releases are equal for any noise, such as a corner of the set. There only the draws at the
+    gate can be compared. Faults are added to ``report``.
     """
     quick = report.seconds <= SLOW
     if quick and not one.secure and numbers(one) * _HEARD_TRIALS <= 4 * MOST_HEARD:
@@ -60,7 +66,7 @@ def check_seeds(report: Report, one: OpenedCell, seed: int) -> None:
 
 
 def _check_heard_seeds(report: Report, one: OpenedCell, seed: int) -> None:
-    """What the gate draws differs from seed to seed and from trial to trial."""
+    """What the gate draws must differ from seed to seed and from trial to trial."""
     tapes = [ListeningTape(keep=True) for _ in range(2)]
     for place, tape in enumerate(tapes):
         one.draw(_HEARD_TRIALS, seed + place, tape)
@@ -76,7 +82,12 @@ def _check_heard_seeds(report: Report, one: OpenedCell, seed: int) -> None:
 
 
 def check_paths(report: Report, case: Case, seed: int) -> None:
-    """What a run draws past the tape, against the plain loop that the tape hears."""
+    """Compare the ways in which a run can draw its noise.
+
+    The compiled loop is compared with the plain loop, which a tape can follow. Then each of the
+    case's twins, the same records stored or released in another way, is compared with the original.
+    Faults, and the paths that were checked, are added to ``report``.
+    """
     one = case.neighbours[0].first
     if one.secure:
         report.paths.append("secure")
@@ -99,11 +110,12 @@ def check_paths(report: Report, case: Case, seed: int) -> None:
         elif not law_comparison.same_numbers(
             mine.draw(_SAME_TRIALS, seed), twin.draw(_SAME_TRIALS, seed)
         ):
-            # a minimiser is found to a certain distance only, on another way for another storage
+            # a minimiser has a numerical error, which depends on how the rows are stored
             _compare_laws(report, f"{name} and dense rows", mine, twin, seed)
 
 
 def _compare_heard(report: Report, case: Case, one: OpenedCell, seed: int) -> None:
+    """Compare releases of the compiled loop with those of the plain loop that a tape follows."""
     plain, drawn = one.draw(_SAME_TRIALS, seed, ListeningTape()), one.draw(_SAME_TRIALS, seed)
     report.paths.append("plain")
     if np.array_equal(plain, drawn, equal_nan=True):
@@ -120,13 +132,14 @@ def _compare_heard(report: Report, case: Case, one: OpenedCell, seed: int) -> No
 
 
 def _few_rows(one: OpenedCell) -> bool:
-    """Whether public facts let a plan work in the coordinates of the rows alone."""
+    """Whether there are so few records that the plan may work in the coordinates of their rows."""
     return one.coordinates > 2 * one.spec.n
 
 
 def _compare_laws(
     report: Report, name: str, mine: OpenedCell, other: OpenedCell, seed: int, tape: Any = None
 ) -> None:
+    """Test whether two cells release points of the same law, by independent draws of both."""
     trials = _law_trials(report, mine)
     if not trials:
         report.not_attacked.append(f"{name}: a release takes too long to be made often")
@@ -139,20 +152,20 @@ def _compare_laws(
 
 
 def numbers(one: OpenedCell) -> float:
-    """Numbers that one release is made of, about."""
+    """About how many numbers one release draws."""
     draws = sum(event.count for event in one.plan.events)
     users = one.spec.n if is_local(one.mechanism) else 1
     return float(max(draws, one.plan.steps, 1) * max(one.coordinates, 1) * users)
 
 
 def affordable(report: Report, wanted: float) -> int:
-    """The largest of ``_SIZES`` up to what is wanted that takes about ``_SECONDS``, or 0."""
+    """The largest of ``_SIZES`` up to ``wanted`` that takes about ``_SECONDS``, or 0."""
     most = min(wanted, report.effort * _SECONDS / max(report.seconds, 1e-9))
     return max((size for size in _SIZES if size <= most), default=0)
 
 
 def _law_trials(report: Report, one: OpenedCell) -> int:
-    """How many releases of each side tell two laws apart; 0 where these would take too long."""
+    """How many releases of each side are compared; 0 where these would take too long."""
     seconds = 20.0 * report.effort * _SECONDS
     most = min(8.0 * NUMBERS / (numbers(one) + 200.0), seconds / max(report.seconds, 1e-9))
     return 0 if most < _SIZES[0] else int(min(max(most, 250.0), 600.0))

@@ -1,7 +1,8 @@
-"""A tape that hands a second run the noisy values of a first one.
+"""A tape that gives a second run the noisy values of a first one.
 
-Whatever else two runs on neighbouring data sets make must then be equal: everything that may leave
-a run is a function of public facts and of what came through the gate.
+The audit runs a mechanism on two neighbouring data sets. Everything that may leave a run must be
+computed from public facts and from the values that passed through the gate. So if the second run
+gets the first run's values, all its other results must be equal to those of the first run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 
 class SameNoise:
-    """Writes down what a run draws; after ``rewind``, hands the same to the next run.
+    """Records what a run draws; after ``rewind``, gives the same values to the next run.
 
     ``fault`` says where the second run first asked for something else: another kind of noise,
     other public numbers, another shape, or one draw more. From there on it gets its own draws.
@@ -24,12 +25,12 @@ class SameNoise:
         self.fault: str | None = None
 
     def rewind(self) -> None:
-        """From here on, hand back what was written down."""
+        """End the first run: from here on, give back what was recorded."""
         self._place = 0
 
     @property
     def calls(self) -> int:
-        """How many draws were written down."""
+        """How many draws were recorded."""
         return len(self._drawn)
 
     def find_fault(self) -> str | None:
@@ -39,7 +40,7 @@ class SameNoise:
         return self.fault
 
     def _hear(self, public: tuple[Any, ...], drawn: np.ndarray) -> np.ndarray:
-        """The one place where draws are kept and handed back; ``public`` must be equal."""
+        """Record a draw, or give back the recorded one if ``public`` is as in the first run."""
         drawn = np.array(drawn)
         if self._place is None:
             self._drawn.append((public, drawn))
@@ -55,6 +56,7 @@ class SameNoise:
         return drawn
 
     def hear(self, stream: Any, value: Any, drawn: np.ndarray, public: tuple) -> np.ndarray:
-        # how many records are in a Poisson batch is drawn
+        """Called by every stream with what it drew; returns the value that the stream uses."""
+        # the size of a Poisson batch is random, so its shape is not compared
         shape = None if value is None else np.shape(drawn)
         return self._hear((stream.number, stream.event, public, shape), drawn)

@@ -1,4 +1,8 @@
-"""``OpenedCell``: one configuration on one data set, prepared as in a run up to its release."""
+"""``OpenedCell``: one configuration on one data set, ready to release, for the audit to examine.
+
+A cell is opened by doing everything that a run does before its release: reading the data, planning
+and accounting. ``ListeningTape`` records what a release draws through the gate.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,27 @@ from typing import Any
 
 import numpy as np
 
-# numbers of two draws that are compared, to how many digits, and what rounding may take of those
+# To find noise that was drawn before: how many numbers of a draw are compared, to how many decimal
+# places, and the largest rounding error (in noise scales) at which they can be compared.
 _COMPARED, _DIGITS, _LOST = 8, 9, 1e-12
 
 OK, UNSUPPORTED, FAILED = "ok", "unsupported", "failed"
 
 
 class ListeningTape:
-    """A tape that hears everything and changes nothing: compiled loops are closed to it.
+    """A tape that counts the draws of a release and changes none of them.
 
-    With ``keep`` it remembers what was drawn: ``kept`` as a digest, ``trials_alike`` whether all
-    trials drew the same all the way, ``shared`` whether two draws had the same random numbers.
-    Draws of streams with few outcomes are left out: they tell nothing of a seed.
+    Compiled loops are not used while a tape listens, so that every draw can be heard.
+
+    Args:
+        keep: also compare what is drawn. Draws of streams with few possible outcomes are left
+            out, since they say nothing about the seed.
+
+    Attributes:
+        calls: how many draws were made.
+        noise_digest: a hash of everything that was drawn; empty if there was nothing to compare.
+        trials_alike: whether all trials drew the same numbers at every call.
+        shared: whether two draws had the same random numbers.
     """
 
     def __init__(self, keep: bool = False) -> None:
@@ -40,7 +53,7 @@ class ListeningTape:
         return self._alike is not None and bool(np.all(self._alike))
 
     def hear(self, stream: Any, value: Any, drawn: Any, public: Any = None) -> Any:
-        """Called by every stream with what was drawn; returns it."""
+        """Count a draw. Every stream calls this with what it drew, and uses what is returned."""
         self.calls += 1
         if self._keep and isinstance(drawn, np.ndarray) and not stream.few_outcomes:
             self._note(drawn)
@@ -48,7 +61,7 @@ class ListeningTape:
         return drawn
 
     def _note_noise(self, stream: Any, value: Any, drawn: np.ndarray) -> None:
-        """Whether noise like this, in units of its scale, was heard before."""
+        """Set ``shared`` if the same noise, in units of its scale, was drawn before."""
         if not (stream.tells_noise and isinstance(value, np.ndarray)):
             return
         noise = (drawn - value) / stream.scale
@@ -64,6 +77,7 @@ class ListeningTape:
                 self._seen.add(key)
 
     def _note(self, drawn: np.ndarray) -> None:
+        """Add a draw to the digest, and update which trials are still equal to the first one."""
         self._digest.update(np.ascontiguousarray(drawn).tobytes())
         if drawn.ndim != 2 or len(drawn) < 2:
             return
@@ -73,24 +87,26 @@ class ListeningTape:
 
 @dataclass(frozen=True)
 class OpenedCell:
-    """What a run would do on one data set.
+    """One configuration on one data set, prepared as in a run up to its release.
 
-    Attributes
-    ----------
-    status, reason : ``ok``, or why there is no release: ``unsupported`` by the plan, or ``failed``.
-    mechanism, problem, plan : what a release is made of. These and all below are None where the
-        status is not ``ok``.
-    spec : the public facts that were planned with.
-    data : the records as the mechanism meets them.
-    budget, guarantee : what was asked for and what the events of the plan certify.
-    public : whatever else must not depend on a record, by name.
-    release : (trials, seed, tape=None) -> Release, through the view and gate of a run.
-    view : () -> the view of a run.
-    secure : whether the noise comes from the operating system, on a grid or as signs.
-    step : of the grid, or None.
-    recheck : holds the plan to a budget, as a run does before it releases.
-    planned, noise_name : what the runner planned, and what names the noise, for data sets that are
-        opened after this one.
+    Attributes:
+        status: ``ok``, ``unsupported`` (the plan is refused) or ``failed``.
+        reason: why there is no release, where the status is not ``ok``.
+        mechanism, problem, plan: what a release is computed from. These and everything below are
+            None or empty where the status is not ``ok``.
+        spec: the public facts that the plan was made from.
+        data: the records as the mechanism sees them.
+        budget: what was asked for.
+        guarantee: what is certified for the events of the plan.
+        public: other values that must not depend on any record, by name.
+        release: a function (trials, seed, tape=None) -> Release, with the view and gate of a run.
+        view: a function () -> the view of a run.
+        secure: whether the noise comes from the operating system, on a grid or as signs.
+        step: the spacing of that grid, or None.
+        recheck: a function that checks the plan against a budget, as a run does before it
+            releases.
+        planned: what the runner planned, for data sets that are opened after this one.
+        noise_name: the name that the noise is keyed by, for the same purpose.
     """
 
     status: str
@@ -113,11 +129,11 @@ class OpenedCell:
 
     @property
     def coordinates(self) -> int:
-        """The number of parameters; 0 where functions of a kernel are learnt."""
+        """The number of parameters; 0 where a function in a kernel's space is learnt."""
         return self.spec.p if self.spec.space == "parameters" else 0
 
     def strip_records(self) -> OpenedCell:
-        """Facts and plan alone, without the records: what another process may be given."""
+        """A copy with public facts and the plan only, which may be sent to another process."""
         facts = {"spec": self.spec, "budget": self.budget, "planned": self.planned}
         return OpenedCell(self.status, self.reason, guarantee=self.guarantee, **facts)
 

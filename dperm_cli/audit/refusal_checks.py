@@ -1,7 +1,8 @@
 """Check that wrong plans are refused: claims above the budget, and noise not accounted for.
 
-These checks are the last ones before a release. If one is missing, correct plans still release
-correctly, so no attack on outputs finds it. Here wrong plans are submitted on purpose.
+These refusals are the last checks before a release. If one is missing, correct plans still
+release correctly, so no attack on outputs notices it. Therefore wrong plans are submitted here on
+purpose, and each one that is accepted is a fault.
 """
 
 from __future__ import annotations
@@ -24,12 +25,18 @@ from dperm_cli.privacy.gate import Gate
 
 
 def find_faults(one: OpenedCell) -> list[str]:
-    """What passes though it is wrong, in words."""
-    return [*_ledger(one), *_gate(one), *_steps(one), *_answers(one), *_certificates(one)]
+    """The wrong plans and calls that are accepted, as sentences; empty if all are refused."""
+    return [
+        *_check_budgets(one),
+        *_check_gate(one),
+        *_check_steps(one),
+        *_check_answers(one),
+        *_check_certificates(one),
+    ]
 
 
-def _ledger(one: OpenedCell) -> list[str]:
-    """A plan is refused under a smaller budget, and under another relation."""
+def _check_budgets(one: OpenedCell) -> list[str]:
+    """A plan must be refused under a smaller budget, and under another relation."""
     budget, claim = one.budget, one.guarantee
     other = next(relation for relation in RELATIONS if relation != budget.relation)
     wrong = {
@@ -49,8 +56,8 @@ def _ledger(one: OpenedCell) -> list[str]:
     ]
 
 
-def _gate(one: OpenedCell) -> list[str]:
-    """A release whose noise is not that of the plan it is checked against is refused."""
+def _check_gate(one: OpenedCell) -> list[str]:
+    """A release must be refused whose noise is not that of the plan given to the gate."""
     if one.secure:
         return []
     events = one.planned[0].events
@@ -67,8 +74,8 @@ def _gate(one: OpenedCell) -> list[str]:
     return found
 
 
-def _steps(one: OpenedCell) -> list[str]:
-    """No step of a stream is drawn twice, and none beyond those that were accounted for."""
+def _check_steps(one: OpenedCell) -> list[str]:
+    """The gate must not draw a step twice, nor a step beyond those that were accounted for."""
     for event in one.plan.events:
         if not event.noise_law:
             continue
@@ -84,8 +91,8 @@ def _steps(one: OpenedCell) -> list[str]:
     return []
 
 
-def _answers(one: OpenedCell) -> list[str]:
-    """No user's device answers more often than was accounted for."""
+def _check_answers(one: OpenedCell) -> list[str]:
+    """No user's device may answer more often than was accounted for."""
     for event in one.plan.events:
         if event.kind() != "local" or not event.shape:
             continue
@@ -98,8 +105,8 @@ def _answers(one: OpenedCell) -> list[str]:
     return []
 
 
-def _certificates(one: OpenedCell) -> list[str]:
-    """A minimiser that nothing is proved of is not released."""
+def _check_certificates(one: OpenedCell) -> list[str]:
+    """A minimiser without a proved error must not be released."""
     if one.secure:
         return []
     with solver_errors.no_certificates() as calls:
@@ -108,13 +115,13 @@ def _certificates(one: OpenedCell) -> list[str]:
 
 
 def _open_gate(one: OpenedCell, *events: Any) -> Gate:
-    """A gate of one trial with a plan of these events."""
+    """A gate of one trial whose plan consists of these events."""
     seeds = [seed_sequence(0, "audit", "refusals")]
     return Gate(seeds, plan=(events, one.guarantee.relation))
 
 
 def _is_refused(action: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether an action ends with a refusal."""
+    """Whether the call raises ``PrivacyError`` or ``Unsupported``."""
     try:
         action(*arguments)
     except (PrivacyError, Unsupported):

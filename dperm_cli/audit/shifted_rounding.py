@@ -1,8 +1,9 @@
 """Imitate another machine's rounding, to find results that wrongly depend on last bits.
 
-The last bits of a product of the records with a matrix follow from where a row stands among the
-others: libraries cut rows into blocks and finish the last ones otherwise. One record less may so
-move the last bits of others. Here every other row is moved by its last bit, on every machine.
+When the rows of the records are multiplied by a matrix, the last bits of a row's result may depend
+on its position: libraries process rows in blocks, and treat the last rows differently. So removing
+one record may change the last bits of other rows. Here this is imitated on every machine: each
+entry of every second row is changed in its last bit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dperm_cli.views.central import CentralView
 
 
 def shift_last_bits(rows: Any) -> Any:
-    """Rows [n, m] with each entry of every other row moved towards zero by its last bit."""
+    """Rows [n, m] in which each entry of every second row is the next float towards zero."""
     if sparse.issparse(rows):
         found = rows.tocsr().copy()
         odd = np.repeat(np.arange(found.shape[0]) % 2 == 1, np.diff(found.indptr))
@@ -32,13 +33,13 @@ def shift_last_bits(rows: Any) -> Any:
 
 
 def shift_problem(problem: Any) -> Any:
-    """A problem whose rows were made by a map, with its last bits by place."""
+    """The problem with the last bits of every second row changed."""
     return replace(problem, data=problem.data.with_rows(shift_last_bits(problem.data.x)))
 
 
 @contextmanager
 def shift_maps() -> Iterator[None]:
-    """In the block, what a view's map makes of the rows has its last bits by place."""
+    """While the block runs, ``CentralView.map_rows`` changes the last bits of every second row."""
     original = CentralView.map_rows
 
     def shift_after_map(

@@ -1,14 +1,16 @@
 """Statistical audit: a lower bound on the epsilon of a mechanism, from its outputs alone.
 
-A mechanism is run many times on two neighbouring data sets. A threshold on the adversary's
-statistic is chosen on one half of the runs; its false and true positive rates are bounded on the
-other half [Clopper-Pearson 1934], each with half of ``error_rates.ERROR``. An attacker with such
-rates exists against no mechanism that is really (epsilon, delta)-DP with a smaller epsilon
-than the bound, and a bound above the claim is a violation.
+A mechanism is run many times on two neighbouring data sets. The attacker says "second data set"
+where the adversary's statistic is beyond a threshold. The threshold is chosen on one half of the
+runs. Its false and true positive rates are bounded on the other half [Clopper-Pearson 1934], each
+with error probability ``error_rates.ERROR`` / 2.
 
-Where the law of the outputs is known up to its noise, the whole of it is used (``error_rates``):
-the bound is then the epsilon of the noise that would explain the rates, and one above the
-claim says that the events of the plan are not what happens.
+No attacker on an (epsilon, delta)-DP mechanism reaches rates beyond what epsilon and delta allow.
+So the rates give a lower bound on epsilon. A bound above the claim is a violation.
+
+Where the law of the outputs is known except for the amount of noise, the bound is sharper
+(``error_rates``): it is the epsilon of the noise that explains the rates. If it is above the claim,
+the mechanism does not do what the events of its plan say.
 """
 
 from __future__ import annotations
@@ -43,22 +45,29 @@ from dperm_cli.privacy.gate import Gate
 from dperm_cli.problem.problem import Problem
 from dperm_cli.views.choose import open_view
 
-CONTROL, QUICK_CONTROL = 0.5, 1.0  # epsilon from which half the noise must be noticed
-FLOOR = (1.0, 30.0)  # epsilons at which a floor is asked for: beyond, the runs are too few
-RUNS = {  # on each side
+# The control halves the noise. From these values of epsilon on, the attack must notice it.
+CONTROL, QUICK_CONTROL = 0.5, 1.0
+FLOOR = (1.0, 30.0)  # range of epsilon where a least tightness is required; else too few runs
+RUNS = {  # releases on each of the two data sets, by kind of adversary
     "gaussian": 300_000, "profile": 60_000, "threshold": 100_000, "interval": 40_000,
     "sign": 1_000_000,
 }  # fmt: skip
-QUICK = 4  # --quick makes this many times fewer
-CHUNK = 10_000
-_THRESHOLDS = 400
+QUICK = 4  # --quick divides the number of runs by this
+CHUNK = 10_000  # releases that are computed at once
+_THRESHOLDS = 400  # thresholds that are tried
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What the attack found: ``bound`` <= epsilon but with chance ``ERROR``; ``tightness`` is
-    bound / claim; ``control`` the bound against half the noise, nan where there is no room for
-    one."""
+    """What the attack found.
+
+    Attributes:
+        claim, delta: epsilon (in nats) and delta that the plan claims.
+        bound: a lower bound on epsilon; wrong with probability ``ERROR`` at most.
+        control: the same bound for the mechanism with half its noise.
+        floor: the least tightness that is required, or None.
+        control_from: the least claim at which the control must exceed the claim.
+    """
 
     claim: float
     delta: float
@@ -69,21 +78,22 @@ class Finding:
 
     @property
     def tightness(self) -> float:
+        """The bound over the claim: 1 where the attack finds all that is claimed."""
         return self.bound / self.claim
 
     @property
     def is_control_caught(self) -> bool:
-        """Whether half the noise was noticed, at the level that was claimed."""
+        """Whether the attack noticed that the control had half the noise."""
         return self.control > self.claim
 
     @property
     def is_control_required(self) -> bool:
-        """Whether the claim is large enough for these runs to tell half the noise."""
+        """Whether the claim is large enough for these runs to notice half the noise."""
         return self.claim >= 0.999 * self.control_from
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What is wrong, in words; comparisons are written so that nan is a fault."""
+        """What is wrong, as sentences. The comparisons are written so that nan is a fault."""
         found = []
         if not self.bound <= self.claim * (1.0 + 1e-9):
             found.append(f"epsilon is at least {self.bound:.4g}, above the claim {self.claim:.4g}")
@@ -95,7 +105,7 @@ class Finding:
 
 
 class ManyTrialsGate(Gate):
-    """A gate of very many trials: their keys are consecutive words of one leaf of the seed tree.
+    """A gate for very many trials. Their keys are consecutive words of one seed sequence.
 
     A seed sequence for each of 10^5 trials would take longer than their releases.
     """
@@ -116,9 +126,18 @@ class ManyTrialsGate(Gate):
 
 
 def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool = False) -> Finding:
-    """Run the adversary against its mechanism, and against the same with half the noise.
+    """Attack a mechanism, and as a control the same mechanism with half the noise.
 
-    The control's gate does not check what is drawn against a plan.
+    The control's gate does not check its noise against a plan: it would refuse it.
+
+    Args:
+        adversary: the pair of neighbouring data sets, with the mechanism and the statistic.
+        budget: what the mechanism may spend.
+        seed: the root of all random numbers.
+        quick: use fewer runs and require no tightness.
+
+    Returns:
+        The bounds of both attacks with the claim.
     """
     plan = adversary.mechanism.plan(adversary.first.spec(), budget)
     claim = plan.guarantee.epsilon
@@ -138,7 +157,7 @@ def attack(adversary: Adversary, budget: Budget, *, seed: int = 0, quick: bool =
 
 
 def halve_noise(plan: Plan) -> Plan:
-    """The plan with every noise scale halved; what it claims stays."""
+    """The plan with every noise scale halved and its claim unchanged."""
     events = tuple(scale_noise(event, 0.5) for event in plan.events)
     return replace(plan, events=events, noise_scale=plan.noise_scale / 2.0)
 
@@ -151,7 +170,19 @@ def lower_bound(
     leaf: np.random.SeedSequence,
     checked: bool = True,
 ) -> float:
-    """The bound from ``runs`` releases a side, inf where an output is not finite."""
+    """A lower bound on epsilon from many releases on both data sets.
+
+    Args:
+        adversary: the pair of data sets and the statistic.
+        plan: the plan that every release follows.
+        how: how rates are turned into an epsilon (``error_rates``).
+        runs: the number of releases on each data set.
+        leaf: the seed sequence of these runs.
+        checked: whether the gate checks the noise against the plan.
+
+    Returns:
+        The bound in nats; inf where an output is not finite.
+    """
     sides = (adversary.first, adversary.second)
     scores = [
         _scores(adversary, problem, plan, runs, _child(leaf, side), checked)
@@ -179,7 +210,7 @@ def _scores(
     parts = []
     for start in range(0, runs, CHUNK):
         count = min(CHUNK, runs - start)
-        view = open_view(adversary.mechanism, problem)  # users are asked once by each release
+        view = open_view(adversary.mechanism, problem)  # a local view serves one release
         gate = ManyTrialsGate(_child(leaf, start), count, allowed)
         theta = np.asarray(adversary.mechanism.release(view, plan, gate).theta)
         if len(theta) != count:
@@ -194,9 +225,15 @@ def _child(leaf: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
 
 
 def choose(first: np.ndarray, second: np.ndarray, how: Argument) -> tuple[float, bool, bool]:
-    """(threshold, swap, below): the attack that does best on these runs.
+    """The threshold test that gives the largest bound on these runs.
 
-    ``swap`` takes ``first`` for the positive side; ``below`` calls small scores positive.
+    Args:
+        first, second: the statistic of the releases on either data set, [runs].
+        how: how rates are turned into an epsilon.
+
+    Returns:
+        (threshold, swap, below). ``swap`` takes ``first`` for the positive side; ``below`` calls
+        scores up to the threshold positive, instead of those above it.
     """
     pooled, runs = np.concatenate([first, second]), len(first)
     levels = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _THRESHOLDS)))
@@ -223,7 +260,7 @@ def rates_of(
     below: bool,
     error: float = ERROR,
 ) -> Rates:
-    """Confidence bounds on the rates of a threshold that was chosen on other runs."""
+    """Confidence bounds on the error rates of a threshold that was chosen on other runs."""
     negative, positive = (second, first) if swap else (first, second)
     false, true = (
         int(np.count_nonzero(scores <= threshold if below else scores > threshold))
@@ -234,7 +271,7 @@ def rates_of(
 
 
 def ideal_tightness(epsilon: float, delta: float, runs: int) -> float:
-    """What a Gaussian mechanism's bound over its claim comes to, about, with these runs."""
+    """About the tightness that the attack reaches on a Gaussian mechanism with these runs."""
     mu, half = calibrate.mu(epsilon, delta), runs // 2
     rate = float(ndtr(-mu / 2.0))
     rates = Rates(float(upper(half * rate, half)), float(lower(half * (1.0 - rate), half)))

@@ -1,4 +1,4 @@
-"""All bounds, and the best of each kind at one setting."""
+"""The list of all bounds, and the best bound of each kind at one setting."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ ALL = list_bounds(
     ttz14,
     djw12,
 )
-RANGE = "range of the objective"  # what bounds the risk where a theorem's bound is more
-# The columns, and the kind, the constants and the quantity of the bounds whose best fills them.
+# The name of the trivial bound, which is taken where a theorem's bound is larger.
+RANGE = "range of the objective"
+# Each column holds the best bound of this kind, constant and quantity (fields of ``Bound``).
 COLUMNS = {
     "bound_upper": ("upper", "explicit", "excess_risk"),
     "order_upper": ("upper", "order", "excess_risk"),
@@ -46,15 +47,22 @@ COLUMNS = {
 
 
 def choose_best_bounds(at: Setting) -> dict[str, object]:
-    """The record's bound columns: smallest upper and largest lower bound of each sort.
+    """The bound columns of a result row: the smallest upper and the largest lower bounds.
 
-    Explicit bounds fill ``bound_*``; bounds whose constant is open fill ``order_*`` with the
-    constant taken as one, for figures that fit it and say so. An explicit upper bound is never more
-    than the range of the objective. Explicit bounds on the population risk, per record, fill
-    ``population_bound_*``; bounds on other quantities do not count. ``bound_factor`` is the
-    explicit upper bound over the explicit lower one: within it the mechanism's worst case lies of
-    what any mechanism with the same guarantee can promise for losses as Lipschitz as these, since
-    the lower bounds are about linear ones.
+    Explicit bounds fill ``bound_*``. Bounds whose constant is open fill ``order_*``, with the
+    constant taken as one: figures fit this constant and say so. An explicit upper bound is never
+    more than the range of the objective. Explicit bounds on the population risk, per record, fill
+    ``population_bound_*``. Bounds on other quantities are left out.
+
+    ``bound_factor`` is the explicit upper bound over the explicit lower one. The mechanism's worst
+    case is within this factor of what any mechanism with the same guarantee can promise for
+    losses with the same Lipschitz constant: the lower bounds are about linear losses.
+
+    Args:
+        at: the problem's public facts, the budget and the plan.
+
+    Returns:
+        Values by column. A column without a bound is left out.
     """
     row: dict[str, Any] = {}
     for name, (kind, constant, quantity) in COLUMNS.items():
@@ -70,7 +78,7 @@ def choose_best_bounds(at: Setting) -> dict[str, object]:
 
 
 def _value(bound: Bound, at: Setting) -> tuple[float, str] | None:
-    """A bound's value and id; None where it says nothing that a float can hold."""
+    """A bound's value and id; None where it does not apply or is not a finite number."""
     if at.spec.space != "parameters" or bound.applies(at) is not None:
         return None
     try:

@@ -1,4 +1,6 @@
-"""What every risk bound has: its theorem, what it bounds, and when it applies."""
+"""The class of risk bounds (``Bound``), where they are evaluated (``Setting``) and their
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.problem.problem import ProblemSpec
 
-# what a bound is about; records hold the first alone
+# the quantities that a bound may be about
 QUANTITIES = ("excess_risk", "excess_risk_of_method", "population_risk", "steps")
 
 
@@ -19,7 +21,14 @@ QUANTITIES = ("excess_risk", "excess_risk_of_method", "population_risk", "steps"
 class Setting:
     """What a bound is evaluated at: a problem's public facts, a budget and a mechanism's plan.
 
-    ``kind`` is the guarantee in force (``pure`` or ``approx``); ``settings`` are the plan's.
+    Attributes:
+        spec: the public facts of the problem.
+        budget: what the release may spend.
+        kind: the kind of guarantee, ``pure`` or ``approx``.
+        mechanism: the mechanism's name.
+        noise_scale: the plan's noise scale, in the mechanism's unit.
+        steps: the plan's number of steps.
+        settings: the plan's settings.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -44,14 +53,14 @@ Formula = Callable[[Setting], float]
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on the expected excess risk (the sum over records), unless ``quantity`` says else.
+    """A bound on the expected excess risk (summed over records), or on another ``quantity``.
 
     Attributes:
-        id: The name that records give it.
+        id: The name that result rows give it.
         kind: ``upper`` or ``lower``.
-        constant: ``explicit`` when ``value`` is the bound itself and ``order`` when the theorem
-            leaves a constant open (``value`` then takes it as one).
-        conditions: Each says None, or why the bound says nothing at a setting.
+        constant: ``explicit`` when ``value`` is the bound itself, ``order`` when the theorem leaves
+            a constant open (``value`` then takes it as one).
+        conditions: Each returns None if it holds, else the reason why the bound does not apply.
         value: The formula; its docstring is the statement.
         quantity: One of ``QUANTITIES``.
 
@@ -71,14 +80,14 @@ class Bound:
     quantity: str = "excess_risk"
 
     def applies(self, at: Setting) -> str | None:
-        """None, or why the bound says nothing here: the first condition that does not hold."""
+        """None if the bound applies at this setting, else the first reason why it does not."""
         return next((reason for check in self.conditions if (reason := check(at))), None)
 
 
 def bound(
     id: str, *conditions: Condition, kind: str, constant: str, quantity: str = "excess_risk"
 ) -> Callable[[Formula], Bound]:
-    """Make a bound of its formula, as a decorator: the arguments are fields of ``Bound``.
+    """A decorator that makes a ``Bound`` of its formula; the arguments are fields of ``Bound``.
 
     >>> @bound("simple", check_guarantee("pure"), kind="upper", constant="explicit")
     ... def simple(at):
@@ -96,17 +105,17 @@ lower_order = partial(bound, kind="lower", constant="order")
 
 
 def list_bounds(*modules: ModuleType) -> tuple[Bound, ...]:
-    """All bounds that these modules define, in the order of their text."""
+    """All bounds that these modules define, in the order of their source text."""
     return tuple(b for module in modules for b in vars(module).values() if isinstance(b, Bound))
 
 
 def find_least(bounds: Iterable[Bound], at: Setting) -> float | None:
-    """The least value of those bounds that apply, None where none does."""
+    """The least value of the bounds that apply; None where none does."""
     return min((bound.value(at) for bound in bounds if bound.applies(at) is None), default=None)
 
 
 def check(holds: Callable[[Setting], bool], reason: str) -> Condition:
-    """The condition that ``holds`` is true; where it is not, the reason."""
+    """A condition: None where ``holds`` is true, else ``reason``."""
     return lambda at: None if holds(at) else reason
 
 
@@ -149,12 +158,12 @@ check_unregularised = check(
 
 
 def get_unit(at: Setting) -> float:
-    """L |C|, the regulariser's slope in L."""
+    """L |C|, where L includes the slope of the regulariser."""
     return at.spec.lipschitz_total * at.spec.constraint.diameter
 
 
 def risk_range(at: Setting) -> float:
-    """What no point's excess risk exceeds: n times the range of one record's loss on the set."""
+    """An upper bound on every excess risk: n times the range of one record's loss on the set."""
     spec = at.spec
     radius = spec.constraint.radius
     regular = spec.ridge * radius**2 / 2.0 + spec.lasso * spec.p**0.5 * radius

@@ -1,4 +1,4 @@
-"""Risk bounds for noisy gradient descent [BST14, Section 2], and what sharpens them.
+"""Risk bounds for noisy gradient descent [BST14, Section 2], also with explicit constants.
 
 Risks are sums over records. |C| is the diameter, L one record's Lipschitz constant, Delta one
 record's strong convexity. The other sections: ``bst14_upper``, ``bst14_lower``,
@@ -26,7 +26,7 @@ def _check_rate(rate: str) -> Condition:
     )
 
 
-# the theorem's T: n^2 records drawn in all
+# the theorem's number of steps: n^2 records are drawn in all
 _check_passes = check(
     lambda at: at.steps * at.settings.get("batch", 1) >= at.spec.n**2,
     "is for n^2 steps of one record",
@@ -36,8 +36,10 @@ _STRONGLY_CONVEX = (check_mechanism("noisy_sgd"), _check_rate("strongly_convex")
 
 
 def last_iterate(diameter: float, gradient: float, iterates: int) -> float:
-    """Lemma 2.5, with a constant: (3/2) |C| G (2 + ln N) / sqrt(N) for theta_N, steps |C| / (G
-    sqrt(t)) and E |G_t|^2 <= G^2 (docs/proofs/noisy_sgd.md)."""
+    """Lemma 2.5, with a constant: (3/2) |C| G (2 + ln N) / sqrt(N) for the last iterate theta_N.
+
+    Steps are |C| / (G sqrt(t)), and E |G_t|^2 <= G^2 (docs/proofs/noisy_sgd.md).
+    """
     scale = diameter * gradient
     return 1.5 * scale * (2.0 + math.log(iterates)) / math.sqrt(iterates)
 
@@ -52,10 +54,14 @@ def last_iterate_strongly_convex(gradient: float, curvature: float, iterates: in
 def noisy_sgd_convex(at: Setting) -> float:
     """The bound behind [BST14, Thm 2.4, part 1], with its constant.
 
-    Steps c / sqrt(t) with c = |C| / G and E |G_t|^2 <= G^2 give, N = T + 1 iterates after T steps,
-    for the last iterate at most (3/2) |C| G (2 + ln N) / sqrt(N), for the average of the T that
-    follow a step (3/2) |C| G sqrt(N) / T, and for that of theta_s .. theta_N at most
-    (|C| G / 2) (3 sqrt(N) - 2 sqrt(s - 1)) / (N - s + 1); the proof is in docs/proofs/noisy_sgd.md.
+    Steps are c / sqrt(t) with c = |C| / G, and E |G_t|^2 <= G^2. T steps make N = T + 1 iterates.
+    The bound depends on the output:
+
+    - last iterate: (3/2) |C| G (2 + ln N) / sqrt(N);
+    - average of the T iterates that follow a step: (3/2) |C| G sqrt(N) / T;
+    - average of theta_s .. theta_N: (|C| G / 2) (3 sqrt(N) - 2 sqrt(s - 1)) / (N - s + 1).
+
+    The proof is in docs/proofs/noisy_sgd.md.
     """
     diameter, gradient = at.spec.constraint.diameter, at.settings["gradient_bound"]
     iterates, scale = at.steps + 1, diameter * gradient
@@ -72,10 +78,13 @@ def noisy_sgd_convex(at: Setting) -> float:
 def noisy_sgd_strongly_convex(at: Setting) -> float:
     """The bound behind [BST14, Thm 2.4, part 2], with its constant.
 
-    Steps 1 / (n Delta t) and E |G_t|^2 <= G^2 give, N = T + 1 iterates, for the last one at most
-    G^2 (2 H_N + 1) / (2 n Delta N) with H_N = 1 + 1/2 + .. + 1/N, and for the average of
-    theta_s .. theta_N, s >= 2, G^2 (1 + H_N - H_{s-1}) / (2 n Delta (N - s + 1)); the proof is in
-    docs/proofs/noisy_sgd.md.
+    Steps are 1 / (n Delta t), and E |G_t|^2 <= G^2. There are N = T + 1 iterates, and
+    H_N = 1 + 1/2 + .. + 1/N. The bound depends on the output:
+
+    - last iterate: G^2 (2 H_N + 1) / (2 n Delta N);
+    - average of theta_s .. theta_N, s >= 2: G^2 (1 + H_N - H_{s-1}) / (2 n Delta (N - s + 1)).
+
+    The proof is in docs/proofs/noisy_sgd.md.
     """
     curvature, gradient = at.spec.n * at.spec.strong_convexity, at.settings["gradient_bound"]
     iterates = at.steps + 1
@@ -111,6 +120,7 @@ def noisy_sgd_strongly_convex_order(at: Setting) -> float:
 
 
 def _is_plain_mean(at: Setting) -> bool:
+    """Whether the plan releases the uniform mean of iterates with a constant step, no momentum."""
     plain = at.settings["momentum"] == 0 and at.settings["averaging"] == "uniform"
     return plain and not isinstance(at.settings["step_size"], str)
 
@@ -121,9 +131,10 @@ def _is_plain_mean(at: Setting) -> bool:
     check(_is_plain_mean, "is for a constant step, no momentum, the mean"),
 )
 def noisy_gd_constant_step(at: Setting) -> float:
-    """Mean of the points queried by noisy full-gradient descent with a constant step, no momentum.
+    """D^2 / (2 eta T) + eta G^2 / 2 with G^2 = n^2 L^2 + p sigma^2.
 
-    D^2 / (2 eta T) + eta G^2 / 2 with G^2 = n^2 L^2 + p sigma^2 (docs/proofs/noisy_gd.md, Thm 2).
+    This is for noisy full-gradient descent with a constant step eta and no momentum, which
+    releases the mean of the points where gradients were taken (docs/proofs/noisy_gd.md, Thm 2).
     """
     spec, eta = at.spec, at.settings["step_size"]
     moment = (spec.n * spec.lipschitz_total) ** 2 + spec.p * at.noise_scale**2
@@ -131,12 +142,14 @@ def noisy_gd_constant_step(at: Setting) -> float:
 
 
 def suffix_start(steps: int) -> int:
-    """s of the average of theta_s .. theta_{T+1}, those after the last half of T steps."""
+    """The first index s of the suffix average: the mean of theta_s .. theta_{T+1}, s = T // 2 +
+    2.
+    """
     return steps // 2 + 2
 
 
 def harmonic(count: int) -> float:
-    """1 + 1/2 + .. + 1/count, an upper bound within 1 / (120 count^4) of it above 20 terms."""
+    """1 + 1/2 + .. + 1/count, or above 20 terms an upper bound within 1 / (120 count^4) of it."""
     if count <= 20:
         return math.fsum(1.0 / k for k in range(1, count + 1))
     euler = 0.57721566490153287

@@ -1,6 +1,7 @@
-"""From empirical to population risk [BST14, Appendix F]. Risks here are means over records.
+"""Bounds on the population risk, from those on the empirical risk [BST14, Appendix F].
 
-Statements "with probability 1 - gamma" take gamma = 0.1 and poly log(1/gamma) as ln(1/gamma).
+Risks here are means over records. Statements "with probability 1 - gamma" take gamma = 0.1 and poly
+log(1/gamma) as ln(1/gamma).
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ _TAIL = math.log(1.0 / GAMMA)
 def stability_gap(epsilon: float, delta: float, spread: float) -> float:
     """Lemma F.5 with a constant: population less empirical risk is at most TV * spread.
 
-    ``spread`` bounds the range of one record's loss over the set; TV = (e^epsilon - 1 + 2 delta) /
-    (e^epsilon + 1) bounds the total variation distance of the outputs on neighbours (replace-one).
-    Printed, up to a constant: L |C| epsilon + |C|^2 delta, whose second term wants L |C| delta.
+    TV = (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) bounds the total variation distance of the
+    outputs on neighbours (replace-one). The paper prints, up to a constant,
+    L |C| epsilon + |C|^2 delta; the second term should be L |C| delta.
+
+    Args:
+        epsilon, delta: the guarantee, epsilon in nats.
+        spread: a bound on the range of one record's loss over the set.
     """
     if epsilon > 700.0:
         return spread
@@ -47,14 +52,17 @@ def strongly_convex_population(
 ) -> float:
     """Thm F.1: sqrt(2 L^2 / (n Delta)) sqrt(excess) + 4 L^2 / (gamma Delta n).
 
-    ``excess`` is the empirical one, a sum over records; with probability 1 - gamma over the data.
+    It holds with probability 1 - gamma over the data. ``excess`` is the empirical excess risk,
+    summed over records; ``curvature`` is Delta.
     """
     square = lipschitz**2 / (n * curvature)
     return math.sqrt(2.0 * square * excess) + 4.0 * square / gamma
 
 
 def regularized_population(excess: float, strength: float, diameter: float) -> float:
-    """Eq. (17): the excess for l is that for l + (Delta/2) |theta|^2 plus Delta |C|^2 / 2."""
+    """Eq. (17): the excess for l is at most that for l + (Delta/2) |theta|^2 plus Delta |C|^2 /
+    2.
+    """
     return excess + strength * diameter**2 / 2.0
 
 
@@ -66,7 +74,7 @@ def _strongly_convex_unit(at: Setting) -> float:
 
 
 def _lipschitz_unit(at: Setting) -> float:
-    """(L + |C|) |C| / sqrt(n epsilon gamma), as printed (units: L Delta |C| at Delta = 1)."""
+    """(L + |C|) |C| / sqrt(n epsilon gamma), as printed: its units assume Delta = 1."""
     diameter = at.spec.constraint.diameter
     top = (at.spec.lipschitz_total + diameter) * diameter
     return top / math.sqrt(at.spec.n * at.budget.epsilon * GAMMA)
@@ -95,7 +103,7 @@ def _check_linear_model(kind: str) -> tuple[Condition, ...]:
 
 
 def _check_own_epsilon(at: Setting) -> str | None:
-    """F.6 holds at an epsilon of its own, read as within a factor 2."""
+    """The condition that epsilon is within a factor 2 of the one for which F.6 is stated."""
     spec = at.spec
     own = math.sqrt(spec.p / spec.n)
     if at.kind == "approx":
@@ -104,7 +112,7 @@ def _check_own_epsilon(at: Setting) -> str | None:
     return None if near else f"is for epsilon near {own:.3g}"
 
 
-# explicit bounds on the empirical excess risk, a sum
+# explicit bounds on the empirical excess risk, summed over records
 EMPIRICAL = [
     *bst14_combined.INNER,
     *(b for b in list_bounds(bst14_combined) if b.constant == "explicit"),
@@ -120,8 +128,11 @@ EMPIRICAL = [
     quantity="population_risk",
 )
 def population(at: Setting) -> float:
-    """Empirical bound / n + (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) range(l) + the range of
-    the regulariser, for the risk without it."""
+    """Empirical bound / n + (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) range(l) + range of the
+    regulariser.
+
+    It bounds the population risk without the regulariser.
+    """
     spec, (epsilon, delta) = at.spec, (at.budget.epsilon, at.budget.delta)
     if at.budget.relation != "replace_one":  # a replacement is a removal and an addition
         epsilon, delta = 2.0 * epsilon, (1.0 + math.exp(min(epsilon, 700.0))) * delta
@@ -135,7 +146,7 @@ def population(at: Setting) -> float:
 
 _order = partial(upper_order, quantity="population_risk")
 
-# of the mechanisms whose pure and whose (epsilon, delta) risk the theorems are about
+# the mechanisms that the theorems are about, for pure and for (epsilon, delta) guarantees
 _PURE = (check_mechanism("localization"), check_guarantee("pure"))
 _APPROX = (check_mechanism("noisy_sgd", "localization"), check_guarantee("approx"))
 

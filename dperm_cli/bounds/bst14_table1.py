@@ -1,10 +1,12 @@
-"""The cells of [BST14, Table I], for any L, |C| and Delta, constants taken as one.
+"""The cells of [BST14, Table I], for any L, |C| and Delta, with constants taken as one.
 
 Rows: ``lipschitz``, ``smooth`` (Lipschitz and O(p)-smooth), ``strongly_convex``,
-``smooth_strongly_convex``. Columns: what was known before, the paper's upper and its lower bound,
-for each kind of guarantee. Four cells are empty: with smoothness the earlier methods suffice.
-Printed for L = |C| = 1; in general every cell is multiplied by L |C| and Delta replaced by
-Delta |C| / L, and none is more than n L |C| [BST14, caption of Table I].
+``smooth_strongly_convex``. Columns, for each kind of guarantee: the bound known before, the paper's
+upper bound and its lower bound. Four cells are empty, since earlier methods were already optimal
+for smooth losses.
+
+The paper prints the table for L = |C| = 1. In general every cell is multiplied by L |C|, Delta is
+replaced by Delta |C| / L, and no cell exceeds n L |C| [BST14, caption of Table I].
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class TableInputs:
-    """What a cell is a function of; ``curvature`` is Delta |C| / L, at most 2.
+    """The numbers that a cell is a function of, as in [BST14].
 
     >>> at = TableInputs(n=1000, p=20, epsilon=0.5, lipschitz=2.0, diameter=3.0)
     >>> at.unit, at.private
@@ -48,16 +50,17 @@ class TableInputs:
 
     @property
     def curvature(self) -> float:
+        """Delta |C| / L, at most 2."""
         return self.strong_convexity * self.diameter / self.lipschitz
 
     @property
     def private(self) -> float:
-        """p / epsilon: the size of the noise, pure."""
+        """p / epsilon: the size of the noise under a pure guarantee."""
         return self.p / self.epsilon
 
     @property
     def approx_noise_variance(self) -> float:
-        """p / epsilon^2: the square of that under (epsilon, delta)."""
+        """p / epsilon^2: the squared size of the noise under (epsilon, delta)."""
         return self.p / self.epsilon**2
 
     @property
@@ -71,7 +74,7 @@ class TableInputs:
 
 Formula = Callable[[TableInputs], float]
 
-# Each as it is printed, and as a function of the inputs.
+# Each formula follows the form in which the paper prints it.
 CELLS: dict[tuple[str, str], Formula] = {
     # p sqrt(n) / eps
     ("lipschitz", "pure_previous"): lambda x: x.private * math.sqrt(x.n),

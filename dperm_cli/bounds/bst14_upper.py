@@ -1,7 +1,7 @@
 """Risk bounds of the other mechanisms of [BST14]: Sections 3 and 4, Appendices B and E.
 
-The explicit ones are proved in docs/proofs/_upper_bounds.md, and hold for the plan at hand: its
-exponent, its noise, its regulariser. The others are the theorems' orders, constants taken as one.
+The explicit bounds are proved in docs/proofs/_upper_bounds.md, and hold for the exponent, noise and
+regulariser of the plan. The others are the orders of the theorems, with constants taken as one.
 |C| is the diameter, L one record's Lipschitz constant, Delta one record's strong convexity.
 """
 
@@ -51,9 +51,13 @@ def paper_exponential_risk(p: int, exponent: float) -> float:
 
 
 def net_risk(points: float, exponent: float, discretisation: float, distance: float = 0.0) -> float:
-    """e^distance ln(points) / c + discretisation >= E [F - F*] under exp(-c F) on so many points.
+    """e^distance ln(points) / c + discretisation >= E [F - F*] under exp(-c F) on a finite net.
 
-    ``discretisation`` bounds how much more than F* the least value of F on the net is.
+    Args:
+        points: the number of points of the net.
+        exponent: c.
+        discretisation: a bound on the least value of F on the net, less F*.
+        distance: sup |log ratio| between the law that is drawn from and exp(-c F).
     """
     return math.exp(distance) * math.log(points) / exponent + discretisation
 
@@ -70,10 +74,11 @@ def gaussian_moments(p: int, scale: float) -> tuple[float, float]:
 
 
 def perturbed_risk(moment: float, strength: float, added: float, reach: float) -> float:
-    """E |b|^2 / (2 strength) + (added / 2) reach^2 >= E excess of a perturbed minimiser.
+    """E |b|^2 / (2 strength) + (added / 2) reach^2: upper bound on the expected excess risk of the
+    minimiser of F + (added / 2) |theta - c|^2 + <b, theta>.
 
-    The minimiser of F + (added / 2) |theta - c|^2 + <b, theta>, that sum being strength-strongly
-    convex, and ``reach`` >= the distance of the minimiser of F to c.
+    That sum is strength-strongly convex, and ``reach`` bounds the distance of the minimiser of F
+    from c. ``moment`` is E |b|^2.
     """
     return moment / (2.0 * strength) + added * reach**2 / 2.0
 
@@ -81,8 +86,10 @@ def perturbed_risk(moment: float, strength: float, added: float, reach: float) -
 def localized_risk(inner: float, failure: float, whole: float) -> float:
     """[BST14, Lemma 4.2]: inner + failure * whole.
 
-    ``inner`` bounds the risk of the second stage on the set C_0, which misses the minimiser with
-    probability ``failure``; ``whole`` is what no risk exceeds, n L |C|.
+    Args:
+        inner: a bound on the risk of the second stage on the smaller set C_0.
+        failure: the probability that C_0 does not contain the minimiser.
+        whole: a bound on every risk, n L |C|.
     """
     return inner + failure * whole
 
@@ -91,6 +98,7 @@ def localized_risk(inner: float, failure: float, whole: float) -> float:
 
 
 def _law(at: Setting) -> dict[str, Any]:
+    """The settings of the law that the plan draws from: those of its sampler, if it has one."""
     found = at.settings.get("sampler")
     return dict(found) if isinstance(found, dict) else dict(at.settings)
 
@@ -98,8 +106,8 @@ def _law(at: Setting) -> dict[str, Any]:
 def _check_draw(*names: str, net: bool = False) -> tuple[Condition, ...]:
     """The conditions of a draw from a law whose exponent and distance are in the plan.
 
-    ``net`` says whether that law lives on a finite net or on the whole set: what is proved of the
-    one does not hold on the other.
+    ``net`` says whether the law is on a finite net or on the whole set: a bound that is proved for
+    one of them does not hold for the other.
     """
 
     def has_exponent(at: Setting) -> bool:
@@ -155,13 +163,16 @@ def noise_of(at: Setting) -> str:
 
 
 def _moments(at: Setting) -> tuple[float, float]:
-    """Of the noise vector; that of a Gamma norm where a plan does not say, which is more."""
+    """E |b| and E |b|^2 of the noise vector b.
+
+    Gamma noise is assumed where a plan does not say: its moments are the larger ones.
+    """
     return (gaussian_moments if noise_of(at) == "gaussian" else gamma_moments)(
         at.spec.p, at.noise_scale
     )
 
 
-def _interior(at: Setting) -> bool:
+def _is_minimiser_interior(at: Setting) -> bool:
     """Whether every data set's minimiser is that over all of R^p: |theta*| <= L / ridge."""
     spec = at.spec
     ball = spec.constraint.is_ball and spec.lasso == 0
@@ -176,7 +187,7 @@ def output_perturbation(at: Setting) -> float:
     spec, (mean, square) = at.spec, _moments(at)
     off = math.sqrt(2.0 * at.settings.get("minimiser_gap", 0.0) / (spec.n * spec.strong_convexity))
     value = spec.n * spec.lipschitz_total * (mean + off)
-    if spec.smoothness is not None and _interior(at):
+    if spec.smoothness is not None and _is_minimiser_interior(at):
         bend = spec.n * (spec.smoothness + spec.ridge)
         value = min(value, bend / 2.0 * (square + 2.0 * off * mean + off**2))
     return value
@@ -196,7 +207,7 @@ def objective_perturbation(at: Setting) -> float:
     return value + spec.n * spec.lipschitz_total * off
 
 
-# the orders of App. E are of a noise; Gamma norms serve under either guarantee
+# Each order of App. E is for one kind of noise. Gamma noise serves under either guarantee.
 _GAMMA = (
     check_mechanism("objective_perturbation"),
     check(lambda at: noise_of(at) == "gamma", "is for gamma noise"),

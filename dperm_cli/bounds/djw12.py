@@ -2,9 +2,10 @@
 
 Risks are expected losses of a fresh record above the least on the set (``population_risk``), for n
 independent records that each answer once. L bounds a record's subgradient in the channel's norm
-(l_inf or l_1), M = M_inf / L or M_1 / L is the channel's multiplier and I* its information in nats.
-Lower bounds are about the worst loss and distribution of the (L, p) class: a run on a kind one may
-lie below. The proofs are in docs/proofs/_djw12.md.
+(l_inf or l_1). M = M_inf / L or M_1 / L is the channel's multiplier and I* its information in nats.
+
+Lower bounds are for the worst loss and distribution of the class of L-Lipschitz losses: a run on
+easier data may have a smaller risk. The proofs are in docs/proofs/_djw12.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dperm_cli.bounds.base import (
     upper_bound,
 )
 
-ASSOUAD, FANO = 163.0, 17.0  # the paper's constants, one over them
+ASSOUAD, FANO = 163.0, 17.0  # the reciprocals of the paper's constants
 # c such that the printed bounds are proved for n >= c (M / L)^2 times d (Thm 2) or ln(2 d)
 LEAST_ASSOUAD, LEAST_FANO = 1.0 / 80.0**2, 0.07
 # I* M^2 / d of the l_inf channel lies between these for M >= 2, and of the l_1 channel for M >= d
@@ -73,14 +74,17 @@ def leading_information(multiplier: float, d: int) -> float:
 
 
 def next_information(multiplier: float, d: int) -> float:
-    """Cor. 3, its remainder corrected: -d^2 (d - 3) / (24 M^4) leads it, once M is above d."""
+    """Cor. 3, its remainder corrected: -d^2 (d - 3) / (24 M^4) is its largest term for M above
+    d.
+    """
     return -(d**2) * (d - 3.0) / (24.0 * multiplier**4)
 
 
 def majority_error(n: int, bias: np.ndarray) -> np.ndarray:
-    """How often most of n signs of mean ``bias`` >= 0 are wrong, ties counting half, [k].
+    """The chance that the majority of n signs of mean ``bias`` >= 0 is wrong; ties count half, [k].
 
-    (1 - TV) / 2 for the laws of n such signs of mean +bias and of mean -bias.
+    It equals (1 - TV) / 2, TV being the total variation distance of the laws of n such signs of
+    mean +bias and of mean -bias.
     """
     wrong = 0.5 * (1.0 - np.asarray(bias, dtype=float))
     half = n // 2
@@ -96,8 +100,8 @@ def majority_error(n: int, bias: np.ndarray) -> np.ndarray:
 def corners(n: int, multiplier: float) -> float:
     """max over delta <= 1 of delta (1 - TV) / 2, TV of n signs of mean +-delta / M.
 
-    The share of L r d that any method loses on a cube's corners with independent biases +-delta:
-    0.17 M / sqrt(n) for n well above M^2.
+    Multiplied by L r d, this is the least risk of any method on the corners of a cube with
+    independent biases +-delta. It is 0.17 M / sqrt(n) for n well above M^2.
     """
     bias = _biases(n, 1.0 / multiplier)
     return float(np.max(multiplier * bias * majority_error(n, bias)))
@@ -105,9 +109,9 @@ def corners(n: int, multiplier: float) -> float:
 
 @lru_cache(maxsize=256)
 def cross(n: int, multiplier: float, d: int) -> float:
-    """The same on the 2 d corners of the l_1 ball, TV by Hellinger's distance.
+    """As ``corners``, on the 2 d corners of the l_1 ball; TV is bounded by Hellinger's distance.
 
-    0.135 M sqrt(d / n) for n well above d M^2.
+    It is 0.135 M sqrt(d / n) for n well above d M^2.
     """
     bias = _biases(max(1.0, n / d), 1.0 / multiplier)
     kept = n * np.log1p(-(1.0 - np.sqrt(1.0 - bias**2)) / d)
@@ -119,8 +123,8 @@ def cross(n: int, multiplier: float, d: int) -> float:
 def one_corner(n: int, multiplier: float, d: int) -> float:
     """max over delta <= 1 of delta (1 - (n k + ln 2) / ln 2d) / 2, k = KL(delta / M).
 
-    Share of L r on the l_1 ball where one of 2 d directions is favoured, by Fano; or, if that is
-    more, by two directions alone (``corners``).
+    Multiplied by L r, this is the least risk on the l_1 ball where one of 2 d directions is
+    favoured (Fano's inequality). ``corners``, for two directions, is taken where it is larger.
     """
     bias = _biases(n / math.log(2.0 * d) if d > 1 else n, 1.0 / multiplier)
     each = 0.5 * ((1.0 + bias) * np.log1p(bias) + _log_term(bias))
@@ -135,7 +139,9 @@ def _log_term(bias: np.ndarray) -> np.ndarray:
 
 
 def _biases(n: float, most: float) -> np.ndarray:
-    """Biases up to ``most``, fine around 1 / sqrt(n), where the best one is."""
+    """Biases up to ``most`` to search, with a fine spacing around 1 / sqrt(n), where the best
+    is.
+    """
     around = np.geomspace(0.02, 5.0, 400) / math.sqrt(n)
     return np.append(around[around < most], most)
 
@@ -143,10 +149,17 @@ def _biases(n: float, most: float) -> np.ndarray:
 def sgd_risk(
     radius: float, diameter: float, square: float, step: float, t: int, rule: str
 ) -> float:
-    """E F(mean of theta_1 .. theta_T) - F(best) for projected steps, E |Z|_2^2 <= square.
+    """Upper bound on E F(mean of theta_1 .. theta_T) - F(best) of projected subgradient steps.
 
-    R^2 / (2 a T) + a G^2 / 2 with constant steps a from the centre of a ball of radius R;
-    (D^2 / (2 a) + a G^2) / sqrt(T) with steps a / sqrt(t), D the diameter.
+    Constant steps a from the centre of a ball of radius R: R^2 / (2 a T) + a G^2 / 2. Steps
+    a / sqrt(t): (D^2 / (2 a) + a G^2) / sqrt(T), D the diameter.
+
+    Args:
+        radius, diameter: R and D.
+        square: G^2, a bound on E |Z|_2^2 of an answer Z.
+        step: a.
+        t: the number T of steps.
+        rule: ``constant``, or another word for decreasing steps.
     """
     if rule == "constant":
         return radius**2 / (2.0 * step * t) + step * square / 2.0
@@ -154,10 +167,17 @@ def sgd_risk(
 
 
 def mirror_risk(distance: float, gradient: float, step: float, t: int) -> float:
-    """K / (a T) + a G^2 / 2: constant steps a, K >= B(u, centre), E |Z|_*^2 <= G^2.
+    """K / (a T) + a G^2 / 2: upper bound on the risk of mirror descent with constant steps a.
 
-    B is 1-strongly convex in the norm whose dual is |.|_*: on the l_1 ball of radius r the relative
-    entropy of weights on its 2 d corners, with K = r^2 ln 2d and G = M_inf.
+    Args:
+        distance: K, a bound on the Bregman divergence B(u, centre). B is 1-strongly convex in the
+            norm whose dual norm is |.|_*.
+        gradient: G with E |Z|_*^2 <= G^2.
+        step: a.
+        t: the number T of steps.
+
+    On the l_1 ball of radius r, B is the relative entropy of weights on its 2 d corners, with
+    K = r^2 ln 2d and G = M_inf.
     """
     return distance / (step * t) + step * gradient**2 / 2.0
 
@@ -188,7 +208,7 @@ def _facts(at: Setting) -> tuple[float, float]:
 
 
 def _gradient(at: Setting) -> float:
-    """M_inf or M_1, in the units of the subgradients."""
+    """M_inf or M_1: the norm of an answer, in the units of the subgradients."""
     lipschitz, multiplier = _facts(at)
     return lipschitz * multiplier
 
@@ -199,8 +219,10 @@ def _is_l1_ball(at: Setting) -> bool:
 
 
 def _check_records(least_of: Callable[[Setting], float]) -> Condition:
-    """The condition that n is not far below M^2, where the printed bounds exceed the loss's range:
-    no bias is above 1."""
+    """The condition that n is not far below M^2.
+
+    There the printed bounds would exceed the range of the loss, since no bias is above 1.
+    """
 
     def condition(at: Setting) -> str | None:
         least = least_of(at)
@@ -220,11 +242,11 @@ def _check_multiplier(multiple_of: Callable[[Setting], float]) -> Condition:
     return condition
 
 
-_ON_CUBE = check(
+_HOLDS_CUBE = check(
     lambda at: bool(at.spec.constraint.inner_cube), "is for a box, a ball or an l1 ball around 0"
 )
 _ON_L1_BALL = check(_is_l1_ball, "is for the l1 ball")
-_CUBE, _CROSS = (*_check_channel("l_inf"), _ON_CUBE), (*_check_channel("l_1"), _ON_CUBE)
+_CUBE, _CROSS = (*_check_channel("l_inf"), _HOLDS_CUBE), (*_check_channel("l_1"), _HOLDS_CUBE)
 _CORNERS = (*_check_channel("l_inf"), _ON_L1_BALL)
 # where the printed forms of Thm 1 and Thm 2 are proved
 _PRINTED_1A = (*_CUBE, _check_records(lambda at: LEAST_ASSOUAD * _facts(at)[1] ** 2))
@@ -235,7 +257,8 @@ _PRINTED_1B = (
 _PRINTED_2 = (*_CROSS, _check_records(lambda at: LEAST_ASSOUAD * at.spec.p * _facts(at)[1] ** 2))
 
 
-def _box_times(at: Setting, value: float) -> float:
+def _scale_by_inner_cube(at: Setting, value: float) -> float:
+    """``value`` times the half side of the largest cube around 0 in the set."""
     radius = at.spec.constraint.inner_cube
     assert radius is not None
     return radius * value
@@ -244,7 +267,7 @@ def _box_times(at: Setting, value: float) -> float:
 @_lower("DJW12 Thm 1(a)", *_PRINTED_1A)
 def printed_cube(at: Setting) -> float:
     """M_inf r d / (163 sqrt n), Theta holds the l_inf ball of radius r."""
-    return _box_times(at, assouad_as_printed(1.0, _gradient(at), at.spec.p, at.spec.n))
+    return _scale_by_inner_cube(at, assouad_as_printed(1.0, _gradient(at), at.spec.p, at.spec.n))
 
 
 @_lower("DJW12 Thm 1(b)", *_PRINTED_1B)
@@ -256,14 +279,14 @@ def printed_corners(at: Setting) -> float:
 @_lower("DJW12 Thm 2", *_PRINTED_2)
 def printed_cross(at: Setting) -> float:
     """r L sqrt d / (163 sqrt n Delta(gamma)), Theta holds the l_inf ball of radius r."""
-    return _box_times(at, cross_as_printed(1.0, *_facts(at), at.spec.p, at.spec.n))
+    return _scale_by_inner_cube(at, cross_as_printed(1.0, *_facts(at), at.spec.p, at.spec.n))
 
 
 @_lower("DJW12 Thm 1(a) (sharp)", *_CUBE)
 def cube_sharp(at: Setting) -> float:
     """L r d max over delta of delta (1 - TV_n(delta / M)) / 2, about 0.17 M_inf r d / sqrt n."""
     lipschitz, multiplier = _facts(at)
-    return _box_times(at, lipschitz * at.spec.p * corners(at.spec.n, multiplier))
+    return _scale_by_inner_cube(at, lipschitz * at.spec.p * corners(at.spec.n, multiplier))
 
 
 @_lower("DJW12 Thm 1(b) (sharp)", *_CORNERS)
@@ -277,7 +300,7 @@ def corners_sharp(at: Setting) -> float:
 def cross_sharp(at: Setting) -> float:
     """L r max over delta of delta (1 - sqrt(1 - rho^2n)) / 2, about 0.135 M_1 r sqrt(d / n)."""
     lipschitz, multiplier = _facts(at)
-    return _box_times(at, lipschitz * cross(at.spec.n, multiplier, at.spec.p))
+    return _scale_by_inner_cube(at, lipschitz * cross(at.spec.n, multiplier, at.spec.p))
 
 
 def _corner_1(at: Setting) -> float:
@@ -300,6 +323,7 @@ def _check_best_step(at: Setting) -> str | None:
 
 
 def _best_step(at: Setting) -> float:
+    """The constant step that minimises the upper bound."""
     spec, gradient = at.spec, _gradient(at)
     if at.mechanism == "local_mirror_descent":
         log = math.log(2.0 * spec.p)
@@ -308,12 +332,12 @@ def _best_step(at: Setting) -> float:
 
 
 def _square(at: Setting) -> float:
-    """E |Z|_2^2: the answers' lengths do not vary."""
+    """E |Z|_2^2 of an answer Z; all answers have the same length."""
     return _gradient(at) ** 2 * (at.spec.p if at.settings["channel"] == "l_inf" else 1.0)
 
 
 def _reach(at: Setting) -> float:
-    """How far the set's points are from its centre, at most."""
+    """The largest distance of a point of the set from its centre."""
     shape = at.spec.constraint
     return shape.radius if shape.inner_cube else shape.diameter
 
@@ -383,7 +407,7 @@ def entropy_by_information(at: Setting) -> float:
 )
 def cross_by_information(at: Setting) -> float:
     """(0.683 / 163) r L d / sqrt(n I*), M_1 >= max(2, d) L."""
-    return math.sqrt(SPREAD_LOW_L1) / ASSOUAD * _box_times(at, _corner_2(at, 1.0))
+    return math.sqrt(SPREAD_LOW_L1) / ASSOUAD * _scale_by_inner_cube(at, _corner_2(at, 1.0))
 
 
 @_upper("DJW12 Cor 2 (upper)", *_SGD, *_check_channel("l_1"), *_BEST_STEPS)

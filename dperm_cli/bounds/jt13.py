@@ -1,9 +1,11 @@
 """The error bounds of [JT13], as printed and with the constants of their proofs.
 
-Predictions and losses are of one record (the paper's averages): n, lambda, L, R = R_phi and C as in
-[JT13, eq. (2)], ``epsilon`` in nats. Functions that say *order* take an open constant as one. None
-of them is a bound on the excess risk of a record of dperm, and none is in the registry for that.
-docs/proofs/_jt13.md lists them by statement.
+Predictions and losses are averages over records, as in the paper. n, lambda, L, R = R_phi and C are
+those of [JT13, eq. (2)]; ``epsilon`` is in nats. A function whose docstring begins with *order*
+leaves a constant open and takes it as one.
+
+None of these bounds the excess risk that dperm reports, so none is listed in ``all_bounds``.
+docs/proofs/_jt13.md lists them by the number of the statement.
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Setting:
-    """n records, budget (epsilon, delta), and lambda, L, R, C of [JT13, eq. (2)].
+    """The numbers that the bounds of [JT13] depend on.
+
+    Attributes:
+        n: the number of records.
+        epsilon, delta: the budget.
+        ridge: lambda of [JT13, eq. (2)].
+        lipschitz: L, the Lipschitz constant of the loss in the prediction.
+        bound: R, the largest norm of a feature vector.
+        radius: C, the radius of the ball of functions; None for L R / lambda.
 
     >>> round(Setting(n=1000, epsilon=1.0, delta=1e-6, ridge=0.1).sensitivity, 3)
     0.02
@@ -30,13 +40,13 @@ class Setting:
 
     @property
     def ball(self) -> float:
-        """C; L R / lambda where none is given."""
+        """C, which is L R / lambda where ``radius`` is None."""
         own = self.lipschitz * self.bound / self.ridge
         return own if self.radius is None else self.radius
 
     @property
     def sensitivity(self) -> float:
-        """s = 2 L R^2 / (lambda n), of one prediction."""
+        """s = 2 L R^2 / (lambda n): how far one record can move one prediction."""
         return 2.0 * self.lipschitz * self.bound**2 / (self.ridge * self.n)
 
 
@@ -47,22 +57,25 @@ def theorem_3(at: Setting, queries: int, failure: float) -> float:
 
 
 def interactive_error(threshold: float) -> float:
-    """5 sigma / 4: of every answer, while no noise is above sigma / 4 and the updates suffice."""
+    """5 sigma / 4: the largest error of an answer.
+
+    It holds while no noise exceeds sigma / 4 and the number of updates is not used up.
+    """
     return 1.25 * threshold
 
 
 def interactive_updates(ball: float, bound: float, threshold: float, step: float) -> float:
-    """C^2 / (2 eta (3 sigma / 4) - eta^2 R^2): more updates than that cannot be.
+    """C^2 / (2 eta (3 sigma / 4) - eta^2 R^2): the largest possible number of updates.
 
-    Each takes the denominator off |w_t - w*|^2 <= C^2 while no noise is above sigma / 4; inf where
-    the step is so long that it is not positive.
+    While no noise exceeds sigma / 4, each update lowers |w_t - w*|^2 <= C^2 by the denominator or
+    more. The result is inf where the step is so long that the denominator is not positive.
     """
     progress = 1.5 * step * threshold - (step * bound) ** 2
     return ball**2 / progress if progress > 0.0 else math.inf
 
 
 def noise_failure(queries: int, threshold: float, scale: float) -> float:
-    """T exp(-sigma / (4 b)): chance that some noise of T queries is above sigma / 4, at most."""
+    """T exp(-sigma / (4 b)) >= the chance that the noise of one of T queries exceeds sigma / 4."""
     return min(1.0, queries * math.exp(-threshold / (4.0 * scale)))
 
 
@@ -88,25 +101,32 @@ def fitted_square(ball: float, bound: float, noise: float, queries: float) -> fl
 
 
 def spread_square(ball: float, bound: float, queries: float) -> float:
-    """16 C^2 R^2 / sqrt(T): what the mean square over all points exceeds that over T random ones
-    by, at most, for all w in the ball at once and in expectation."""
+    """16 C^2 R^2 / sqrt(T): by how much a mean square over all points may exceed that over T random
+    points. It holds in expectation, for all w in the ball at once.
+    """
     return 16.0 * (ball * bound) ** 2 / math.sqrt(queries)
 
 
 def semi_interactive(at: Setting, noise: float, queries: float) -> float:
-    """E of the loss of w over that of w*, on all points that Z is drawn from, with constants."""
+    """A bound, with constants, on the expected loss of w less that of w*.
+
+    The loss is the average over all points that the test data Z are drawn from.
+    """
     square = fitted_square(at.ball, at.bound, noise, queries)
     square += spread_square(at.ball, at.bound, queries)
     return at.lipschitz * math.sqrt(square)
 
 
 def theorem_13(at: Setting, queries: float, failure: float) -> float:
-    """order: the bound of Theorem 5, for Z drawn from a distribution instead of a finite set."""
+    """order: as ``theorem_5``, for test data Z drawn from a distribution, not from a finite set."""
     return theorem_5(at, queries, failure)
 
 
 def corollary_6(at: Setting, error: float, failure: float) -> float:
-    """order: n = L^4 R^3 ln^2(1 / beta) ln^(1/2)(1 / delta) / (error^2 epsilon) records."""
+    """order: n = L^4 R^3 ln^2(1 / beta) ln^(1/2)(1 / delta) / (error^2 epsilon).
+
+    So many records suffice for this error.
+    """
     logs = math.log(1.0 / failure) ** 2 * math.sqrt(math.log(1.0 / at.delta))
     return at.lipschitz**4 * at.bound**3 * logs / (error**2 * at.epsilon)
 
@@ -122,11 +142,15 @@ def theorem_8(at: Setting, columns: int, smooth: float, failure: float) -> float
 def non_interactive(
     ball: float, bound: float, steps: int, scale: float, exponent: float, log_count: float
 ) -> float:
-    """sqrt((R^2 C^2 + 2 (B + 1) b^2) / B) + log_count / c: E of the largest error on the net."""
+    """sqrt((R^2 C^2 + 2 (B + 1) b^2) / B) + log_count / c: the expected largest error on the
+    net.
+    """
     residual = ((bound * ball) ** 2 + 2.0 * (steps + 1) * scale**2) / steps
     return math.sqrt(residual) + log_count / exponent
 
 
 def gaussian_process(at: Setting, mu: float, queries: int) -> float:
-    """tau R sqrt(2 ln(2 T)): E of the largest of T errors of kernel_release, tau R = s / mu."""
+    """tau R sqrt(2 ln(2 T)) with tau R = s / mu: the expected largest of T errors of
+    kernel_release.
+    """
     return at.sensitivity / mu * math.sqrt(2.0 * math.log(2.0 * queries))

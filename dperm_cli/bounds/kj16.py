@@ -1,8 +1,7 @@
 """Risk bounds of projected private ERM [KJ16], for the sum over records and the plan at hand.
 
-The statements by number are in ``kj16_lemmas``, the table in ``kj16_table1``; proofs of what is
-explicit in docs/proofs/_kj16.md. All of KJ16 is about rows bounded in the L2 norm [KJ16, footnote
-8].
+The statements by number are in ``kj16_lemmas``, the table in ``kj16_table1``. Explicit bounds are
+proved in docs/proofs/_kj16.md. All of KJ16 assumes rows of bounded L2 norm [KJ16, footnote 8].
 """
 
 from __future__ import annotations
@@ -28,13 +27,16 @@ from dperm_cli.problem import projection_dimension
 from dperm_cli.problem.problem import make_spec
 from dperm_cli.sets import make_ball
 
-_FAR = 1e9  # margins as far out as this stand for all
+_FAR = 1e9  # a Lipschitz constant that no longer grows at such radii is taken to be global
 
 
 def two_sided(spec: Any) -> float | None:
-    """E sup over C of |<g, theta>|, exactly or from above; None where it would be an estimate.
+    """E sup over C of |<g, theta>| for a standard normal g, or an upper bound on it.
 
-    The width of a symmetric C; else at most 2 w + sqrt(2 / pi) |centre|.
+    It is the width w of a symmetric C, and at most 2 w + sqrt(2 / pi) |centre| for another.
+
+    Returns:
+        The bound; None where the width is known only as an estimate.
     """
     body = spec.constraint
     width, error = body.width(draws=2)
@@ -47,7 +49,7 @@ def two_sided(spec: Any) -> float | None:
 
 
 def inner_setting(at: Setting) -> Setting:
-    """The inner mechanism's own plan: a ball around Phi C in m dimensions, rows as shortened."""
+    """The inner mechanism's setting: a ball around Phi C in m dimensions, rows after shortening."""
     facts, spec = at.settings, at.spec
     radius = facts["projected_radius"]
     ball = make_ball(radius, int(facts["m"]))
@@ -58,14 +60,16 @@ def inner_setting(at: Setting) -> Setting:
 
 
 def inner_risk(at: Setting) -> float | None:
-    """The smallest explicit bound on the inner mechanism in the image, if there is one."""
+    """The smallest explicit bound on the inner mechanism's risk in the projected problem, if
+    any.
+    """
     if inner_of(at.settings) is None or at.spec.form is None:
         return None
     return find_least(INNER, inner_setting(at))
 
 
 def global_lipschitz(spec: Any) -> float | None:
-    """One record's Lipschitz constant at margins however far out, None where there is none."""
+    """One record's Lipschitz constant over all margins; None where there is none."""
     if spec.form is None:
         return spec.lipschitz
     near, far = (
@@ -102,7 +106,7 @@ def projected_risk(at: Setting) -> float:
 
 
 def _check_order(kind: str) -> tuple[Condition, ...]:
-    """The theorem's guarantee, and an m that balances the two terms as the theorem's does."""
+    """The conditions that the guarantee is the theorem's, and m balances the bound's two terms."""
     return (
         _check_projected,
         check_guarantee(kind),
@@ -112,6 +116,7 @@ def _check_order(kind: str) -> tuple[Condition, ...]:
 
 
 def _has_balanced_m(at: Setting) -> bool:
+    """Whether the plan's m is the theorem's, rounded and within [1, p]."""
     width, radius, _ = _numbers(at)
     budget, m = at.budget, at.settings["m"]
     delta = budget.delta if at.kind == "approx" else 0.0
@@ -122,7 +127,9 @@ def _has_balanced_m(at: Setting) -> bool:
 
 
 def _numbers(at: Setting) -> tuple[float, float, float]:
-    """w, R and lambda; a width that is simulated will do for an order."""
+    """w, R and lambda (the Lipschitz constant). For an order, an estimate of the width w will
+    do.
+    """
     spec: Any = at.spec
     return spec.constraint.width()[0], spec.constraint.radius, spec.lipschitz
 
@@ -141,6 +148,7 @@ def pure_order(at: Setting) -> float:
 
 
 def _is_lasso(at: Setting) -> bool:
+    """Whether the problem is the Lasso of [KJ16]: squared loss, L1 ball, |x| and |y| at most 1."""
     spec = at.spec
     form, hull = spec.form, spec.constraint.axis_hull
     squared = form is not None and form.quadratic and form.smoothness == 1.0

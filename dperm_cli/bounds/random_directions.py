@@ -1,9 +1,14 @@
 """Upper bounds on how much a reweighted random direction correlates with any fixed direction.
 
-A direction u is drawn for each set: uniformly from the sphere for the Euclidean ball, from the
-corners of the cube for the box, from the 2 p unit vectors +-e_j for the cross-polytope. t is
-<theta, u> over the largest value it has on the set, at an extreme point theta; it is symmetric
-about 0 and at most 1. Everything rests on E(t - x)_+.
+A random direction u is drawn, depending on the set:
+
+- Euclidean ball: uniformly from the sphere;
+- box: uniformly from the corners of the cube;
+- cross-polytope: uniformly from the 2 p unit vectors +-e_j.
+
+For a fixed extreme point theta of the set, t is <theta, u> divided by its largest value over the
+set. So t is symmetric about 0 and at most 1. Every bound here follows from the function
+E(t - x)_+ of x, which is called the gain.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, gammaln
 
-_HALVINGS = 60
+_HALVINGS = 60  # bisection steps
 _EXACT = 10_000  # dimensions up to which the difference of two integrals keeps its digits
 
 
@@ -45,10 +50,11 @@ def log_gain(p: int, x: np.ndarray) -> np.ndarray:
 
 
 def log_gain_of_corners(p: int, x: np.ndarray) -> np.ndarray:
-    """The same for t the mean of p random signs: a sum up to p = 200, Chernoff's bound above.
+    """As ``log_gain``, for t the mean of p random signs.
 
-    (t - x)_+ <= e^{l (t - x)} / (e l) at l = p artanh(x): e^{-p d(x)} / (e p artanh x), d(x) the
-    divergence of a sign of mean x from a fair one.
+    A sum up to p = 200; above, Chernoff's bound: (t - x)_+ <= e^{l (t - x)} / (e l) at
+    l = p artanh(x) gives e^{-p d(x)} / (e p artanh x), where d(x) is the divergence of a sign of
+    mean x from a fair one.
     """
     x = np.clip(np.asarray(x, dtype=float), 1e-300, 1.0 - 1e-16)
     if p <= 200:
@@ -61,12 +67,12 @@ def log_gain_of_corners(p: int, x: np.ndarray) -> np.ndarray:
 
 
 def log_gain_of_axes(p: int, x: np.ndarray) -> np.ndarray:
-    """The same for t = 1 or -1 with probability 1 / (2 p) each and 0 otherwise."""
+    """As ``log_gain``, for t = 1 or -1 with probability 1 / (2 p) each and 0 otherwise."""
     return np.log(np.maximum(1.0 - np.asarray(x, dtype=float), 1e-300) / (2.0 * p))
 
 
 def choose_gain(body: Any) -> Gain | None:
-    """That of the directions of a ball, the corners of a cube, the vertices of an L1 ball."""
+    """The log gain of a set: a Euclidean ball, a cube or an L1 ball; None for other sets."""
     if body.is_ball:
         return log_gain
     if body.half_side is not None:
@@ -76,10 +82,10 @@ def choose_gain(body: Any) -> Gain | None:
 
 
 def lean(p: int, log_ratio: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:
-    """The largest E[w t] / E[w] over weights w(u) with sup w <= e^log_ratio inf w, from above.
+    """An upper bound on E[w t] / E[w] over all weights w(u) with sup w <= e^log_ratio inf w.
 
-    The best weights are two-valued, large where t > x, and x is the value itself: the root of
-    (e^log_ratio - 1) E(t - x)_+ = x. For p = 1 it is tanh(log_ratio / 2).
+    The best weights take two values, the larger one where t > x, and x is the bound itself: the
+    root of (e^log_ratio - 1) E(t - x)_+ = x. For p = 1 it is tanh(log_ratio / 2).
     """
     a = np.asarray(log_ratio, dtype=float)
     if p == 1:
@@ -94,9 +100,10 @@ def lean(p: int, log_ratio: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:
 
 
 def one_sided_lean(p: int, level: np.ndarray, gain_of: Gain = log_gain) -> np.ndarray:
-    """The largest E[w t] over weights in [e^-level, e^level] with E w = 1, from above.
+    """An upper bound on E[w t] over weights in [e^-level, e^level] with E w = 1.
 
-    For every x, E[w t] <= x + e^level E(t - x)_+ - e^-level E(x - t)_+; the best x of a grid.
+    For every x, E[w t] <= x + e^level E(t - x)_+ - e^-level E(x - t)_+. The result is the least of
+    these over a grid of x.
     """
     b = np.asarray(level, dtype=float)[..., None]
     x = np.append((np.arange(400) + 0.5) / 400.0, 1.0 - 1e-12)

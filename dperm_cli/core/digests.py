@@ -1,8 +1,8 @@
-"""Compute hashes of parts, files and JSON-able facts, all in one place.
+"""Compute hashes of texts, buffers, files and JSON-able facts.
 
-What is hashed where one call would not do stays where it is: records one by one with a key
-(``problem/record_names``), rows in a tight loop (``datasets/shared/content_digest``), a running
-digest of draws (``audit/opened_cell``).
+Three places compute hashes by themselves, because one call would not do: records one by one with a
+key (``problem/record_names``), rows in a tight loop (``datasets/shared/content_digest``), and a
+running digest of draws (``audit/opened_cell``).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-# Text, or anything whose bytes lie in one piece: bytes, a contiguous array.
+# Text, or an object with a contiguous buffer, such as bytes or a contiguous array.
 Part = Any
 
 
 def hash_parts(*parts: Part, size: int = 16) -> str:
-    """BLAKE2b of the parts, one behind the other.
+    """BLAKE2b of the parts, concatenated.
 
     Args:
-        parts: Text (as UTF-8) or buffers; where one ends and the next begins is not hashed.
+        parts: Text (as UTF-8) or buffers. The boundaries between parts are not hashed.
         size: Length of the digest in bytes.
 
     Returns:
@@ -34,7 +34,7 @@ def hash_parts(*parts: Part, size: int = 16) -> str:
 
 
 def hash_each(parts: Iterable[Part], size: int = 16) -> str:
-    """``hash_parts`` of parts that are made one at a time, where all at once would be too large."""
+    """As ``hash_parts``, for parts that an iterator makes one at a time to save memory."""
     return _hash(hashlib.blake2b(digest_size=size), parts)
 
 

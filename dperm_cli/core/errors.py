@@ -18,14 +18,13 @@ class DpermError(Exception):
 
 
 class InputError(DpermError):
-    """Bad input: names the key, the value, what is allowed and the nearest known name.
+    """Bad input. The message names the key, the value, what is allowed and the nearest known name.
 
-    Parameters
-    ----------
-    key : the configuration key as the user types it (``constraint.radius``).
-    value : what was given.
-    allowed : the allowed range or form, in words.
-    known : names to suggest from, when the value should have been one of them.
+    Args:
+        key: the configuration key as the user types it (``constraint.radius``).
+        value: what was given.
+        allowed: the allowed range or form, as a phrase.
+        known: names to suggest from, where the value should have been one of them.
     """
 
     exit_code = EXIT_INPUT
@@ -40,7 +39,10 @@ class InputError(DpermError):
 class UnknownKey(InputError):
     """An unknown configuration key; the message lists the known ones.
 
-    ``guess`` is what to suggest instead of the nearest of the known keys.
+    Args:
+        key: the key that was typed.
+        known: the keys that there are.
+        guess: what to suggest, instead of the nearest of the known keys.
     """
 
     def __init__(self, key: str, known: Iterable[str], guess: str | None = None) -> None:
@@ -65,9 +67,9 @@ class StorageError(DpermError):
 
 
 class Unsupported(Exception):
-    """Raised by ``Mechanism.plan`` only: the combination has no such guarantee.
+    """The mechanism has no guarantee for this combination of problem and budget.
 
-    It becomes a row with status ``unsupported``; it is not a failure.
+    It becomes a row with status ``unsupported``, which is not a failure.
     """
 
     def __init__(self, reason: str) -> None:
@@ -97,5 +99,5 @@ def describe_error(error: BaseException) -> str:
 
 
 def make_printable(text: object, most: int = 100) -> str:
-    """At most so many characters of a text, without those that a terminal acts upon."""
+    """The first ``most`` characters of a text, with non-printable ones replaced by ``?``."""
     return "".join(c if c.isprintable() else "?" for c in str(text)[:most])

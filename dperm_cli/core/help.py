@@ -1,4 +1,4 @@
-"""Read the help pages in ``help_pages/``, and fill in what the catalogue lists."""
+"""Show the help pages of ``help_pages/``, filled in with the lists of the catalogue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "help_pages")
 
 
 def help_page(verb: str) -> str:
-    """The text of ``dperm VERB --help``; that of ``dperm --help`` for the word ``dperm``."""
+    """The text of ``dperm VERB --help``. The verb ``dperm`` stands for ``dperm --help``."""
     with open(os.path.join(_PAGES, f"{verb}.txt"), encoding="utf-8") as file:
         page = file.read().rstrip("\n")
     if verb == "run":
@@ -73,7 +73,7 @@ def _settings(settings: list[catalogue.Setting], indent: str) -> list[str]:
 
 
 def _wrap_text(text: str, head: str) -> list[str]:
-    """The text after its head, on as many lines as the page's width takes."""
+    """Lines of the text, wrapped at the page's width; the first begins with ``head``."""
     parts = textwrap.wrap(text, max(_PAGE_WIDTH - len(head), 40), break_on_hyphens=False) or [""]
     rest = [" " * len(head) + part for part in parts[1:]]
     return [(head + parts[0]).rstrip(), *rest]

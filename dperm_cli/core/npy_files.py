@@ -32,12 +32,15 @@ _KIND = re.compile(r"([<>|=]?)([A-Za-z?])(\d{0,5})(\[\w{1,9}\])?")
 
 
 class NotAnArray(ValueError):
-    """Bytes that are no array of the wanted kind; the message says why, in words."""
+    """The bytes are not an array of the wanted kind; the message says why."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the head of .npy bytes says, in ``start`` bytes: type, order and shape."""
+    """The header of .npy bytes: the array's type, order and shape.
+
+    ``start`` is the header's own length in bytes: the numbers begin there.
+    """
 
     version: tuple[int, int]
     dtype: np.dtype
@@ -52,7 +55,7 @@ class Header:
 
 
 def read_header(file: IO[bytes], kinds: str = NUMBERS) -> Header:
-    """The header that begins here; the file is left at the first number.
+    """Read the header that begins here; the file is left at the first number.
 
     Args:
         file: bytes of a .npy file.
@@ -84,12 +87,16 @@ def read_header(file: IO[bytes], kinds: str = NUMBERS) -> Header:
 
 
 def read_array(file: IO[bytes], size: int, kinds: str = NUMBERS) -> np.ndarray:
-    """The array in the ``size`` bytes of a .npy file that begin here, and nothing after it."""
+    """The array in the next ``size`` bytes of a .npy file, which must end there."""
     return read_body(file, read_header(file, kinds), size)
 
 
 def read_body(file: IO[bytes], header: Header, size: int) -> np.ndarray:
-    """The numbers after a header, which the ``size`` bytes of header and numbers end with."""
+    """The numbers after ``header``. ``size`` is the bytes of header and numbers together.
+
+    Raises:
+        NotAnArray: the bytes are fewer or more than the header says.
+    """
     if header.size != size - header.start:
         raise NotAnArray("it is cut short, or longer than it says")
     raw = np.empty(header.size, dtype=np.uint8)
@@ -99,10 +106,10 @@ def read_body(file: IO[bytes], header: Header, size: int) -> np.ndarray:
         if not count:
             raise NotAnArray("it is cut short")
         done += count
-    if file.read(1):  # at its end a member of an archive checks its sum
+    if file.read(1):  # reading to the end also makes an archive check its checksum
         raise NotAnArray("it is longer than it says")
     if header.dtype.kind == "b":
-        raw = raw != 0  # a byte of 2 is no boolean of numpy's
+        raw = raw != 0  # numpy's booleans must be bytes of 0 or 1
     found = raw.view(header.dtype) if header.size else np.empty(0, header.dtype)
     return _shaped(found, header)
 
@@ -144,10 +151,10 @@ def read_archive(
 
     Args:
         path: the archive.
-        names: of the wanted arrays, those that it has not got being left out; None takes all.
-        kinds: as ``read_header`` takes them.
-        most: bytes that the wanted arrays may have together; None where compressed ones may not
-            have more than the archive's own.
+        names: the wanted arrays; None takes all. Names that the archive lacks are left out.
+        kinds: as in ``read_header``.
+        most: the most bytes that the wanted arrays may have together, unpacked. None allows as
+            many as the archive file has.
 
     Raises:
         NotAnArray: for a damaged archive, and for an array that is not plain.
@@ -174,7 +181,7 @@ def read_archive(
 
 
 def names_in(path: Path) -> tuple[list[str], int]:
-    """The names of the arrays of a .npz archive, and how many bytes all it holds unpacks to."""
+    """The names of the arrays of a .npz archive, and the unpacked bytes of all its members."""
     with _refuse_damage(), zipfile.ZipFile(path) as archive:
         return list(_members(archive)), sum(entry.file_size for entry in archive.infolist())
 
@@ -225,7 +232,7 @@ def _shaped(flat: np.ndarray, header: Header) -> np.ndarray:
 
 @contextmanager
 def _refuse_damage() -> Iterator[None]:
-    """NotAnArray for whatever a damaged archive makes the standard library raise."""
+    """Turn whatever a damaged archive makes the standard library raise into ``NotAnArray``."""
     try:
         yield
     except (NotAnArray, OSError, MemoryError):

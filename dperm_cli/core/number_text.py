@@ -1,10 +1,10 @@
-"""Read numbers in text, by one rule for all files and lines."""
+"""Read a number from text, by the same rule for all files and command lines."""
 
 from __future__ import annotations
 
 import re
 
-# float() alone takes 1_0 for 10, and digits of other alphabets
+# float() alone would read 1_0 as 10, and accept digits of other alphabets
 _NUMBER = re.compile(
     r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*|[ \t]*[+-]?(inf|infinity|nan)[ \t]*",
     re.ASCII | re.IGNORECASE,
@@ -12,5 +12,5 @@ _NUMBER = re.compile(
 
 
 def number_in(text: str) -> float | None:
-    """The number that a text is, or None; of more than float64 holds, inf."""
+    """The number that a text spells, or None. It is inf where float64 cannot hold the number."""
     return float(text) if _NUMBER.fullmatch(text) else None

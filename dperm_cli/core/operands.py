@@ -1,7 +1,7 @@
 """Parse the words after a verb: options, KEY=VALUE settings and operands.
 
-Every verb declares its ``Syntax``. What Hydra's grammar has to read
-(``runner/compose/command_line.py``) is passed on word by word.
+Every verb declares its ``Syntax``. Words in Hydra's grammar are passed on unchanged, to
+``runner/compose/command_line.py``.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError, UnknownKey
 
-FORMATS = ("table", "json")  # of what a verb prints, the default first
+FORMATS = ("table", "json")  # the output formats of a verb, the default first
 CONFIG_DIR = {"--config-dir": "--config-dir", "-cd": "--config-dir"}
 HELP = ("-h", "--help")
 
 
 @dataclass(frozen=True)
 class Words:
-    """A command line that was taken apart.
+    """A parsed command line.
 
     Attributes:
         operands: What the verb is about, in order: folders, files, names.
-        settings: The values of the verb's own keys; of a key that stands twice the last one.
-        options: The values of options such as ``--config-dir DIR``; "" where it is missing.
+        settings: The values of the verb's own keys. Where a key is repeated, the last value counts.
+        options: The values of options such as ``--config-dir DIR``; "" where the value is missing.
         switches: The options without a value that were typed.
-        passed_on: Words for another reader, in order.
+        passed_on: Words for another parser, in order.
     """
 
     operands: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Words:
         """The value of a key, one of ``allowed``, of which the first is the default.
 
         Raises:
-            InputError: It is another one.
+            InputError: It is another value.
         """
         return checks.choice(key, self.settings.get(key, allowed[0]), allowed)
 
@@ -51,11 +51,11 @@ class Syntax:
 
     Args:
         keys: The keys of its own settings.
-        switches: Options without a value, and the name that each is known by.
-        options: Options with a value, ``--option VALUE`` or ``--option=VALUE``, likewise.
-        operands: Whether it takes operands. Where not, a bare word is a key without its value.
-        passes_on: Whether words that are not its own are for another reader, and not refused.
-        empty: Keys that may have no value, of a verb without operands.
+        switches: Options without a value, with the name under which each is stored.
+        options: Options with a value, ``--option VALUE`` or ``--option=VALUE``, with their names.
+        operands: Whether it takes operands. If not, a bare word is a key without its value.
+        passes_on: Whether unknown words are passed on to another parser, instead of refused.
+        empty: Keys that may have an empty value, for a verb without operands.
 
     >>> found = Syntax(keys=("out", "format")).split(["a", "out=b", "c", "out=d"])
     >>> found.operands, found.settings, found.choose("format", FORMATS)
@@ -70,11 +70,11 @@ class Syntax:
     empty: Sequence[str] = ()
 
     def split(self, arguments: Sequence[str]) -> Words:
-        """Take a command line apart.
+        """Parse a command line.
 
         Raises:
-            InputError: A word is no option of the verb, or a key of it has no value.
-            UnknownKey: It is a setting of a key that the verb does not have.
+            InputError: A word is an unknown option, or a key has no value.
+            UnknownKey: A setting has a key that the verb does not have.
         """
         words, operands, passed_on = list(arguments), [], []
         settings: dict[str, str] = {}
@@ -102,7 +102,7 @@ class Syntax:
         return Words(tuple(operands), settings, options, frozenset(switches), tuple(passed_on))
 
     def refuse_option(self, word: str, after: Sequence[str]) -> InputError:
-        """The error for an option that the verb does not have, ``after`` being the words behind."""
+        """The error for an unknown option ``word``; ``after`` are the words that follow it."""
         if not self.options:
             return InputError("option", word, "is not one of this verb", self.keys)
         known = next(iter(self.options))
@@ -111,12 +111,12 @@ class Syntax:
     def _is_unknown(self, word: str, equals: str) -> bool:
         if self.passes_on:
             return False
-        # a folder may have such a name
+        # an existing folder may be named like KEY=VALUE
         return not self.operands or (bool(equals) and bool(self.keys) and not os.path.exists(word))
 
 
 def settings_in(words: Iterable[str]) -> dict[str, str]:
-    """The values of all words KEY=VALUE; of a key that stands twice the last one."""
+    """The values of all words KEY=VALUE. Where a key is repeated, the last value counts."""
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 

@@ -1,4 +1,4 @@
-"""Find the folders of the package's configuration, of data sets and of caches."""
+"""Find the shipped folders of the package, and the folder for caches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cache_dir() -> Path | None:
 
 @contextmanager
 def use_cache(folder: str | Path | None) -> Iterator[None]:
-    """Have the cache in another folder while the block runs; None leaves it where it is."""
+    """Use another cache folder while the block runs. None changes nothing."""
     before = os.environ.get(CACHE_DIR)
     if folder is not None:
         os.environ[CACHE_DIR] = str(folder)

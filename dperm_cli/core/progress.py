@@ -1,6 +1,7 @@
-"""Progress of long steps, on stderr, from anywhere below the runner.
+"""Report the progress of long steps, from any place below the runner.
 
-A long step calls ``report(label, done, total)``. The runner decides what is shown.
+A long step calls ``report(label, done, total)``. The runner listens, and decides what to show on
+stderr.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ _listeners: list[Listener] = []
 
 
 def report(label: str, done: float, total: float) -> None:
-    """Tell whoever listens that ``done`` of ``total`` units of a step are finished."""
+    """Tell all listeners that ``done`` of ``total`` units of a step are finished."""
     for listener in _listeners:
         listener(label, done, total)
 
 
 @contextmanager
 def listen(listener: Listener) -> Iterator[None]:
-    """Have ``listener`` told of all progress inside the block."""
+    """Call ``listener`` with all progress that is reported while the block runs."""
     _listeners.append(listener)
     try:
         yield

@@ -1,9 +1,9 @@
 """Find plug-ins: every file in a plug-in folder is one.
 
-A room is a package such as ``mechanisms`` or ``losses``. Its plug-ins are the modules at its top,
-or in the group folders that ``GROUPS`` names for it. Each defines one public class, the camel-case
-form of the module's name (``noisy_sgd`` -> ``NoisySgd``). ``base`` holds the room's contract, and
-other folders hold what several plug-ins share.
+A room is a package such as ``mechanisms`` or ``losses``. Its plug-ins are the modules directly in
+the package, or in the group folders that ``GROUPS`` names for it. Each module defines one public
+class, the camel-case form of the module's name (``noisy_sgd`` -> ``NoisySgd``). The module ``base``
+holds the room's base class. Other folders hold what several plug-ins share.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Plugin:
-    """What the base classes of the rooms of plug-ins extend: a plug-in has the name of its file.
+    """The root of the base classes of all plug-in rooms. A plug-in is named after its file.
 
     Attributes:
-        group: The room's name, as configurations spell it; a base class says so.
-        name: The plug-in's; empty for classes that are none, unless they give one.
+        group: The room's name in configurations, such as ``mechanism``; set by a base class.
+        name: The plug-in's name; empty for classes that are no plug-ins.
     """
 
     group: ClassVar[str]
@@ -72,26 +72,32 @@ def find_modules(room: str) -> dict[str, str]:
 
 
 def load(room: str, name: str) -> type[Any]:
-    """The class behind a name of a room; InputError names the nearest one."""
+    """The class of a room's plug-in.
+
+    Raises:
+        InputError: there is no plug-in of this name; the message suggests the nearest one.
+    """
     checks.choice(room, name, names(room))
     return getattr(importlib.import_module(find_modules(room)[name]), class_name(name))
 
 
 def list_protective() -> tuple[str, ...]:
-    """The mechanisms that can promise something; others are baselines with guarantee none."""
+    """The mechanisms that give a guarantee, without the baselines that give none."""
     found = names("mechanism")
     return tuple(name for name in found if load("mechanism", name).guarantees != ("none",))
 
 
 @cache
 def list_offering(room: str, capability: str) -> tuple[str, ...]:
-    """The plug-ins of a room whose class says more than None of a capability, by name."""
+    """The names of a room's plug-ins whose class has a value other than None for ``capability``."""
     return tuple(name for name in names(room) if getattr(load(room, name), capability) is not None)
 
 
 @cache
 def list_audited(room: str, last: int = 9) -> tuple[str, ...]:
-    """The losses or sets that audits try, in the order of their ``audit_place``, up to ``last``."""
+    """The losses or sets that audits try, in the order of ``audit_place``, with places <=
+    ``last``.
+    """
     places = {name: load(room, name).audit_place for name in list_offering(room, "audit_place")}
     return tuple(sorted((name for name in places if places[name] <= last), key=places.__getitem__))
 

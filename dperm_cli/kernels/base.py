@@ -1,4 +1,4 @@
-"""What all kernels share: the keys of the group, and the public facts of their feature map."""
+"""The base class of kernels: the keys of the group, and the public facts of the feature map."""
 
 from __future__ import annotations
 
@@ -16,33 +16,39 @@ from dperm_cli.core.fields import Allowed, Auto, CheckedFields, Choices, Help, P
 from dperm_cli.core.registry import Plugin
 from dperm_cli.problem.data import Matrix
 
-_BLOCK = 1 << 22  # entries of the joined rows held at once
+_BLOCK = 1 << 22  # entries held at once in ``sum_over_columns``
 AUTO_OR_FILE = "must be auto or the name of a file"
 BallRadius = Annotated[
     Positive | Literal["auto", "paper"],
     Allowed("must be a finite number > 0, auto or paper"),
     Help("auto = the least proved; paper = L R / ridge"),
 ]
-# of kernels that are functions of x - z, and of ones with a constant
+# the width parameter of kernels that are functions of x - z
 Gamma = Annotated[Positive, Help("how fast the kernel falls with the distance")]
 FEATURES = ("auto", "exact", "explicit", "landmarks", "fourier")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel(Plugin, CheckedFields, ABC):
-    """K(x, z) = <phi(x), phi(z)>, by ``gram``, ``diagonal``, ``bound`` and ``lipschitz``.
+    """A kernel K(x, z) = <phi(x), phi(z)>, where phi is its feature map.
 
-    features : ``exact`` works with the kernel itself; ``explicit``, ``landmarks`` and ``fourier``
-        put a finite map psi in its place (``problem.features``), which changes the kernel and not
-        the privacy. ``auto`` decides by n, the columns and the mechanism.
-    size : landmarks, or frequencies.
-    landmarks : public points: ``auto`` takes the first held-out inputs, or the name of a file of
-        rows (.npy or .npz with ``x``) that have the scaling of the data set.
-    queries : public points Z at which predictions are released: a number of held-out inputs, or a
-        file as above.
-    radius : of the ball that holds the minimiser: ``auto`` (the least that is proved), ``paper``
-        (L R / lambda), or a number, for mechanisms that work on parameters.
-    seed : of the public frequencies.
+    A subclass defines ``gram``, ``diagonal`` and ``bound``, and may define ``lipschitz`` and the
+    finite maps.
+
+    Attributes:
+        features: ``exact`` uses the kernel itself. ``explicit``, ``landmarks`` and ``fourier`` use
+            a finite map psi in place of phi (``feature_maps``); this changes the kernel, but not
+            the privacy. ``auto`` decides by n, the columns and the mechanism.
+        size: the number of landmarks, or of frequencies.
+        landmarks: public points. ``auto`` takes the first held-out inputs; otherwise the name of a
+            file of rows (.npy or .npz with ``x``), scaled as the data set is.
+        queries: public points Z at which predictions are released: a number of held-out inputs, or
+            a file as above.
+        radius: of the ball that holds the minimiser, for mechanisms that work on parameters:
+            ``auto`` (the least that is proved), ``paper`` (L R / lambda), or a number.
+        seed: of the random frequencies, which are public.
+        shifts: whether K(x, z) is a function of x - z (a shift-invariant kernel).
+        matrix: the matrix of a kernel that is given by one.
 
     >>> from dperm_cli.core.fields import keys_of
     >>> list(keys_of(Kernel))
@@ -74,10 +80,14 @@ class Kernel(Plugin, CheckedFields, ABC):
 
     @abstractmethod
     def bound(self, row_bound: float) -> float:
-        """R = sup of |phi(x)| over rows of norm at most ``row_bound``: public, never measured."""
+        """R = sup of |phi(x)| over rows of norm at most ``row_bound``. It is public, never
+        measured.
+        """
 
     def check_columns(self, columns: int) -> None:
-        """InputError where ``bound`` does not hold for rows of so many columns; never here."""
+        """InputError where ``bound`` does not hold for rows with so many columns. Here it always
+        holds.
+        """
         return
 
     def lipschitz(self, row_bound: float) -> float:
@@ -89,17 +99,19 @@ class Kernel(Plugin, CheckedFields, ABC):
         return None
 
     def explicit(self, a: Matrix) -> np.ndarray:
-        """phi(a_i) itself, [na, monomials(columns)], of a kernel that has such a map."""
+        """phi(a_i), [na, monomials(columns)], for a kernel with a finite exact feature map."""
         raise NotImplementedError(f"kernel={self.name} has no finite map")
 
     def frequencies(self, rng: np.random.Generator, count: int, columns: int) -> np.ndarray:
-        """Draws from the spectral law of a kernel that shifts, [count, columns]."""
+        """Draws from the spectral law of a shift-invariant kernel, [count, columns]."""
         raise NotImplementedError(f"kernel={self.name} has no spectral law")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftKernel(Kernel):
-    """A function of x - z that is 1 at 0, so that R = 1; it falls the faster, the larger gamma.
+    """A shift-invariant kernel: a function of x - z that is 1 at 0, so that R = 1.
+
+    The larger gamma is, the faster the kernel falls with the distance.
 
     >>> from dperm_cli.kernels.rbf import Rbf
     >>> issubclass(Rbf, ShiftKernel), Rbf(gamma=2.0).bound(row_bound=10.0)
@@ -146,7 +158,7 @@ def distances(a: Matrix, b: Matrix) -> np.ndarray:
 def sum_over_columns(
     join: Callable[[np.ndarray, np.ndarray], np.ndarray], rows: np.ndarray, others: np.ndarray
 ) -> np.ndarray:
-    """The sum over columns of ``join`` of every row with every other, [na, nb], in blocks."""
+    """The sum over columns of ``join(row, other)`` for all pairs, [na, nb], computed in blocks."""
     out = np.empty((len(rows), len(others)))
     step = max(1, _BLOCK // max(1, others.size))
     for start in range(0, len(rows), step):
@@ -156,7 +168,7 @@ def sum_over_columns(
 
 
 def finite(value: float, what: str) -> float:
-    """The value; InputError for a bound beyond float64."""
+    """The value; InputError where it is not finite."""
     if not math.isfinite(value):
         raise InputError("kernel", what, "its bound is beyond what can be computed")
     return value

@@ -1,4 +1,4 @@
-"""The histogram intersection kernel: rows are bags, given by how often each thing is in them."""
+"""The histogram intersection kernel, for rows of counts or frequencies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dperm_cli.problem.data import Matrix
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramIntersection(Kernel):
-    """K(x, z) = sum_j min(x_j, z_j) over non-negative entries (others count as 0).
+    """K(x, z) = sum_j min(x_j, z_j) over non-negative entries (negative ones count as 0).
 
-    With ``normalise`` it is divided by the roots of K(x, x) and K(z, z): R = 1 whatever the rows.
-    Without, K(x, x) = |x|_1 is at most sqrt(columns) row_bound, and ``columns`` must be given.
-    phi has no Lipschitz constant: |phi(x) - phi(z)|^2 = |x - z|_1.
+    With ``normalise``, K is divided by sqrt(K(x, x) K(z, z)), so that R = 1 for any rows. Without
+    it, K(x, x) = |x|_1 is at most sqrt(columns) row_bound, and ``columns`` must be given. The
+    feature map has no Lipschitz constant: |phi(x) - phi(z)|^2 = |x - z|_1.
 
     >>> bags = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     >>> HistogramIntersection().gram(bags, bags).round(3).tolist()
@@ -60,5 +60,5 @@ class HistogramIntersection(Kernel):
 
 
 def _inverse_root(total: np.ndarray) -> np.ndarray:
-    """1 / sqrt, and 0 for an empty bag."""
+    """1 / sqrt(total), and 0 for an empty row."""
     return np.where(total > 0.0, 1.0 / np.sqrt(np.where(total > 0.0, total, 1.0)), 0.0)

@@ -1,4 +1,4 @@
-"""The linear kernel."""
+"""The linear kernel: the inner product of two rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dperm_cli.problem.data import Matrix
 
 @dataclass(frozen=True, kw_only=True)
 class Linear(Kernel):
-    """K(x, z) = <x, z>: the ordinary model; R = row_bound, L_phi = 1.
+    """K(x, z) = <x, z>, the model without a feature map. R = row_bound, L_phi = 1.
 
     >>> Linear().gram(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])).tolist()
     [[11.0]]

@@ -1,4 +1,4 @@
-"""The polynomial kernel."""
+"""The polynomial kernel: a power of the inner product plus an offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel given as a matrix over numbered objects."""
+"""A kernel given as a matrix over numbered objects; a row of the data is one object's number."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from dperm_cli.kernels.shared.point_files import array_of
 from dperm_cli.problem.data import Matrix
 
 NO_MATRIX = "must name a file with the matrix"
-_ROOM = 1e-8  # of the largest eigenvalue: rounding of whoever made the matrix
+_ROOM = 1e-8  # negative eigenvalues that rounding explains, as a share of the largest entry
 
 
 @dataclass(frozen=True, kw_only=True)
 class Precomputed(Kernel):
     """K(x, z) = M[x, z]: a row of the data set holds one number, that of its object, from 0.
 
-    ``path`` names the matrix (.npy, or .npz with ``k``), symmetric and positive semidefinite;
-    ``cap`` is the declared R: objects with M[x, x] above R^2 are shortened to it in feature space.
+    Attributes:
+        path: the file with M (.npy, or .npz with ``k``), symmetric and positive semidefinite.
+        cap: the declared R. Objects with M[x, x] above R^2 are shortened to R in feature space.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +44,7 @@ class Precomputed(Kernel):
 
     @property
     def matrix(self) -> np.ndarray:
-        """M with its diagonal capped, read once."""
+        """M with its diagonal at most cap^2, read once."""
         assert self.path is not None
         return _matrix(self.path, float(self.cap))
 
@@ -70,7 +71,7 @@ class Precomputed(Kernel):
 
 @memoise(budget=GIB)
 def _matrix(path: str, cap: float) -> np.ndarray:
-    """The checked matrix, its diagonal at most cap^2."""
+    """The matrix after all checks, with its diagonal at most cap^2."""
     found = array_of("kernel.path", path, "k")
     if found.ndim != 2 or found.shape[0] != found.shape[1]:
         raise InputError("kernel.path", path, f"holds an array of shape {found.shape}")
@@ -81,7 +82,7 @@ def _matrix(path: str, cap: float) -> np.ndarray:
     if least < -_ROOM * size * max(1, len(found)):
         allowed = f"is not positive semidefinite: it has the eigenvalue {least:.3g}"
         raise InputError("kernel.path", path, allowed)
-    # rounding must not leave an eigenvalue below 0 to the solver
+    # add to the diagonal what removes negative eigenvalues that come from rounding
     found = 0.5 * (found + found.T) + max(0.0, -2.0 * least) * np.eye(len(found))
     root = np.sqrt(np.maximum(found.diagonal(), 0.0))
     shrink = np.where(root > cap, cap / np.where(root > 0.0, root, 1.0), 1.0)

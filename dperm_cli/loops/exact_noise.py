@@ -1,14 +1,16 @@
 """Exact normal and exponential noise on a grid, from random bits and integer arithmetic.
 
-``fill`` returns floor(s Y + 1/2) with a random sign. Y is standard exponential or the modulus of a
-standard normal and s = mantissa / 2^shift: this is continuous noise rounded to the grid.
-Y comes from comparisons of uniform numbers [Neumann 1951; Karney 2016, Alg. N]; no function is
-evaluated and nothing is rounded before the end. A uniform number is a string of bits of which the
-first 64 are looked at. Where they do not decide (a tie, or a Y within 2^-64 of a point where the
-result jumps) the kernel stops, and ``privacy.secure_noise`` makes that one draw with longer
-strings.
+``fill`` returns floor(s Y + 1/2) with a random sign. Y is standard exponential, or the modulus of a
+standard normal, and s = mantissa / 2^shift. So this is continuous noise rounded to the grid. Y
+comes from comparisons of uniform numbers [Neumann 1951; Karney 2016, Alg. N]; no function is
+evaluated and nothing is rounded before the end.
 
-The integers of ``gradient_sum`` are the other half: a sum over records that depends on no order.
+A uniform number is a string of bits, of which the first 64 are looked at. In rare cases these do
+not decide: two numbers tie, or Y is within 2^-64 of a point where the result jumps. Then the loop
+stops, and ``privacy.secure_noise`` makes that one draw with longer strings.
+
+``gradient_sum`` adds gradients as integers on the same grid. Its result does not depend on the
+order of the records.
 """
 
 from __future__ import annotations
@@ -162,8 +164,8 @@ def _round_draw(k, x, mantissa, shift, state):
 def fill(gaussian, words, mantissa, shift, out, done):
     """Fill ``out`` [count] int64 from draw ``done`` on; returns (done, words used, status).
 
-    ``mantissa`` is below 2^53 (uint64), 1 <= shift. A draw that is not DONE has used no words: it
-    is to be made again from ``words[used:]``.
+    ``mantissa`` is below 2^53 (uint64), 1 <= shift. A draw that is not DONE has used no words: the
+    caller makes it again from ``words[used:]``.
     """
     state = np.zeros(2, np.int64)
     while done < out.size:
@@ -185,7 +187,9 @@ def fill(gaussian, words, mantissa, shift, out, done):
 
 @compile_inline
 def _clip_weight(weight, square, bound):
-    """``weight``, made smaller where |weight| sqrt(square) exceeds the bound; 0 for no number."""
+    """``weight``, reduced where |weight| sqrt(square) exceeds the bound; 0 where it is not
+    finite.
+    """
     length = abs(weight) * math.sqrt(square)
     if length <= bound:
         return weight
@@ -216,7 +220,7 @@ def gradient_sum(rows, theta, code, width, bound, per_unit, out):
                     z += values[k] * theta[m, columns[k]]
                     square += values[k] * values[k]
                 weight = per_unit * _clip_weight(slope(code, z, y[i], width), square, bound)
-                if weight == 0.0:  # of a record without a finite gradient, too
+                if weight == 0.0:  # also for a record without a finite gradient
                     continue
                 for k in range(indptr[i], indptr[i + 1]):
                     out[m, columns[k]] += _nearest(weight * values[k])

@@ -1,9 +1,10 @@
 """Exponential, Laplace, Gamma-norm and uniform numbers: pure functions of (key, step, coordinate).
 
-The words are those of ``gaussian_noise.words``. An exponential is -log U with U from 52 bits; the
-lowest of the 2^52 values of U stands for everything below it, and takes another word: E = 52 ln 2 +
-E'. So the range ends only at 256 times 52 ln 2, where e^-E is far below the least double. Sums are
-taken in a written order, and nothing is called that another version of a library could change.
+The random words are those of ``gaussian_noise.words``. An exponential is -log U with U from 52
+bits. The lowest of the 2^52 values of U stands for everything below it, and takes another word:
+E = 52 ln 2 + E'. So the largest value is 256 times 52 ln 2, where e^-E is far below the least
+double. Sums have a fixed order, and no function is called whose result depends on a library's
+version.
 """
 
 from __future__ import annotations

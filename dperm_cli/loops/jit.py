@@ -1,7 +1,7 @@
 """Compile the loops of this room: one decorator, and the exact machine operations they use.
 
-No kernel uses fast-math. Sums have a written order and fused multiply-adds are asked for by
-name, so an expression has the same bits wherever it is inlined, vectorised or called from.
+No loop uses fast-math. Sums have a fixed order and fused multiply-adds are written explicitly. So
+an expression has the same bits wherever it is inlined, vectorised or called from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def compile_loop(function: Callable[..., Any] | None = None, **options: Any) -> 
 
 
 def compile_inline(function: Callable[..., Any]) -> Any:
-    """A piece of kernels that Python itself never calls: no entry point, always inlined."""
+    """Compile a function that only other compiled loops call: it has no entry point and is
+    inlined.
+    """
     return compile_loop(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 

@@ -1,16 +1,16 @@
-"""Compiled kernels of three local channels: what a user's device sends in place of a vector.
+"""Compiled loops of three local channels: what a user's device sends in place of a vector.
 
-A vector g with |g| <= bound in the channel's norm becomes x = g / bound, and the answer is
+A vector g with |g| <= bound in the channel's norm becomes x = g / bound. The answer is
 
 - ``L_INF`` [DJW12, Prop. 1]: size times independent signs, +1 with chance (1 + gain x_j) / 2;
-- ``L_1`` [DJW12, Prop. 2]: size times one of the 2 d corners +-e_j. x is first rounded to a corner
-  whose mean is x, which then stays, turns round, or becomes one of the 2 d - 2 others;
+- ``L_1`` [DJW12, Prop. 2]: size times one of the 2 d corners +-e_j. x is first rounded at random to
+  a corner with mean x. This corner is kept, reversed, or replaced by one of the 2 d - 2 others;
 - ``L_2`` [DJW18]: size times a uniform direction, on the side of x with chance
   (1 + gain |x|) / 2.
 
-Every chance that matters to privacy is a whole number of 2^-64 and is compared with a random word
-of 64 bits, so that no rounding of g or of a uniform number can make an answer more telling than
-``Coding`` says; longer vectors are shortened. ``first`` and ``second`` hold the random words.
+Every probability that matters to privacy is a multiple of 2^-64, and is compared with a random word
+of 64 bits. So rounding of g or of a uniform number cannot make an answer reveal more than
+``Coding`` says. Longer vectors are shortened. ``first`` and ``second`` hold the random words.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def code(coding, g, first, second, z):
     """z [d] <- the answer to g [d], which is shortened in place where it is too long."""
     norm = _norm(coding.shape, g)
     if not norm <= coding.bound:
-        # nothing that is not a number, or is infinite, tells anything
+        # a vector with nan or inf is replaced by 0, so that the answer reveals nothing
         factor = coding.bound / norm if norm < math.inf else 0.0
         for j in range(g.size):
             g[j] = factor * g[j] if factor > 0.0 else 0.0

@@ -64,7 +64,7 @@ class Law(NamedTuple):
 
 
 def pack_records(x: np.ndarray, y: np.ndarray) -> Packed:
-    """Dense rows [n, p] and labels [n] in blocks."""
+    """Dense rows [n, p] and labels [n], packed ``ROWS`` records to a block."""
     n, p = x.shape
     blocks = -(-n // ROWS)
     rows = np.zeros((blocks * ROWS, p))

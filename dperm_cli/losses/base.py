@@ -1,4 +1,4 @@
-"""The base class of losses: what a loss may offer, and constants computed from its others."""
+"""The base class of losses: what a loss has to define, what it may define, and defaults."""
 
 from __future__ import annotations
 
@@ -18,49 +18,55 @@ _BLOCK_ENTRIES = 1_000_000
 
 
 class PerRecord(Plugin, CheckedFields):
-    """A convex loss of one record; a subclass gives ``values`` (of each record at rows [..., p]),
-    ``gradient`` (the sum over records of one subgradient each), ``dimension``, ``lipschitz`` and
-    ``curvature_bound`` (Euclidean, in theta, for every record within the bounds).
+    """A convex loss of the parameters and one record.
 
-    What follows ``tasks`` are capabilities: a loss that offers one is served by the faster or
-    sharper method that needs it, and by the general one otherwise.
+    A subclass must define ``values`` (the loss of each record at each row of [..., p]),
+    ``gradient`` (the sum over records of one subgradient each), ``dimension``, ``lipschitz`` and
+    ``curvature_bound``. The last two are in the Euclidean norm of theta, and hold for every record
+    within the bounds.
+
+    The attributes from ``code`` on are optional capabilities. A loss that has one is handled by
+    the faster or sharper method that needs it, and by a general method otherwise.
 
     Attributes:
-        tasks: the tasks of data that it is for.
-        also: tasks whose labels it takes for targets.
-        default_of: tasks whose data sets take it where they name no other.
-        audit_place: among those that audits try, the least demanding first; below 10 in the
-            declared grid, from there on by the fuzzer.
-        code: of the compiled slope in ``loops.slopes``; ``location_code`` in
-        ``loops.local_learning`` and
-            ``loops.proximal_chain``, of a loss of the distance to a record.
+        tasks: the kinds of data (tasks) that the loss is for.
+        also: further tasks, whose labels are taken as targets.
+        default_of: tasks whose data sets use this loss if they name no other.
+        audit_place: position in the order in which audits try losses, the least demanding first.
+            Losses below 10 are in the declared grid, the others are tried by the fuzzer.
+        code: the number of the compiled slope in ``loops.slopes``.
+        location_code: the same for a loss of the distance to a record, in ``loops.local_learning``
+            and ``loops.proximal_chain``.
         width: the one number that the compiled slope may need beside its code.
-        transcendental: whether the compiled slope takes an exponential.
+        transcendental: whether the compiled slope computes an exponential.
         smoothness: a bound on the second derivative in the record's margin, or margins.
         slope: the derivative in the margin (``margin_loss.Glm``).
-        pieces: of a loss with one kink in the margin (``margin_loss.Glm``).
+        pieces: the two linear pieces of a loss with one kink in the margin (``margin_loss.Glm``).
         curvature: the second derivative in the margin.
-        hessian: ``hessian(theta, data)``, the sum's second derivative [p, p].
-        envelope_dual: ``envelope_dual(theta, data, width)``, the dual point of the Moreau envelope
-            of this parameter, of a loss with kinks.
+        hessian: ``hessian(theta, data)``, the second derivative [p, p] of the summed loss.
+        envelope_dual: ``envelope_dual(theta, data, width)``, for a loss with kinks: the dual point
+            of its Moreau envelope with parameter ``width``.
         cone_cost: ``cone_cost(program, data, theta)`` adds the summed loss to the cost of a cone
-            program and says how its multipliers become a dual point (``problem.cone_rows``).
+            program, and returns how its multipliers become a dual point (``problem.cone_rows``).
         distance_power: q of a loss |theta - x|_q.
         round_kink: ``round_kink(width)``, the loss with its kink rounded off.
         quadratic: whether the second derivative in the margin is ``smoothness`` everywhere.
-        curvature_ratio: ``curvature_ratio(margin)`` is at most the least over the largest second
-            derivative up to that margin, of one that rises once and falls once.
+        curvature_ratio: ``curvature_ratio(margin)``, a lower bound on the ratio of the least to the
+            largest second derivative at margins up to ``margin``. It is for losses whose second
+            derivative rises once and falls once.
         affine_margin: margins up to which the loss is affine.
-        most_pull: ``most_pull(target)`` bounds -z l'(z) over all margins and targets up to that.
-        sign_mean: ``sign_mean(bias, z)``, the mean loss where y is 1 with chance (1 + bias) / 2;
-        best_mean: ``best_mean(bias)``, the z where that is least.
-        odds_mean: ``odds_mean(z, likely)``, the mean loss where y is 1 with chance ``likely``, of a
-            loss that is least at the log odds.
-        noise_excess: ``noise_excess(off, width)``, the mean loss above its least, ``off`` from the
-            middle of targets that are uniform within ``width`` of it.
-        mirrored_excess: ``mirrored_excess(rows, to)``, the mean loss of each row and its mirror
-            image above that at 0, their middle.
-        cube_excess: ``cube_excess(half_side, off)``, the same of rows uniform in a cube.
+        most_pull: ``most_pull(target)``, an upper bound on -z l'(z) over all margins z and all
+            targets up to ``target``.
+        sign_mean: ``sign_mean(bias, z)``, the mean loss where y is 1 with probability
+            (1 + bias) / 2 and else -1.
+        best_mean: ``best_mean(bias)``, the z where that mean is least.
+        odds_mean: ``odds_mean(z, likely)``, the mean loss where y is 1 with probability ``likely``,
+            for a loss whose mean is least at the log odds.
+        noise_excess: ``noise_excess(off, width)``, the mean loss less its least value at a
+            distance ``off`` from the middle of targets, which are uniform within ``width`` of it.
+        mirrored_excess: ``mirrored_excess(rows, to)``, the mean loss at ``to`` of each row and its
+            mirror image about 0, less that at 0.
+        cube_excess: ``cube_excess(half_side, off)``, the same for rows uniform in a cube.
 
     >>> from dperm_cli.losses.hinge import Hinge
     >>> isinstance(Hinge(), PerRecord), Hinge().smoothness, Hinge().round_kink(0.1).smoothness
@@ -101,15 +107,19 @@ class PerRecord(Plugin, CheckedFields):
 
     @property
     def closes_gap(self) -> bool:
-        """Whether duality gaps can be made as small as rounding allows."""
+        """Whether solvers can make the duality gap as small as rounding allows."""
         return self.smoothness is not None or self.envelope_dual is not None
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
-        """The dual point that certifies theta [p]: theta, where ``minorant`` is a tangent."""
+        """The dual point that certifies theta [p]. Here theta itself, since ``minorant`` is a
+        tangent.
+        """
         return np.array(theta, dtype=float)
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
-        """The tangent of the summed loss at a point [p]: below it, since it is convex."""
+        """A lower bound on the summed loss that is affine in theta: here its tangent at ``dual``
+        [p].
+        """
         slope, values = self.gradient(dual, data), self.values(dual, data)
         product, length = float(slope @ dual), float(np.linalg.norm(dual))
         one = self.lipschitz(data.facts().bounds(length))
@@ -121,36 +131,44 @@ class PerRecord(Plugin, CheckedFields):
         return self.minorant(dual, data).slope
 
     def spread(self, data: Data) -> float:
-        """What ``smoothness``, or an envelope's curvature, is multiplied by in theta."""
+        """The factor from ``smoothness``, or an envelope's curvature, to curvature in theta."""
         return largest_eigenvalue(data.x)
 
     def cone_entries(self, data: Data) -> int:
-        """How many entries the rows of ``cone_cost`` hold, about."""
+        """About how many entries the rows of ``cone_cost`` hold."""
         stored = data.x.nnz if sparse.issparse(data.x) else data.n * data.p
         return int(stored) + 3 * data.n
 
     def hessian_rank(self, bounds: Bounds) -> int | None:
-        """A bound on the rank of one record's Hessian, where it has one below the dimension."""
+        """A bound on the rank of one record's Hessian; None where there is none below p."""
         return None
 
     def oscillation(self, bounds: Bounds, constraint: Any) -> float:
-        """>= sup over records d, d' within the bounds of sup - inf over the set of l_d - l_d'.
+        """An upper bound on how far the difference of two records' losses ranges over the set.
 
-        2 L diameter, L being the Lipschitz constant on this set (``bounds.radius`` is not used).
+        >= sup over records d, d' within the bounds of sup - inf over the set of l_d - l_d'.
+        Here 2 L diameter, L being the Lipschitz constant on this set (``bounds.radius`` is not
+        used).
         """
         return 2.0 * self.lipschitz(on(bounds, constraint)) * constraint.diameter
 
     def variation(self, bounds: Bounds, constraint: Any) -> float:
-        """>= sup over records within the bounds of sup - inf over the set of l_d: L diameter."""
+        """An upper bound on how far one record's loss ranges over the set.
+
+        >= sup over records within the bounds of sup - inf over the set of l_d: L diameter.
+        """
         return self.lipschitz(on(bounds, constraint)) * constraint.diameter
 
     def gradient_gap(self, bounds: Bounds) -> float:
-        """>= sup over records d, d' and |theta| <= radius of |grad l_d - grad l_d'|_2: 2 L."""
+        """An upper bound on the distance of two records' gradients at one point.
+
+        >= sup over records d, d' and |theta| <= radius of |grad l_d - grad l_d'|_2: 2 L.
+        """
         return 2.0 * self.lipschitz(bounds)
 
 
 def on(bounds: Bounds, constraint: Any) -> Bounds:
-    """The bounds with the radius of this set."""
+    """The bounds with the radius replaced by that of this set."""
     return replace(bounds, radius=constraint.radius)
 
 
@@ -167,7 +185,10 @@ def norm_factor(length: int, norm: float) -> float:
 
 
 def largest_eigenvalue(x: Any) -> float:
-    """Of X^T X, by power iteration, with a margin of a fifth; at most the Frobenius bound."""
+    """The largest eigenvalue of X^T X, by power iteration, enlarged by a fifth to be safe.
+
+    It is at most the squared Frobenius norm, and positive.
+    """
     squares = x.multiply(x).sum() if sparse.issparse(x) else np.sum(np.square(x))
     v = np.random.Generator(np.random.Philox(0)).standard_normal(x.shape[1])
     value = 0.0
@@ -181,7 +202,7 @@ def largest_eigenvalue(x: Any) -> float:
 
 
 def weighted_gram(x: Any, weights: np.ndarray) -> np.ndarray:
-    """X^T diag(weights) X, dense, a block of rows at a time."""
+    """X^T diag(weights) X as a dense array [p, p], computed a block of rows at a time."""
     n, p = x.shape
     step = max(1, _BLOCK_ENTRIES // p)
     total = np.zeros((p, p))
@@ -192,5 +213,5 @@ def weighted_gram(x: Any, weights: np.ndarray) -> np.ndarray:
 
 
 def to_dense(x: Any) -> np.ndarray:
-    """Rows as an array."""
+    """Rows as a dense array, whether they are stored sparse or not."""
     return x.toarray() if sparse.issparse(x) else x

@@ -1,4 +1,4 @@
-"""Hinge loss rounded off around its kink."""
+"""Hinge loss with its kink rounded off."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dperm_cli.losses.shared.huber import RoundedPart
 
 @dataclass(frozen=True)
 class HuberizedHinge(RoundedPart):
-    """l(z; y) = f(1 - y z) for labels y in {-1, +1}, f the rounded positive part (``huber``).
+    """l(z; y) = f(1 - y z) for labels y in {-1, +1}.
 
-    With h = ``width``: quadratic for |1 - y z| <= h, at most h / 4 above the hinge, 1-Lipschitz and
-    1 / (2 h)-smooth in z.
+    f is the rounded positive part (``huber``). With h = ``width``, the loss is quadratic for
+    |1 - y z| <= h, at most h / 4 above the hinge, 1-Lipschitz and 1 / (2 h)-smooth in z.
 
     >>> rounded = HuberizedHinge(width=0.5)
     >>> rounded.value(np.array([0.0, 1.0, 2.0]), 1.0).tolist(), rounded.smoothness
@@ -27,13 +27,13 @@ class HuberizedHinge(RoundedPart):
     code: ClassVar[int] = 5
 
     def line(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(-y, 1)."""
+        """(sign, offset) = (-y, 1) of the argument of f."""
         return -y, np.ones_like(y)
 
     def furthest(self, target: float) -> float:
-        """1, whatever the label."""
+        """The largest offset: 1, whatever the label."""
         return 1.0
 
     def most_pull(self, target: float) -> float:
-        """1 + h at most."""
+        """1 + h, an upper bound on -z l'(z)."""
         return 1.0 + float(self.width)

@@ -1,4 +1,4 @@
-"""Positive-part loss rounded off around its kink."""
+"""Positive-part loss with its kink rounded off."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from dperm_cli.losses.shared.huber import RoundedPart
 
 @dataclass(frozen=True)
 class HuberizedPositivePart(RoundedPart):
-    """l(z; y) = f(y - z) for targets |y| <= target_bound, f the rounded positive part [BST14,
-    App. A].
+    """l(z; y) = f(y - z) for targets |y| <= target_bound.
 
-    With h = ``width``: quadratic for |y - z| <= h, at most h / 4 above the positive part,
-    1-Lipschitz and 1 / (2 h)-smooth in z.
+    f is the rounded positive part [BST14, App. A]. With h = ``width``, the loss is quadratic for
+    |y - z| <= h, at most h / 4 above the positive part, 1-Lipschitz and 1 / (2 h)-smooth in z.
 
     >>> rounded = HuberizedPositivePart(width=0.5)
     >>> rounded.value(np.array([-1.0, 0.0, 1.0]), 0.0).tolist(), rounded.smoothness
@@ -28,9 +27,9 @@ class HuberizedPositivePart(RoundedPart):
     code: ClassVar[int] = 7
 
     def line(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(-1, y)."""
+        """(sign, offset) = (-1, y) of the argument of f."""
         return -np.ones_like(y), y
 
     def furthest(self, target: float) -> float:
-        """The target's bound."""
+        """The largest offset: the bound on the targets."""
         return target

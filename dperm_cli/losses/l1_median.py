@@ -1,4 +1,4 @@
-"""Coordinate-wise median."""
+"""Coordinate-wise median loss: the L1 distance to a record."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ class L1Median(Median):
         return np.sign(difference)
 
     def duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
-        """Clipped to [-1, 1], and the largest modulus before."""
+        """Entries clipped to [-1, 1], and the largest modulus before."""
         return np.clip(dual, -1.0, 1.0), float(np.max(np.abs(dual), initial=0.0))
 
     def envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:
-        """Signs that turn linearly within ``width`` of a record's entry."""
+        """The signs of theta - x, made linear within ``width`` of 0, [n, p]."""
         return np.clip((theta - to_dense(data.x)) / width, -1.0, 1.0)
 
     def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
-        """The moduli of theta less each row."""
+        """Add the L1 distances of theta to the rows (``PerRecord.cone_cost``)."""
         return add_l1_distances(program, theta, to_dense(data.x))
 
     def sign_mean(self, bias: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """The mean over records 1 and -1 of one coordinate."""
+        """The mean loss of one coordinate over records 1 (chance (1 + bias) / 2) and -1."""
         away, back = np.abs(z - 1.0), np.abs(z + 1.0)
         return 0.5 * ((1.0 + bias) * away + (1.0 - bias) * back)
 
     def best_mean(self, bias: np.ndarray) -> np.ndarray:
-        """The likelier record."""
+        """The z where ``sign_mean`` is least: the likelier of 1 and -1."""
         return np.sign(bias)
 
     def mirrored_excess(self, rows: np.ndarray, to: np.ndarray) -> np.ndarray:
-        """Half of |row - to| + |row + to| - 2 |row|, coordinate by coordinate."""
+        """(|row - to| + |row + to|) / 2 - |row|, summed over coordinates, for each row."""
         moved = np.abs(rows - to) + np.abs(rows + to) - 2.0 * np.abs(rows)
         return 0.5 * np.sum(moved, axis=1)
 

@@ -1,4 +1,4 @@
-"""Euclidean median."""
+"""Euclidean (geometric) median loss: the L2 distance to a record."""
 
 from __future__ import annotations
 
@@ -36,21 +36,23 @@ class L2Median(Median):
         return difference / np.where(length > 0, length, 1.0)
 
     def duals(self, dual: np.ndarray) -> tuple[np.ndarray, float]:
-        """Rows longer than 1 are shortened to it; and the greatest length before."""
+        """Rows with those longer than 1 shortened to 1, and the largest length before."""
         length = np.linalg.norm(dual, axis=-1, keepdims=True)
         return dual / np.maximum(length, 1.0), float(np.max(length, initial=0.0))
 
     def envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:
-        """Directions that shorten within ``width`` of a record."""
+        """The gradients of |v| with |v| rounded off within ``width`` of 0, at v = theta - x, [n,
+        p].
+        """
         steps = theta - to_dense(data.x)
         return steps / np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), width)
 
     def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
-        """The distance of theta to each row."""
+        """Add the L2 distances of theta to the rows (``PerRecord.cone_cost``)."""
         return add_distances(program, theta, to_dense(data.x))
 
     def mirrored_excess(self, rows: np.ndarray, to: np.ndarray) -> np.ndarray:
-        """Half of |row - to| + |row + to|, less |row|."""
+        """(|row - to| + |row + to|) / 2 - |row|, for each row."""
         far, near = np.linalg.norm(rows - to, axis=1), np.linalg.norm(rows + to, axis=1)
         return 0.5 * (far + near) - np.linalg.norm(rows, axis=1)
 

@@ -41,7 +41,7 @@ class Logistic(Glm):
         return expit(z) * expit(-z)
 
     def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """tanh(z / 2) / (2 z), at most 1/4: the flattest of its kind [Jaakkola and Jordan 2000]."""
+        """tanh(z / 2) / (2 z), at most 1/4: the least possible one [Jaakkola and Jordan 2000]."""
         half = 0.5 * np.abs(np.broadcast_to(z, np.broadcast_shapes(np.shape(z), np.shape(y))))
         small = half < 1e-4
         return np.where(small, 0.25, np.tanh(half) / (4.0 * np.where(small, 1.0, half)))
@@ -56,35 +56,35 @@ class Logistic(Glm):
 
     @property
     def smoothness(self) -> float:
-        """1/4, reached at z = 0."""
+        """1/4: the second derivative at z = 0, where it is largest."""
         return 0.25
 
     def gradient_gap(self, bounds: Bounds) -> float:
-        """Exactly row times the supremum of ``logistic_gap`` for the number of columns."""
+        """Exact: the row bound times the supremum of ``logistic_gap`` for the number of columns."""
         margin = bounds.row * bounds.radius
         if bounds.columns == 1:
             return bounds.row * logistic_gap.on_the_line(margin)
         return bounds.row * logistic_gap.in_the_plane(margin)
 
     def curvature_ratio(self, margin: float) -> float:
-        """4 s(M) s(-M) for margins up to M."""
+        """4 s(M) s(-M) for margins up to M: the second derivative at M over that at 0."""
         return 4.0 * float(expit(margin)) * float(expit(-margin))
 
     def most_pull(self, target: float) -> float:
-        """max -z l'(z)."""
+        """max -z l'(z), a constant (``logistic_gap``)."""
         return 0.2784645427610738
 
     def sign_mean(self, bias: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """The mean over labels."""
+        """The mean loss at z where the label is 1 with chance (1 + bias) / 2 and else -1."""
         return np.logaddexp(0.0, -z) + 0.5 * (1.0 - bias) * z
 
     def best_mean(self, bias: np.ndarray) -> np.ndarray:
-        """The log odds of the labels."""
+        """The z where ``sign_mean`` is least: the log odds of the labels."""
         with np.errstate(divide="ignore"):
             return np.log1p(bias) - np.log1p(-bias)
 
     def odds_mean(self, z: np.ndarray, likely: np.ndarray) -> np.ndarray:
-        """softplus(z) - likely z."""
+        """softplus(z) - likely z: the mean loss where the label is 1 with chance ``likely``."""
         return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))) - likely * z
 
     def conjugate(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -15,8 +15,8 @@ from dperm_cli.problem.data import Bounds
 class Squared(Glm):
     """l(z; y) = (z - y)^2 / 2 for targets |y| <= target_bound: 1-smooth in z.
 
-    Labels -1 and +1 are targets too: the least squares classifier. It is Lipschitz only where
-    margins are bounded, which the constraint sees to.
+    Labels -1 and +1 may serve as targets, which gives the least squares classifier. The loss is
+    Lipschitz only where margins are bounded; the set of parameters bounds them.
 
     >>> Squared().lipschitz(Bounds(row=1.0, target=1.0, radius=2.0, columns=5))
     3.0
@@ -46,15 +46,16 @@ class Squared(Glm):
         return float(margin + target)
 
     def span(self, margin: float, target: float) -> float:
-        """((margin + target)^2 - max(0, target - margin)^2) / 2, at |y| = target.
+        """((margin + target)^2 - max(0, target - margin)^2) / 2, the range of the loss at |y| =
+        target.
 
-        Without that difference, which is lost in rounding where the margin is small.
+        It is computed without this difference, which would lose digits where the margin is small.
         """
         return 2.0 * margin * target if margin <= target else 0.5 * (margin + target) ** 2
 
     @property
     def smoothness(self) -> float:
-        """1."""
+        """1: the second derivative."""
         return 1.0
 
     def gradient_gap(self, bounds: Bounds) -> float:
@@ -66,7 +67,7 @@ class Squared(Glm):
         return 1.0
 
     def most_pull(self, target: float) -> float:
-        """target^2 / 4, at z = y / 2."""
+        """target^2 / 4, the largest -z l'(z), at z = y / 2."""
         return 0.25 * target**2
 
     def noise_excess(self, off: np.ndarray, width: float) -> np.ndarray:

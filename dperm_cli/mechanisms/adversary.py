@@ -1,4 +1,4 @@
-"""The pair of data sets that a mechanism finds hardest to hide, for its own audit."""
+"""``Adversary``: the pair of neighbouring data sets and the test by which the audit attacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.sets import make_ball
 
 KINDS = ("gaussian", "profile", "interval", "sign", "threshold")
-FAR_RADIUS = 1e9  # radius of a set whose boundary is never met
+FAR_RADIUS = 1e9  # radius of a set so large that its boundary plays no part
 
 
 def first_coordinate(theta: np.ndarray) -> np.ndarray:
@@ -25,19 +25,18 @@ def first_coordinate(theta: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Adversary:
-    """A neighbouring pair, the instance to attack and how to tell the two outputs apart.
+    """A pair of neighbours to attack, and how the outputs on them are told apart.
 
-    Attributes
-    ----------
-    first, second : problems that are neighbours under the budget's relation.
-    mechanism : the configured instance; public settings (steps, step size) are the adversary's.
-    statistic : theta [trials, p] -> one number a trial, [trials].
-    kind : how the error rates become a bound on epsilon. ``gaussian``: the outputs are N(0, 1)
-        and N(mu, 1) up to scale; ``profile``: some noise of the plan's own events, more or less
-        of it, gives these rates; ``interval``: the statistic is in [0, 1], with densities
-        exp(-a u) and exp(-a' u) up to a factor, a > a'; ``sign``: the sign of the statistic is all
-        that the outputs differ by; ``threshold``: nothing is known of the law.
-    floor : the share of the claimed epsilon that the bound must reach, or None.
+    Attributes:
+        first, second: problems that are neighbours under the budget's relation.
+        mechanism: the configured mechanism; the adversary chooses its public settings.
+        statistic: a function of theta [trials, p] with one number for each trial, [trials].
+        kind: how error rates become a bound on epsilon. ``gaussian``: the outputs are N(0, 1) and
+            N(mu, 1) up to scale. ``profile``: the outputs have noise of the plan's events, of an
+            unknown scale. ``interval``: the statistic is in [0, 1], with densities exp(-a u) and
+            exp(-a' u) up to a factor, a > a'. ``sign``: the outputs differ only in the sign of the
+            statistic. ``threshold``: nothing is known of the law.
+        floor: the share of the claimed epsilon that the bound must reach, or None.
     """
 
     first: Problem | KernelProblem

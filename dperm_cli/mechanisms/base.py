@@ -1,4 +1,4 @@
-"""The base class of mechanisms: events, settings and release, and the plan made of them."""
+"""The base class of mechanisms, and the classes of their plans and releases."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dperm_cli.privacy.budget import Budget, Guarantee
 from dperm_cli.privacy.events import Event, kind
 from dperm_cli.privacy.gate import Gate
 
-# Of one record's loss over the set: squares of less are lost in float64.
+# Least influence of one record's loss over the set: squares of smaller numbers underflow.
 LEAST_INFLUENCE = 1e-140
 
-# Of a gradient and of the set: squares and products of more are beyond float64.
+# Largest size of a gradient and of the set: squares and products of larger numbers overflow.
 MOST_MAGNITUDE = 1e140
 
 # Fields that several mechanisms have.
@@ -42,20 +42,20 @@ Strength = Annotated[Positive | Auto, Help("auto = least risk in theory")]
 
 @dataclass(frozen=True)
 class Design:
-    """What a mechanism decides for a budget: everything but what that is worth.
+    """What a mechanism decides for a budget. The guarantee is computed from it, and makes it a
+    ``Plan``.
 
-    Attributes
-    ----------
-    events : what will be done to the records; the guarantee follows from them.
-    noise_scale : standard deviation (or scale) of one noise draw, in the unit that the mechanism's
-        docstring names.
-    steps : the number of noisy releases.
-    settings : whatever else is public and worth a reader's eye, all of it JSON-able.
-    certificate : what was proved of a sampler or a minimiser.
-    reason : why events that protect nothing are released.
-    inner : the plan of the mechanism inside a combinator.
-    sampler : the sampler that draws from a law, with its certificate.
-    space : the public map to another space, and the facts of that space.
+    Attributes:
+        events: what will be done to the records; the guarantee follows from them.
+        noise_scale: standard deviation (or scale) of one noise draw, in the unit that the
+            mechanism's docstring names.
+        steps: the number of noisy releases.
+        settings: other public values that the result rows show, JSON-able.
+        certificate: what was proved of a sampler or a minimiser.
+        reason: why a release without a guarantee has none.
+        inner: the plan of the mechanism inside a combinator.
+        sampler: the sampler that draws from a law, with its certificate.
+        space: the public map to another space, and the facts of that space.
 
     >>> from dperm_cli.privacy.events import Laplace
     >>> made = Design((Laplace(scale=2.0, record_norm=1.0),), noise_scale=2.0, steps=1)
@@ -76,12 +76,12 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Design):
-    """Everything that is fixed before a record is seen.
+    """Everything that is fixed before a record is seen: a design with its guarantee.
 
-    Attributes
-    ----------
-    guarantee : what the events are worth, made by ``Mechanism.plan``.
-    reserve : what of delta the runner holds for the bounded range of seeded noise, as a last event.
+    Attributes:
+        guarantee: what is certified for the events, computed by ``Mechanism.plan``.
+        reserve: the part of delta that the runner reserves for the bounded range of seeded noise,
+            as a last event.
 
     >>> from dperm_cli.mechanisms.gradient.noisy_gd import NoisyGd
     >>> from dperm_cli.problem.problem import bare_spec
@@ -97,7 +97,7 @@ class Plan(Design):
 
 @dataclass(frozen=True)
 class Release:
-    """What comes out: ``theta`` of shape [trials, p], one independent draw a row.
+    """The output of a mechanism: ``theta`` of shape [trials, p], one independent draw in each row.
 
     ``info`` holds public by-products only (post-processing of released values).
 
@@ -110,24 +110,31 @@ class Release:
 
 
 class Mechanism(CheckedFields, ABC):
-    """The base of every mechanism: a frozen dataclass whose fields are its YAML keys.
+    """The base class of mechanisms: a frozen dataclass whose fields are its YAML keys.
 
-    A mechanism states ``events`` (what it does to the records at a noise scale), ``settings`` (what
-    else is public) and ``release``. The noise scale, the guarantee and the plan follow from the
-    events here, so that no mechanism says what it is worth. ``check`` is the one place that raises
-    ``Unsupported``, from public facts. ``release`` touches records through the view and randomness
-    through ``gate.stream(event, dim)``, and draws ``gate.trials`` independent outputs.
+    A mechanism defines ``events`` (what it does to the records at a noise scale), ``settings``
+    (what else is public) and ``release``. This class computes the noise scale, the guarantee and
+    the plan from the events, so that no mechanism states its own guarantee. ``check`` is the one
+    method that raises ``Unsupported``, from public facts. ``release`` reaches records through the
+    view, and random numbers through ``gate.stream(event, dim)``. It draws ``gate.trials``
+    independent outputs.
 
-    Class attributes: ``guarantees`` lists the kinds it can give, strongest first; ``relations`` the
-    relations that it is proved for; ``requires`` what the problem must have; ``secure`` whether it
-    runs with noise on a grid (it sees records through ``view.gradient_sum`` alone); ``trust`` is
-    ``local`` where it gets a ``LocalView``; ``space`` is ``kernel`` where it works on a kernel's
-    minimiser; ``features`` names the finite map of a kernel whose rows it sees; ``by_rows`` says
-    that the set may differ from trial to trial; ``one_pass`` that each record is used once;
-    ``later`` maps keys that came after the others to what they were before.
-
-    Fields that only some mechanisms have, with what stands for none: ``inner``, ``sampler``,
-    ``sampling`` and ``calibration``. ``session`` answers queries one by one, where there is one.
+    Attributes:
+        guarantees: the kinds of guarantee it can give, strongest first.
+        relations: the relations that it is proved for.
+        requires: what the problem must have.
+        secure: whether it can run with noise on a grid. It then sees records only through
+            ``view.gradient_sum``.
+        trust: ``local`` where it gets a ``LocalView``.
+        space: ``kernel`` where it works on a kernel's minimiser.
+        features: the finite map of a kernel whose rows it sees.
+        by_rows: whether the set may differ from trial to trial.
+        one_pass: whether each record is used once.
+        later: keys that were added after the first version, with the values that stand for the
+            behaviour before.
+        inner, sampler, sampling, calibration: fields of some mechanisms; here the values that stand
+            for their absence.
+        session: answers queries one at a time, where a mechanism has it.
 
     >>> from dperm_cli.privacy.events import Gaussian
     >>> class NoisySum(Mechanism):

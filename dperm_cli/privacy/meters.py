@@ -1,8 +1,8 @@
 """Measure how far one stream's values differ between two neighbouring runs, in sensitivities.
 
-A meter belongs to one stream. ``move`` takes the value of one call on both runs, and returns the
-largest total so far over all trials, divided by the declared sensitivity: at most 1 for a stream
-that keeps its promise. Values are [trials, dim].
+A meter belongs to one stream. ``move`` takes the value of one call in both runs. It returns the
+largest total so far over all trials, divided by the declared sensitivity. This is at most 1 if the
+mechanism keeps to the sensitivity that it declared. Values are [trials, dim].
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 
 
 class Meter(ABC):
-    """Adds up the moves of one stream."""
+    """Adds up how far the values of one stream moved between two runs."""
 
     _sum: np.ndarray | float = 0.0  # over the calls so far, where a meter adds them up
 
     @abstractmethod
     def move(self, before: Any, after: Any) -> float:
-        """The total so far, in units of what was declared."""
+        """The total so far, over the declared sensitivity."""
 
 
 class _Norm(Meter):
-    """Distances in the norm of order ``order`` over ``sensitivity``."""
+    """Distances in the norm of order ``order``, divided by ``sensitivity``."""
 
     def __init__(self, order: float, sensitivity: float) -> None:
         self._order, self._sensitivity = order, sensitivity
@@ -40,14 +40,14 @@ class _Norm(Meter):
 
 
 class PerCall(_Norm):
-    """Every call by itself: the sensitivity of one step of an adaptive sequence."""
+    """Every call is measured by itself, for the steps of an adaptive sequence."""
 
     def move(self, before: np.ndarray, after: np.ndarray) -> float:
         return float(np.max(self._distances(before, after)))
 
 
 class Total(_Norm):
-    """All calls together, added up: disjoint batches with noise of a norm's exponential."""
+    """The moves of all calls are added up, for disjoint batches with Gamma-norm noise."""
 
     def move(self, before: np.ndarray, after: np.ndarray) -> float:
         self._sum = self._sum + self._distances(before, after)
@@ -55,7 +55,7 @@ class Total(_Norm):
 
 
 class RootOfSquares(_Norm):
-    """All calls together, as the root of the sum of squares: parts of one Gaussian vector."""
+    """The root of the sum of squared moves, for calls that are parts of one Gaussian vector."""
 
     def __init__(self, sensitivity: float) -> None:
         super().__init__(2, sensitivity)
@@ -66,9 +66,9 @@ class RootOfSquares(_Norm):
 
 
 class ChannelRatio(Meter):
-    """The largest log ratio of all answers of all users together, over what one user may spend.
+    """The largest log ratio of all users' answers together, over what one user may spend.
 
-    The neighbours differ in one record, so that nobody but its user may answer differently.
+    Neighbours differ in one record, so only its user's answers may have another law.
     """
 
     def __init__(self, channel: Any, allowed: float) -> None:
@@ -84,10 +84,10 @@ class ChannelRatio(Meter):
 
 
 class LawRange(Meter):
-    """A law exp(-exponent loss): the range of the log ratio over what is declared for one draw.
+    """For a law exp(-exponent loss): the range of the log ratio over the one declared for a draw.
 
-    No value passes with such a draw. What is compared is what the law was made of on both runs:
-    objects with a method ``log_ratio_range(other, exponent)``.
+    Such a draw has no value that noise is added to. Instead, the objects that define the law in
+    both runs are compared, by their method ``log_ratio_range(other, exponent)``.
     """
 
     def __init__(self, exponent: float, oscillation: float) -> None:
@@ -99,7 +99,7 @@ class LawRange(Meter):
 
 
 class LawSlope(Meter):
-    """A strongly log-concave law: how far gradients are apart, in units of sensitivity / scale.
+    """For a strongly log-concave law: the distance of gradients, over the declared sensitivity.
 
     The objects compared have a method ``slope_distance(other, scale)``.
     """

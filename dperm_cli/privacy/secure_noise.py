@@ -1,9 +1,9 @@
 """Exact noise on a grid from the operating system's generator.
 
-The kernels of ``loops.exact_noise`` look at 64 bits of every uniform number. ``draw`` here makes
-the same draw from the same words with strings of bits that grow as long as they must, and steps
-in for the rare draw that 64 bits do not decide. So the law is exact: no probability is rounded,
-however small. Proof: docs/proofs/_secure_noise.md.
+The compiled loops of ``loops.exact_noise`` look at the first 64 bits of every uniform number. In
+the rare case that these do not decide, ``draw`` makes the same draw from the same random words, and
+reads as many more bits as it needs. So the law is exact: no probability is rounded, however small.
+Proof: docs/proofs/_secure_noise.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD = 64
 
 
 def system_words(count: int) -> np.ndarray:
-    """``count`` words of the operating system's cryptographic generator, uint64."""
+    """``count`` random words (uint64) of the operating system's cryptographic generator."""
     return np.frombuffer(os.urandom(8 * count), dtype="<u8").astype(np.uint64)
 
 
@@ -45,7 +45,7 @@ def draw_rounded_noise(
         words = words[used:]
         if status == exact_noise.UNDECIDED:
             out[done] = draw(kind, read_words(words, source), mantissa, shift)
-            # what this draw left is given up: no number has looked at it
+            # words that this draw has not read are dropped
             done, words = done + 1, words[:0]
         elif status == exact_noise.EXHAUSTED:
             words = np.concatenate([words, source(_WORDS[kind] * (count - done) + 64)])
@@ -61,14 +61,14 @@ def split_ratio(ratio: float) -> tuple[int, int]:
 
 
 def read_words(words: np.ndarray, source: Source) -> Iterator[int]:
-    """Words in the order they are read, with more from the source when they run out."""
+    """The given words in order; when they are used up, more from the source."""
     while True:
         yield from map(int, words)
         words = source(64)
 
 
 class Uniform:
-    """A uniform number in (0, 1), as many of whose bits are drawn as are asked for."""
+    """A uniform number in (0, 1), whose bits are drawn only when they are asked for."""
 
     def __init__(self, words: Iterator[int]) -> None:
         self._words, self._digits = words, [next(words)]
@@ -94,7 +94,7 @@ class Uniform:
 
 
 def draw(kind: str, words: Iterator[int], mantissa: int, shift: int) -> int:
-    """One draw, as the kernels would make it if they could look at all bits."""
+    """One draw, as the compiled loops would make it if they looked at all bits."""
     k, x = (_normal if kind == GAUSSIAN else _exponential)(words)
     negative = next(words) >> (_WORD - 1)
     size = find_nearest(k, x, mantissa, shift)
@@ -102,7 +102,7 @@ def draw(kind: str, words: Iterator[int], mantissa: int, shift: int) -> int:
 
 
 def find_nearest(k: int, x: Uniform, mantissa: int, shift: int) -> int:
-    """floor(mantissa (k + x) / 2^shift + 1/2), with as many words of x as decide it."""
+    """floor(mantissa (k + x) / 2^shift + 1/2), reading as many words of x as are needed."""
     places = 1
     while True:
         bits = _WORD * places

@@ -1,4 +1,8 @@
-"""Build cone programs from the rows that sets and losses add."""
+"""Add the constraints and costs of sets and losses to a cone program.
+
+``rows`` of a cone program are its constraints: an affine function of the variables v lies in a
+cone.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ ToDual = Callable[[np.ndarray], np.ndarray]
 
 
 class ConeProgram(Protocol):
-    """What rows are added to; columns and rows are known by their indices."""
+    """What a cone program has to offer here. Variables and rows are referred to by index."""
 
     def variables(self, count: int, scale: float = 1.0) -> np.ndarray:
         """Indices of new variables, whose size is of the order of ``scale``."""
@@ -30,28 +34,30 @@ class ConeProgram(Protocol):
     def add(
         self, cone: str, terms: list[tuple[Any, np.ndarray]], constant: Any, power: float = 0.0
     ) -> slice:
-        """Keep sum of matrix @ v[columns] + constant in the cone; the rows' places."""
+        """Require sum of matrix @ v[columns] + constant to be in the cone; returns the rows'
+        places.
+        """
         ...
 
 
 def add_ball(
     program: ConeProgram, theta: np.ndarray, radius: float, about: np.ndarray | None = None
 ) -> None:
-    """|v[theta] - about| <= radius."""
+    """The constraint |v[theta] - about| <= radius."""
     rows = sparse.vstack([sparse.coo_array((1, theta.size)), sparse.eye_array(theta.size)])
     away = np.zeros(theta.size) if about is None else -about
     program.add("second_order", [(rows, theta)], np.concatenate([[radius], away]))
 
 
 def add_cube(program: ConeProgram, theta: np.ndarray, half_side: float) -> None:
-    """|v[theta]_j| <= half_side for all j."""
+    """The constraint |v[theta]_j| <= half_side for all j."""
     eye = sparse.eye_array(theta.size)
     program.add("nonnegative", [(eye, theta)], np.full(theta.size, half_side))
     program.add("nonnegative", [(-eye, theta)], np.full(theta.size, half_side))
 
 
 def add_l1_ball(program: ConeProgram, theta: np.ndarray, radius: float) -> None:
-    """|v[theta]|_1 <= radius."""
+    """The constraint |v[theta]|_1 <= radius."""
     moduli = program.variables(theta.size, radius)
     eye = sparse.eye_array(theta.size)
     program.add("nonnegative", [(eye, moduli), (eye, theta)], np.zeros(theta.size))
@@ -69,26 +75,26 @@ def add_power_ball(program: ConeProgram, theta: np.ndarray, power: float, size: 
 
 
 def add_shares(program: ConeProgram, weights: np.ndarray, total: float) -> None:
-    """v[weights] >= 0 that sum to ``total``."""
+    """The constraints v[weights] >= 0 and sum of v[weights] = ``total``."""
     add_nonnegative(program, weights)
     program.add("zero", [(ones(weights.size), weights)], -total)
 
 
 def add_mixture(program: ConeProgram, theta: np.ndarray, points: np.ndarray) -> None:
-    """v[theta] in the convex hull of the points [m, p]."""
+    """The constraint that v[theta] is in the convex hull of the points [m, p]."""
     weights = program.variables(len(points))
     add_equal(program, theta, points.T, weights)
     add_shares(program, weights, 1.0)
 
 
 def add_equal(program: ConeProgram, theta: np.ndarray, matrix: Any, other: np.ndarray) -> None:
-    """v[theta] = matrix v[other]."""
+    """The constraint v[theta] = matrix v[other]."""
     terms = [(sparse.eye_array(theta.size), theta), (-matrix, other)]
     program.add("zero", terms, np.zeros(theta.size))
 
 
 def add_nonnegative(program: ConeProgram, *columns: np.ndarray) -> None:
-    """v[each] >= 0."""
+    """The constraint v[each] >= 0."""
     for each in columns:
         program.add("nonnegative", [(sparse.eye_array(each.size), each)], np.zeros(each.size))
 

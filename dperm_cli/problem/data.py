@@ -77,7 +77,7 @@ class Data:
 
     @classmethod
     def of_records(cls, name: str, task: str, x: Matrix, y: np.ndarray, *facts, **more) -> Data:
-        """A data set of records as they were read: x and y are what their names are made of.
+        """A data set of records as they were read; their names are made from x and y.
 
         Args: as the constructor's, without ``names``.
         """
@@ -94,7 +94,9 @@ class Data:
 
     @property
     def identity(self) -> str:
-        """Hex digest of the fingerprint and the names: of records that were read as equal too."""
+        """Hex digest of the fingerprint and the names. It is equal only for records that were read
+        equal.
+        """
         return hash_parts(self.fingerprint, np.ascontiguousarray(self.names, dtype="<u8"))
 
     def take(self, batch: np.ndarray | slice) -> Data:
@@ -114,7 +116,7 @@ class Data:
         return replace(self, x=x, **facts)
 
     def with_records(self, x: Matrix, y: np.ndarray, **facts: Any) -> Data:
-        """Other records under the same bounds: x and y as they were read, which are named anew."""
+        """Other records, as they were read, under the same bounds; they get names of their own."""
         return replace(self, x=x, y=y, names=name_records(x, y), **facts)
 
     def with_record(self, index: int, row: np.ndarray, target: float, **facts: Any) -> Data:
@@ -149,11 +151,14 @@ class Data:
 
 
 class Minorant(NamedTuple):
-    """An affine function <slope, theta> + constant that lies below a summed loss everywhere.
+    """An affine function <slope, theta> + constant that is below a summed loss everywhere.
 
-    ``constant`` is -inf where a dual point proves nothing. ``slopes`` bounds the sum over records
-    of the norms of their slopes, ``terms`` the sum of the moduli of the constant's terms: what a
-    certificate's rounding error is measured by.
+    Attributes:
+        slope: its slope, [p].
+        constant: -inf where a dual point proves nothing.
+        slopes: a bound on the sum over records of the norms of their slopes.
+        terms: a bound on the sum of the moduli of the constant's terms. ``slopes`` and ``terms``
+            serve to bound the rounding error of a certificate.
 
     >>> below = Minorant(slope=np.array([1.0]), constant=-2.0, slopes=1.0, terms=2.0)
     >>> float(below.slope @ np.array([3.0]) + below.constant)
@@ -170,7 +175,7 @@ def pad_with_zeros(data: Data, population: int) -> Data:
     """The data filled up to ``population`` records with rows of zeros.
 
     A zero row has a constant loss of the margin (or of the margins of all classes): it adds nothing
-    to a gradient. It is no record and is named so.
+    to a gradient. It has the name ``NO_RECORD``.
     """
     extra = population - data.n
     if extra == 0:

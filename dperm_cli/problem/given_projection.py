@@ -1,4 +1,4 @@
-"""The matrix of records that were projected before they were read [KJ16, compressed setting]."""
+"""The projection of records that the user projected before dperm read them [KJ16]."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dperm_cli.problem.random_projection import Stored, blocks
 
 
 class Given(Stored):
-    """Phi [m, d] of full row rank, for rows of R^d that stand for projected ones, Phi^T x~.
+    """Phi [m, d] of full row rank, for rows Phi^T x~ in R^d that represent projected rows x~ in
+    R^m.
 
-    <Phi^T x~, theta> = <x~, Phi theta>: the loss of such a row is that of x~ there. ``apply``
-    gives x~ itself back, by Phi's right inverse.
+    Since <Phi^T x~, theta> = <x~, Phi theta>, a row has the loss that x~ has at Phi theta.
+    ``apply`` recovers x~ with Phi's right inverse.
     """
 
     def __init__(self, phi: np.ndarray) -> None:

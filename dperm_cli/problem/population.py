@@ -1,20 +1,22 @@
-"""Risk on the distribution that a synthetic data set is drawn from, where its minimiser is known.
+"""Excess population risk of a synthetic data set whose minimiser is known.
 
-With theta* the minimiser of E l(theta; d) over all of R^p, the excess of theta is the mean over
-fresh rows x of what the loss loses there in expectation over the response, which is known:
+The risk is on the distribution that the data set is drawn from. With theta* the minimiser of
+E l(theta; d) over all of R^p, the excess of theta is the mean over fresh rows x of the conditional
+expectation of l(theta; d) - l(theta*; d) given x, for which there are formulas:
 
     logistic    softplus(z) - softplus(z*) - s(z*) (z - z*),  P(y = 1 | x) = s(z*)
     squared     (z - z*)^2 / 2                                y = z* + w, w symmetric
     absolute    (z - z*)^2 / (2 a) up to |z - z*| = a,        w uniform on [-a, a]
                 |z - z*| - a / 2 beyond
 
-with z = <x, theta> and z* = <x, theta*>. A median cloud is symmetric about its median m: there the
-loss is averaged over the row and its reflection 2 m - x. Every term is >= 0, so that the
-estimate's error falls with the excess itself.
+with z = <x, theta> and z* = <x, theta*>. A cloud of points for a median is symmetric about its
+median m; there the loss is averaged over the row and its reflection 2 m - x. Every term is >= 0, so
+the estimate's error falls with the excess itself.
 
-Where the expectation has a formula the error is 0: the l1 median of a cloud in a cube of half-side
-h is (z - m)^2 / (2 h) in each coordinate, up to |z - m| = h, and |z - m| - h / 2 beyond; and a data
-set that knows its own excess on a set (``excess``: djw12_corners) is asked.
+In two cases the expectation has a formula, and the error is 0. For the l1 median of a cloud in a
+cube of half-side h, it is (z - m)^2 / (2 h) in each coordinate up to |z - m| = h, and
+|z - m| - h / 2 beyond. And a data set may compute its own excess on a set (``excess``, as
+djw12_corners does).
 """
 
 from __future__ import annotations
@@ -26,17 +28,27 @@ import numpy as np
 from dperm_cli.core.memo import MIB, memoise
 from dperm_cli.problem.data import Data
 
-ROWS, ENTRIES = 1 << 17, 1 << 24  # of the fresh sample, at most
+ROWS, ENTRIES = 1 << 17, 1 << 24  # most rows, and most entries, of the fresh sample
 
 
 def excess_risk(
     dataset: Any, data: Data, loss: Any, theta: np.ndarray, constraint: Any = None
 ) -> tuple[float, float] | None:
-    """(excess over the minimiser, its standard error) per record at theta [p], or None.
+    """The excess population risk per record at theta, estimated on fresh rows.
 
-    None where the data set's minimiser is not the loss's, or where it has none. The loss is taken
-    without a regulariser. The fresh rows are fixed by the data set's seed and are none of its own.
-    ``constraint`` is the set that the least is taken on where a data set knows it on every set.
+    The fresh rows follow from the data set's seed, and are different from its own rows. The loss is
+    taken without a regulariser.
+
+    Args:
+        dataset: the synthetic data set.
+        data: its records.
+        loss: the loss.
+        theta: the point [p].
+        constraint: the set over which the least risk is taken, for data sets that know it there.
+
+    Returns:
+        (excess over the minimiser, its standard error); None where the data set has no minimiser,
+        or not that of this loss.
     """
     if dataset.excess is not None:
         exact = None if constraint is None else dataset.excess(loss, theta, constraint)
@@ -74,7 +86,7 @@ def _rows(dataset: Any, minimiser: bytes) -> np.ndarray:
 
 @memoise(budget=128 * MIB)
 def _at_the_best(dataset: Any, minimiser: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """s(z*) and softplus(z*) - s(z*) z* of each fresh row: the same for every theta."""
+    """s(z*) and softplus(z*) - s(z*) z* of each fresh row; they do not depend on theta."""
     z = _rows(dataset, minimiser) @ np.frombuffer(minimiser)
     likely = np.exp(-np.logaddexp(0.0, -z))
     return likely, np.logaddexp(0.0, z) - likely * z

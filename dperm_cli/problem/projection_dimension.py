@@ -22,8 +22,8 @@ def balanced_dimension(n: int, epsilon: float, delta: float, width: float) -> fl
 def paper_dimension(n: int, epsilon: float, delta: float, width: float) -> float:
     """m of [KJ16, Thm 3.11] with psi and the constant of Theta taken as 1, a real number.
 
-    epsilon n (w + sqrt(log n))^2 log(n / beta) / w, and (n epsilon)^(2/3) (w + sqrt(log n))^2
-    log(n / beta) / w^(4/3) for pure privacy; ``width`` is w(C) / |C|_2.
+    It is epsilon n (w + sqrt(log n))^2 log(n / beta) / w, and for pure privacy
+    (n epsilon)^(2/3) (w + sqrt(log n))^2 log(n / beta) / w^(4/3). ``width`` is w(C) / |C|_2.
     """
     common = (width + math.sqrt(math.log(n))) ** 2 * math.log(n / FAILURE)
     if delta == 0.0:

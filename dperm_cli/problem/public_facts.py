@@ -1,4 +1,4 @@
-"""``PublicFacts``: what anybody may know of a data set."""
+"""``PublicFacts``: the facts of a data set that anybody may know."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ Matrix = Any
 
 @dataclass(frozen=True)
 class Bounds:
-    """The public bounds that a loss's constants follow from.
+    """The public bounds from which a loss's constants follow.
 
-    ``row`` on the L2 norm of a row, ``target`` on |y|, ``radius`` on |theta| over the set;
-    ``columns`` of the data and ``classes`` of a multiclass task.
+    Attributes:
+        row: on the L2 norm of a row.
+        target: on |y|.
+        radius: on |theta|_2 over the set.
+        columns: the number of columns of the data.
+        classes: the number of classes of a multiclass task.
     """
 
     row: float

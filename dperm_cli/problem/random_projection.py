@@ -16,20 +16,22 @@ from dperm_cli.core.memo import GIB, memoise
 from dperm_cli.core.seeds import generator, seed_sequence
 
 KINDS = ("gaussian", "rademacher", "sparse_sign", "sphere", "cube", "fast")
-MOST_ENTRIES = 200_000_000  # of a stored matrix: 1.6 GB
-_BLOCK_ENTRIES = 8_000_000  # of a dense block of rows on its way through: 64 MB
-_NONZEROS = 8  # of a column of sparse signs, at most
+MOST_ENTRIES = 200_000_000  # most entries of a stored matrix: 1.6 GB
+_BLOCK_ENTRIES = 8_000_000  # entries of a dense block of rows: 64 MB
+_NONZEROS = 8  # most nonzero entries in a column of sparse signs
 
 
 class Projection(Protocol):
-    """A linear map R^d -> R^m; ``entries`` is what it keeps in memory, in numbers of 8 bytes."""
+    """A linear map R^d -> R^m. ``entries`` is the number of 8-byte numbers that it stores."""
 
     m: int
     d: int
     entries: int
 
     def apply(self, x: Any) -> np.ndarray:
-        """Phi x for each row of x [n, d], dense or CSR: [n, m]; never n x d dense numbers."""
+        """Phi x for each row of x [n, d], dense or CSR: [n, m]. Sparse rows are never made dense at
+        once.
+        """
         ...
 
     def back(self, g: np.ndarray) -> np.ndarray:
@@ -42,7 +44,7 @@ class Projection(Protocol):
 
 
 class Identity:
-    """Phi = I: at m = d there is an exact isometry, and nothing to gain from a random matrix."""
+    """Phi = I, for m = d: an exact isometry, which a random matrix could not improve on."""
 
     def __init__(self, d: int) -> None:
         self.m = self.d = d
@@ -143,14 +145,14 @@ def draw(kind: str, m: int, d: int, seed: int, *path: object) -> Projection:
 
 
 def stored_entries(kind: str, m: int, d: int) -> int:
-    """How many numbers ``draw`` would keep; what is refused when too large to be had."""
+    """How many numbers ``draw`` would store, to refuse a matrix that is too large."""
     if m == d:
         return 0
     return m + d if kind == "fast" else m * d
 
 
 def norm(phi: Projection) -> float:
-    """A bound on the largest |Phi x| over |x| <= 1: exact but for rounding, 1 for the identity."""
+    """An upper bound on |Phi x| over |x| <= 1: exact up to rounding, 1 for the identity."""
     if isinstance(phi, Identity):
         return 1.0
     if isinstance(phi, Cosines):

@@ -1,14 +1,14 @@
 """Names of records: a keyed hash of each record's own numbers, made once when it is read.
 
-A name says which batch a record belongs to (``batch_of``). It is made of the record as it was
-parsed, before any arithmetic: what is computed from a row later (scaling, features, projections)
-may follow the other rows in its last bits, and a name must not. The key is public; a name is as
-private as the record, since whoever guesses the record can compute it.
+A name decides which batch a record belongs to (``batch_of``). It is made of the record as it was
+parsed, before any arithmetic: the last bits of what is computed later (scaling, features,
+projections) may depend on other rows, and a name must not. The key is public. A name is as private
+as its record, since whoever guesses the record can compute it.
 
-Layout of what is hashed, all little-endian: up to ``WIDE`` columns the values of all columns in
-their order as float64; with more columns, for each value that is not zero, its column from 0 as a
-64-bit integer and the value as float64. The label or target comes last, as float64. A negative zero
-is hashed as zero and every nan as one nan.
+What is hashed, all little-endian: up to ``WIDE`` columns, the values of all columns in order as
+float64. With more columns, for each value that is not zero its column number (from 0, a 64-bit
+integer) and the value as float64. The label or target comes last, as float64. A negative zero is
+hashed as zero, and every nan as the same nan.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 KEY = b"dperm-record-1"
-NO_RECORD = np.uint64(0)  # name of the rows of zeros that fill a data set up: they are no record
+NO_RECORD = np.uint64(0)  # the name of rows of zeros that fill up the data: these are no records
 WIDE = 1024  # columns beyond which zeros are left out
 _BYTES = 1 << 23  # of rows that are copied at once
 _ENTRY = np.dtype([("column", "<u8"), ("value", "<f8")])
@@ -97,7 +97,7 @@ def _entries(x: Any, y: np.ndarray) -> Iterator[memoryview]:
 
 
 def _unify(values: np.ndarray) -> None:
-    """Make one zero of both and one nan of all, in place."""
+    """Replace negative zeros by zero and every nan by the same nan, in place."""
     values += 0.0
     missing = np.isnan(values)
     if missing.any():

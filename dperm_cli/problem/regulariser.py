@@ -1,4 +1,4 @@
-"""A convex regulariser folded into every record's loss."""
+"""The regulariser (ridge and lasso), which is a part of every record's loss."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dperm_cli.core.fields import CheckedFields, NonNegative
 class Regulariser(CheckedFields):
     """r(theta) = (ridge / 2) |theta|_2^2 + lasso |theta|_1, a part of each record's loss.
 
-    As [BST14, Sec. 1] folds one in: the summed objective holds n r, each record's Lipschitz
-    constant grows by ``lipschitz`` and its strong convexity by ``strong_convexity``. It depends on
-    no record, so it cancels from every difference between neighbouring data sets.
+    As in [BST14, Sec. 1], the summed objective contains n r. Each record's Lipschitz constant grows
+    by ``lipschitz`` and its strong convexity by ``strong_convexity``. r depends on no record, so it
+    cancels from every difference between neighbouring data sets.
     """
 
     ridge: NonNegative = 0.0
@@ -41,7 +41,7 @@ class Regulariser(CheckedFields):
 
     @property
     def strong_convexity(self) -> float:
-        """ridge: the l1 norm adds none."""
+        """ridge: the l1 norm adds nothing."""
         return self.ridge
 
     @property

@@ -15,7 +15,7 @@ Arrays = list[np.ndarray]
 
 
 class Block:
-    """Slacks and multipliers of one piece, with the directions last computed for them."""
+    """The slacks and multipliers of one set, and the directions last computed for them."""
 
     weight: float = 1.0
     slacks: Arrays
@@ -24,11 +24,11 @@ class Block:
     d_duals: Arrays
 
     def targets(self, mu: float) -> Arrays:
-        """The central path's products."""
+        """The products slack * multiplier on the central path, for the parameter mu."""
         return [np.full_like(w, self.weight * mu) for w in self.slacks]
 
     def corrected_targets(self, mu: float) -> Arrays:
-        """The same less the products of the directions: Mehrotra's correction."""
+        """``targets`` less the products of the directions: Mehrotra's correction."""
         pairs = zip(self.d_slacks, self.d_duals, strict=True)
         return [self.weight * mu - dw * dq for dw, dq in pairs]
 

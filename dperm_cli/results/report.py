@@ -1,4 +1,4 @@
-"""Make everything that is shown of a study from its store, after a run or later."""
+"""Write the tables, figures, ledger and page of a study from its stored records."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ CLAIMS = "claims.json"
 class Report:
     """What a report found and wrote.
 
-    ``summary`` has one JSON-able dict per cell; ``text`` is the terminal's; ``files`` are the
-    paths written; ``broken`` are the manifest's cells with a damaged record;
-    ``faults`` says, a line each, where records or ledger contradict their own events; ``gaps`` what
-    is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger,
-    and how many records have names of the old form;
-    ``totals`` what several releases with fresh noise cost together, in words.
+    Attributes:
+        summary: one JSON-able dict per cell.
+        text: what the terminal shows.
+        files: the paths written.
+        broken: the manifest's cells with a damaged record.
+        faults: where records or ledger contradict their own events, one line each.
+        gaps: what is lost of ``releases.log``, so that totals are lower bounds.
+        notes: what left the ledger, and how many records have names of the old form.
+        totals: what several releases with fresh noise cost together, as sentences.
     """
 
     summary: list[dict[str, Any]]
@@ -148,9 +151,9 @@ def _claims(store: Store) -> Any:
 def _write_figures(
     store: Store, records: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], about: Any
 ) -> tuple[list[str], str | None]:
-    """Draw and write the figure of an experiment or of a plain study; its names, and a note.
+    """Write the figure of an experiment or of a plain study; returns file names and a note.
 
-    With nothing to draw, an older figure goes, so that none lies about.
+    With nothing to draw, an older figure is deleted.
     """
     if about is None:
         from dperm_cli.results.charts.study_figure import draw_figure

@@ -55,12 +55,12 @@ class Target:
 
     @property
     def ridge(self) -> float:
-        """q: f holds (q / 2) |theta|_2^2 besides the losses."""
+        """q: besides the losses, f contains (q / 2) |theta|_2^2."""
         return self.exponent * self.spec.n * self.spec.ridge + self.kappa
 
     @property
     def lasso(self) -> float:
-        """f holds this times |theta|_1 besides the losses."""
+        """The factor of |theta|_1 in f, besides the losses."""
         return self.exponent * self.spec.n * self.spec.lasso
 
     @property
@@ -125,7 +125,7 @@ class Potential(Protocol):
         ...
 
     def both(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """f and a subgradient of it at theta [p], of one pass over the records."""
+        """f and a subgradient at theta [p], computed in one pass over the records."""
         ...
 
     def along(self, origin: np.ndarray, direction: np.ndarray) -> Pieces:
@@ -135,7 +135,7 @@ class Potential(Protocol):
 
 
 class Source(Protocol):
-    """Random numbers of one trial, in the order they are asked for.
+    """Random numbers of one trial, in the order in which they are asked for.
 
     >>> class Seeded(Source):
     ...     numbers = np.random.default_rng(1)
@@ -156,11 +156,14 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is proved of the law of a draw, from public facts alone.
+    """What is proved about the law of a draw, from public facts alone.
 
-    ``dist_inf`` bounds sup |log(law / pi)| (0: exact, in real arithmetic); ``theorem`` names the
-    proof; ``steps`` is the length of the chain, fixed beforehand; ``constant_time`` says whether
-    the running time is free of the records; ``facts`` are the numbers that went in, JSON-able.
+    Attributes:
+        dist_inf: a bound on sup |log(law / pi)|; 0 for a draw that is exact in real arithmetic.
+        theorem: the name of the proof.
+        steps: the length of the chain, fixed beforehand.
+        constant_time: whether the running time does not depend on the records.
+        facts: the numbers that went in, JSON-able.
 
     >>> Certificate("net", "exponential mechanism on a net", dist_inf=0.0).exact
     True
@@ -182,8 +185,8 @@ class Sampler(Plugin, CheckedFields):
     """A frozen dataclass whose fields are the keys of ``conf/sampler/<name>.yaml``.
 
     ``plan`` raises Unsupported, with the cost and an alternative, where the law has no certificate
-    or the draw would take too long; ``draw`` gives one point [p]. A failure inside ``draw`` is an
-    ArithmeticError and not a private outcome.
+    or the draw would take too long. ``draw`` gives one point [p]. A failure inside ``draw`` raises
+    ArithmeticError: the mechanism must not release it, since it is not a private outcome.
 
     >>> class Centre(Sampler):
     ...     plan = staticmethod(lambda target, dist_inf: Certificate("centre", "none", math.inf))

@@ -29,17 +29,17 @@ _YEAR = 365.25 * 86400
 class GridWalk(Sampler):
     """[BST14, Alg. 5, 6 and 7]: a lazy walk on a grid of a cube around the set.
 
-    The set is brought into isotropic position by its own map; the cube's cells are so small that f
-    hardly changes in one; outside the set the weight falls by a penalty of the gauge; a walk that
-    ends outside is run again, m times at most, then a uniform point of the unit ball stands in.
-    A Dist_inf of ``dist_inf`` to pi follows for t_inf steps [docs/proofs/_samplers.md, Thm 5]. On
+    The set is first brought into isotropic position. The cube's cells are so small that f hardly
+    changes in one. Outside the set the weight is reduced by a penalty of the gauge. A walk that
+    ends outside is run again, at most m times; then a uniform point of the unit ball is taken. For
+    t_inf steps, the law is within Dist_inf ``dist_inf`` of pi [docs/proofs/_samplers.md, Thm 5]. On
     a line and on cubes neither penalty nor retries are needed.
 
-    ``steps=theorem`` runs t_inf steps; ``spectral`` (on a line) as many as powers of the chain's
-    matrix show to be enough: a length that follows from the records, so it is no part of the
-    certificate, while the law is as near to pi for every data set; ``auto`` takes the first of
-    them that is within ``most_steps``. Otherwise ``Unsupported`` with the cost, or, with
-    ``allow_heuristic``, a walk of ``most_steps`` without any guarantee.
+    ``steps=theorem`` runs t_inf steps. ``spectral`` (on a line) runs as many as powers of the
+    chain's matrix show to be enough. This number depends on the records, so it is not in the
+    certificate; the law is as near to pi for every data set. ``auto`` takes the first of the two
+    that needs at most ``most_steps``. Where neither does, the plan is ``Unsupported`` with the
+    cost; or, with ``allow_heuristic``, a walk of ``most_steps`` without any guarantee.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -124,7 +124,7 @@ class GridWalk(Sampler):
 
 
 def walk_cells(table: Grid, steps: int, source: Source) -> int:
-    """The cell in which a walk of so many steps from the middle ends."""
+    """The cell in which a walk of ``steps`` steps from the middle ends."""
     from dperm_cli.loops.grid_walk import advance
 
     at, left = table.start(), steps

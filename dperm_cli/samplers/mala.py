@@ -1,4 +1,4 @@
-"""Metropolis-adjusted Langevin steps: no guarantee."""
+"""Metropolis-adjusted Langevin algorithm (MALA), for exploration: it gives no guarantee."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from dperm_cli.samplers.shared.uniform import draw_uniform
 
 @dataclass(frozen=True)
 class Mala(Sampler):
-    """A chain with the stationary law pi and no bound, with constants, on how soon it comes near.
+    """A chain with the stationary law pi, without an explicit bound on how fast it converges.
 
-    y = x - h grad f(x) + sqrt(2 h) N(0, I) within the set's affine hull, kept with the chance of
-    Metropolis and Hastings, never outside the set. h null: 1 / (curvature p^{1/3}) from public
-    facts. For exploration alone: the certificate's dist_inf is inf, and the guarantee of a release
-    is none.
+    y = x - h grad f(x) + sqrt(2 h) N(0, I) within the set's affine hull, accepted with the
+    Metropolis-Hastings probability, never outside the set. h null: 1 / (curvature p^{1/3}) from
+    public facts. It is for exploration only: the certificate's dist_inf is inf, and a release has
+    no guarantee.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -47,7 +47,7 @@ class Mala(Sampler):
     allow_heuristic: AllowHeuristic = False
 
     def plan(self, target: Target, dist_inf: float) -> Certificate:
-        """``Unsupported`` unless ``allow_heuristic``; ``dist_inf`` is not reached in any sense."""
+        """``Unsupported`` unless ``allow_heuristic``; ``dist_inf`` is not kept."""
         h = self.step_size if self.step_size is not None else default_step(target)
         return certificate(self.name, target, self.allow_heuristic, self.steps, {"h": h})
 

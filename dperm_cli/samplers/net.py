@@ -17,23 +17,25 @@ from dperm_cli.samplers.shared.tangent_boxes import Frame
 
 MOST_DIMENSIONS = 3
 MOST_POINTS = 1 << 20
-MOST_WORK = 1 << 33  # points times records
+MOST_WORK = 1 << 33  # most evaluations: points times records
 _ROWS = 1 << 16
-_TARGET_CHANGE = 0.25  # of f between a point of the set and the nearest one of the net
+_TARGET_CHANGE = 0.25  # change of f between a point of the set and the nearest one of the net
 
 
 @dataclass(frozen=True)
 class Net(Sampler):
-    """theta of a finite net of the set with probability proportional to exp(-f(theta)).
+    """A point of a finite net of the set, with probability proportional to exp(-f(theta)).
 
-    [BST14, Sec. 1.1] names this as the simple way to the pure rate. The net follows from the set
-    alone: the centres of boxes that cover it, moved to the set. Every point of the set has one of
-    the net within ``covering`` (a Euclidean distance, reported in the certificate's facts), which
-    costs at most n L covering in risk, L the Lipschitz constant of one record with its regulariser.
-    Restricting the exponential mechanism to a subset leaves its privacy as it is, so nothing is
-    charged: the law on the net is drawn exactly. It is not pi, and is not near pi in Dist_inf.
+    [BST14, Sec. 1.1] names this as the simple way to the pure rate. The net depends on the set
+    alone: it consists of centres of boxes that cover the set, projected to the set. Every point of
+    the set is within the Euclidean distance ``covering`` of a point of the net (it is reported in
+    the certificate's facts). This costs at most n L covering in risk, L being the Lipschitz
+    constant of one record's loss with its regulariser.
 
-    ``covering`` null takes f to change by a quarter at most over that distance.
+    The exponential mechanism has the same privacy on a subset, and the law on the net is drawn
+    exactly, so no error is added. This law is not pi, nor near pi in Dist_inf.
+
+    ``covering`` null: such that f changes by at most a quarter over that distance.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball

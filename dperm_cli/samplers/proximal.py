@@ -1,10 +1,11 @@
-"""The proximal sampler: an alternating Gibbs chain with an explicit bound on its distance.
+"""The proximal sampler: an alternating Gibbs chain with an explicit bound on its distance from pi.
 
-One step: y = x + sqrt(h) N(0, I), then x from exp(-f(x) - |x - y|^2 / (2 h)) on the set, drawn
-exactly: f is replaced by a parabola below it that touches it at x0 (its tangent, bent by the strong
-convexity of the regulariser), which leaves a Gaussian restricted to the set, and a draw z of it is
-kept with probability exp(parabola(z) - f(z)). Any x0 and any h give the same law; they change the
-number of proposals alone. The chain starts uniformly on the set, or at its centre.
+One step draws y = x + sqrt(h) N(0, I), then x from exp(-f(x) - |x - y|^2 / (2 h)) on the set. The
+second draw is exact, by rejection. f is bounded below by a parabola that touches it at x0: the
+tangent, plus the strong convexity of the regulariser. With it in place of f, the law is a Gaussian
+restricted to the set. A draw z of that is accepted with probability exp(parabola(z) - f(z)). Any x0
+and any h give the right law; they change only the number of proposals. The chain starts uniformly
+on the set, or at its centre.
 
 On balls, with records in memory, the whole chain is one compiled loop (``compiled_chain``).
 
@@ -37,13 +38,17 @@ _ROUNDING = 1e-11
 _LARGEST, _HALVINGS = 4, 70
 # Seconds per step, per record and evaluation, and per entry of the rows and evaluation.
 _STEP_COST, _RECORD_COST, _ENTRY_COST = 1.0e-4, 3e-8, 1e-9
-# What data sets with all their kinks in one place weigh when h is chosen.
+# The weight, when h is chosen, of data sets with all their kinks in one place.
 _HARD = 0.001
 
 
 @dataclass(frozen=True)
 class Proximal(Sampler):
-    """step_size : h, or ``auto``. most_seconds : an estimate above it is refused.
+    """The proximal sampler of this module.
+
+    Attributes:
+        step_size: h, or ``auto``.
+        most_seconds: a plan whose estimated time is longer is refused.
 
     >>> from dperm_cli.problem.problem import bare_spec
     >>> from dperm_cli.sets import make_ball
@@ -108,7 +113,7 @@ class Proximal(Sampler):
 
 
 class ConditionalDraw:
-    """x from exp(-f(x) - |x - y|^2 / (2 h)) on the set, exactly.
+    """An exact draw of x from exp(-f(x) - |x - y|^2 / (2 h)) on the set.
 
     ``bend`` is m >= 0 such that f - (m / 2) |x|^2 is convex.
     """
@@ -122,9 +127,9 @@ class ConditionalDraw:
     def __call__(
         self, y: np.ndarray, guess: np.ndarray, source: Source
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(x, the slope of f at the touching point).
+        """(x, the slope of f at the point where the parabola touches).
 
-        ``guess`` is a slope from before: it places that point, and cannot change the law.
+        ``guess`` is a slope of an earlier draw. It chooses that point, and cannot change the law.
         """
         x0 = self.body.project(y - self.h * guess)
         for turn in range(_MOST_TURNS):
@@ -140,7 +145,7 @@ class ConditionalDraw:
     def _tries(
         self, y: np.ndarray, x0: np.ndarray, floor: float, slope: np.ndarray, source: Source
     ) -> np.ndarray | None:
-        """A proposal that is kept, None if none of a few is."""
+        """A proposal that is accepted, or None if none of a few is."""
         h, bend = self.h, self.bend
         variance = h / (1.0 + h * bend)
         mean = (y + h * (bend * x0 - slope)) / (1.0 + h * bend)
@@ -186,7 +191,9 @@ def count_needed_steps(target: Target, h: float, dist_inf: float, start: str = "
 
 
 def default_step(target: Target, start: str, dist_inf: float) -> float:
-    """The h of least estimated time, among D^2 times powers of two: public facts alone."""
+    """The h with the least estimated time among D^2 times powers of two, from public facts
+    alone.
+    """
     square = target.constraint.diameter**2
     grid = [square * 2.0 ** (_LARGEST - k) for k in range(_HALVINGS)]
     return min(
@@ -195,7 +202,7 @@ def default_step(target: Target, start: str, dist_inf: float) -> float:
 
 
 def step_seconds(target: Target, h: float) -> float:
-    """What one step is estimated to take, on one thread; a formula, not a clock."""
+    """The estimated time of one step on one thread, by a formula and not by a clock."""
     miss, _ = misses(target, h)
     spec, tries = target.spec, expected_tries(target, h)
     if compiled_chain.covers(target):
@@ -263,7 +270,7 @@ def _fixed_point(body: Any) -> np.ndarray:
 
 
 def _has_uniform(body: Any) -> bool:
-    if body.ball_about is not None:  # the draw is made on another one than the plan
+    if body.ball_about is not None:  # the draw is made on another set than the plan
         return False
     try:
         make_uniform_draw(body)

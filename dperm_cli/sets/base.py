@@ -20,13 +20,13 @@ _CUTS = 200
 
 
 def reached_diameter(body: Any) -> float:
-    """The largest distance between the two extreme points of the set along an axis."""
+    """The largest distance between the two extreme points of the set along a coordinate axis."""
     axes = np.eye(body.p)
     return float(np.max(length(body.lmo(axes) - body.lmo(-axes))))
 
 
 class AxisHull(NamedTuple):
-    """The convex hull of radius e_j for all axes j, and of -radius e_j too where ``signed``.
+    """The convex hull of the points radius e_j; with ``signed`` also of -radius e_j.
 
     >>> from dperm_cli.sets.l1_ball import L1Ball
     >>> L1Ball(2.0, 3).axis_hull
@@ -38,7 +38,7 @@ class AxisHull(NamedTuple):
 
 
 class Balls(NamedTuple):
-    """{z : |z - centres[b]| <= radii[b] for all b}, of [balls, p] and [balls].
+    """The intersection {z : |z - centres[b]| <= radii[b] for all b}; [balls, p] and [balls].
 
     >>> from dperm_cli.sets.l2_ball import L2Ball
     >>> L2Ball(2.0, 2).balls()
@@ -127,9 +127,8 @@ class ConvexSet(Plugin, CheckedFields, ABC):
 
     @property
     def least_diameter(self) -> float:
-        """A distance that two points of the set have: the diameter wherever that is exact.
-
-        What a lower bound on a risk may be built on, where ``diameter`` is itself an upper bound.
+        """A lower bound on the diameter, for lower bounds on a risk. ``diameter`` may be an upper
+        bound.
         """
         return self.diameter
 
@@ -178,7 +177,9 @@ class ConvexSet(Plugin, CheckedFields, ABC):
 
     @property
     def inner_body(self) -> ConvexSet:
-        """The set that does the work, where this one is another under a name; itself."""
+        """The set that does the computations, for a set that delegates to another one; here
+        itself.
+        """
         return self
 
     def balls(self) -> Balls | None:
@@ -186,7 +187,7 @@ class ConvexSet(Plugin, CheckedFields, ABC):
         return None
 
     def vertices(self) -> np.ndarray | None:
-        """Points [m, p] whose convex hull the set is, where there are few; otherwise None."""
+        """Points [m, p] whose convex hull is the set, where they are few; otherwise None."""
         return None
 
     def root(self) -> np.ndarray | None:
@@ -227,7 +228,7 @@ Dimension = Annotated[AnyDimension, Check(lambda key, value: dimension(value))]
 
 @dataclass(frozen=True)
 class OfRadius(ConvexSet):
-    """A set that its Euclidean radius and its dimension decide.
+    """A set that is determined by its Euclidean radius and its dimension.
 
     >>> from dperm_cli.core.fields import fields_of
     >>> {name: field.key for name, field in fields_of(OfRadius).items()}
@@ -244,9 +245,9 @@ def ask_body(name: str) -> Any:
 
 
 class Delegate(ConvexSet):
-    """A set that is another one under a name: everything is asked of ``body``.
+    """A set under its own name that delegates all computations to another set, ``body``.
 
-    What kind of set it is (a ball, a cube, a hull) is for its ``inner_body`` to say.
+    The kind of the set (a ball, a cube, a hull) is that of its ``inner_body``.
 
     >>> from dperm_cli.sets.lp_ball import LpBall
     >>> ball = LpBall(1.0, 3, power=1.0)

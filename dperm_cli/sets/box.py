@@ -1,4 +1,4 @@
-"""Cube (L-infinity ball)."""
+"""The cube [-a, a]^p (L-infinity ball)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L1 ball (cross-polytope)."""
+"""The L1 ball (cross-polytope)."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class L1Ball(OfRadius, NormBall):
     def _to_sphere(self, theta: np.ndarray) -> np.ndarray:
         """The projection of rows outside the ball.
 
-        Moduli are measured from the largest one: the threshold lies within ``radius`` below it, so
-        that no digits are lost however far outside the row is.
+        The threshold is within ``radius`` below the largest modulus. It is computed relative to
+        that, so that no digits are lost however far outside the row is.
         """
         modulus = np.abs(theta)
         depth = np.maximum(modulus - np.max(modulus, axis=-1, keepdims=True), -self.radius)

@@ -1,4 +1,4 @@
-"""Euclidean ball."""
+"""The Euclidean ball."""
 
 from __future__ import annotations
 

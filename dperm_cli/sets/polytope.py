@@ -1,4 +1,4 @@
-"""Polytope of vertices or of half-spaces."""
+"""Polytope, given by its vertices or by half-spaces."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ _EITHER = "needs either vertices, or matrix and offset, or path"
 
 @dataclass(frozen=True)
 class Polytope(Scaled):
-    """scale * conv(vertices), or scale * {theta : matrix theta <= offset}; the scale is set by
-    ``constraint.radius``.
+    """scale * conv(vertices), or scale * {theta : matrix theta <= offset}.
 
-    vertices : points [m][p].
-    matrix, offset : half-spaces [m][p] and [m]; the set must be bounded and not empty.
-    path : an .npz file with ``vertices``, or with ``matrix`` and ``offset``; or a .csv file of
-        vertices; public numbers. It is read at once, and its content is what is kept.
+    The key ``constraint.radius`` sets the scale. Without vertices and half-spaces, it is the
+    cross-polytope with vertices +-e_j. For half-spaces in more than 6 dimensions ``radius``,
+    ``diameter`` and ``outer_radius`` are upper bounds; for vertices there, ``inner_radius`` is a
+    lower bound.
 
-    Without any of them it is the cross-polytope of vertices +-e_j. For half-spaces in more than 6
-    dimensions ``radius``, ``diameter`` and ``outer_radius`` are upper bounds; for vertices there,
-    ``inner_radius`` is a lower bound.
+    Attributes:
+        vertices: points [m][p].
+        matrix, offset: half-spaces [m][p] and [m]; the set must be bounded and not empty.
+        path: a .npz file with ``vertices``, or with ``matrix`` and ``offset``; or a .csv file of
+            vertices. The numbers are public. The file is read at once, and its numbers are kept.
 
     >>> triangle = Polytope(2.0, 2, matrix=[[1, 1], [-1, 0], [0, -1]], offset=[1, 0, 0])
     >>> triangle.support(np.array([[1.0, 3.0], [-1.0, 1.0]])).round(3).tolist()
@@ -69,7 +70,7 @@ class Polytope(Scaled):
 
     @cached_property
     def body(self) -> Hull | HalfSpaces:
-        """The set that does the work."""
+        """The set that computes everything: one given by vertices or by half-spaces."""
         if self.matrix is not None and self.offset is not None:
             offset = self.scale * np.array(self.offset)
             return HalfSpaces(np.array(self.matrix), offset, "constraint.matrix")

@@ -59,7 +59,7 @@ class NoLoss(Block):
 
 
 class Moduli:
-    """weight |z| in the form of a loss with kinks."""
+    """weight |z| as a loss of two linear pieces."""
 
     def __init__(self, weight: float) -> None:
         self._weight = weight

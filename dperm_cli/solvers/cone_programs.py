@@ -14,7 +14,7 @@ _SOLVED = 1e-13
 
 @dataclass(frozen=True)
 class Answer:
-    """The point v, and for every row group its multipliers.
+    """The point v, and the multipliers of every group of rows.
 
     Multipliers m are those of the Lagrangian objective - <m, rows>: at a solution P v + q is the
     sum over row groups of (rows' matrix)^T m.
@@ -73,7 +73,7 @@ class Program:
     def solve(
         self, cost_scale: float = 1.0, seconds: float = 60.0, equilibrate: bool = True
     ) -> Answer:
-        """The solver's last iterate, whatever its status: certificates are ours to check."""
+        """The solver's last iterate, whatever its status: the caller computes what it certifies."""
         import clarabel
 
         library: Any = clarabel  # compiled, without types

@@ -1,4 +1,4 @@
-"""Solve the problem as one cone program, or by Newton steps for a smooth loss."""
+"""Minimise by cone programs: the whole problem as one, or a Newton step at a time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Iterates = Generator[tuple[np.ndarray, np.ndarray], float, None]
 
 
 def applies(problem: Problem) -> bool:
-    """Whether set, loss and size are within reach."""
+    """Whether the conic solver can handle the set, the loss and the size of the problem."""
     if problem.constraint.cone_rows is None:
         return False
     return _fits(problem) or (problem.loss.hessian is not None and problem.p <= _LARGEST_ORDER)
 
 
 def iterate(problem: Problem, start: np.ndarray, seconds: float) -> Iterates:
-    """Pairs (theta [p], dual) of falling gap; a few, each the outcome of a cone program."""
+    """Pairs (theta [p], dual) of falling gap: a few, each the result of a cone program."""
     return _whole(problem, seconds) if _fits(problem) else _newton(problem, start, seconds)
 
 
@@ -42,8 +42,8 @@ def _fits(problem: Problem) -> bool:
 def _whole(problem: Problem, seconds: float) -> Iterates:
     """Loss and set in one cone program, whose multipliers are the dual point.
 
-    Where that falls short (few records are off their kinks, and the solver's own equilibration
-    costs it the digits) it is solved once more without equilibration.
+    The solver's equilibration may cost digits when few records are off their kinks. If the gap is
+    too wide, the program is solved once more without equilibration.
     """
     end = time.perf_counter() + seconds
     program, theta = _over_set(problem)
@@ -63,10 +63,11 @@ def _whole(problem: Problem, seconds: float) -> Iterates:
 
 
 def _newton(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
-    """Minimise the quadratic model (and the l1 norm) over the set, search the segment, and again.
+    """Newton's method: minimise a quadratic model over the set, then search the segment, and
+    repeat.
 
-    The size of each cone program is that of theta alone, however many the records. Where the
-    solver loses its digits, the model is held closer to the point with a proximal term.
+    The size of each cone program is that of theta, whatever the number of records. Where the solver
+    loses digits, a proximal term holds the minimiser of the model closer to the point.
     """
     end, length = time.perf_counter() + seconds, problem.constraint.radius
     for _ in range(_NEWTON_STEPS):
@@ -108,7 +109,7 @@ def _search_segment(problem: Problem, here: np.ndarray, ahead: np.ndarray) -> np
 
 
 def find_step(problem: Problem, here: np.ndarray, ahead: np.ndarray, slope: float) -> float:
-    """The first of 1, 1/2, .. of the way that descends enough; 0 where none does.
+    """The first of the steps 1, 1/2, .. that descends enough; 0 where none does.
 
     ``slope`` is that of the objective at ``here``, along ``ahead - here``.
     """
@@ -124,7 +125,7 @@ def find_step(problem: Problem, here: np.ndarray, ahead: np.ndarray, slope: floa
 
 
 def _smooth_gradient(problem: Problem, theta: np.ndarray) -> np.ndarray:
-    """Of the objective but for its l1 norm, [p]."""
+    """The gradient [p] of the objective without its l1 norm."""
     return problem.data_gradient(theta) + problem.penalty.ridge * theta + problem.slant
 
 

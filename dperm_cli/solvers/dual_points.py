@@ -1,4 +1,4 @@
-"""Dual points and second derivatives of the losses at a parameter."""
+"""Make dual points, slopes and Hessians at a parameter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make_dual_point(problem: Problem, theta: np.ndarray, width: float = 0.0) -> 
 
 
 def hessian(problem: Problem, theta: np.ndarray) -> np.ndarray:
-    """Of the objective but for its l1 norm, [p, p]."""
+    """The Hessian [p, p] of the objective without its l1 norm."""
     matrix = problem.loss.hessian(theta, problem.data)
     matrix[np.diag_indices(problem.p)] += problem.penalty.ridge
     return matrix

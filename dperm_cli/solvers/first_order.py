@@ -1,7 +1,6 @@
-"""First-order iterations, for sizes, sets and losses that the interior-point method leaves out.
+"""First-order methods, for problems that the interior-point method does not handle.
 
-They need nothing but the loss and the projection, and reach wide gaps quickly and narrow ones
-slowly.
+They need only the loss and the projection. They reach wide gaps quickly and narrow ones slowly.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def _descend_subgradient(problem: Problem, theta: np.ndarray) -> Iterates:
 
 
 def steepness(problem: Problem) -> float:
-    """A bound on the curvature of the smooth part of the objective; one fifth to spare."""
+    """An upper bound on the curvature of the smooth part of the objective, enlarged by a fifth."""
     bound = problem.loss.smoothness
     if bound is None:
         raise ValueError(f"{problem.loss.name} has no bounded curvature")

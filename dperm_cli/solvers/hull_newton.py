@@ -1,6 +1,6 @@
 """Newton steps over a hull of many atoms: quadratic models minimised by an active-set method.
 
-What is certified is what ``optimum`` computes from the points and slopes offered here.
+The points and dual points are candidates; ``optimum`` computes what they certify.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def iterate(problem: Problem, here: np.ndarray, seconds: float) -> Iterates:
 def _between(
     body: Atomic, first: Mixture, second: Mixture, step: float
 ) -> tuple[np.ndarray, Mixture]:
-    """(1 - step) first + step second, with its point."""
+    """The mixture (1 - step) first + step second, with its point."""
     labels, place = np.unique(np.append(first.labels, second.labels), return_inverse=True)
     weights = np.zeros(len(labels))
     np.add.at(weights, place, np.append((1.0 - step) * first.weights, step * second.weights))

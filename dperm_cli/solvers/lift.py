@@ -1,9 +1,9 @@
 """Lift a point v of Phi C back to C: the least gauge among all theta with Phi theta = v.
 
 [KJ16, Mechanism 1, step 2]. The gauge is that of the set about its centre c: the least t with
-theta - c in t (C - c). For sets around the origin that is the paper's Minkowski functional; for
-others, such as the simplex, {gauge about 0 <= 1} is more than the set, and only the gauge about a
-point of the set brings theta back into it.
+theta - c in t (C - c). For sets around the origin it is the paper's Minkowski functional. For a set
+such as the simplex, {gauge about 0 <= 1} is larger than the set, and only the gauge about a point
+of the set brings theta back into it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dperm_cli.solvers import cone_programs
 
 _ROUNDS = 100
 _ENTER = 200  # columns that enter a linear program at a time
-_TIGHT = 1e-9  # by how much a dual may be over before its column enters
+_TIGHT = 1e-9  # the violation of a dual constraint at which its column enters
 _CLOSE = 1e-9  # of the radius: a residual that a linear program may leave
 
 

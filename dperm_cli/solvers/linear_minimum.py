@@ -1,4 +1,4 @@
-"""Lower bound on the minimum over the set that a certificate of optimality needs."""
+"""A lower bound on a minimum over the set, which certificates of optimality need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from dperm_cli.problem.problem import Problem
 from dperm_cli.solvers import conic
 
-_ZERO = 1e-7  # what is taken for 0 in a coordinate, as a share of the set's radius
+_ZERO = 1e-7  # a coordinate up to this share of the set's radius counts as 0
 
 
 def lower_bound(problem: Problem, g: np.ndarray, theta: np.ndarray) -> float:
@@ -43,7 +43,7 @@ def _smooth_bound(problem: Problem, g: np.ndarray, theta: np.ndarray) -> float:
     weight = problem.penalty.ridge
     if weight == 0:
         return -support(problem.constraint, -g, theta)
-    own = problem.constraint.by_gap  # projections are dear there
+    own = problem.constraint.by_gap  # projections are expensive there
     points = [theta] if own else []
     if not own or problem.loss.hessian is None:
         points.append(problem.constraint.project(-g / weight))

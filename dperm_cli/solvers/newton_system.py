@@ -1,4 +1,4 @@
-"""Solves with M = X^T diag(d) X + diag(b) + c w w^T, d and b non-negative."""
+"""Solve linear systems with M = X^T diag(d) X + diag(b) + c w w^T, for d and b non-negative."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _refine_solution(
 
 
 def _cholesky(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Factor of a matrix with unit diagonal, with as little jitter as makes it definite."""
+    """The factor of a matrix with unit diagonal; as little as possible is added to the diagonal."""
     jitter = _JITTER
     order = np.diag_indices(len(matrix))
     while jitter < 1e-4:

@@ -1,8 +1,8 @@
 """Proved bounds on rounding errors, from public facts alone.
 
 u = 2^-53 and gam(k) = k u / (1 - k u). A sum of k products, in any order and with or without fused
-operations, is off by at most gam(k) times the sum of the moduli. Functions of the C library are
-taken to be off by 4 u of their value at most: the one assumption.
+operations, has an error of at most gam(k) times the sum of the moduli. There is one assumption:
+functions of the C library have a relative error of at most 4 u.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dperm_cli.problem.normal_cones import U
 from dperm_cli.problem.problem import ProblemSpec
 
 BLOCK = 1 << 14  # records whose gradients are summed by one product
-MOST_STEPS = 10**9  # of the method that cannot fail
-LEAST_CONVEXITY = 1e-8  # of the curvature: below, that method would take more steps
+MOST_STEPS = 10**9  # most steps of projected gradient descent, which always converges
+LEAST_CONVEXITY = 1e-8  # least strong convexity over curvature: else it would need more steps
 _SECOND_ORDER = 1.0 + 1e-6  # products of two rounding errors, and rows a hair above their bound
 
 
@@ -60,7 +60,9 @@ class RoundingBounds:
         return (self.slope + 0.5 * (self.steep + self.modulus) * self.step) / self.modulus
 
     def distance(self, residual: float) -> float:
-        """From the minimiser, of a point with a computed residual of this norm."""
+        """The largest distance from the minimiser of a point with a computed residual of this
+        norm.
+        """
         found = residual + self.slope + self.steep * self.off_set
         return (self.off_set + found / self.modulus) * _SECOND_ORDER
 

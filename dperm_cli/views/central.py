@@ -23,16 +23,18 @@ from dperm_cli.samplers.base import Target
 from dperm_cli.samplers.shared.potential import Records
 from dperm_cli.solvers import optimum, perturbed_minimiser
 
-_FIRST_BLOCK, _LARGEST_BLOCK = 64, 4096
-_FIRST_GAP, _SECONDS = 1e-6, (60.0, 120.0, 600.0)  # of a minimiser
+_FIRST_BLOCK, _LARGEST_BLOCK = 64, 4096  # how many random numbers are fetched at once
+# the relative gap that is tried first for a minimiser, and the time limits of the attempts
+_FIRST_GAP, _SECONDS = 1e-6, (60.0, 120.0, 600.0)
 
 
 class CentralView:
-    """The trusted curator's view: sums of gradients, the records for compiled loops, potentials.
+    """The trusted curator's view of a problem.
 
-    It offers no test data, a minimiser for mechanisms that add noise to it, and loss values to
-    samplers and selections alone (``potential``, ``objective``): whatever is made of these passes
-    the gate.
+    It offers sums of gradients, the records for compiled loops, and the potential of a law. It does
+    not offer test data. Minimisers are for mechanisms that add noise to them, and loss values
+    (``potential``, ``objective``) for samplers and selections. All results computed from these must
+    pass the gate before they are released.
 
     >>> from dperm_cli.mechanisms.adversary import linear_pair
     >>> view = CentralView(linear_pair("replace_one", n=4, radius=1.0)[0])
@@ -50,18 +52,23 @@ class CentralView:
 
     @property
     def x(self) -> Matrix:
+        """The rows of the records, [n, p], dense or sparse."""
         return self._problem.data.x
 
     @property
     def y(self) -> np.ndarray:
+        """The labels or targets of the records, [n]."""
         return self._problem.data.y
 
     @property
     def loss(self) -> Loss:
+        """The loss of the problem."""
         return self._problem.loss
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
-        """Sum over all records of the loss's subgradient at each row of [..., p], no ridge."""
+        """Sum over all records of the loss's subgradient at each row of [..., p], without the
+        ridge.
+        """
         return self._problem.data_gradient(theta)
 
     def batch_gradient(self, theta: np.ndarray, batch: np.ndarray) -> np.ndarray:
@@ -71,12 +78,19 @@ class CentralView:
         return self.loss.gradient(theta, self._problem.data.take(batch))
 
     def parts(self, batches: int, *, by_content: bool) -> list[np.ndarray]:
-        """The indices of disjoint batches that hold every record once.
+        """Divide the records into disjoint batches; every record is in exactly one.
 
-        By place: batch t of k holds the records t, t + k, ..; n is public and nothing else enters.
-        By content: a record's name, which was made when it was read, says which batch it is in, so
-        that a record comes or goes without moving another one. Rows of zeros that fill the data up
-        are no records and in no batch.
+        By place, batch t of k holds the records t, t + k, ..: this depends on n alone, which is
+        public. By content, a record's name (a hash made when it was read) says which batch it is
+        in, so that adding or removing a record does not move others. Empty records, rows of zeros
+        that fill up the data, are in no batch.
+
+        Args:
+            batches: the number k of batches.
+            by_content: whether to divide by content.
+
+        Returns:
+            The indices of the records of each batch.
         """
         data = self._problem.data
         if not by_content:
@@ -88,35 +102,50 @@ class CentralView:
         return np.split(records[order], ends)
 
     def curvature_sum(self, theta: np.ndarray) -> np.ndarray:
-        """Sum over records of a bound on each one's Hessian, at each row of [..., p]: [..., p, p].
+        """Upper bound [..., p, p] on the summed Hessian at each row of [..., p].
 
         Every record adds a positive semidefinite matrix of norm at most ``spec.smoothness``.
         """
         return self.loss.majorant(theta, self._problem.data)
 
     def objective(self, theta: np.ndarray) -> np.ndarray:
-        """The summed loss with its regulariser at each row of [..., p], for a law of the gate."""
+        """The summed loss with its regulariser at each row of [..., p], for a law drawn by the
+        gate.
+        """
         return self._problem.objective(theta)
 
     def minimiser(self, gap: float) -> np.ndarray:
-        """A point of the set, [p], proved to be within ``gap`` of the least objective.
+        """A point of the set, [p], close to the minimiser.
 
-        PrivacyError where that cannot be proved: noise made for this gap would not protect it.
+        Args:
+            gap: how far its objective may be above the least one.
+
+        Raises:
+            PrivacyError: this gap cannot be proved. Noise made for it would not suffice.
         """
         return find_certified_minimiser(self._problem, gap)
 
     def find_perturbed_minimisers(
         self, tilts: np.ndarray, added: float, distance: float
     ) -> np.ndarray:
-        """Minimisers of the sum + (added / 2) |theta|^2 + <tilt, theta>, for each tilt [trials, p].
+        """Minimisers of the objective + (added / 2) |theta|^2 + <tilt, theta>.
 
-        Each is proved to be within ``distance`` of the exact one; PrivacyError where it is not.
+        Args:
+            tilts: one tilt for each trial, [trials, p].
+            added: the weight of the added squared norm.
+            distance: how far a point may be from the exact minimiser, in L2 norm.
+
+        Returns:
+            The points [trials, p].
+
+        Raises:
+            PrivacyError: this distance cannot be proved for one of them.
         """
         problem = self._problem
         problem = replace(problem, ridge=problem.ridge + added / problem.data.n)
         points, errors = perturbed_minimiser.locate(problem, tilts, problem.penalty.ridge, distance)
         if not np.all(errors <= distance):
-            # not how far it is: that follows from the records
+            # the message leaves out the distance reached: it depends on the records
             raise PrivacyError(
                 f"a minimiser was not proved to be found to {distance:.3g}, as is needed; nothing "
                 "is released, and that this happened is not a private outcome"
@@ -126,7 +155,7 @@ class CentralView:
     def replace_set(
         self, *, constraint: Constraint | None = None, loss: Loss | None = None
     ) -> CentralView:
-        """The same records with another (public) set or another loss."""
+        """A view of the same records with another (public) set or another loss."""
         problem = self._problem
         constraint, loss = constraint or problem.constraint, loss or problem.loss
         return self._make_view(replace(problem, constraint=constraint, loss=loss))
@@ -134,10 +163,12 @@ class CentralView:
     def map_rows(
         self, rows: Callable[[Matrix], Matrix], row_bound: float, constraint: Constraint
     ) -> CentralView:
-        """The same records with other rows, on a set that fits them.
+        """A view of the same records with mapped rows, on another set.
 
-        ``rows`` is a public map that takes each row by itself, [n, p] to [n, m]; what comes out is
-        shortened to norm ``row_bound`` here, so that the bound holds whatever the map is.
+        Args:
+            rows: a public map, [n, p] to [n, m], that treats each row by itself.
+            row_bound: mapped rows are shortened to this norm, so that the bound holds for any map.
+            constraint: the set of parameters for the mapped rows.
         """
         data = self._problem.data
         x = clip_rows(rows(data.x), row_bound)
@@ -148,7 +179,7 @@ class CentralView:
         return self._make_view(replace(self._problem, data=data, constraint=constraint))
 
     def _make_view(self, problem: Problem) -> CentralView:
-        """A view of this kind of another problem."""
+        """A view of the same kind for another problem."""
         return CentralView(problem)
 
     def potential(self, target: Target) -> Records:
@@ -157,12 +188,16 @@ class CentralView:
 
 
 def clip_rows(rows: Matrix, bound: float) -> Matrix:
-    """Rows [n, m] with those longer than ``bound`` shortened to it."""
+    """Rows [n, m], with those longer than ``bound`` shortened to it."""
     return bound_rows(rows, "clip", bound)
 
 
 def find_certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
-    """A point [p] whose duality gap is proved to be at most ``gap``; PrivacyError without one."""
+    """A point [p] whose duality gap is proved to be at most ``gap``.
+
+    Raises:
+        PrivacyError: no attempt within the time limits proves this gap.
+    """
     relative = _FIRST_GAP
     for seconds in _SECONDS:
         found = optimum.solve(
@@ -179,14 +214,14 @@ def find_certified_minimiser(problem: Problem, gap: float) -> np.ndarray:
 
 
 def _report_progress(*_: float) -> None:
-    """Report that the solver is running. Its progress depends on the records and is not told."""
+    """Report that the solver is running, but not how far it is: that depends on the records."""
     progress.report("the mechanism's minimiser", 0.0, 0.0)
 
 
 class TrialNumbers:
-    """The random numbers of one trial of a law, in the order they are asked for.
+    """The random numbers of one trial of a law, in the order in which they are asked for.
 
-    They are taken from the stream in blocks; how large these are does not change a number.
+    They are fetched from the stream in blocks. The size of the blocks does not change any number.
 
     >>> from types import SimpleNamespace
     >>> count_up = lambda trial, step, count, start: np.arange(start, start + count) / 100
@@ -209,6 +244,7 @@ class TrialNumbers:
         return box_muller.normals(self._take(count + count % 2))[:count].reshape(shape)
 
     def _take(self, count: int) -> np.ndarray:
+        """The next ``count`` uniforms of the stream."""
         end = self._used + count
         if end > self._block.size:
             start = self._next - (self._block.size - self._used)
@@ -227,9 +263,9 @@ def _refuse(*_: Any, **__: Any) -> Any:
 class GridView(CentralView):
     """The view of a release on a grid. Sums are exact and do not depend on the order of addition.
 
-    Every record's gradient is shortened to norm ``spec.lipschitz`` and rounded to the grid, and the
-    rounded ones are added as integers. So the sums of neighbouring data sets differ by one record's
-    multiples of the grid and by nothing else. Needs a loss with a compiled slope.
+    Every record's gradient is shortened to norm ``spec.lipschitz`` and rounded to the grid. The
+    rounded gradients are added as integers. So the sums of neighbouring data sets differ by exactly
+    one record's rounded gradient (or two, if one is replaced). The loss needs a compiled slope.
 
     >>> from dperm_cli.mechanisms.adversary import linear_pair
     >>> GridView(linear_pair("replace_one")[0], Grid(-10)).x
@@ -247,9 +283,9 @@ class GridView(CentralView):
         self._rows = sgd.rows(x, problem.data.y)
 
     def gradient_sum(self, theta: np.ndarray) -> np.ndarray:
-        """Sum over records of the rounded subgradients at each row of [..., p], no ridge.
+        """Sum over records of the rounded subgradients at each row of [..., p], without the ridge.
 
-        Exact multiples of the grid, at most 2^50 of its steps.
+        The results are exact multiples of the grid's step, at most 2^50 of them.
         """
         flat = np.ascontiguousarray(theta, dtype=float).reshape(-1, theta.shape[-1])
         out = np.empty(flat.shape, np.int64)

@@ -1,4 +1,4 @@
-"""Choose the view of a problem that a mechanism gets."""
+"""Choose the view through which a mechanism gets access to a problem."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from dperm_cli.views.local import LocalView
 
 
 def is_local(mechanism: Any) -> bool:
-    """Whether nobody but the users may see a record; local guarantees have no other meaning."""
+    """Whether only users may see their records: local trust, or a local guarantee, which implies
+    it.
+    """
     return mechanism.trust == "local" or "local" in mechanism.guarantees
 
 
 def open_view(mechanism: Any, problem: Any, kernel: KernelProblem | None = None) -> Any:
-    """The view that the mechanism's trust model and the problem's kind leave it.
+    """The view for the mechanism's trust model and the kind of problem.
 
-    ``problem`` is one of parameters or of a kernel; with ``kernel``, one of parameters whose rows
-    are that kernel's public features.
+    Args:
+        mechanism: the mechanism that releases.
+        problem: a ``KernelProblem``, or a problem with parameters.
+        kernel: where the rows of ``problem`` are a kernel's public features, that kernel's own
+            problem.
+
+    Returns:
+        A ``KernelView``, ``LocalView``, ``CentralView`` or ``FeatureView``.
     """
     if isinstance(problem, KernelProblem):
         return KernelView(problem)

@@ -1,4 +1,4 @@
-"""The view of a kernel mechanism: public facts, and a minimiser to within a proved distance."""
+"""The view of a kernel mechanism: public facts, and a minimiser with a proved error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from dperm_cli.views.central import CentralView
 class KernelView:
     """The trusted curator's view of a kernel problem: its public facts and its minimiser.
 
-    Whatever is made of the minimiser's values passes the gate. It offers no records.
+    It offers no records. Every value computed from the minimiser must pass the gate before it is
+    released.
 
     >>> [name for name in vars(KernelView) if not name.startswith("_")]
     ['spec', 'find_minimiser', 'observe_scores']
@@ -28,9 +29,13 @@ class KernelView:
         return self._problem.spec()
 
     def find_minimiser(self, distance: float) -> Fit:
-        """A function proved to be within ``distance`` of the minimiser, in the RKHS norm.
+        """A function that is proved to be close to the minimiser.
 
-        PrivacyError where that cannot be proved: noise made for this distance would not protect it.
+        Args:
+            distance: the largest distance from the minimiser, in the RKHS norm.
+
+        Raises:
+            PrivacyError: this distance cannot be proved. Noise made for it would not suffice.
         """
         found = self._problem.solve(distance)
         if not found.distance <= distance:
@@ -42,19 +47,21 @@ class KernelView:
         return found
 
     def observe_scores(self, values: np.ndarray, radius: float | None = None) -> np.ndarray:
-        """``values`` as they are: private scores [trials, m] of public points, or with ``radius``
-        a private vector [trials, columns] that scores the points of a ball, for a law of the gate.
+        """Return ``values`` unchanged; an audit replaces this method to compare two runs.
 
-        An audit replaces this method to compare the scores of two neighbouring runs.
+        Args:
+            values: private scores [trials, m] of public points; or, with ``radius``, a private
+                vector [trials, columns] that scores the points of a ball by inner products.
+            radius: the radius of that ball, or None.
         """
         return values
 
 
 class FeatureView(CentralView):
-    """The view of a problem in coordinates, whose minimiser is the kernel's own.
+    """The view of a kernel problem written in coordinates of a public feature map.
 
-    Not for a declared population: records that are nothing fill the data up there, and n lambda is
-    not that of the kernel's own problem, whose minimiser would follow how many records there are.
+    It is not for data filled up with empty records (a declared population): there n lambda differs
+    from that of the kernel's own problem, so that its minimiser would reveal the number of records.
 
     >>> issubclass(FeatureView, CentralView), [name for name in vars(FeatureView) if name[0] != "_"]
     (True, ['minimiser'])
@@ -65,8 +72,15 @@ class FeatureView(CentralView):
         self._kernel = kernel
 
     def minimiser(self, gap: float) -> np.ndarray:
-        """Coordinates [dim] of a function proved to be within ``gap`` of the least objective; for
-        an exact kernel, of its projection on the span of the queries.
+        """Coordinates [p] of a function close to the minimiser of the kernel's own problem.
+
+        For an exact kernel they are those of its projection on the span of the queries.
+
+        Args:
+            gap: how far the function's objective may be above the least one.
+
+        Raises:
+            PrivacyError: this gap cannot be proved.
         """
         found = self._kernel.solve(gap=gap)
         if not found.gap <= gap:

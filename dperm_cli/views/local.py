@@ -1,4 +1,6 @@
-"""The view of a local mechanism: only users see their records, it sees their answers."""
+"""The view of a local mechanism: users see only their own record, the mechanism only their
+answers.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from dperm_cli.problem.problem import Problem, ProblemSpec
 
 
 class LocalView:
-    """Users and their devices: what comes back of record i and a point theta is a channel's answer.
+    """All that a local mechanism may use: public facts, and the users' devices.
 
-    There is no other way to the records: no rows, no labels, no sums. The devices are reached
-    through one stream of the gate, which counts how often each user answers.
+    A device that is asked about a point theta returns an answer through a private channel. There
+    is no other access to the records: no rows, no labels, no sums. The devices are reached through
+    one stream of the gate, which counts how often each user answers.
 
     >>> [name for name in vars(LocalView) if not name.startswith("_")]
     ['spec', 'devices']
@@ -33,10 +36,21 @@ class LocalView:
         return self._problem.spec()
 
     def devices(self, stream: ChannelStream, row_norm: float = np.inf) -> Devices:
-        """Every user's device, with the channel of ``stream``; once.
+        """Open the devices of all users; possible once only.
 
-        A device shortens its row to ``row_norm`` in the channel's norm (losses of a margin), takes
-        a subgradient of its own loss, without the regulariser, and sends that through the channel.
+        A device shortens its row to ``row_norm`` (for losses of a margin), computes a subgradient
+        of its own loss without the regulariser, and sends that through the channel.
+
+        Args:
+            stream: the gate's stream with the channel; it counts as many users as there are
+                records.
+            row_norm: a bound on the rows, in the channel's norm.
+
+        Returns:
+            The devices, to be asked one at a time or by a compiled loop.
+
+        Raises:
+            PrivacyError: the devices were opened before, or the stream counts other users.
         """
         if not self._open or stream.users != self._problem.data.n:
             raise PrivacyError("the users are reached once, by one stream that counts all of them")
@@ -45,7 +59,9 @@ class LocalView:
 
 
 class Devices:
-    """The users' side of the wire. ``compiled`` says whether ``descend`` knows the loss.
+    """The devices of all users.
+
+    ``compiled`` says whether ``descend`` has compiled code for the loss.
 
     >>> [name for name in vars(Devices) if not name.startswith("_")]
     ['ask', 'descend']
@@ -65,7 +81,7 @@ class Devices:
         return self._stream.send(user, self._gradient(user, theta))
 
     def _gradient(self, user: int, theta: np.ndarray) -> np.ndarray:
-        """The subgradients [trials, p] of a user's own loss."""
+        """The subgradients [trials, p] of one user's loss, row shortened, at theta [trials, p]."""
         if self.compiled:
             shape, points = self._stream.coding.shape, np.ascontiguousarray(theta)
             gradient = local_learning.subgradient
@@ -83,6 +99,14 @@ class Devices:
         """``loops.local_learning.run``: every user answers as often as was accounted for.
 
         One compiled loop runs users and learner. The learner's code reads the answers only.
+
+        Args:
+            learner: the update rule.
+            theta0: the start [trials, p].
+            progress: called with the steps done and the steps in all.
+
+        Returns:
+            What ``loops.local_learning.run`` returns.
         """
         return local_learning.run(
             self._rows, self._device, self._stream.sealed_draws, learner, theta0, progress=progress

@@ -1,4 +1,4 @@
-"""Regression on sparse rows whose columns are as popular as words are."""
+"""Regression on sparse rows whose columns have the frequencies of words (Zipf's law)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dperm_cli.datasets.shared.row_pipeline import Columns
 
 @dataclass(frozen=True, kw_only=True)
 class ZipfRegression(Generated):
-    """Unit rows of ``row_nonzeros`` draws of a column, and y = <x, theta*> + w.
+    """Rows of norm row_bound made of ``row_nonzeros`` draws of a column, and y = <x, theta*> + w.
 
-    Column j is drawn with chance ~ 1 / (j + 1), a column that is drawn twice weighs double, and
-    each row is scaled to norm row_bound: counts of words. theta* has ``nonzeros`` equal
-    coefficients of alternating sign and L1 norm ``signal`` on the most popular columns: for an L1
-    ball of radius ``signal`` it lies inside a face, and is no vertex. w is uniform on [-noise,
-    noise]; targets are clipped to 1. Rows are drawn, stored and used sparse.
+    Column j is drawn with probability proportional to 1 / (j + 1). A column that is drawn twice
+    weighs double, as in counts of words. theta* has ``nonzeros`` coefficients of equal size and
+    alternating sign on the most frequent columns, with L1 norm ``signal``. So on an L1 ball of
+    radius ``signal`` it lies inside a face and is no vertex. w is uniform on [-noise, noise];
+    targets are clipped to [-1, 1]. Rows are drawn, stored and used sparse.
 
     >>> data = ZipfRegression(n=4, p=100, row_nonzeros=10, n_test=0).load()
     >>> data.x.shape, data.x.nnz <= 4 * 10

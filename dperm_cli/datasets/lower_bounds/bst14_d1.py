@@ -1,4 +1,4 @@
-"""The data set D1 on which huberization costs n h [BST14, App. A, Lemma A.2]."""
+"""The data set D1, on which rounding the kink off (huberization) costs n h [BST14, Lemma A.2]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digits 4 and 9 in 5000 features, many of them distractors: 6000 + 1000 records, LIBSVM."""
+"""The digits 4 and 9 in 5000 features, many of them uninformative: 6000 + 1000 records, LIBSVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dperm_cli.datasets.shared.published_file import LIBSVM, Registered, Source
 
 @dataclass(frozen=True, kw_only=True)
 class Gisette(Registered):
-    """4 against 9, with the published split (its validation part serves as the test set).
+    """Digit 4 against 9, with the published split: the validation part is the test set.
 
     The published columns already lie in [-1, 1].
 

@@ -41,9 +41,9 @@ SIZES = (
 )  # fmt: skip
 NORMAL = float(LABELS.index("normal"))
 
-# Column -> highest value: seconds of a day, bytes of a 32-bit counter, what the windows define (511
+# Column -> largest value: seconds of a day, bytes of a 32-bit counter, sizes of the windows (511
 # connections in two seconds, 255 hosts), and for the other counts figures near the published maxima
-# of these very records (larger ones are clipped). All others end at 1.
+# of these records (larger ones are clipped). The largest value of all other columns is 1.
 HIGH = {
     0: 86400, 4: 2.0**32, 5: 2.0**32, 7: 3, 8: 14, 9: 100, 10: 5, 12: 10000, 14: 2, 15: 10000,
     16: 100, 17: 5, 18: 10, 22: 511, 23: 511, 31: 255, 32: 255,
@@ -56,13 +56,14 @@ NUMBERS = tuple(i for i in range(41) if i not in WORDS)
 
 @dataclass(frozen=True, kw_only=True)
 class Kddcup99(WithClasses):
-    """An attack (+1) or a normal connection (-1), or all 23 kinds.
+    """Network connections: an attack (+1) or normal (-1), or all 23 kinds.
 
     The text columns become indicators of their documented values: p = 38 + 3 + 70 + 11, sparse.
     Duplicates are kept: 348435 of the 494021 records repeat another exactly, and dropping them
     would depend on the data.
 
-    log : take log(1 + value) of the counts with long tails, and of their public bounds.
+    Attributes:
+        log: take log(1 + value) of the counts with long tails, and of their public bounds.
 
     >>> Kddcup99().size, Kddcup99().task, Kddcup99(classes="all").task
     ((494021, 122), 'binary', 'multiclass')

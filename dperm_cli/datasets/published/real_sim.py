@@ -1,4 +1,4 @@
-"""Usenet articles on real and simulated subjects: 72309 records, 20958 terms, from LIBSVM."""
+"""Usenet articles about real and simulated subjects: 72309 records, 20958 terms, from LIBSVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data files that come with the package; their licence stands beside them."""
+"""Read the data files that come with the package. Their licence is in the same folder."""
 
 from __future__ import annotations
 
@@ -14,9 +14,17 @@ FOLDER = Path(__file__).with_name("embedded")
 
 
 def read(name: str, file: str, digest: str, *, delimiter: str | None, skip: int = 0) -> np.ndarray:
-    """The matrix in one of the csv files, after a check of its digest.
+    """The matrix in one of the csv files.
 
-    ``name`` is the data set asking, for the error message; ``delimiter`` None means white space.
+    Args:
+        name: the data set that asks, for the error message.
+        file: the file's name in the folder.
+        digest: the expected ``digest_of`` the matrix.
+        delimiter: None means white space.
+        skip: how many lines to skip.
+
+    Raises:
+        InputError: the file cannot be read, or its digest is another one.
     """
     path = FOLDER / file
     opener = gzip.open if file.endswith(".gz") else open
@@ -31,7 +39,7 @@ def read(name: str, file: str, digest: str, *, delimiter: str | None, skip: int 
 
 
 def digest_of(matrix: np.ndarray) -> str:
-    """blake2b (128 bits, hex) of a matrix's shape and little-endian float64 bytes."""
+    """BLAKE2b (128 bits, hex) of a matrix's shape and little-endian float64 bytes."""
     return hash_parts(repr(matrix.shape), np.ascontiguousarray(matrix, dtype="<f8"))
 
 

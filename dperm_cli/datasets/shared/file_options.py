@@ -1,4 +1,4 @@
-"""Options of all file formats: finding and opening the file, labels, targets, column bounds."""
+"""The options that all file formats share: path, task, labels, targets and column bounds."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class FileOptions(RowOptions, ABC):
 
     @property
     def limit(self) -> int:
-        """Bytes a compressed file may unpack to."""
+        """How many bytes a compressed file may unpack to."""
         return int(self.max_size * archives.GIB)
 
     @property
@@ -137,7 +137,7 @@ class FileOptions(RowOptions, ABC):
         return 1 + int(max(number for _, number in pairs))
 
     def locate(self, data_dir: Path | None = None) -> Path:
-        """The file itself; InputError when it is missing or is not a file."""
+        """The path of the file; InputError where it is missing or not a file."""
         return locate("dataset.path", str(self.path), data_dir)
 
     def raw(self, data_dir: Path | None = None) -> Raw:
@@ -199,7 +199,7 @@ class FileOptions(RowOptions, ABC):
         return read_numbers(y) if self.task == "regression" else known_numbers(y, pairs)
 
     def _targets(self, key: str, path: Path, y: np.ndarray) -> np.ndarray:
-        """What the file says beside a row, as the task wants it."""
+        """Labels or targets of the file, converted for the task."""
         if self.task == "location":
             return np.zeros(len(y))
         missing = np.flatnonzero(y == "") if y.dtype.kind == "U" else np.zeros(0)

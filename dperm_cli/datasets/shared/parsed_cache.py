@@ -1,9 +1,9 @@
 """A cache of parsed files, keyed by the file's sha256 and the parser's version.
 
-An entry is one file of plain arrays, each starting on a 64-byte boundary, so that they are mapped
-into memory instead of being read. It is checked against its own digest and silently rebuilt when
-it is damaged; a folder that cannot be written only costs time. Entries are readable by their owner
-alone, since they hold a copy of the data.
+An entry is one file of plain arrays. Each starts on a 64-byte boundary, so that it can be mapped
+into memory instead of being read. An entry is checked against its own digest, and rebuilt without a
+message if it is damaged. If the folder cannot be written, files are parsed every time. Entries are
+readable by their owner only, since they hold a copy of the data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ ALIGNMENT = 64
 def fetch(
     source: Path, version: str, build: Callable[[], Mapping[str, np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """The arrays parsed from ``source``: mapped from the cache (read-only), or built and stored."""
+    """The arrays parsed from ``source``, mapped from the cache (read-only) or built and stored.
+
+    Args:
+        source: the file that is parsed.
+        version: the name and version of the parser.
+        build: parses the file.
+    """
     folder = cache_dir()
     if folder is None:
         return dict(build())
@@ -62,7 +68,7 @@ def _map_array(file: IO[bytes]) -> np.ndarray:
 def _store(entry: Path, arrays: Mapping[str, np.ndarray]) -> None:
     head = {"names": sorted(arrays), "digest": _digest(arrays)}
     text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
-    # a folder that cannot be written only costs time
+    # without a folder to write to, the file is parsed again the next time
     with (
         contextlib.suppress(StorageError),
         open_atomically(entry, sync=False, private=True) as file,
@@ -75,7 +81,9 @@ def _store(entry: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-    """CRC-32 of names, kinds and bytes: against damage, at a quarter of a cryptographic cost."""
+    """CRC-32 of names, types and bytes. It detects damage, at a quarter of a cryptographic hash's
+    cost.
+    """
     value = 0
     for name in sorted(arrays):
         array: Any = np.ascontiguousarray(arrays[name])

@@ -1,8 +1,8 @@
 """A reader of svmlight text (``label index:value index:value ...``, one record a line).
 
-The text is taken in blocks of whole lines; each is checked and turned into numbers by array
-operations (over a million entries a second). Only a block that fails is read again line by line,
-to say which line is wrong.
+The text is read in blocks of whole lines. Array operations check each block and convert it to
+numbers (over a million entries a second). Only a block that fails is read again line by line, to
+find the line that is wrong.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read(
     member: str | None = None,
     skip_malformed: bool = False,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """(x [n, n_features] CSR, labels [n]); stored zeros are dropped, indices sorted.
+    """The rows and labels of a file; stored zeros are dropped and indices sorted.
 
     InputError with ``key`` on malformed lines, on indices that are 0, fractional, repeated within
     a record or beyond ``n_features``. ``limit`` and ``member`` are those of

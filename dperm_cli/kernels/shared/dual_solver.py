@@ -3,12 +3,13 @@
 minimise P(w) = sum_i l(<w, phi_i>; y_i) + (m / 2) |w|^2. For slopes a_i in the domain of l*, with
 w(a) = -sum_i a_i phi_i / m,
 
-    P(w(a)) - D(a) = sum_i [l(z_i) + l*(a_i) - a_i z_i],    z_i = <w(a), phi_i>:
+    P(w(a)) - D(a) = sum_i [l(z_i) + l*(a_i) - a_i z_i],    z_i = <w(a), phi_i>.
 
-terms that are never negative, so that nothing cancels and tiny gaps can be proved. P is m-strongly
-convex and D curves as much in w(a), so that |w(a) - w*| <= sqrt(gap / m). Smooth losses end with
-Newton's method in w: the slopes a_i = l'(z_i) at any w leave the gap |P'(w)|^2 / (2 m), and
-|w - w*| <= |P'(w)| / m.
+No term is negative, so no digits cancel and very small gaps can be proved. P is m-strongly convex,
+and so is -D as a function of w(a). Therefore |w(a) - w*| <= sqrt(gap / m).
+
+For smooth losses the last steps are Newton steps in w. At any w, the slopes a_i = l'(z_i) leave the
+gap |P'(w)|^2 / (2 m), and |w - w*| <= |P'(w)| / m.
 """
 
 from __future__ import annotations
@@ -27,15 +28,18 @@ from dperm_cli.problem.data import Matrix
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2048
 _MOST_GRAM_BYTES = 1_700_000_000  # bytes of a Gram matrix that is held in float64
-_DIRECT = 4000  # unknowns of a dense linear system
+_DIRECT = 4000  # most unknowns of a linear system that is solved directly
 _CLIP = 1e-12
 _PLAIN_PASSES = 4  # passes before more expensive steps
-_PATIENCE = 30  # passes without a gap that is smaller by a tenth
+_PATIENCE = 30  # passes without a gap smaller by a tenth after which the solver stops
 _ROUNDS = 12
 
 
 class FeatureSystem:
-    """Finite features [n, D], float64 or float32; sums are formed in float64."""
+    """Records as finite features [n, D] in float64 or float32. Sums are computed in float64.
+
+    ``state`` in its methods is sum_i a_i x_i, [D].
+    """
 
     def __init__(self, x: np.ndarray) -> None:
         self.x = np.ascontiguousarray(x)
@@ -99,7 +103,11 @@ class FeatureSystem:
 
 
 class GramSystem:
-    """The kernel itself; its Gram matrix is held, in float32 where float64 would not fit."""
+    """Records through their Gram matrix, for an exact kernel.
+
+    The matrix is stored in float32 where float64 would not fit into memory. ``state`` in its
+    methods is sum_j a_j K(x_j, x_i), [n].
+    """
 
     def __init__(self, kernel: Kernel, x: Matrix) -> None:
         self.kernel, self.points = kernel, x
@@ -110,7 +118,7 @@ class GramSystem:
             self.matrix[part] = block
 
     def _fresh(self):
-        # products of sparse rows are several times as large before they are dense
+        # smaller blocks: products of sparse rows need several times the memory of the result
         for start in range(0, self.n, _BLOCK // 4):
             part = slice(start, start + _BLOCK // 4)
             yield part, self.kernel.gram(self.points[part], self.points)
@@ -158,11 +166,17 @@ class GramSystem:
 
 @dataclass(frozen=True)
 class Solution:
-    """A point w and what its slopes a [n] prove.
+    """A point w, and what its dual point proves about it.
 
-    ``weights`` is w itself, [D], for rows, and the c [n] of w = sum_i c_i phi_i for a kernel;
-    ``margins`` [n] are the z_i; ``value`` is P at w, ``gap`` (of the sum) bounds P(w) - min P,
-    ``distance`` |w - w*|.
+    Attributes:
+        slopes: the dual point a, [n].
+        weights: w itself, [D], for feature rows; for a kernel the c [n] of w = sum_i c_i phi_i.
+        margins: the z_i, [n].
+        norm: |w|.
+        value: P(w).
+        gap: a bound on P(w) - min P (sums over records).
+        distance: a bound on |w - w*|.
+        seconds, epochs: the time and the passes over the records that were spent.
     """
 
     slopes: np.ndarray
@@ -181,7 +195,16 @@ def solve(
 ) -> Solution:
     """Ascend until the gap of the sum is at most ``gap``, or the time is over.
 
-    The answer is the same whenever the time suffices: passes are in an order of their own.
+    The order of the records in each pass is fixed. So the result is the same whenever the time
+    suffices.
+
+    Args:
+        system: the records in feature space.
+        loss: a loss of the margin.
+        y: labels or targets, [n].
+        modulus: m.
+        gap: the gap to reach, for the sum over records.
+        seconds: the time limit.
     """
     began = time.perf_counter()
     run = DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
@@ -206,7 +229,7 @@ def solve(
 def verify_dual(
     system: Any, loss: Any, y: np.ndarray, modulus: float, slopes: np.ndarray, weights: np.ndarray
 ) -> Solution:
-    """What stored slopes, or stored weights of a smooth loss, prove by themselves."""
+    """The solution that stored slopes prove, or stored weights of a smooth loss."""
     run = DualSolver(system, loss, np.asarray(y, dtype=float), modulus)
     if run.has_curvature:
         return run.at(weights)
@@ -216,6 +239,8 @@ def verify_dual(
 
 @dataclass(frozen=True)
 class DualSolver:
+    """One problem to solve: the records, the loss, and the modulus m of the regulariser."""
+
     system: Any
     loss: Any
     y: np.ndarray
@@ -223,6 +248,7 @@ class DualSolver:
 
     @property
     def finite(self) -> bool:
+        """Whether the records have finite features."""
         return isinstance(self.system, FeatureSystem)
 
     @property
@@ -231,19 +257,20 @@ class DualSolver:
         return self.loss.smoothness is not None
 
     def at(self, weights: np.ndarray) -> Solution:
-        """What weights of a smooth loss prove by themselves."""
+        """The solution that weights of a smooth loss prove."""
         return self._at(weights, self.system.values(weights))
 
     def plain(self, found: Solution, gap: float) -> Solution:
-        """The solution as ``verify_dual`` gives it, to the last bit, if that proves the gap too.
+        """The solution as ``verify_dual`` computes it, to the last bit, if that also proves the
+        gap.
 
-        One that does not is not believed when it is read again, but solved again.
+        Otherwise a stored solution would be rejected when it is read again.
         """
         again = self.at(found.weights) if self.has_curvature else found
         return again if again.gap <= gap else found
 
     def state(self, now: Solution) -> np.ndarray:
-        """sum_i a_i <phi_i, phi_j> at the dual point, from the margins that were formed anew."""
+        """sum_i a_i <phi_i, phi_j> at the dual point, from its margins."""
         return -self.modulus * now.margins
 
     def certify(self, a: np.ndarray) -> Solution:
@@ -260,8 +287,11 @@ class DualSolver:
         return Solution(a, weights, z, norm, value, gap, distance, 0.0, 0)
 
     def _rounding(self, z: np.ndarray, a: np.ndarray, sizes: float) -> float:
-        """What rounded margins can hide: each z_i is off by a share of sum |a_j| |phi|^2 / m, and
-        the term's slope in z_i is l'(z_i) - a_i."""
+        """A bound on the rounding error of the gap.
+
+        Each margin z_i has an error of the order of sum |a_j| |phi|^2 / m. The derivative of its
+        term of the gap is l'(z_i) - a_i.
+        """
         system = self.system
         reach = float(np.sum(np.abs(a))) * system.length**2 / self.modulus
         error = (math.sqrt(system.n) + 16.0) * _EPS * reach
@@ -288,7 +318,7 @@ class DualSolver:
         return a
 
     def _exact_step(self, inside: np.ndarray, a: np.ndarray, state: np.ndarray) -> bool:
-        """Minimise over the free slopes as far as their bounds allow; whether that changed them."""
+        """Minimise over the slopes that are not at a bound; returns whether they changed."""
         system, m, y = self.system, self.modulus, self.y[inside]
         gram = system.gram(inside)
         slope = y + system.at(inside, state) / m
@@ -310,7 +340,7 @@ class DualSolver:
         return bool(np.max(np.abs(moved)) > 1e-15)
 
     def newton(self, start: Solution, gap: float, end: float) -> Solution:
-        """Damped Newton steps in w from the start, until the gap of its gradient is met."""
+        """Damped Newton steps in w, until the gap that the gradient proves is at most ``gap``."""
         best = now = self._at(start.weights, start.margins)
         zero = self._at(np.zeros_like(start.weights), np.zeros_like(start.margins))
         if zero.value < now.value:
@@ -333,7 +363,7 @@ class DualSolver:
         return best if best.gap < start.gap else start
 
     def _at(self, weights: np.ndarray, z: np.ndarray) -> Solution:
-        """What the slopes at a point w prove: |w - w*| <= |P'(w)| / m."""
+        """The solution at w that its slopes prove: |w - w*| <= |P'(w)| / m."""
         system, m, slopes = self.system, self.modulus, self.loss.slope(z, self.y)
         if self.finite:
             gradient = system.combine(slopes) + m * weights
@@ -341,12 +371,12 @@ class DualSolver:
         else:
             rest = slopes + m * weights
             length = math.sqrt(max(0.0, float(rest @ system.values(rest))))
-            # what rounding can hide of that square: a large rest that adds up to next to nothing
+            # rounding can hide a part of that square where large terms nearly cancel
             hidden = math.sqrt((math.sqrt(system.n) + 16.0) * _EPS)
             length = math.hypot(length, hidden * system.length * float(np.sum(np.abs(rest))))
             square = max(0.0, float(weights @ z))
         size = float(np.sum(np.abs(slopes))) * system.length
-        # the margins' own error moves each slope by a smoothness's share of it
+        # an error of a margin changes its slope by up to ``smoothness`` times that error
         off = float(self.loss.smoothness) * system.n * system.length**2 * math.sqrt(square)
         length += _EPS * ((math.sqrt(system.n) + 16.0) * size + 16.0 * off)
         value = float(np.sum(self.loss.value(z, self.y))) + 0.5 * m * square
@@ -399,7 +429,7 @@ class DualSolver:
 
 
 def shuffle(indices: np.ndarray, turn: int) -> np.ndarray:
-    """The indices in an order of their own for each turn: sorted by a hash of both."""
+    """The indices in a fixed order that depends on ``turn``: sorted by a hash of both."""
     word = indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word ^= np.uint64((turn + 1) * 0xD1B54A32D192ED03 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -1,7 +1,7 @@
 """Regularised risk minimisation in the space of a kernel, and the public facts about it.
 
-minimise sum_i l(f(x_i); y_i) + (n lambda / 2) |f|^2 over functions f = <w, phi(.)>: n times
-[JT13, eq. (2)] as written, so that ``ridge`` is the paper's lambda.
+minimise sum_i l(f(x_i); y_i) + (n lambda / 2) |f|^2 over functions f = <w, phi(.)>. This is n times
+[JT13, eq. (2)], so that ``ridge`` is the paper's lambda.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dperm_cli.losses.shared.margin_loss import Glm
 from dperm_cli.problem.data import Data, Matrix
 from dperm_cli.problem.public_facts import PublicFacts
 
-CLOSE = 1e-3  # of the minimiser's sensitivity: how near a solution has to be
-_TARGET_SHARE = 0.95  # of that, what the solver is asked for: the rest is room for rounding
-_SECONDS = 900.0  # that a solution may take, unless told else
+CLOSE = 1e-3  # the largest distance of a solution from the minimiser, as a share of its sensitivity
+_TARGET_SHARE = 0.95  # the solver is asked for this share of it: the rest is for rounding
+_SECONDS = 900.0  # default time limit of a solution
 _SOLVED: Memo[str, duals.Solution] = Memo(256 * MIB)
 
 
@@ -75,8 +75,8 @@ class KernelSpec:
     def stability(self) -> float:
         """2 L R / (lambda n) >= |w* - w*'| for neighbours under replace_one, in the RKHS norm.
 
-        The gradients of two records differ by 2 L R at most, and n times (lambda n)^-1 of the
-        n lambda-strongly convex sum takes that over [JT13, proof of Thm 2].
+        The gradients of two records differ by at most 2 L R, and the summed objective is
+        n lambda-strongly convex [JT13, proof of Thm 2].
         """
         return 2.0 * self.lipschitz * self.bound / (self.ridge * self.n)
 
@@ -92,15 +92,16 @@ class KernelSpec:
 
     @property
     def target_distance(self) -> float:
-        """The distance that every solution is asked for, of a mechanism and of the optimum alike.
+        """The distance from the minimiser that every solution is asked for.
 
-        Mechanisms and the optimum share one solution. The rest of ``close`` is for rounding errors.
+        Mechanisms and the optimum share one solution, so they ask for the same. The rest of
+        ``close`` is for rounding errors.
         """
         return _TARGET_SHARE * self.close
 
     @property
     def finite(self) -> bool:
-        """Whether theta lives in the R^dim of a finite map, and not in the span of Z."""
+        """Whether theta lives in the R^dim of a finite map, not in the span of the queries Z."""
         return self.features is not None
 
     @property
@@ -139,7 +140,7 @@ class KernelSpec:
         return self.basis.apply(points)
 
     def kernel_of(self, a: Matrix, b: Matrix) -> np.ndarray:
-        """The kernel in force, that of the finite map where there is one: [na, nb]."""
+        """The kernel that is used, that of the finite map where there is one: [na, nb]."""
         if self.features is None:
             return self.kernel.gram(a, b)
         return self.features.apply(a) @ self.features.apply(b).T
@@ -155,7 +156,7 @@ class KernelSpec:
 
 @dataclass(frozen=True)
 class Fit:
-    """A function within ``distance`` of the minimiser, in the RKHS norm. Private.
+    """A function within ``distance`` of the minimiser, in the RKHS norm. It is private.
 
     ``gap`` bounds its objective (a sum) above the least; ``value`` is the objective.
     """
@@ -206,8 +207,8 @@ class Fit:
 class KernelProblem:
     """Records, a loss of the margin, a kernel, lambda > 0 and public queries.
 
-    ``data`` holds the raw rows [n, columns]; with ``features`` the kernel is that of a finite map.
-    ``rows`` may hold the mapped training rows, so that they are made once.
+    ``data`` holds the raw rows [n, columns]. With ``features``, the kernel is that of a finite map.
+    ``rows`` may hold the mapped training rows, so that they are computed only once.
     """
 
     data: Data
@@ -220,7 +221,7 @@ class KernelProblem:
     rows: Any = field(default=None, repr=False)
 
     def spec(self) -> KernelSpec:
-        """The public facts (they follow from declared bounds, n, columns and public points)."""
+        """The public facts. They follow from declared bounds, n, columns and public points."""
         return self._spec
 
     @cached_property
@@ -233,12 +234,20 @@ class KernelProblem:
     def solve(
         self, distance: float | None = None, *, gap: float = 0.0, seconds: float = _SECONDS
     ) -> Fit:
-        """A solution within ``distance`` (default ``spec().asked``), or with the ``gap``.
+        """A function close to the minimiser. Solutions are remembered.
 
-        The easier of the two if both are given, and never less than the default; what was reached
-        is in the fit. Solutions are remembered by the problem and what is asked of them, so that
-        cells that ask the same solve it once, and none gets another one for those before it. One
-        that ended above the gap is tried again only where more time could have helped.
+        What is asked for is a distance or a gap. If both are given, the easier one counts. It is
+        never easier than the default, ``spec().target_distance``. A remembered solution is used
+        only for the same problem and the same request, so that no result depends on the calls
+        before. One that missed its gap is tried again only with more time.
+
+        Args:
+            distance: the largest distance from the minimiser, in the RKHS norm.
+            gap: the largest gap of the objective (a sum over records).
+            seconds: the time limit.
+
+        Returns:
+            The fit, with the distance and gap that were reached: they may miss the request.
         """
         asked = self._gap(distance, gap)
         known = _SOLVED.get(self.solution_name(asked))
@@ -251,7 +260,7 @@ class KernelProblem:
         return Fit(self.spec(), known, self.data.x)
 
     def _gap(self, distance: float | None = None, gap: float = 0.0) -> float:
-        """The gap that proves the distance: sqrt(gap / m) and |P'| / m = sqrt(2 gap / m) do."""
+        """The gap that proves the distance, by sqrt(gap / m) or |P'| / m = sqrt(2 gap / m)."""
         modulus = self.data.n * self.ridge
         usual = 0.5 * modulus * self.spec().target_distance ** 2
         if distance is None and gap == 0.0:
@@ -259,7 +268,7 @@ class KernelProblem:
         return min(usual, max(0.5 * modulus * (distance or 0.0) ** 2, gap))
 
     def has_solution(self) -> bool:
-        """Whether a solution is remembered of what mechanisms ask."""
+        """Whether the solution that mechanisms ask for is remembered."""
         return self.solution_name() in _SOLVED
 
     def remember(self, solution: duals.Solution, asked: float | None = None) -> None:
@@ -271,13 +280,15 @@ class KernelProblem:
         return f"{self.fingerprint()} {(self._gap() if asked is None else asked).hex()}"
 
     def verify_dual(self, slopes: np.ndarray, weights: np.ndarray) -> duals.Solution:
-        """What slopes [n] and weights that were stored prove of this problem."""
+        """What stored slopes [n] and weights prove about this problem."""
         modulus = self.data.n * self.ridge
         return duals.verify_dual(self.system, self.loss, self.data.y, modulus, slopes, weights)
 
     @property
     def system(self) -> duals.FeatureSystem | duals.GramSystem:
-        """The records in feature space, for the solver; made anew, since it may be large."""
+        """The records in feature space, for the solver. It may be large, and is made anew each
+        time.
+        """
         if self.features is None:
             return duals.GramSystem(self.kernel, self.data.x)
         rows = self.rows if self.rows is not None else map_rows(self.features, self.data.x)
@@ -292,7 +303,7 @@ class KernelProblem:
         own_map = map_name(self.kernel, self.features)
         facts = [self.data.fingerprint, repr(self.loss), self.ridge, own_map]
         if self._has_float32_rows:
-            facts.append("float32")  # other rows, another minimiser: each proves its own distance
+            facts.append("float32")  # rounded rows have another minimiser
         return hash_parts(json.dumps(facts))
 
     @property

@@ -1,6 +1,6 @@
-"""Choose the finite feature map of a kernel and the public points where predictions are released.
+"""Choose the finite feature map of a kernel, and the public points where predictions are released.
 
-All of it follows from configuration and public facts: nothing here is given a training record.
+Both depend on the configuration and public facts only, never on a training record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dperm_cli.problem.public_facts import Matrix, PublicFacts
 
 EXACT = 20_000  # records up to which auto keeps the kernel as it is
 MONOMIALS = 2_000  # features up to which auto takes the explicit map
-LANDMARKS, FREQUENCIES, QUERIES = 500, 250, 500  # of size=auto and queries=auto
+LANDMARKS, FREQUENCIES, QUERIES = 500, 250, 500  # the numbers for size=auto and queries=auto
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class MapRequest:
 
 
 def make_map(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> Features | None:
-    """The finite map in the kernel's place, or None for the kernel itself."""
+    """The finite map that replaces the kernel's own, or None where the kernel is used itself."""
     bound = kernel.bound(facts.row_bound)
     kind = choose_kind(kernel, facts, wanted)
     if kind == "exact":
@@ -57,7 +57,11 @@ def make_map(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> Features
 
 
 def choose_kind(kernel: Kernel, facts: PublicFacts, wanted: MapRequest) -> str:
-    """``exact``, ``explicit``, ``fourier`` or ``landmarks``; InputError for what does not fit."""
+    """``exact``, ``explicit``, ``fourier`` or ``landmarks``.
+
+    Raises:
+        InputError: the configured kind does not fit the kernel or the mechanism.
+    """
     only, monomials = wanted.features, kernel.monomials(facts.p)
     if only is not None and kernel.features not in ("auto", only):
         allowed = f"must be {only} with {wanted.mechanism}, or auto"
@@ -115,14 +119,14 @@ def check_size(facts: PublicFacts, dim: int) -> None:
 
 
 def _list_public_inputs(kernel: Kernel, facts: PublicFacts) -> Matrix:
-    """The held-out inputs in an order of their own: the public points that come with the data."""
+    """The held-out inputs, which are public, in a fixed shuffled order."""
     if facts.points is None:
         return np.zeros((0, facts.p))
     return facts.points[shuffle(np.arange(facts.points.shape[0]), kernel.seed)]
 
 
 def _no_points(key: str, kernel: Kernel, facts: PublicFacts) -> InputError:
-    """That there are no public points, and what to type instead."""
+    """The error that there are no public points, with what to type instead."""
     allowed = "needs public points: held-out inputs (dataset.test_fraction), or a file of rows"
     if facts.hidden_points:
         other = "explicit" if kernel.monomials(facts.p) is not None else "fourier"
@@ -135,7 +139,7 @@ def _no_points(key: str, kernel: Kernel, facts: PublicFacts) -> InputError:
 
 
 def _public_points(word: str, key: str, kernel: Kernel, facts: PublicFacts) -> Matrix:
-    """Held-out inputs, or rows from a file, held to the row bound as records are."""
+    """Held-out inputs, or rows from a file, shortened to the row bound as records are."""
     if word == "auto":
         return _list_public_inputs(kernel, facts)
     rows = array_of(key, word, "x")

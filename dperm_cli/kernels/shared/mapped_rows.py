@@ -1,4 +1,4 @@
-"""Mapped rows that are too many for float64: kept in float32, multiplied in float64."""
+"""Feature-mapped rows; where they are many, stored in float32 and multiplied in float64."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dperm_cli.loops import dual_ascent
 from dperm_cli.problem.data import Matrix
 
 MOST_DENSE_BYTES = 1 << 29  # bytes up to which mapped rows are plain float64
-MOST = 1 << 31  # bytes beyond which they are refused
+MOST = 1 << 31  # bytes beyond which mapped rows are refused
 _BLOCK = 2048
 
 
 class FeatureRows:
     """Rows [n, dim] in float32 that multiply as a matrix: ``x @ theta`` and ``x.T @ slopes``.
 
-    Each product is formed in float64, column by column, so that it does not depend on the columns
-    beside it; the last ones are remembered, since an evaluation asks for them several times.
+    Each product is computed in float64, column by column, so that it does not depend on the other
+    columns. The last products are remembered, since an evaluation needs them several times.
     """
 
     def __init__(self, array: np.ndarray) -> None:
@@ -35,7 +35,7 @@ class FeatureRows:
         return Transposed(self.array)
 
     def remember(self, theta: np.ndarray) -> None:
-        """Multiply by every row of theta [k, dim] at once."""
+        """Compute and remember the products with every row of theta [k, dim]."""
         found = dual_ascent.margins(self.array, np.ascontiguousarray(theta, dtype=float))
         self._known = {row.tobytes(): z for row, z in zip(theta, found, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Arrays of public points and of kernel matrices, from .npy and .npz files."""
+"""Read public points and kernel matrices from .npy and .npz files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from dperm_cli.core.files import first_words, report_read_errors
 
 
 def array_of(key: str, path: str, member: str) -> np.ndarray:
-    """The numbers in a file, as float64; InputError naming the key for anything else."""
+    """The numbers in a file, as float64.
+
+    Args:
+        key: the configuration key, for error messages.
+        path: the file, here or in the data folder.
+        member: the array's name in a .npz archive.
+
+    Raises:
+        InputError: the file is missing, not such a file, or holds nan or inf.
+    """
     folder = data_folder()
     places = [Path(path)] + ([folder / path] if folder else [])
     found = next((place for place in places if os.path.isfile(place)), None)

@@ -1,6 +1,6 @@
-"""Losses made of the positive part u_+ rounded off on [-h, h] [BST14, App. A].
+"""Losses made of the positive part u_+ = max(u, 0), rounded off on [-h, h] [BST14, App. A].
 
-f(u) = 0 below -h, (u + h)^2 / (4 h) on [-h, h], u above h. It is convex, once continuously
+f(u) = 0 below -h, (u + h)^2 / (4 h) on [-h, h], u above h. f is convex, once continuously
 differentiable, and between u_+ and u_+ + h / 4.
 """
 
@@ -21,10 +21,10 @@ KinkWidth = Annotated[Positive, Help("half-width h of the rounding: at most h / 
 
 @dataclass(frozen=True)
 class RoundedPart(Glm):
-    """l(z; y) = f(u) with u = sign z + offset and sign^2 = 1, h being ``width``.
+    """l(z; y) = f(u) with u = sign z + offset, where sign is +1 or -1 and h is ``width``.
 
-    A subclass gives ``line(y)`` = (sign, offset), and ``furthest(target)``, the largest offset for
-    |y| up to the target. The loss is 1-Lipschitz and 1 / (2 h)-smooth in z.
+    A subclass defines ``line(y)`` = (sign, offset), and ``furthest(target)``, the largest offset
+    for |y| <= target. The loss is 1-Lipschitz and 1 / (2 h)-smooth in z.
     """
 
     width: KinkWidth = 0.1
@@ -39,26 +39,32 @@ class RoundedPart(Glm):
         return np.where(u > h, u, bent * bent / (4.0 * h))
 
     def slope(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """sign f'(u), [..., n]."""
-        return self.line(y)[0] * self._rise(self._argument(z, y))
+        """The derivative in z, sign f'(u), [..., n]."""
+        return self.line(y)[0] * self._part_slope(self._argument(z, y))
 
     def curvature(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """f''(u): 1 / (2 h) on (-h, h), 0 elsewhere (the limit from outside at the ends)."""
+        """f''(u): 1 / (2 h) inside (-h, h) and 0 elsewhere. At the ends it is the limit from
+        outside.
+        """
         inside = np.abs(self._argument(z, y)) < self.width
         return np.where(inside, 1.0 / (2.0 * self.width), 0.0)
 
     def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """1 / (2 max(h, |u|)): f(u) - u / 2 is even, and its slope over u falls with |u|."""
+        """1 / (2 max(h, |u|)), the curvature of a parabola above the loss that touches it at z.
+
+        It is one because f(u) - u / 2 is even, and its slope over u falls with |u|.
+        """
         return 0.5 / np.maximum(self.width, np.abs(self._argument(z, y)))
 
     def slope_bound(self, margin: float, target: float) -> float:
-        """f' at the largest u: 1 unless h is beyond it."""
-        return float(self._rise(np.asarray(self.furthest(target) + margin)))
+        """f' at the largest u: 1 unless this is below h."""
+        return float(self._part_slope(np.asarray(self.furthest(target) + margin)))
 
     def span(self, margin: float, target: float) -> float:
-        """f(middle + margin) - f(middle - margin), also where the two are nearly equal.
+        """The range of the loss: f(middle + margin) - f(middle - margin).
 
-        Their difference as it stands loses every digit where the margin is small beside the rest.
+        ``middle`` is the largest offset. The difference is not computed as it stands: it would lose
+        all digits where the margin is small compared with ``middle``.
         """
         middle, h = self.furthest(target), self.width
         low, high = middle - margin, middle + margin
@@ -67,7 +73,7 @@ class RoundedPart(Glm):
         if high <= h:
             bent = max(high + h, 0.0)
             return margin * (middle + h) / h if low >= -h else bent * bent / (4.0 * h)
-        # high is above h: what is subtracted is less than half of the rest
+        # high is above h, so less than half of 2 margin is subtracted: no digits are lost
         return high if low <= -h else 2.0 * margin - (h - low) ** 2 / (4.0 * h)
 
     @property
@@ -84,15 +90,16 @@ class RoundedPart(Glm):
         return np.where(inside, -self.width * held * (1.0 - held), np.inf) - s * offset
 
     def cone_cost(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
-        """A rounded part of a row's margin."""
+        """Add the sum of the rounded parts to a cone program (``PerRecord.cone_cost``)."""
         sign, offset = self.line(data.y)
         width = 1.0 / (2.0 * float(self.smoothness))
         return add_rounded_part(program, theta, data.x, sign, offset, width)
 
     def _argument(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """u = sign z + offset."""
         sign, offset = self.line(y)
         return sign * z + offset
 
-    def _rise(self, u: np.ndarray) -> np.ndarray:
+    def _part_slope(self, u: np.ndarray) -> np.ndarray:
         """f'(u) = (u + h) / (2 h), clipped to [0, 1]."""
         return np.clip((u + self.width) / (2.0 * self.width), 0.0, 1.0)

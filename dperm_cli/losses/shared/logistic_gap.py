@@ -1,7 +1,8 @@
 """How far apart two records' logistic gradients can be, for rows of norm at most 1.
 
-A record u = -y x has the gradient u s(<u, theta>), s the logistic function. Both suprema are over
-|u|, |u'| <= 1 and |theta| <= margin; they are derived in ``docs/proofs/_losses.md``.
+A record u = -y x has the gradient u s(<u, theta>), where s is the logistic function. Both functions
+are suprema of |u s(<u, theta>) - u' s(<u', theta>)| over |u|, |u'| <= 1 and |theta| <= margin. They
+are derived in ``docs/proofs/_losses.md``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 
 from scipy.special import expit
 
-# v s(-v) has its maximum W(1/e) over v >= 0 at 1 + W(1/e), W being Lambert's function
+# The maximum of v s(-v) over v >= 0 is W(1/e), at v = 1 + W(1/e); W is Lambert's function.
 _PEAK = 0.27846454276107380
 PEAK_AT = 1.2784645427610738
 # where s(t) + _PEAK / t is largest over t >= PEAK_AT
@@ -19,9 +20,9 @@ _ROUND_UP = 1.0 + 1e-12
 
 
 def on_the_line(margin: float) -> float:
-    """One column: 1 up to margin 1.278, then s(t) + 0.278 / t at t = min(margin, 4.03).
+    """The supremum for p = 1: 1 up to margin 1.278, then s(t) + 0.278 / t at t = min(margin, 4.03).
 
-    At most 1.0517: a row that is shorter than 1 is what exceeds 1.
+    It is at most 1.0517. Values above 1 need one row that is shorter than 1.
     """
     if margin <= PEAK_AT:
         return 1.0
@@ -30,9 +31,10 @@ def on_the_line(margin: float) -> float:
 
 
 def in_the_plane(margin: float) -> float:
-    """Two columns or more: max over c in [0, 1] of 2 sqrt(1 - c^2) s(margin c).
+    """The supremum for p >= 2: max over c in [0, 1] of 2 sqrt(1 - c^2) s(margin c).
 
-    Its logarithm is concave in c, so halving finds the maximum, and an error in c counts squared.
+    The logarithm is concave in c, so bisection finds the maximum. An error in c changes the value
+    only in second order.
     """
     low, high = 0.0, 1.0
     for _ in range(60):

@@ -13,17 +13,19 @@ from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 
 
 class Glm(PerRecord):
-    """A loss l(<x, theta>; y) of the margin z = <x, theta>.
+    """A loss l(z; y) of the margin z = <x, theta>, as in a generalised linear model.
 
-    A subclass gives ``value``, ``slope``, ``slope_bound`` and ``span`` as functions of the margin,
-    and may give the others named here. All broadcast over margins [..., n] and labels [n].
+    A subclass must define ``value``, ``slope``, ``slope_bound`` and ``span``, and may define
+    ``smoothness``, ``conjugate`` and ``pieces``. All broadcast over margins [..., n] and labels
+    [n].
 
-    ``slope_bound(margin, target)`` is sup |slope| over |z| <= margin and |y| <= target.
-    ``span(margin, target)`` is the sup over those y of max - min of the loss over those z.
-    ``smoothness`` is the Lipschitz constant of the slope or None, and ``conjugate(a, y)`` is
-    sup_z (a z - l(z; y)). ``pieces(y)`` = (sign, offset, up, down) says that
-    l = up max(r, 0) + down max(-r, 0) with r = sign z + offset and sign^2 = 1; the conjugate then
-    follows from it.
+    - ``slope_bound(margin, target)`` is sup |slope| over |z| <= margin and |y| <= target.
+    - ``span(margin, target)`` is the sup over those y of max - min of the loss over those z.
+    - ``smoothness`` is the Lipschitz constant of the slope, or None.
+    - ``conjugate(a, y)`` is sup_z (a z - l(z; y)).
+    - ``pieces(y)`` = (sign, offset, up, down) describes a loss of two linear pieces,
+      l = up max(r, 0) + down max(-r, 0) with r = sign z + offset and sign^2 = 1. The conjugate
+      then follows from it.
     """
 
     value: Any
@@ -44,23 +46,28 @@ class Glm(PerRecord):
         return np.ascontiguousarray((data.x.T @ slopes.T).T).reshape(theta.shape)
 
     def lipschitz(self, bounds: Bounds) -> float:
-        """row_bound * slope_bound: Euclidean, for every record within the bounds."""
+        """row_bound * slope_bound: the Euclidean Lipschitz constant for records within the
+        bounds.
+        """
         return self.lipschitz_norm(bounds, 2)
 
     def lipschitz_norm(self, bounds: Bounds, norm: float) -> float:
-        """sup |g|_norm over subgradients g, norm 1, 2 or inf: the L of the (L, norm) losses, which
-        are L-Lipschitz in the dual norm [DJW12, Def. 2]."""
+        """sup |g|_norm over subgradients g, for norm 1, 2 or inf.
+
+        This is the L of the (L, norm) losses of [DJW12, Def. 2], which are L-Lipschitz in the dual
+        norm.
+        """
         slope = self.slope_bound(bounds.row * bounds.radius, bounds.target)
         return row_norm(bounds, norm) * slope
 
     def curvature_bound(self, bounds: Bounds) -> float | None:
-        """Lipschitz constant of one record's gradient, or None."""
+        """Lipschitz constant of one record's gradient, or None where the loss has a kink."""
         return None if self.smoothness is None else self.smoothness * (bounds.row * bounds.row)
 
     def majoriser(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Weights w(z) in [0, smoothness] of parabolas above the loss that touch it at margins z.
+        """Curvatures w(z) in [0, smoothness] of parabolas above the loss that touch it at z.
 
-        l(z + t) <= l(z) + l'(z) t + w(z) t^2 / 2 for every t; here the smoothness itself.
+        l(z + t) <= l(z) + l'(z) t + w(z) t^2 / 2 for every t. Here w is the smoothness.
         """
         return np.full(np.broadcast_shapes(np.shape(z), np.shape(y)), float(self.smoothness))
 
@@ -71,7 +78,7 @@ class Glm(PerRecord):
         return found.reshape(*theta.shape, theta.shape[-1])
 
     def oscillation(self, bounds: Bounds, constraint: Any) -> float:
-        """min(2 span, 2 L diameter), margins being at most row * the set's radius."""
+        """min(2 span, 2 L diameter): margins are at most row bound * the set's radius."""
         margin = bounds.row * constraint.radius
         default = super().oscillation(bounds, constraint)
         return min(2.0 * self.span(margin, bounds.target), default)
@@ -83,17 +90,23 @@ class Glm(PerRecord):
 
     @property
     def conjugate(self) -> Any:
-        """l*(a), where it is known: one slope per record is then a dual point. Elsewhere None, and
-        tangents in theta serve."""
+        """The convex conjugate l*(a, y) as a function, or None where it is not known.
+
+        With it, one slope per record is a dual point. Without it, dual points are points theta,
+        whose tangents give lower bounds.
+        """
         return None if self.pieces is None else self._conjugate_of_pieces
 
     def _conjugate_of_pieces(self, a: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """l*(a) of a loss of two linear pieces: linear between its two slopes, +inf outside."""
         sign, offset, up, down = self.pieces(y)
         along = sign * np.asarray(a)
         return np.where((along >= -down) & (along <= up), -along * offset, np.inf)
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
-        """The slopes [n] at theta [p], where ``minorant`` touches the summed loss."""
+        """A dual point for theta [p]: the slopes [n], where ``minorant`` touches the summed
+        loss.
+        """
         if self.conjugate is None:
             return super().dual(theta, data)
         return self.slope(margins(theta, data), data.y)
@@ -104,6 +117,9 @@ class Glm(PerRecord):
 
     @property
     def hessian(self) -> Any:
+        """The function (theta, data) -> Hessian [p, p] of the summed loss, or None without
+        ``curvature``.
+        """
         return None if self.curvature is None else self._hessian
 
     def _hessian(self, theta: np.ndarray, data: Data) -> np.ndarray:
@@ -111,6 +127,9 @@ class Glm(PerRecord):
 
     @property
     def envelope_dual(self) -> Any:
+        """The function (theta, data, width) -> dual point of the Moreau envelope; None without
+        ``pieces``.
+        """
         return None if self.pieces is None else self._envelope_dual
 
     def _envelope_dual(self, theta: np.ndarray, data: Data, width: float) -> np.ndarray:
@@ -119,24 +138,31 @@ class Glm(PerRecord):
 
     @property
     def cone_cost(self) -> Any:
+        """The function that adds the summed loss to a cone program; None without ``pieces``."""
         return None if self.pieces is None else self._add_pieces
 
     def _add_pieces(self, program: ConeProgram, data: Data, theta: np.ndarray) -> ToDual:
         return add_pieces(program, theta, data.x, self.pieces(data.y))
 
     def hessian_rank(self, bounds: Bounds) -> int:
-        """1: a multiple of x x^T."""
+        """1: one record's Hessian is a multiple of x x^T."""
         return 1
 
     def fenchel_terms(
         self, z: np.ndarray, a: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """l(z) + l*(a) - a z >= 0 of every record, and the sum of the moduli that were added."""
+        """l(z) + l*(a) - a z >= 0 of every record, and the size of the numbers that were added.
+
+        That size bounds rounding errors; the terms add up to the duality gap of the losses.
+        """
         terms = np.maximum(self.value(z, y) + self.conjugate(a, y) - a * z, 0.0)
         return terms, float(np.sum(np.abs(a * z))) + 2.0 * len(z)
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
-        """From one slope per record [n], by Fenchel's inequality l(z) >= a z - l*(a), added up."""
+        """An affine lower bound on the summed loss, from one slope a per record, [n].
+
+        Fenchel's inequality l(z) >= a z - l*(a) is added up.
+        """
         if self.conjugate is None:
             return super().minorant(dual, data)
         conjugates = self.conjugate(dual, data.y)

@@ -12,17 +12,21 @@ from scipy import sparse
 from dperm_cli.losses.base import PerRecord
 from dperm_cli.problem.data import Bounds, Data, Minorant, PublicFacts
 
-_BLOCK = 1 << 20  # entries of the differences held at once
-_SLACK = 1e-9
+_BLOCK = 1 << 20  # how many entries of the differences theta - x are held at once
+_SLACK = 1e-9  # how far a dual point may lie outside the unit ball, for rounding
 
 
 class Median(PerRecord):
-    """l(theta; x) = a norm of theta - x, from a subclass's ``norm``, ``subgradient``, ``duals`` and
-    ``lipschitz_norm``.
+    """The base class of losses l(theta; x) = |theta - x| in some norm.
 
-    ``norm`` and ``subgradient`` take differences [..., p]; ``duals(dual)`` [b, p] puts dual points
-    back into the dual norm's unit ball and says how far out they were. CSR rows are made dense a
-    block at a time.
+    A subclass defines:
+
+    - ``norm`` and ``subgradient``, which take differences [..., p];
+    - ``duals(dual)``, which projects dual points [b, p] on the dual norm's unit ball, and returns
+      them with the largest dual norm before;
+    - ``lipschitz_norm``, as in ``margin_loss.Glm``.
+
+    CSR rows are made dense one block at a time.
     """
 
     norm: Any
@@ -53,7 +57,7 @@ class Median(PerRecord):
         return out.reshape(theta.shape)
 
     def lipschitz(self, bounds: Bounds) -> float:
-        """``lipschitz_norm`` in the Euclidean norm."""
+        """The Lipschitz constant in the Euclidean norm."""
         return self.lipschitz_norm(bounds, 2)
 
     def curvature_bound(self, bounds: Bounds) -> None:
@@ -61,19 +65,19 @@ class Median(PerRecord):
         return None
 
     def oscillation(self, bounds: Bounds, constraint: Any) -> float:
-        """2 L min(diameter, 2 row): |l_d - l_d'| <= |x - x'| as well."""
+        """2 L min(diameter, 2 row), since |l_d - l_d'| <= L |x - x'| as well."""
         return 2.0 * self.lipschitz(bounds) * min(constraint.diameter, 2.0 * bounds.row)
 
     def dual_slope(self, dual: np.ndarray, data: Data) -> np.ndarray:
-        """The sum of the subgradients."""
+        """The slope [p] of ``minorant``: the sum of the dual points."""
         return np.sum(dual, axis=0)
 
     def spread(self, data: Data) -> float:
-        """n: every record's argument is theta itself."""
+        """n: the argument of every record's loss is theta itself, up to a shift."""
         return float(data.n)
 
     def cone_entries(self, data: Data) -> int:
-        """Four for each entry of the rows, about."""
+        """About four for each entry of the rows."""
         return 4 * data.n * data.p
 
     def dual(self, theta: np.ndarray, data: Data) -> np.ndarray:
@@ -81,8 +85,10 @@ class Median(PerRecord):
         return np.vstack([self.subgradient(theta - x) for _, x in _blocks(data)])
 
     def minorant(self, dual: np.ndarray, data: Data) -> Minorant:
-        """From one point of the dual norm's unit ball per record, [n, p]: |theta - x| >=
-        <a, theta - x>, added up."""
+        """An affine lower bound on the summed loss, from one dual point per record, [n, p].
+
+        For a dual point a of norm at most 1, |theta - x| >= <a, theta - x>; these are added up.
+        """
         slope, products, slopes, terms = np.zeros(data.p), [], [], []
         for rows, x in _blocks(data):
             a, furthest = self.duals(dual[rows])
@@ -97,7 +103,7 @@ class Median(PerRecord):
 
 
 def _blocks(data: Data) -> Iterator[tuple[slice, np.ndarray]]:
-    """Runs of rows, dense [b, p]."""
+    """Blocks of rows: each one's place in the data, and its rows as a dense array [b, p]."""
     step = max(1, _BLOCK // data.p)
     for start in range(0, data.n, step):
         rows = slice(start, min(start + step, data.n))

@@ -1,4 +1,4 @@
-"""The test data dependent learner, TDDL [JT13, Alg. 2]."""
+"""The test data dependent learner, TDDL [JT13, Alg. 2]: it learns from noisy predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A linear mechanism on random Fourier features of a kernel that shifts [RBHT12; CMS11, Sec. 5]."""
+"""A linear mechanism on random Fourier features of a shift-invariant kernel [RBHT12; CMS11, Sec.
+5].
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _no_outcome(sampler: str, reason: str) -> PrivacyError:
 
 
 def interval_pair(relation: str, records: int, half_width: float) -> tuple[Problem, Problem]:
-    """Linear losses -theta on an interval, against one of them turned round, or gone."""
+    """Linear losses -theta on an interval; in the neighbour one of them is reversed, or removed."""
     x, y = np.ones((records, 1)), np.ones(records)
     other_x, other_y = x.copy(), y.copy()
     if relation == "add_remove":

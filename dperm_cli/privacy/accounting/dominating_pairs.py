@@ -1,8 +1,9 @@
-"""Translate events into dominating loss laws and the terms added to them.
+"""Translate events into dominating pairs of laws, and into terms that are added to epsilon or
+delta.
 
 A sequence of events becomes one ``DominatingLaws``: compositions of known loss laws (one per
-direction that counts), the chance that a black-box step fails altogether, and how far its samplers
-are off. Proofs: docs/proofs, accounting page.
+direction that counts), the probability that a black-box step fails altogether, and the errors of
+its samplers. Proofs: docs/proofs, accounting page.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from dperm_cli.privacy.events import RELATIONS, Event, PrivacyLoss, kind
 
 # Randomised-response steps of one kind above which their atoms are smoothed (e is tiny then).
 _MOST_ATOMS = 1_000_000
-# Bounded steps beyond the numerical range of the laws: their epsilons are added to the result.
+# Bounded steps that are too large or small to compute with: their epsilons are added instead.
 _TINY, _TINY_SUM = 1e-12, 1e-9
 _LARGE, _LARGE_SUM = 20.0, 1e5
-_ERRORS = ("ratio", "distance")  # how far a sampler is off
+_ERRORS = ("ratio", "distance")  # the two measures of a sampler's error
 _Step = TypeVar("_Step", BoundedStep, SampledStep)
 
 
@@ -164,6 +165,7 @@ def _name(
 
 
 def _word(step: BoundedStep) -> str:
+    """The name of a step's law in the accounting method."""
     if step.share == 1.0:
         return "pure steps" + (" (smoothed)" if _smooth_steps([step]) != (step,) else "")
     return "bounded-range steps" if step.share == 0.0 else "Laplace steps"

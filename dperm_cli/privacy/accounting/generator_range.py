@@ -1,7 +1,8 @@
 """Bound the delta that is added because seeded noise has a largest value.
 
 Seeded noise has a largest value, so some outputs are possible on one neighbour and impossible on
-the other. Secure noise has no largest value. Laws of pure events are statements about real numbers.
+the other. Secure noise has no largest value. For pure events nothing is added: their guarantee is
+stated for noise of real numbers.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ _UNDRAWN_CHANCE = 2.0**-50
 
 
 def normal_range_delta(shift: float, dim: int) -> float:
-    """Of one draw of ``dim`` normals, for values ``shift`` standard deviations apart.
+    """The delta of one draw of ``dim`` normals, for values ``shift`` standard deviations apart.
 
-    Normals come in m = ceil(dim / 2) pairs of radius at most R = ``gaussian_noise.LARGEST``, and a
-    pair shifted by t standard deviations leaves that range with chance at most h(t) = exp(-(R -
-    t)^2 / 2), plus one atom exp(-R^2 / 2). h is convex up to R - 1, so that shifts of length s in
-    all, spread over the pairs as one likes, add at most 2 m e^{-R^2/2} + sqrt(m) (h(s) -
-    e^{-R^2/2}).
+    Normals come in m = ceil(dim / 2) pairs of radius at most R = ``gaussian_noise.LARGEST``. A pair
+    shifted by t standard deviations leaves that range with probability at most
+    h(t) = exp(-(R - t)^2 / 2), plus one atom exp(-R^2 / 2). h is convex up to R - 1. So shifts with
+    root of sum of squares s, however they are spread over the pairs, add at most
+    2 m e^{-R^2/2} + sqrt(m) (h(s) - e^{-R^2/2}).
     """
     from dperm_cli.loops import gaussian_noise  # numba: not where events alone are read
 
@@ -36,11 +37,11 @@ def normal_range_delta(shift: float, dim: int) -> float:
 
 
 def exponential_range_delta(shift: float) -> float:
-    """Of one draw of Laplace or Gamma-norm noise, for values ``shift`` scales apart.
+    """The delta of one draw of Laplace or Gamma-norm noise, for values ``shift`` scales apart.
 
-    Exponentials, of which both are made, end at R = 9227 scales: the chance that one passes R - s
-    is at most e^-(R - s), which is 0 in float64 up to s = 8400; a Gamma norm of p coordinates has p
-    of them and normals of radius sqrt(2 R).
+    Both are made of exponentials, which end at R = 9227 scales. The probability that one exceeds
+    R - s is at most e^-(R - s), which is 0 in float64 up to s = 8400. A Gamma norm of p coordinates
+    is a sum of p exponentials; its direction is made of normals of radius at most sqrt(2 R).
     """
     from dperm_cli.loops import exponential_noise
 
@@ -50,11 +51,11 @@ def exponential_range_delta(shift: float) -> float:
 
 
 def uniform_range_delta(shift: float, dim: int) -> float:
-    """Of one draw from a strongly convex law, ``shift`` = its sensitivity / scale.
+    """The delta of one draw from a strongly convex law, ``shift`` = its sensitivity / scale.
 
-    A sampler turns uniforms of 52 bits into points: what it cannot draw has chance
-    ``_UNDRAWN_CHANCE`` (dim + 2) at most, and a neighbour that is s standard deviations off, as a
-    Gaussian trade-off says, draws it with chance Phi(s + Phi^-1 of that) at most.
+    A sampler turns uniforms of 52 bits into points. What it cannot draw has probability at most
+    q = ``_UNDRAWN_CHANCE`` (dim + 2). On a neighbour whose law is s standard deviations away, in
+    the sense of a Gaussian trade-off, this has probability at most Phi(s + Phi^-1(q)).
     """
     unseen = float(ndtr(shift + ndtri(min(0.5, _UNDRAWN_CHANCE * (dim + 2.0)))))
     return unseen if shift > 0.0 else 0.0

@@ -64,7 +64,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class Layout:
-    """Points and spacing of a grid; ``fine`` where it costs no more than ``_GRID_SHARE``."""
+    """The number of points and the spacing h of a grid.
+
+    ``fine`` says whether the grid costs at most the share ``_GRID_SHARE`` of epsilon.
+    """
 
     steps: tuple[Law, ...]
     saddle: Saddle
@@ -75,7 +78,7 @@ class Layout:
 
 
 def layout(composition: Composition, saddle: Saddle) -> Layout:
-    """The coarsest grid that is fine, or the finest that is affordable."""
+    """The coarsest grid that is fine enough, or else the finest that is affordable."""
     steps = composition.steps
     if composition.mu2 > 0.0:
         steps = (*steps, SampledStep(1.0, math.sqrt(composition.mu2), "fixed"))
@@ -99,7 +102,7 @@ def layout(composition: Composition, saddle: Saddle) -> Layout:
 
 
 def grid(layout: Layout) -> Grid:
-    """The discretised composition, seen from a saddle's tilt and around its epsilon."""
+    """The composition on a grid, tilted as the saddle says, with a window around its epsilon."""
     saddle, count, h = layout.saddle, layout.count, layout.h
     log_m, transform = 0.0, np.ones(count // 2 + 1, dtype=complex)
     for step in layout.steps:
@@ -115,7 +118,7 @@ def grid(layout: Layout) -> Grid:
 
 
 def _allowance(uses: int, count: int, step_tilt: float) -> float:
-    """Everything that is not pessimistic by construction, as a share of M e^{-lambda epsilon}."""
+    """All errors that are not pessimistic by construction, as a share of M e^{-lambda epsilon}."""
     rounding = 4e-16 * math.log2(count) * (1.0 + uses) * math.sqrt(1.0 + 1.0 / step_tilt)
     return rounding + 2e-13 * uses + 1e-11 + math.exp(5.0 - _LEFT_OUT)
 

@@ -1,9 +1,9 @@
 """Choose the tilt for inverting a composition, and the window that keeps aliasing small.
 
 For a composition S with M(z) = E_P e^{zS}, delta(epsilon) is for every lambda > 0
-(1/2 pi) int M(z) e^{-z epsilon} / (z (z + 1)) dt, z = lambda + i t. Any lambda gives the right
-value; the minimiser of Renyi's bound on it, close to the saddle point of the integrand, loses no
-digits, however small delta is.
+(1/2 pi) int M(z) e^{-z epsilon} / (z (z + 1)) dt, z = lambda + i t. Every lambda gives the right
+value in exact arithmetic. The minimiser of Renyi's bound is close to the saddle point of the
+integrand; with it no digits are lost, however small delta is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Composition:
     bounded: tuple[UpdatesLoss, ...] = ()
 
     def log_m(self, tilt: float) -> float:
-        """log E e^{tilt S}; inf where the tilt is beyond what can be integrated."""
+        """log E e^{tilt S}; inf where the tilt is too large to be integrated."""
         gaussian = self.mu2 / 2.0 * tilt * (1.0 + tilt)
         gaussian += sum(step.log_m(tilt) for step in self.bounded)
         if gaussian == math.inf:
@@ -60,7 +60,7 @@ class Composition:
 
     @property
     def distance(self) -> float:
-        """An upper bound on delta(0): the union bound or Pinsker's, the lesser."""
+        """An upper bound on delta(0): the smaller of the union bound and Pinsker's bound."""
         union = sum(s.count * s.distance for s in self.steps)
         union += math.erf(math.sqrt(self.mu2 / 8.0))
         entropy = self.mu2 / 2.0 + sum(s.count * s.entropy for s in self.steps)
@@ -73,7 +73,7 @@ class Composition:
 
     @property
     def largest_tilt(self) -> float:
-        """Beyond it bounded losses would need too many nodes; any tilt below is as certain."""
+        """The largest tilt that is tried: beyond it bounded losses would need too many nodes."""
         reach = max((s.reach for s in self.steps if isinstance(s, BoundedStep)), default=0.0)
         most = _MOST_TURNS / reach if reach > 0.0 else math.inf
         return min(most, *(step.largest_tilt for step in self.bounded), math.inf)
@@ -105,7 +105,7 @@ class Saddle:
 
 
 def find_saddle_at_delta(composition: Composition, log_delta: float) -> Saddle:
-    """Aim at the epsilon that goes with delta, starting from the Renyi bound on it."""
+    """Choose the tilt for finding the epsilon that belongs to a delta, from its Renyi bound."""
 
     def bound(tilt: float) -> float:
         return (composition.log_m(tilt) + _conversion(tilt) - log_delta) / tilt
@@ -132,7 +132,7 @@ def renyi_epsilon(composition: Composition, log_delta: float) -> float:
 def find_saddle_at_epsilon(
     composition: Composition, epsilon: float, log_delta: float | None = None
 ) -> Saddle:
-    """Aim at a given epsilon, and at what is known of its delta (the Renyi bound if nothing)."""
+    """Choose the tilt at a given epsilon, from what is known of its delta (or its Renyi bound)."""
     tilt, bound = _renyi(composition, epsilon)
     return _choose_tilt(
         composition, tilt, epsilon, min(bound if log_delta is None else log_delta, 0.0)
@@ -183,7 +183,7 @@ def _choose_tilt(composition: Composition, tilt: float, epsilon: float, log_delt
 
 
 def _least(bound: Callable[[float], float], largest: float = math.inf) -> float:
-    """The tilt up to ``largest`` that minimises a bound with one valley, to about 2 %."""
+    """The tilt up to ``largest`` that minimises a unimodal bound, to about 2 %."""
     middle = min(1.0, largest / 2.0)
     value = bound(middle)
     factor = 2.0 if bound(2.0 * middle) < value else 0.5

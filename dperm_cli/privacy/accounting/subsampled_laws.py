@@ -46,7 +46,7 @@ class SampledStep:
 
     @property
     def start(self) -> float:
-        """Where the loss is zero (mirrored forms live to the right of it)."""
+        """The x where the loss is zero. For mirrored forms, only larger x are used."""
         return self.shift / 2.0 if self.form == "fixed" else 0.0
 
     @property
@@ -94,7 +94,7 @@ class SampledStep:
         return normal + _log_mix(self.rate, -self.shift * x - self.shift**2 / 2.0)
 
     def inverse(self, loss: np.ndarray) -> np.ndarray:
-        """The x at which ``loss`` takes the given values [k] (above its infimum)."""
+        """The x at which ``loss`` takes the given values [k], which are above its infimum."""
         q, s = self.rate, self.shift
         if self.form != "poisson":
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -192,7 +192,7 @@ def panels(step: Law, tilt: float, frequency: float, digits: float) -> np.ndarra
 
 
 def _split_panels(pairs: np.ndarray, turns: np.ndarray) -> np.ndarray:
-    """Split each panel into enough equal parts that none sees more than about two turns."""
+    """Split panels so that no part sees more than about two periods of the oscillation."""
     if float(turns.sum()) > _MOST_PANELS:
         raise Unsupported("the noise is out of the accountant's numerical range")
     parts = np.maximum(np.ceil(turns), 1.0).astype(np.int64)
@@ -310,6 +310,7 @@ def quadrature_nodes(edges: np.ndarray, order: int = 16) -> tuple[np.ndarray, np
 
 @cache
 def _rule(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre nodes and weights on [-1, 1]."""
     return np.polynomial.legendre.leggauss(order)
 
 

@@ -1,7 +1,8 @@
-"""Send one sign privately; all channels are made of this.
+"""Release one sign privately (randomised response); all channels are built from this.
 
-A sign is kept with chance e^g / (e^g + e^-g) and turned otherwise: 2 g is its local epsilon, the
-``gain`` g. Everything is a function of g, written so that no digits are lost at either end.
+A sign is kept with probability e^g / (e^g + e^-g) and flipped otherwise. g is called the ``gain``;
+the local epsilon is 2 g, in nats. All functions of g are written so that no digits are lost for
+small or large g.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _HALVINGS = 200
 
 
 def mean(gain: float, corners: float = 1.0) -> float:
-    """sinh g / (cosh g + corners - 1): the mean along a corner of one of 2 ``corners`` corners."""
+    """sinh g / (cosh g + corners - 1): the mean of the answer along the corner that was sent.
+
+    The answer is one of 2 ``corners`` corners.
+    """
     fall = math.exp(-gain)
     return -math.expm1(-2.0 * gain) / (1.0 + fall * fall + 2.0 * (corners - 1.0) * fall)
 
@@ -40,7 +44,7 @@ def information(gain: float, corners: float = 1.0) -> float:
 
 
 def far_chance(length: np.ndarray, gain: float) -> np.ndarray:
-    """The chance of the sign that a number of modulus ``length`` <= 1 does not have."""
+    """The probability of the answer whose sign is not that of x, for |x| = ``length`` <= 1."""
     turns = math.exp(-2.0 * gain) / (1.0 + math.exp(-2.0 * gain))
     return 0.5 * (1.0 - length) + length * turns
 
@@ -55,9 +59,10 @@ def flip_chance(gain: float) -> int:
 
 
 def corner(gain: float, dim: int) -> tuple[int, int, int]:
-    """Chances times 2^64 of the same corner, of the opposite one, and of all others together.
+    """The probabilities, times 2^64, of the same corner, the opposite one, and all others together.
 
-    They add up to 2^64; no ratio of one corner's chances exceeds e^(2 g).
+    They add up to 2^64. For no answer do the probabilities under two inputs differ by more than a
+    factor e^(2 g).
     """
     if dim == 1:
         back = flip_chance(gain)
@@ -72,9 +77,10 @@ def corner(gain: float, dim: int) -> tuple[int, int, int]:
 
 
 def find_gain(rising: Callable[[float], float], target: float, most: float) -> float:
-    """The largest gain found at which a rising function is at most ``target``, by halving.
+    """The largest gain, found by bisection, at which a rising function is at most ``target``.
 
-    ``Unsupported`` where that would be below ``LEAST``.
+    Raises:
+        Unsupported: the gain would be below ``LEAST``.
     """
     low, high = LEAST, most
     if rising(low) > target:

@@ -1,4 +1,6 @@
-"""Events of draws from a law exp(-f), and of sparse answers to queries."""
+"""Events of draws from a law exp(-f), and of sparse answers to queries (sparse vector
+technique).
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,11 @@ from dperm_cli.privacy.meters import LawRange, LawSlope, Meter
 class Exponential(Event):
     """``count`` adaptive draws from the density proportional to exp(-exponent L(theta; D)) on C.
 
-    L is a sum of losses and C is fixed. ``record_oscillation`` bounds max - min over C of one
-    record's loss, ``gap`` (optional) that of the difference of two records' losses. The log
-    ratio of neighbouring densities lies in an interval of length exponent * oscillation that
-    holds 0: its epsilon, with no factor 2 [McSherry-Talwar 2007; Dong-Durfee-Rogers 2020].
+    L is a sum of losses and the set C is fixed. ``record_oscillation`` bounds max - min over C of
+    one record's loss; ``gap`` (optional) bounds that of the difference of two records' losses. The
+    log ratio of neighbouring densities lies in an interval that contains 0 and has length
+    exponent * oscillation. This length is the epsilon of a draw, without a factor 2
+    [McSherry-Talwar 2007; Dong-Durfee-Rogers 2020].
 
     >>> Exponential(exponent=0.5, record_oscillation=2.0, gap=3.0).ratio("replace_one")
     1.5
@@ -72,11 +75,11 @@ class Exponential(Event):
 class RegularizedExponential(OneSum):
     """``count`` adaptive draws from the density exp(-c L(theta; D) - (kappa / 2) |theta|^2) on C.
 
-    ``scale`` is sqrt(m) / c where that density's negative logarithm is m-strongly convex.
-    ``record_norm`` bounds the L2 norm of the gradient of one record's loss on C, ``gap`` (optional)
-    that of the difference of two records' gradients. A draw is (sensitivity / scale)-GDP [GLL22]:
-    it costs what one release with Gaussian noise of this scale does, though no noise is added to
-    anything.
+    ``scale`` is sqrt(m) / c, where the density's negative logarithm is m-strongly convex.
+    ``record_norm`` bounds the L2 norm of the gradient of one record's loss on C; ``gap`` (optional)
+    bounds that of the difference of two records' gradients. A draw is (sensitivity / scale)-GDP
+    [GLL22]. So it costs as much as one release with Gaussian noise of this scale, although no noise
+    is added.
 
     >>> draw = RegularizedExponential(scale=4.0, record_norm=0.5)
     >>> draw.noise_law, draw.as_one_sum("replace_one")
@@ -107,12 +110,15 @@ class RegularizedExponential(OneSum):
 class SparseAnswers(NoiseEvent):
     """``count`` runs that answer up to ``queries`` queries and look at the data for few of them.
 
-    Query t has a value a_t computed from the data and an answer c_t made of what was released
-    before. With b ~ Laplace(scale), a_t + b is shown where |a_t + b - c_t| > ``threshold``, an
-    update; otherwise nothing is shown but that it is not so. A run ends after ``updates`` updates.
-    ``record_norm`` bounds one record's share of a value, ``gap`` (optional) how far two records'
-    shares are apart: a value moves by at most ``sensitivity``. The cost follows the updates
-    (``sparse_vector``), and is never more than that of ``queries`` Laplace releases.
+    Query t has a value a_t, computed from the data, and an answer c_t, computed from what was
+    released before. Let b ~ Laplace(scale). If |a_t + b - c_t| > ``threshold``, a_t + b is
+    released: this is an update. Otherwise only the fact that it is not so is released. A run ends
+    after ``updates`` updates.
+
+    ``record_norm`` bounds one record's contribution to a value, and ``gap`` (optional) the
+    difference of two records' contributions: a value moves by at most ``sensitivity``. The cost
+    depends on the updates (``sparse_vector``), and is never more than that of ``queries`` Laplace
+    releases.
 
     >>> run = SparseAnswers(scale=4.0, record_norm=0.5, threshold=8.0, updates=3, queries=100)
     >>> run.pure_steps, run.sensitivity("replace_one")
@@ -148,7 +154,7 @@ class SparseAnswers(NoiseEvent):
         return self.queries * self.count
 
     def full_release(self) -> Laplace:
-        """The release of every noisy value, of which this one is a function."""
+        """The release of all noisy values. These answers are post-processing of it."""
         count = self.count * self.queries
         return Laplace(self.scale, self.record_norm, count, self.gap, self.relation)
 

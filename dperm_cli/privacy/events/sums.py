@@ -55,10 +55,10 @@ class Gaussian(OneSum):
         return math.sqrt(dim)
 
     def open(self, gate: NoiseSource, dim: int, **public: Any) -> Any:
-        """``one_by_one=True``: one draw, whose coordinates are asked for one after another.
+        """Open a stream; ``one_by_one=True`` releases one vector a coordinate at a time.
 
-        Its values are coordinates of one vector in orthonormal directions, each chosen from public
-        facts and earlier answers, so that their squared moves add up to the sensitivity's square.
+        Each coordinate is along a direction orthonormal to the ones before, chosen from public
+        facts and earlier answers. So the squared moves add up to the squared sensitivity at most.
         """
         from dperm_cli.privacy import streams
 
@@ -144,10 +144,10 @@ class GammaNorm(OneSum):
 class SampledGaussian(NoiseEvent):
     """``count`` adaptive releases of a sum over a random batch plus N(0, scale^2 I).
 
-    ``fixed``: ``batch`` of the ``population`` records, uniformly without replacement, anew at each
-    release. ``poisson``: each record independently with probability ``batch / population``.
-    ``record_norm`` bounds the L2 norm of one sampled record's contribution (any rescaling by
-    population / batch included).
+    ``sampling`` is ``fixed`` or ``poisson``. ``fixed``: ``batch`` of the ``population`` records,
+    uniformly without replacement, anew at each release. ``poisson``: each record independently with
+    probability ``batch / population``. ``record_norm`` bounds the L2 norm of one sampled record's
+    contribution, including any rescaling by population / batch.
 
     >>> step = SampledGaussian(4.0, 0.5, batch=5, population=100, sampling="poisson")
     >>> step.rate, step.sensitivity("replace_one")
@@ -174,7 +174,7 @@ class SampledGaussian(NoiseEvent):
 
     @property
     def rate(self) -> float:
-        """The chance that a record is in a batch."""
+        """The probability that a record is in a batch."""
         return self.batch / self.population
 
     @property
@@ -209,17 +209,17 @@ class SampledGaussian(NoiseEvent):
 
 @dataclass(frozen=True)
 class DisjointBatches(NoiseEvent):
-    """``count`` passes over the data, each the sums over ``batches`` disjoint batches plus noise.
+    """``count`` passes over the data, each releasing noisy sums over ``batches`` disjoint batches.
 
     ``noise`` is N(0, scale^2 I), or of a Gamma norm. Within a pass each sum may depend on what was
-    released before it, and a record enters one batch at most. ``partition`` says what names it:
+    released before it. A record is in one batch at most. ``partition`` says what decides in which:
 
-    ``place``    its place among the records: a replaced record stays in its batch, and one that
-                 comes or goes moves others: there is no proof for add_remove.
-    ``content``  its own content: one that comes or goes changes one batch, and a replaced one
+    ``place``    its position among the records. A replaced record stays in its batch. Adding or
+                 removing one moves others, so there is no proof for add_remove.
+    ``content``  its own content. Adding or removing a record changes one batch. A replaced one
                  leaves a batch and enters another, or the same.
 
-    A pass costs what one release does whose sensitivity is the total move of its sums: the sum of
+    A pass costs as much as one release whose sensitivity is the total move of its sums: the sum of
     their moves for Gamma norms, the root of the sum of squares for Gaussian noise. Its stream takes
     ``parts``: the record numbers of every batch.
 
@@ -280,7 +280,7 @@ class DisjointBatches(NoiseEvent):
         return kind(self.scale, moves, self.count, gap=moves)
 
     def range_delta(self, relation: str, dim: int) -> float:
-        # two of its sums move at most, neither by more than all of the sensitivity
+        # at most two of its sums move, neither by more than the whole sensitivity
         return 2.0 * super().range_delta(relation, dim)
 
     def meter(self, relation: str) -> Meter:

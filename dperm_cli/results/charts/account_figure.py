@@ -52,13 +52,15 @@ def _plot_noise(points: Sequence[Row], rows: Sequence[Row], names: list[str]) ->
 
 
 def _plot_calibrations(points: Sequence[Row], names: list[str]) -> Panel:
-    """One line per mechanism and calibration; the diagonal is where nothing is lost."""
+    """One line per mechanism and calibration, below the diagonal where calibration loses
+    epsilon.
+    """
     curves = []
     for (name, how), group in group_by(
         points, lambda p: (p["mechanism"], p["calibration"])
     ).items():
         look = names.index(name)
-        # calibrations that lose nothing lie on one another: the lower ones show as a rim
+        # calibrations that lose nothing coincide: lower curves are drawn wider, to show as a rim
         rim = 1.1 * (len(names) - 1 - look) if how == "tight" else 0.0
         placed = _points(group, "epsilon")
         curves.append(Curve(name, placed, look, how or "", dashed=how != "tight", rim=rim))

@@ -1,9 +1,9 @@
 """What a figure shows: panels with axes, curves and reference lines.
 
-Every figure is described by these classes before anything is drawn. ``figure_drawing`` makes files
-of a description with matplotlib; the page embeds the same panels as JSON, and its script draws
-them (``results/page/html/chart.js``), so that a reader can hide curves and ask what a point is.
-Which colour, mark and line style means what, and how far an axis reaches, is decided here for both.
+Every figure is described by these classes before anything is drawn. ``figure_drawing`` draws a
+description with matplotlib. The page embeds the same panels as JSON, and its script draws them
+(``results/page/html/chart.js``), so that a reader can hide curves and look up points. The meaning
+of colours, marks and line styles, and the range of the axes, are decided here for both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REACH = 30.0  # factor by which bounds may widen an axis beyond its curves
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How a kind of reference line is drawn; ``dashes`` are lengths in units of ``width``."""
+    """How a kind of reference line is drawn. ``dashes`` are lengths in units of ``width``."""
 
     words: str
     width: float
@@ -85,7 +85,7 @@ class Curve:
 
     @property
     def label(self) -> str:
-        """How the curve is called."""
+        """The name of the curve in the figure."""
         words = ", ".join(word for word in (self.name, self.calibration, self.variant) if word)
         return f"{words} ({self.note})" if self.note else words
 

@@ -1,4 +1,4 @@
-"""Drawing one panel of a figure on matplotlib axes."""
+"""Draw one panel of a figure on matplotlib axes."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def draw_line(place: Any, line: ReferenceLine, panel: Panel, inches: float) -> N
 
 
 def _dress(place: Any, panel: Panel, inches: float) -> None:
-    """Titles, grid, the names of the axes, and the right axis per record."""
+    """Add titles, grid, axis names, and the right axis per record."""
     place.set_xlabel(panel.x.label)
     place.set_ylabel(panel.y.label)
     details = [line for text in panel.details for line in reversed(_wrap(text, _DETAIL, inches))]
@@ -177,7 +177,7 @@ def _dress(place: Any, panel: Panel, inches: float) -> None:
 
 
 def wrap_title(panel: Panel, inches: float) -> str:
-    """The title of a panel in lines for axes of this width."""
+    """The title of a panel, broken into lines for axes of this width."""
     from matplotlib import rcParams
 
     return "\n".join(_wrap(panel.title, _TITLE[rcParams["axes.titleweight"]], inches))

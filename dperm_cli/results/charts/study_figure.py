@@ -13,7 +13,7 @@ from dperm_cli.results.records.row_facts import Row, number
 from dperm_cli.results.records.summary import BAND_WORDS
 
 MAX_PANELS = 6
-MAX_CURVES = 24  # of a panel
+MAX_CURVES = 24  # most curves in a panel
 
 
 def draw_figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
@@ -37,7 +37,9 @@ def draw_figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
 
 
 def build_figure(shown: Sequence[Panel], note: str | None = None, spent: bool = False) -> Figure:
-    """The figure with these panels; ``spent`` says that trials are releases with fresh noise."""
+    """The figure with these panels. ``spent`` says that every trial is a release with fresh
+    noise.
+    """
     notes = [*_caption(shown, spent), *([note] if note else [])]
     if len(shown) == 1 and shown[0].n:
         label = f"excess risk (sum over n = {shown[0].n} records)"

@@ -1,15 +1,16 @@
-"""``releases.log``: every release of a folder that nobody can draw again, also without a record.
+"""``releases.log``: the log of all releases of a folder whose noise cannot be drawn again.
 
-Secure noise and the noise of a session are fresh at every run: a cell that is run again is released
-a second time, and the first time has not gone with the record that is written over. The log has one
-line for each such release, written and brought to the disk before its record can be seen, and no
-line is ever changed or taken away. Seeded noise is not in it: the same cell gives the same point.
+Secure noise and the noise of a session are fresh in every run. If such a cell is run again, a
+second release is made and its record replaces the first one's. But the first release still counts.
+So the log has one line for each such release. A line is written, and synced to the disk, before its
+record can be seen. No line is ever changed or removed. Releases with seeded noise are not logged:
+the same cell gives the same point again.
 
-A release is known by the name that was drawn with it (column ``release``), never by what came out:
-two draws may give equal points, and are two releases. Those of an earlier dperm have no name, and
-are known by cell and content. A line holds the checksum of its entry and the entry: public facts of
-the record, no point, and the checksum of the line before, so that a line that is changed or taken
-away from the middle is noticed (``results.ledger.release_log_lines``).
+A release is identified by the name that was drawn with it (column ``release``), never by its
+output: two releases may have equal outputs. Releases of an earlier dperm have no name, and are
+identified by cell and content. A line holds the checksum of its entry, and the entry: public facts
+of the record without the released point, and the checksum of the line before. So a line that is
+changed, or removed from the middle, is noticed (``results.ledger.release_log_lines``).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LOGGED_COLUMNS = (*_LOGGED_COLUMNS, "data_fingerprint")  # which data set it wa
 
 
 class Records(Protocol):
-    """What is asked here of the store that a log belongs to."""
+    """What the log needs of the store that it belongs to."""
 
     out: Path
 
@@ -51,7 +52,11 @@ def has_fresh_noise(rows: Sequence[Row]) -> bool:
 
 
 def append(out: Path, entries: Iterable[Entry | Gap]) -> None:
-    """Add what is not there yet; on the disk when this returns. StorageError names the file."""
+    """Add the entries that are not in the log yet; they are on the disk when this returns.
+
+    Raises:
+        StorageError: the log cannot be written; the message names the file.
+    """
     entries = list(entries)
     if not entries:
         return
@@ -85,7 +90,7 @@ def read_entries(out: Path) -> list[Entry]:
 
 
 def list_damage(out: Path) -> list[str]:
-    """What is not as it was written, one message each: ``releases.log: line 3 ..``."""
+    """What is damaged in the log, one message each: ``releases.log: line 3 ..``."""
     return [f"{LOG}: {fault}" for fault in _read(out).faults]
 
 
@@ -99,9 +104,9 @@ def read_entry(store: Records, cell: str) -> Entry | None:
 
 
 def find_unlogged(store: Records) -> list[str]:
-    """The records of named releases that the log has no line of, one message each.
+    """The records of named releases that have no line in the log, one message each.
 
-    A line is on the disk before its record: such a log was lost, or cut short.
+    A line is written before its record, so such a line was lost or cut off.
     """
     known = {entry.identity for entry in read_entries(store.out)}
     found = [read_entry(store, cell) for cell in store.cells()]

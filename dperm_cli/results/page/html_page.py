@@ -1,8 +1,8 @@
-"""Write ``report.html``: one offline page per study, with everything inside it.
+"""Write ``report.html``: one page per study that works offline and contains everything it needs.
 
-The page is a template, a style sheet and plain scripts from the folder ``html``, and the study as
-JSON. Its content security policy names the hashes of its own style and script and allows
-nothing else: the page cannot load anything, and what a name or a reason holds cannot run.
+The page consists of a template, a style sheet and plain scripts from the folder ``html``, and the
+study as JSON. Its content security policy allows only its own style and script, by their hashes. So
+the page cannot load anything, and no text in the data can run as a script.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build ``manifest.json``: where a study's records come from. No dates in it."""
+"""Build ``manifest.json``: where a study's records come from. It contains no dates."""
 
 from __future__ import annotations
 

@@ -53,12 +53,12 @@ RESEARCH = "noise=research: seeded floating-point noise, not for release."
 
 
 MOST_CERTIFICATES = 4
-_WIDE = 1e-3  # of the data-free floor: a gap from which a measured risk says little
+_WIDE = 1e-3  # a gap above this share of the data-free floor makes measured risks unreliable
 
 
 @dataclass(frozen=True)
 class Field:
-    """One table column: two lines of heading, the text of a row, and where it is aligned."""
+    """One table column: two lines of heading, the text of a row, and its alignment."""
 
     top: str
     low: str
@@ -145,7 +145,7 @@ def latex(table: Table) -> str:
 
 
 def _section(rows: Sequence[Row]) -> Section:
-    """Columns that vary or matter; the rest as common facts."""
+    """The section of one problem: columns for what varies or matters, the rest as common facts."""
     fields = tuple(_fields(rows))
     body = tuple(tuple(field.text(row) for field in fields) for row in rows)
     return Section(tuple(_facts(rows)), fields, body)
@@ -291,7 +291,9 @@ def _notes(rows: Sequence[Row]) -> list[str]:
 
 
 def _warn_uncertified(rows: Sequence[Row]) -> list[str]:
-    """The problems whose optimum ran out of time: what is measured against it says little."""
+    """The problems whose optimum ran out of time, so that excess risks against it are
+    unreliable.
+    """
     wide = [row for row in rows if _wide_gap(row)]
     problems = dict.fromkeys(
         f"{row['dataset']}, {row['loss']}, {format_constraint(row)} "
@@ -324,7 +326,7 @@ def _certificates(rows: Sequence[Row]) -> list[str]:
 
 
 def _list_useless(rows: Sequence[Row]) -> list[str]:
-    """The mechanisms and epsilons at which the point chosen without any data is as good."""
+    """The mechanisms and epsilons that are no better than a point chosen without any data."""
     below = group_by(
         filter(_is_useless, rows), lambda row: (name_of(row), kernel_of(row), row["calibration"])
     )

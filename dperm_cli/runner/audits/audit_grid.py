@@ -1,4 +1,8 @@
-"""Audit the declared grid: the cases of a covering design for every mechanism."""
+"""Audit the declared grid of configurations.
+
+The cases of a mechanism are the rows of a covering design: a small set of rows in which every pair
+of values occurs.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,11 @@ CASES_PER_JOB = 6  # cases that one worker examines in a row
 
 @dataclass(frozen=True)
 class GridCase:
-    """One case of a walk: a row of the design, its kinds of neighbours, and what was planned.
+    """One case of a mechanism's walk through the grid.
 
-    ``planned`` holds the public facts and the plan with which the row was found to be possible. The
-    case itself plans again for a neighbour, in another process, and compares.
+    It is a row of the design with its kinds of neighbours. ``planned`` holds the public facts and
+    the plan with which the row was found to be possible. The case plans again for a neighbour, in
+    another process, and compares.
     """
 
     number: int
@@ -36,14 +41,14 @@ class GridCase:
 
 @dataclass(frozen=True)
 class GridWalk:
-    """The cases of one mechanism, and what it has no use for, with the reason."""
+    """The cases of one mechanism, and the values it does not support, with the reason."""
 
     name: str
     stops: tuple[GridCase, ...]
     missing: tuple[tuple[str, str], ...]
 
     def chunks(self) -> list[Sequence[GridCase]]:
-        """Cases in pieces for one worker each."""
+        """The cases in groups, each for one worker."""
         return [
             self.stops[at : at + CASES_PER_JOB] for at in range(0, len(self.stops), CASES_PER_JOB)
         ]
@@ -57,9 +62,9 @@ class GridWalk:
 
 
 def walk(name: str, quick: bool = False) -> GridWalk:
-    """The design of a mechanism; what it has no use for is found by planning.
+    """The cases of a mechanism. What it does not support is found by planning.
 
-    ``quick`` has every value once and not every pair of values.
+    ``quick`` covers every value once, but not every pair of values.
     """
     composer = Composer()
     planned: dict[Any, OpenedCell] = {}
@@ -87,7 +92,7 @@ def walk(name: str, quick: bool = False) -> GridWalk:
     def reason_at_once(row: Mapping[str, Any]) -> str | None:
         try:
             audit_cells.check_kind(audit_cells.of_grid(name, row, composer))
-        except Exception as reason:  # whatever it is, the full question tells
+        except Exception as reason:  # whatever it is, the full check will report it
             return str(reason) or "refused"
         return None
 
@@ -110,7 +115,7 @@ def walk(name: str, quick: bool = False) -> GridWalk:
 
 
 def _describe_missing(design: Design) -> tuple[tuple[str, str], ...]:
-    """What is missing, a line each; pairs of values for which there was no room, as a number."""
+    """What the design lacks, one line each; pairs for which there was no room only as a number."""
     full = [target for target, reason in design.missing if reason == FULL]
     found = [
         (" with ".join(f"{name}={value}" for name, value in target), reason)
@@ -121,7 +126,9 @@ def _describe_missing(design: Design) -> tuple[tuple[str, str], ...]:
 
 
 def assign_kinds(rows: Sequence[Mapping[str, Any]], count: int) -> list[tuple[str, ...]]:
-    """``count`` kinds of neighbours for each row, so that kinds meet many values soon."""
+    """``count`` kinds of neighbours for each row, spread so that pairs of kinds meet values
+    soon.
+    """
     kinds = hard_pairs.KINDS
     left = {(k, f, v) for row in rows for f, v in row.items() for k in kinds}
     found = []

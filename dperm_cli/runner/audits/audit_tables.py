@@ -34,7 +34,7 @@ def format_findings(found: Any) -> str:
 
 
 def missing_rows(walks: Sequence[GridWalk]) -> list[dict[str, Any]]:
-    """What the grid could not have, as JSON-able rows."""
+    """The values and pairs that the grid could not include, as JSON-able rows."""
     return [
         {"kind": "not attacked", "mechanism": walk.name, "settings": what, "reason": reason}
         for walk in walks

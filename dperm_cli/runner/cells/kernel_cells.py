@@ -41,7 +41,7 @@ _PROBLEMS: Memo[tuple[Any, ...], tuple[Data, KernelCell]] = Memo(
 
 @dataclass(frozen=True)
 class PendingRows:
-    """Rows psi(x) that are not made yet: their shape is public."""
+    """Rows psi(x) that are not computed yet. Their shape is public."""
 
     features: Features
     rows: Matrix
@@ -65,7 +65,7 @@ class KernelCell:
 
 
 def _whole(cell: cell_schema.Cell) -> bool:
-    """Whether the mechanism asks for the kernel's minimiser alone, and for no rows."""
+    """Whether the mechanism needs only the kernel's minimiser, and no rows."""
     return cell.mechanism.space == "kernel" or cell.mechanism.is_unprotected
 
 
@@ -76,7 +76,7 @@ def prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
     """
     _check(cell, data.facts())
     key = (
-        id(data),  # which lives as long as its entry
+        id(data),  # the entry keeps the data alive, so the id stays unique
         cell.mechanism.space, cell.mechanism.features, _whole(cell), cell.population, cell.ridge,
         repr(cell.loss), repr(cell.kernel),
     )  # fmt: skip
@@ -108,7 +108,7 @@ def _prepare(cell: cell_schema.Cell, data: Data) -> KernelCell:
 def make_feature_rows(
     cell: cell_schema.Cell, problem: Problem, own: KernelProblem | None
 ) -> KernelCell:
-    """The same with the rows made; they are kept for the next cells of the problem."""
+    """The problem with its rows computed; they are kept for the next cells of the problem."""
     x, x_test = _map_data(problem.data, dense=not _whole(cell))
     if own is not None and own.features is not None:
         own = replace(own, rows=x)
@@ -116,7 +116,9 @@ def make_feature_rows(
 
 
 def remember(problem: Problem, theta: np.ndarray) -> None:
-    """Form the margins of all points at once, where rows are many: each is read once."""
+    """Compute the margins of all points at once; where there are many rows, this reads each
+    once.
+    """
     for x in (problem.data.x, problem.data.x_test):
         if isinstance(x, FeatureRows):
             x.remember(theta)
@@ -153,7 +155,9 @@ def _no_minimiser(cell: cell_schema.Cell) -> InputError:
 
 
 def _radius(cell: cell_schema.Cell) -> float:
-    """Of mechanisms that work on parameters: as given, or that of the minimiser."""
+    """The ball's radius for mechanisms with parameters: as given, or a bound on the minimiser's
+    norm.
+    """
     if not _holds_minimiser(cell.kernel):
         return float(cell.kernel.radius)
     if not cell.ridge > 0.0:

@@ -1,4 +1,4 @@
-"""The minimiser of a kernel problem, kept between runs and among processes."""
+"""The minimiser of a kernel problem, stored on disk and shared between runs and processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from dperm_cli.solvers.optimum import Optimum
 
 
 def optimum_of(problem: KernelProblem, folder: Path | None) -> Optimum:
-    """The certified minimiser as mechanisms ask for it, ``spec().asked`` from the exact one."""
+    """The certified minimiser, within the distance that mechanisms ask for too.
+
+    That distance is ``spec().target_distance``.
+    """
     began = time.perf_counter()
     fit = _fit(problem, folder)
     return Optimum(
@@ -36,7 +39,8 @@ def _fit(problem: KernelProblem, folder: Path | None) -> Fit:
         with contextlib.suppress(StorageError):
             # one process solves it, the others wait and read
             held.enter_context(hold_lock(folder / f".{name}.lock", wait=True))
-        code = code_digest(KernelProblem, problem.loss, problem.kernel)  # that solves the problem
+        # a digest of the code that solves the problem
+        code = code_digest(KernelProblem, problem.loss, problem.kernel)
         _recall(problem, folder / f"{name}.npz", code)
         found = problem.solve()
         _keep(found, folder / f"{name}.npz", code)
@@ -44,7 +48,7 @@ def _fit(problem: KernelProblem, folder: Path | None) -> Fit:
 
 
 def _recall(problem: KernelProblem, path: Path, code: str) -> None:
-    """Remember what is stored by this code, as far as it proves itself anew."""
+    """Load a stored solution of this code, if it still proves its own gap."""
     try:
         file = npy_files.read_archive(path, kinds=npy_files.LABELS)
         slopes, weights, solver = file["slopes"], file["weights"], str(file["code"])
@@ -61,7 +65,9 @@ def _recall(problem: KernelProblem, path: Path, code: str) -> None:
 
 
 def _keep(found: Fit, path: Path, code: str) -> None:
-    """Store atomically; a folder that cannot be written only costs time."""
+    """Store a solution atomically. If the folder cannot be written, it is solved again next
+    time.
+    """
     slopes, weights = found.solution.slopes, found.solution.weights
     with (
         contextlib.suppress(StorageError),

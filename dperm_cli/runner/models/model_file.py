@@ -1,8 +1,9 @@
 """Write model files, and read model files of unknown origin.
 
-A .npz archive of uncompressed members: ``facts``, a JSON text, and arrays of float64. Equal
-contents give equal bytes: members in one order, no times, no names of a machine. Nothing is
-unpickled, no array is made before its bytes are there, and every key is known or refused.
+A model file is a .npz archive of uncompressed members: ``facts``, a JSON text, and arrays of
+float64. Equal contents give equal bytes: members are in a fixed order, without times or machine
+names. Reading never unpickles. No array is allocated before its bytes are known to be in the file,
+and unknown keys are refused.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ARRAYS = {
     "fourier": ("frequencies",),
     "landmarks": ("basis", "points"),
 }
-NO_KERNEL = ("precomputed",)  # its matrix is a file: nothing of it is saved, and none is opened
+NO_KERNEL = ("precomputed",)  # kernels that cannot be saved: the matrix is a file of its own
 _MOST_FACTS = 1 << 26  # bytes
 _STAMP = (1980, 1, 1, 0, 0, 0)
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
@@ -64,7 +65,11 @@ def bytes_of(found: Publishable) -> bytes:
 
 
 def read(word: str) -> Publishable:
-    """The release in a file; InputError of one line for anything else."""
+    """The release in a file.
+
+    Raises:
+        InputError: the file is anything else; the message is one line.
+    """
     try:
         path = Path(word)
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""Read files of raw rows for a model; columns are matched by name where the model has names."""
+"""Read files of raw rows for a model. Columns are matched by name where the model has names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``experiments/<id>/verdicts.json``: the last verdicts, kept with the sources."""
+"""``experiments/<id>/verdicts.json``: the last verdicts on an experiment's claims.
+
+The file is kept with the sources of the experiment.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,11 @@ FILE = "verdicts.json"
 
 
 def read(folder: Path, name: str) -> dict[str, Any]:
-    """By size what was last seen; empty where nothing was kept, InputError for another file."""
+    """The last verdicts, by size of the experiment; empty where none were kept.
+
+    Raises:
+        InputError: the file is not such a file.
+    """
     path = folder / name / FILE
     data = read_bytes(path)
     if data is None:
@@ -31,7 +38,7 @@ def read(folder: Path, name: str) -> dict[str, Any]:
 
 
 def write(folder: Path, name: str, size: str, verdicts: Sequence[Verdict]) -> None:
-    """Replace what is kept at this size."""
+    """Replace the verdicts that are kept for this size."""
     sizes: Mapping[str, Any] = {
         **read(folder, name),
         size: claims_page.verdict_record(verdicts, __version__),

@@ -1,4 +1,4 @@
-"""Parse the command line of ``dperm account`` into typed lines of a table."""
+"""Parse the command line of ``dperm account`` into the lines of its table."""
 
 from __future__ import annotations
 
@@ -61,7 +61,11 @@ class AccountRequest:
 
 
 def parse_request(arguments: list[str], composer: Composer | None = None) -> AccountRequest:
-    """The command line as typed asks; InputError names the key that makes no sense."""
+    """The request that a command line states.
+
+    Raises:
+        InputError: a key or its value makes no sense; the message names the key.
+    """
     request = parse(["-m", *arguments])
     if request.show:
         raise InputError("--cfg", "job", "is an option of `dperm run`")
@@ -154,7 +158,7 @@ def _asks(
     constraint: Any,
     privacy: cell_schema.Privacy,
 ) -> Iterable[AccountLine]:
-    """One ask per combination of values, mechanisms outermost."""
+    """One line per combination of values; mechanisms vary slowest."""
     level, check_level = "epsilon", cell_schema.check_key
     if "noise_scale" in settings:
         level, check_level = "noise_scale", cell_schema.check_constant

@@ -1,4 +1,4 @@
-"""``dperm compare``: what changed in risk, privacy and time from one study to another."""
+"""``dperm compare``: how risk, privacy and time differ between two studies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dperm_cli.runner.studies import study_folder
 
 
 def compare(arguments: list[str]) -> int:
-    """``dperm compare RUN_A RUN_B [format=table|json]``; 1 where B's guarantee is weaker."""
+    """``dperm compare RUN_A RUN_B [format=table|json]``; exit code 1 if B's guarantee is weaker."""
     words = Syntax(keys=("format",)).split(arguments)
     form, operands = words.choose("format", FORMATS), words.operands
     if len(operands) != 2:

@@ -1,4 +1,7 @@
-"""Print a study from its store: for ``dperm report``, and at the end of ``dperm run``."""
+"""Print the tables of a study from its stored records.
+
+It serves ``dperm report``, and the end of ``dperm run``.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from dperm_cli.results.report import Report
 from dperm_cli.results.report import write_report as make
 from dperm_cli.runner.studies import study_folder
 
-MIN_BAND_TRIALS = 10  # trials from which a 5-95 % band says something
+MIN_BAND_TRIALS = 10  # fewest trials for which a 5-95 % band is meaningful
 
 
 def report(arguments: list[str]) -> int:

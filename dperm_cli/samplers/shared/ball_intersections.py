@@ -1,4 +1,4 @@
-"""Intersections of Euclidean balls, and Gaussians restricted to them."""
+"""Draw Gaussians restricted to intersections of Euclidean balls."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ _PROPOSALS_PER_TILT = 32  # proposals between two tilts of ``NearBall``
 
 
 class WithinBalls:
-    """A Gaussian tilted by exp(-k_b |z - c_b|^2) for every ball, dropped outside, and kept with
-    probability exp(-sum_b k_b (r_b^2 - |z - c_b|^2)). Any k >= 0 gives the same law."""
+    """A Gaussian restricted to an intersection of balls, drawn by rejection.
+
+    Proposals are Gaussians tilted by exp(-k_b |z - c_b|^2) for every ball b. Those outside are
+    dropped, and the others accepted with probability exp(-sum_b k_b (r_b^2 - |z - c_b|^2)). Any
+    k >= 0 gives the same law.
+    """
 
     narrow: ClassVar[bool] = False
     cost: ClassVar[float] = 2e-4
@@ -47,11 +51,12 @@ class WithinBalls:
 
 
 class NearBall:
-    """A set and a ball about one of its points: a Gaussian on the set, tilted towards the ball.
+    """A Gaussian restricted to a set and a ball about one of its points.
 
-    exp(-k |z - c|^2) leaves it an isotropic Gaussian, which the set's own sampler draws from; what
-    is in the ball is kept with probability exp(-k (r^2 - |z - c|^2)). Any k >= 0 gives the same
-    law, and k may follow from what was rejected before.
+    Proposals are Gaussians on the set tilted by exp(-k |z - c|^2). They are isotropic, so the set's
+    own sampler draws them. What is in the ball is accepted with probability
+    exp(-k (r^2 - |z - c|^2)). Any k >= 0 gives the same law, and k may depend on what was rejected
+    before.
     """
 
     cost: ClassVar[float] = 3e-3
@@ -80,6 +85,6 @@ class NearBall:
 
 
 class NarrowNearBall(NearBall):
-    """``NearBall`` for a set whose own sampler is quick for small variances alone."""
+    """``NearBall`` for a set whose own sampler is fast for small variances only."""
 
     narrow: ClassVar[bool] = True

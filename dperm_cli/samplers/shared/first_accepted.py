@@ -1,4 +1,4 @@
-"""Find the first accepted one of many proposals."""
+"""Rejection sampling: make proposals in batches, and return the first one that is accepted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dperm_cli.samplers.base import Source
 
-# Proposals made at a time: the first time, the most, and in all before giving up.
+# Numbers of proposals: in the first batch, in the largest batch, and in all before giving up.
 BLOCK, _LARGEST, MOST = 16, 512, 2_000_000
 
 
@@ -17,7 +17,7 @@ def draw_first_accepted(
     log_accept: Callable[[np.ndarray], np.ndarray],
     source: Source,
 ) -> np.ndarray:
-    """The first proposal that is accepted."""
+    """The first accepted proposal."""
     count, made = BLOCK, 0
     while made < MOST:
         z, facts = propose(count)

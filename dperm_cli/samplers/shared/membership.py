@@ -1,4 +1,4 @@
-"""Whether points are in a set, by its half-spaces where it has few of them."""
+"""Test whether points are in a set, by its half-spaces where there are few of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from dperm_cli.sets.shared.half_spaces import HalfSpaces
 from dperm_cli.sets.shared.vertex_hull import FACET_DIMENSION, FACET_POINTS, Hull
 
-_SLACK = 1e-12  # of the radius
+_SLACK = 1e-12  # tolerance, as a share of the radius
 
 
 def make_membership_test(body: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """A test of rows [m, p] of the set's affine hull, [m]."""
+    """A function that tests rows [m, p] of the set's affine hull, with a result [m]."""
     slack = _SLACK * body.radius
     if isinstance(body, HalfSpaces):
         matrix, offset = body.matrix.T, body.offset + slack

@@ -1,4 +1,4 @@
-"""Evaluate a potential before the first draw, cache the results, and check envelopes."""
+"""Evaluate the potential f of a law in blocks, cache values, and check envelopes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _held: dict[str, tuple[weakref.ref, Any, Any]] = {}
 def remember(kind: str, potential: Potential, key: Any, make: Callable[[], Any]) -> Any:
     """Cache ``make()`` for one potential object and key.
 
-    Only for values without randomness: the draws of all trials share them.
+    It is only for values that no random number enters, since all trials share them.
     """
     held = _held.get(kind)
     if held is not None and held[0]() is potential and held[1] == key:
@@ -48,10 +48,12 @@ def _in_blocks(
 
 
 def check_envelope(potential: Potential, gap: Any) -> None:
-    """ArithmeticError where an envelope lies above f by more than rounding.
+    """Check that f - envelope = ``gap`` is not negative by more than rounding.
 
-    ``gap`` is f - envelope wherever it was computed. A violation would change the law that the
-    privacy rests on, and must not pass for an outcome.
+    A violation would change the law that the privacy guarantee is about.
+
+    Raises:
+        ArithmeticError: an envelope lies above f.
     """
     least = float(np.min(gap, initial=np.inf))
     if not least >= -_ROUNDING * (1.0 + potential.magnitude):

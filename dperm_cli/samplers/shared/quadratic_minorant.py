@@ -43,9 +43,9 @@ def has_minorant(spec: ProblemSpec) -> bool:
 
 
 def find_minorant(potential: Any, target: Target, gap: float) -> Minorant:
-    """Of f at its minimiser over the set, found up to about ``gap`` in f.
+    """A minorant of f at a point whose f is within about ``gap`` of the least over the set.
 
-    The minorant holds for any point; a point near the minimiser makes it tight.
+    The minorant is valid at any point; near the minimiser it is tight.
     """
     data, spec, a = potential.data, target.spec, target.exponent
     ridge, constraint = target.ridge / (a * data.n), target.constraint
@@ -109,7 +109,7 @@ def gram(x: Any, c: np.ndarray) -> np.ndarray:
 
 
 def least_ratio(spec: ProblemSpec) -> float:
-    """<= the least curvature a record's minorant can have over the largest l''.
+    """A lower bound on a record's minorant curvature over the largest l''.
 
     Margins are at most M = row_bound * radius.
     """
@@ -128,7 +128,7 @@ def log_uniform_acceptance(oscillation: float, dim: int) -> float:
 
 
 def _least(slope: np.ndarray, at: np.ndarray, lasso: float) -> np.ndarray:
-    """The subgradient at ``at`` with the least coordinates where the l1 norm has a kink."""
+    """The subgradient at ``at`` that is least in each coordinate where the l1 norm has a kink."""
     if lasso == 0.0:
         return slope
     smooth = slope - lasso * np.sign(at)

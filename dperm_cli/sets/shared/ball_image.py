@@ -1,4 +1,4 @@
-"""The image of a Euclidean ball under a matrix: an ellipsoid, possibly flat."""
+"""The image of a Euclidean ball under a matrix: an ellipsoid, which may be flat."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _FLAT = 1e-13
 
 
 class Quadric(ConvexSet):
-    """{A phi : |phi| <= 1} for A [p, k], held as semi-axes [r] and orthonormal directions [p, r].
+    """{A phi : |phi| <= 1} for A [p, k].
 
-    Semi-axes below 1e-13 of the largest count as none; a set without any is the origin.
+    It is stored as semi-axes [r] and orthonormal directions [p, r]. Semi-axes below 1e-13 of the
+    largest count as zero. A set without semi-axes is the origin.
     """
 
     def __init__(self, axes: np.ndarray, directions: np.ndarray | None = None) -> None:
@@ -108,8 +109,10 @@ class Quadric(ConvexSet):
         return rows.copy() if self._basis is None else rows @ self._basis
 
     def _to_surface(self, x: np.ndarray) -> np.ndarray:
-        """Rows [m, r] outside, on the surface; the multiplier is between |a x| - a^2 for the
-        largest and the smallest axis."""
+        """Project rows [m, r] outside the set to its surface.
+
+        The multiplier is between |a x| - a^2 for the largest and for the smallest axis.
+        """
         if not x.size:
             return x
         unity = self.axes / self.radius

@@ -1,9 +1,10 @@
 """The minimiser of a convex quadratic over a hull of many atoms, as a mixture of few.
 
-An active-set method in the manner of Wolfe's nearest point: the atoms of the present mixture, the
-corral, are affinely independent, and the minimiser over their affine hull is found from a Cholesky
-factor. All atoms are looked at once a round; the best of them form a pool that is worked off before
-the next round. The objective falls at every change of the corral, so that none comes back.
+The method is an active-set method like Wolfe's nearest-point algorithm. The active set, called the
+corral, is a set of affinely independent atoms. The minimiser over its affine hull is computed from
+a Cholesky factor. In each round all atoms are looked at once; the best of them form a pool, which
+is used up before the next round. The objective falls at every change of the corral, so no corral
+occurs twice.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from scipy import linalg
 
 _ROUNDS = 400
 _BATCH = 32
-_SHARE = 0.3  # of the best atom's lead: what enters the pool
+_SHARE = 0.3  # atoms enter the pool that gain at least this share of what the best one gains
 _GAP = 1e-14
-_SMALL = 1e-14  # a weight that is none
+_SMALL = 1e-14  # a weight up to this counts as 0
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ def solve(
 
 
 class _Work:
-    """The pool of atoms, the corral among them, and its factor."""
+    """The state of the method: the pool of atoms, the corral among them, and its Cholesky
+    factor.
+    """
 
     def __init__(self, body: Any, hessian: np.ndarray | None, b: np.ndarray) -> None:
         self._body, self._hessian, self._b = body, hessian, b
@@ -92,7 +95,9 @@ class _Work:
         return Mixture(self._labels[self._in][order], self._weights[order])
 
     def price(self, v: np.ndarray) -> tuple[float, float]:
-        """Look at all atoms from v: the gap there, and the gap that rounding leaves."""
+        """Look at all atoms from v; returns the gap there, and the part of it that rounding
+        explains.
+        """
         down = -self._slope(v)
         scores = self._body.atoms.scores(down)
         lead = (np.abs(scores) if self._body.symmetric else scores) - float(down @ v)
@@ -108,7 +113,7 @@ class _Work:
         return gap, radius * (_GAP * float(np.linalg.norm(down)) + 4e-16 * size)
 
     def improve(self) -> bool:
-        """Work off the pool; False when no atom of it could enter."""
+        """Use up the pool; False when none of its atoms could enter the corral."""
         moved = False
         for _ in range(4 * len(self._labels) + 16):
             v = self.point()
@@ -195,7 +200,7 @@ class _Work:
         return free + ones * (1.0 - np.sum(free)) / np.sum(ones)
 
     def _descend(self) -> None:
-        """Towards the affine minimiser, dropping atoms whose weight comes to 0 on the way."""
+        """Move to the affine minimiser, and drop atoms whose weight becomes 0 on the way."""
         while True:
             aim = self._affine()
             if np.min(aim) > _SMALL:

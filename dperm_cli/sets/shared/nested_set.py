@@ -1,4 +1,4 @@
-"""Read a constraint set that stands inside another one's configuration."""
+"""Build a constraint set that is part of another set's configuration (``constraint.inner``)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Inner = Annotated[Mapping[str, Any] | Any | None, Allowed(FORM), Help("null = an
 
 
 def build(inner: Any, p: int) -> Any:
-    """The set of a mapping {name: ..., radius: ...} in dimension p; a set built before stays.
+    """The set of a mapping {name: ..., radius: ...} in dimension p. A set is returned unchanged.
 
-    Errors name keys as the user types them, as in ``constraint.inner.radius``.
+    Error messages name keys as the user types them, as in ``constraint.inner.radius``.
     """
     if isinstance(inner, ConvexSet):
         if inner.p != p and p != 0:

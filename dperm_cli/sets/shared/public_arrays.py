@@ -1,4 +1,4 @@
-"""Public arrays of a configuration: lists of numbers, or files that hold them."""
+"""Read public arrays of a configuration: lists of numbers, or files that contain them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def matrix(key: str, value: Any) -> Matrix:
 
 
 def from_file(key: str, name: object, csv_array: str) -> dict[str, np.ndarray]:
-    """The arrays of an .npz archive, or the one matrix of a .csv file under ``csv_array``.
+    """The arrays of a .npz archive, or the matrix of a .csv file under the name ``csv_array``.
 
     The file is public: nothing in it may come from the records. Nothing is ever unpickled.
     """

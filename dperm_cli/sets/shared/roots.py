@@ -1,4 +1,4 @@
-"""Find the roots of many one-dimensional functions at once, by bracketing."""
+"""Find roots of many one-dimensional functions at once, by bracketing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ def falling_root(
     low: np.ndarray,
     high: np.ndarray,
 ) -> np.ndarray:
-    """Where decreasing functions with f(low) >= 0 >= f(high) vanish, one for each entry.
+    """Roots of decreasing functions with f(low) >= 0 >= f(high), one for each entry.
 
-    ``function`` gives (values, derivatives); Newton steps that leave the bracket are halvings.
+    ``function`` returns (values, derivatives). A Newton step that leaves the bracket is replaced by
+    bisection.
     """
     at = low.copy()
     for _ in range(_STEPS):
@@ -38,8 +39,10 @@ def rising_crossing(
     high: np.ndarray,
     near: float,
 ) -> np.ndarray:
-    """Where increasing functions with f(low) <= 0 <= f(high) change sign, by bracketed secants:
-    values within ``near`` of 0 will do."""
+    """Roots of increasing functions with f(low) <= 0 <= f(high), by bracketed secant steps.
+
+    A point where the value is within ``near`` of 0 is accepted.
+    """
     f_low, f_high = function(low), function(high)
     for step in range(_STEPS):
         gap = np.where(f_high > f_low, f_high - f_low, 1.0)
