@@ -16,6 +16,7 @@ from typing import Any
 
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import StorageError
+from dperm_cli.core.parquet_files import ParquetReader
 from dperm_cli.results.records.schema import (
     COLUMNS,
     OPTIONAL,
@@ -61,11 +62,7 @@ def decode(data: bytes) -> list[dict[str, Any]]:
 
     ValueError where a column is not of its kind.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # one thread: a record is small, and workers must not fight over cores
-    table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    table = ParquetReader(data).read_table()
     kinds = arrow_schema()
     for field in table.schema:
         if field.name in kinds.names and field.type != kinds.field(field.name).type:
@@ -132,9 +129,6 @@ def read_status(path: Path, data: bytes) -> str:
 
 def read_digest(path: Path, data: bytes) -> str:
     """The content digest that an intact file carries."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with blame_strangers(path):
-        found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
+        found = ParquetReader(data).facts.metadata
         return found[b"dperm.content"].decode()

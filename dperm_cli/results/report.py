@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import read_bytes, storage_errors, write_atomically
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, ledger
@@ -32,7 +33,8 @@ class Report:
     ``faults`` says, a line each, where records or ledger contradict their own events; ``gaps`` what
     is lost of ``releases.log``, so that totals are lower bounds; ``notes`` what left the ledger,
     and how many records have names of the old form;
-    ``totals`` what several releases with fresh noise cost together, in words.
+    ``totals`` what several releases with fresh noise cost together, in words; ``unwritten`` says
+    which files could not be written.
     """
 
     summary: list[dict[str, Any]]
@@ -44,6 +46,36 @@ class Report:
     gaps: tuple[str, ...]
     notes: tuple[str, ...]
     totals: tuple[str, ...]
+    unwritten: StorageError | None
+
+
+class _Files:
+    """The files of a report as they are written: one that cannot be written stops no other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.written: list[str] = []
+        self._faults: dict[str, StorageError] = {}
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write the file, or keep why it cannot be."""
+        with self.keep_fault(name):
+            write_atomically(self._folder / name, data)
+            self.written.append(name)
+
+    @contextlib.contextmanager
+    def keep_fault(self, name: str) -> Iterator[None]:
+        """Keep the block's StorageError as one of this file."""
+        try:
+            yield
+        except StorageError as error:
+            self._faults[name] = error
+
+    def find_fault(self) -> StorageError | None:
+        """The first error, and the names of all files that were not written."""
+        for error in self._faults.values():
+            return StorageError(f"{error}; not written: {', '.join(self._faults)}")
+        return None
 
 
 def write_report(
@@ -62,7 +94,8 @@ def write_report(
     ledger, is written too unless ``page`` is false. ``others`` are folders that were merged into
     this one: releases that only their ledgers know stay in this one's.
 
-    Raises InputError when no study is there, StorageError when it cannot be read or written.
+    What cannot be written is in the report's ``unwritten``; nothing else is missing then.
+    Raises InputError when no study is there, StorageError when it cannot be read.
     """
     store = Snapshot(out)
     manifest = store.read_manifest() or {}
@@ -77,38 +110,41 @@ def write_report(
         texts = summary_table.format_tables(csv, table)
     else:
         texts = experiment_tables.format_tables(records, about)
-    names = [f"table.{ending}" for ending in ("csv", "md", "tex")]
-    for name in names:
-        write_atomically(store.out / name, texts[name.rpartition(".")[2]].encode())
-    with hold_ledger_lock(store.out):
+    files = _Files(store.out)
+    for ending in ("csv", "md", "tex"):
+        files.write(f"table.{ending}", texts[ending].encode())
+    stated = None
+    with files.keep_fault(ledger.LEDGER), hold_ledger_lock(store.out):
         every = list(dict.fromkeys([*cells, *store.cells()]))
         stated = kept_ledger.state(store, every, accountant, trust, others)
         kept_ledger.write(store, stated)
+        files.written += [] if stated.faults else [ledger.LEDGER]
+    if stated is None:  # nobody may write there, and so nobody has to be waited for
+        every = list(dict.fromkeys([*cells, *store.cells()]))
+        stated = kept_ledger.state(store, every, accountant, trust, others)
     found = stated.found
-    names += [] if stated.faults else [ledger.LEDGER]
     notes = _list_gaps(store, states)
     notes += [f"lost: {store.out}{os.sep}{gap}" for gap in stated.gaps]
     if figures:
-        drawn, note = _write_figures(store, records, rows, about)
-        names += drawn
+        note = _write_figures(files, store, records, rows, about)
         notes += [note] if note else []
     if page:
         gaps = [note.replace(f"{store.out}{os.sep}", "") for note in notes]
         made = page_data.build_payload(
             rows, records, manifest, about, texts["csv"], found, stated.faults, gaps, _claims(store)
         )
-        write_atomically(store.out / html_page.PAGE, html_page.page(made))
-        names.append(html_page.PAGE)
+        files.write(html_page.PAGE, html_page.page(made))
     return Report(
         summary=rows,
         text=texts["terminal"] + "".join(f"{note}\n" for note in notes),
-        files=tuple(str(store.out / name) for name in names),
+        files=tuple(str(store.out / name) for name in files.written),
         broken=tuple(cell for cell, state in states.items() if state == "broken"),
         faults=stated.faults,
         releases=sum(entry["trials"] for entry in found["releases"]) if found else 0,
         gaps=stated.gaps,
         notes=(*stated.notes, *_tell_old(store)),
         totals=tuple(ledger.fresh_totals(found)) if found else (),
+        unwritten=files.find_fault(),
     )
 
 
@@ -131,9 +167,13 @@ def _claims(store: Store) -> Any:
 
 
 def _write_figures(
-    store: Store, records: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], about: Any
-) -> tuple[list[str], str | None]:
-    """Draw and write the figure of an experiment or of a plain study; its names, and a note.
+    files: _Files,
+    store: Store,
+    records: Sequence[dict[str, Any]],
+    rows: Sequence[dict[str, Any]],
+    about: Any,
+) -> str | None:
+    """Draw and write the figure of an experiment or of a plain study; a note on it.
 
     With nothing to draw, an older figure goes, so that none lies about.
     """
@@ -149,11 +189,11 @@ def _write_figures(
     for name in FIGURES:
         path, data = store.out / name, drawn.get(name.rpartition(".")[2])
         if data is not None:
-            write_atomically(path, data)
+            files.write(name, data)
             continue
-        with storage_errors(path), contextlib.suppress(FileNotFoundError):
+        with files.keep_fault(name), storage_errors(path), contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-    return [f"figure.{ending}" for ending in drawn], note
+    return note
 
 
 def _list_gaps(store: Store, states: Mapping[str, str]) -> list[str]:

@@ -188,8 +188,9 @@ def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
 
 @cache
 def _follow_parent(parent: int) -> None:
-    """Leave Ctrl-C to the parent, and end with it, however it ends: once is enough."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave a terminal's signals to the parent, and end with it, however it ends: once will do."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 
