@@ -114,6 +114,8 @@ def dispatch(arguments: list[str]) -> int:
     if wants_help(rest) or not (rest or name in COMPLETE_VERBS):
         print(help_page(name))
         return EXIT_OK if rest else EXIT_INPUT
+    if name not in LIGHT_VERBS:
+        environment.check_memory()
     return VERBS[name](rest)
 
 
@@ -187,6 +189,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "warmup": _warmup,
     "completion": _completion,
 }
+LIGHT_VERBS = ("list", "completion")  # verbs that import no library
 # verbs that do something without further words
 COMPLETE_VERBS = ("run", "describe", "account", "audit", "list", "warmup")
 

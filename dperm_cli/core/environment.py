@@ -9,7 +9,7 @@ import signal
 from types import FrameType
 
 from dperm_cli.core import standard_streams
-from dperm_cli.core.errors import describe_error
+from dperm_cli.core.errors import DpermError, describe_error
 
 # Libraries start threads when they are imported, and read these once.
 THREADS = (
@@ -19,6 +19,10 @@ THREADS = (
 # Signals that ask a process to end: from a batch system, a terminal that closes, a key, a limit
 # of processor time.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
+# Those that a terminal sends to all processes of a command: workers leave them to their parent.
+TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+# Bytes that a small run reserves, most of them for numpy, scipy, numba, pyarrow and matplotlib.
+LIBRARIES = 1 << 30
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "bad_alloc", "unable to allocate")
 
 
@@ -73,6 +77,20 @@ def describe_shortage(error: BaseException) -> str | None:
     return None
 
 
+def check_memory() -> None:
+    """DpermError where the libraries alone do not fit: some of them then hang or abort."""
+    limit = _find_limit()
+    if limit is not None and limit < LIBRARIES:
+        need = f"libraries and compiled loops alone reserve up to {LIBRARIES >> 10} kB"
+        raise DpermError(f"memory does not suffice{_tell_limit()}: {need}; raise the limit")
+
+
 def _tell_limit() -> str:
+    limit = _find_limit()
+    return "" if limit is None else f", ulimit -v is {limit >> 10} kB"
+
+
+def _find_limit() -> int | None:
+    """Bytes that this process may reserve."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return "" if limit == resource.RLIM_INFINITY else f", ulimit -v is {limit >> 10} kB"
+    return None if limit == resource.RLIM_INFINITY else limit

@@ -47,6 +47,6 @@ class ParquetReader:
         """What the footer says: numbers of rows and columns, ``metadata`` as key-value pairs."""
         return self._file.metadata
 
-    def read_table(self) -> Any:
+    def read_rows(self) -> Any:
         """All of it, as a ``pyarrow.Table``."""
         return self._file.read(use_threads=False)

@@ -62,7 +62,7 @@ def decode(data: bytes) -> list[dict[str, Any]]:
 
     ValueError where a column is not of its kind.
     """
-    table = ParquetReader(data).read_table()
+    table = ParquetReader(data).read_rows()
     kinds = arrow_schema()
     for field in table.schema:
         if field.name in kinds.names and field.type != kinds.field(field.name).type:

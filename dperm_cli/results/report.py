@@ -113,15 +113,17 @@ def write_report(
     files = _Files(store.out)
     for ending in ("csv", "md", "tex"):
         files.write(f"table.{ending}", texts[ending].encode())
+
+    def state_ledger() -> kept_ledger.LedgerState:
+        every = list(dict.fromkeys([*cells, *store.cells()]))
+        return kept_ledger.state(store, every, accountant, trust, others)
+
     stated = None
     with files.keep_fault(ledger.LEDGER), hold_ledger_lock(store.out):
-        every = list(dict.fromkeys([*cells, *store.cells()]))
-        stated = kept_ledger.state(store, every, accountant, trust, others)
+        stated = state_ledger()
         kept_ledger.write(store, stated)
         files.written += [] if stated.faults else [ledger.LEDGER]
-    if stated is None:  # nobody may write there, and so nobody has to be waited for
-        every = list(dict.fromkeys([*cells, *store.cells()]))
-        stated = kept_ledger.state(store, every, accountant, trust, others)
+    stated = stated or state_ledger()  # where nobody may write, nobody has to be waited for
     found = stated.found
     notes = _list_gaps(store, states)
     notes += [f"lost: {store.out}{os.sep}{gap}" for gap in stated.gaps]

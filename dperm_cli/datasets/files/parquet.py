@@ -49,7 +49,7 @@ def _open(key: str, path: Path, limit: int) -> Any:
         # Run-length coding: a few bytes may stand for any number of equal cells.
         if 8 * found.facts.num_rows * found.facts.num_columns > max(limit, path.stat().st_size):
             raise InputError(key, path.name, str(TooLarge(limit)))
-        return found.read_table()
+        return found.read_rows()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import signal
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
+from dperm_cli.core.environment import TERMINAL_SIGNALS
 from dperm_cli.core.errors import DpermError, InputError, UnknownKey
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
@@ -153,6 +155,7 @@ class Local(Backend):
         from joblib import Parallel, delayed, parallel_config
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
+        _start_tracker()
         # memory maps are ours: joblib would look for large arrays in every chunk
         with parallel_config("loky", n_jobs=self.workers, inner_max_num_threads=1):
             options: Any = {"batch_size": 1, "max_nbytes": None, "pre_dispatch": "2*n_jobs"}
@@ -295,6 +298,20 @@ class Submitit(Backend):
             return job.result()
         except (FailedJobError, UncompletedJobError) as error:
             raise WorkerDied(_first_line(error)) from error
+
+
+def _start_tracker() -> None:
+    """Start loky's process that takes semaphores away, deaf to what a terminal sends to all.
+
+    By itself it is deaf to Ctrl-C and SIGTERM only, and the pool complains when it has gone.
+    """
+    from joblib.externals.loky.backend import resource_tracker
+
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _need(module: str, key: str, value: str, extra: str) -> None:
