@@ -6,7 +6,9 @@ import errno
 import os
 import resource
 import signal
+from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from dperm_cli.core import standard_streams
 from dperm_cli.core.errors import DpermError, describe_error
@@ -24,6 +26,8 @@ TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 # Bytes that a small run reserves, most of them for numpy, scipy, numba, pyarrow and matplotlib.
 LIBRARIES = 1 << 30
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "bad_alloc", "unable to allocate")
+
+Handler = Callable[[int, FrameType | None], Any] | int
 
 
 class Terminated(KeyboardInterrupt):
@@ -44,7 +48,7 @@ def settle() -> None:
     os.environ.update(dict.fromkeys(THREADS, "1"))
 
 
-def end_at_signals() -> dict[int, object]:
+def end_at_signals() -> dict[int, Handler]:
     """Have every ending signal raise ``Terminated``; the handlers that were there before.
 
     A signal that is ignored stays ignored: that is how ``nohup`` works.
@@ -55,7 +59,7 @@ def end_at_signals() -> dict[int, object]:
             signal.signal(other, signal.SIG_IGN)
         raise Terminated(number)
 
-    before: dict[int, object] = {}
+    before: dict[int, Handler] = {}
     for number in ENDING_SIGNALS:
         found = signal.getsignal(number)
         if found is not signal.SIG_IGN or number == signal.SIGTERM:

@@ -85,6 +85,7 @@ def write_report(
     trust: bool = False,
     page: bool = True,
     others: Sequence[Store] = (),
+    allow_unwritten: bool = False,
 ) -> Report:
     """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
 
@@ -94,8 +95,10 @@ def write_report(
     ledger, is written too unless ``page`` is false. ``others`` are folders that were merged into
     this one: releases that only their ledgers know stay in this one's.
 
-    What cannot be written is in the report's ``unwritten``; nothing else is missing then.
-    Raises InputError when no study is there, StorageError when it cannot be read.
+    All is made and written as far as it can be. With ``allow_unwritten`` the report says what could
+    not be written, otherwise that is a StorageError at the end.
+
+    Raises InputError when no study is there, StorageError when it cannot be read or written.
     """
     store = Snapshot(out)
     manifest = store.read_manifest() or {}
@@ -136,6 +139,9 @@ def write_report(
             rows, records, manifest, about, texts["csv"], found, stated.faults, gaps, _claims(store)
         )
         files.write(html_page.PAGE, html_page.page(made))
+    unwritten = files.find_fault()
+    if unwritten is not None and not allow_unwritten:
+        raise unwritten
     return Report(
         summary=rows,
         text=texts["terminal"] + "".join(f"{note}\n" for note in notes),
@@ -146,7 +152,7 @@ def write_report(
         gaps=stated.gaps,
         notes=(*stated.notes, *_tell_old(store)),
         totals=tuple(ledger.fresh_totals(found)) if found else (),
-        unwritten=files.find_fault(),
+        unwritten=unwritten,
     )
 
 

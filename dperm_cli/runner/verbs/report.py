@@ -56,7 +56,7 @@ def print_study(
     from dperm_cli.runner.cells.ledger_accountant import Accounting
 
     made = make(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
-                others=others)  # fmt: skip
+                others=others, allow_unwritten=True)  # fmt: skip
     if format_ == "json":
         print(json_lines(made.summary))
     else:
