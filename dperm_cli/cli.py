@@ -11,70 +11,94 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dperm_cli import __version__
-from dperm_cli.core import checks, completion
-from dperm_cli.core.errors import EXIT_INPUT, EXIT_OK, EXIT_STORAGE, DpermError
+from dperm_cli.core import checks, completion, environment, standard_streams
+from dperm_cli.core.errors import (
+    EXIT_FAILED,
+    EXIT_INPUT,
+    EXIT_OK,
+    EXIT_STORAGE,
+    DpermError,
+    StorageError,
+    describe_error,
+)
 from dperm_cli.core.help import help_page, list_text
 from dperm_cli.core.operands import wants_help
 
-EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
+EXIT_SIGNAL = 128  # and the number of the signal
 KEEPING_VERBS = ("run", "reproduce")  # verbs that store cells as they end
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, from a batch system or a container that ends: what is finished stays."""
+PRINTING_VERBS = ("ask", "predict")  # verbs that need not go on when nobody reads any more
+_ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point; returns the exit code."""
+    """Entry point; returns the exit code.
+
+    Without ``argv`` the process is dperm's own: its streams and threads are settled first.
+    """
+    if argv is None:
+        environment.settle()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     arguments = [word for word in arguments if word != "--debug"]
+    if arguments[:1] and arguments[0] in PRINTING_VERBS:
+        standard_streams.raise_at_once()
+    code = _dispatch_safely(arguments, debug)
+    fault = standard_streams.find_fault()
+    if fault is None or isinstance(fault, BrokenPipeError):
+        return code
+    words = f"standard output cannot be written ({fault.strerror}); what was printed is lost"
+    print(f"dperm: {words}", file=sys.stderr)
+    return code or EXIT_STORAGE
+
+
+def _dispatch_safely(arguments: list[str], debug: bool) -> int:
+    """The exit code of a verb; what goes wrong is told in one line."""
     try:
-        with _termination():
+        with _raise_at_signals():
             code = dispatch(arguments)
             sys.stdout.flush()
         return code
     except BrokenPipeError:
         _silence_stdout()
         return EXIT_OK
-    except OSError as error:
-        if debug:
-            raise
-        _silence_stdout()
-        print(f"dperm: {error.strerror or error}", file=sys.stderr)
-        return EXIT_STORAGE
     except KeyboardInterrupt as error:
-        ended = isinstance(error, Terminated)
-        word = "terminated" if ended else "interrupted"
+        number = error.number if isinstance(error, environment.Terminated) else signal.SIGINT
+        word = _ENDS.get(number, f"ended by {number.name}")
         kept = (
             "; finished cells are kept" if arguments[:1] and arguments[0] in KEEPING_VERBS else ""
         )
         print(f"{word}{kept}", file=sys.stderr)
-        return EXIT_TERMINATED if ended else EXIT_INTERRUPTED
-    except DpermError as error:
-        if debug:
+        return EXIT_SIGNAL + number
+    except Exception as error:
+        shortage = environment.describe_shortage(error)
+        if debug or not (shortage or isinstance(error, DpermError | OSError)):
             raise
-        print(f"dperm: {error}", file=sys.stderr)
-        return error.exit_code
+        if isinstance(error, DpermError):
+            words, code = str(error), error.exit_code
+            if shortage and isinstance(error, StorageError):
+                words = f"{words}; {shortage}"
+        elif shortage:
+            words, code = f"{shortage} ({describe_error(error)[:160]})", EXIT_FAILED
+        else:
+            _silence_stdout()
+            words, code = getattr(error, "strerror", None) or str(error), EXIT_STORAGE
+        if error is not standard_streams.find_fault():
+            print(f"dperm: {words}", file=sys.stderr)
+        return code
 
 
 @contextmanager
-def _termination() -> Iterator[None]:
-    """While the block runs, SIGTERM is raised in it as Ctrl-C is."""
+def _raise_at_signals() -> Iterator[None]:
+    """While the block runs, signals that end a process are raised in it as Ctrl-C is."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def end(*_: object) -> None:
-        # ignore a second SIGTERM while the first one is handled
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, end)
+    before = environment.end_at_signals()
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -90,6 +114,8 @@ def dispatch(arguments: list[str]) -> int:
     if wants_help(rest) or not (rest or name in COMPLETE_VERBS):
         print(help_page(name))
         return EXIT_OK if rest else EXIT_INPUT
+    if name not in LIGHT_VERBS:
+        environment.check_memory()
     return VERBS[name](rest)
 
 
@@ -163,6 +189,7 @@ VERBS: dict[str, Callable[[list[str]], int]] = {
     "warmup": _warmup,
     "completion": _completion,
 }
+LIGHT_VERBS = ("list", "completion")  # verbs that import no library
 # verbs that do something without further words
 COMPLETE_VERBS = ("run", "describe", "account", "audit", "list", "warmup")
 

@@ -27,7 +27,7 @@ KERNEL_LOSSES = tuple(name for name in PLAIN if registry.load("loss", name).most
 KINKED = next(name for name in LOSSES if registry.load("loss", name).pieces is not None)
 QUADRATIC = next(name for name in LOSSES if registry.load("loss", name).quadratic)
 
-_TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+_TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
 _LAWFUL = {"radius": 1e12, "ridge": 0.0, "loss": LOSSES[0]}
 
 # By mechanism, settings that must stand in a row of its design: the paths that a plan chooses from

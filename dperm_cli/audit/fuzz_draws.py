@@ -15,7 +15,7 @@ from dperm_cli.audit.hard_pairs import Records
 from dperm_cli.core import registry
 from dperm_cli.core.seeds import generator, seed_sequence
 
-_TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+_TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
 _LAST = 99  # of the places of losses and sets that are drawn from
 MODEL = "model.npz"  # save=
 READERS = ("csv", "npz", "svmlight", "parquet")

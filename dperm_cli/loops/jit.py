@@ -17,13 +17,14 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from dperm_cli.core.digests import hash_parts
+from dperm_cli.loops import KEEPS_CODE
 
 
 def compile_loop(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """``njit`` with the interpreter lock released and the machine code kept on disk."""
+    """``njit`` with the interpreter lock released and the machine code kept where that is safe."""
     if function is None:
         return lambda f: compile_loop(f, **options)
-    dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+    dispatcher = njit(nogil=True, cache=KEEPS_CODE, error_model="numpy", **options)(function)
     _stamp(dispatcher)
     return dispatcher
 

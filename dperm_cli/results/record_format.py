@@ -23,6 +23,7 @@ from typing import Any
 from dperm_cli import __version__
 from dperm_cli.core.digests import hash_sha256
 from dperm_cli.core.errors import StorageError
+from dperm_cli.core.parquet_files import ParquetReader
 from dperm_cli.results.records.schema import (
     COLUMNS,
     DIAGNOSTICS,
@@ -99,7 +100,7 @@ def decode(data: bytes) -> list[dict[str, Any]]:
 
     ValueError where a column is not of its kind.
     """
-    table = _read_table(data)
+    table = ParquetReader(data).read_rows()
     kinds = arrow_schema()
     for field in table.schema:
         if field.name in kinds.names and field.type != kinds.field(field.name).type:
@@ -114,14 +115,6 @@ def _list_values_before(row: Mapping[str, Any]) -> dict[str, Any]:
     public = row.get("relation") == "replace_one"
     source = "public" if public else "from the data"
     return {"lasso": 0.0, "population": row.get("n"), "population_source": source}
-
-
-def _read_table(data: bytes) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # one thread: a record is small, and workers must not fight over cores
-    return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
 
 
 def decode_file(path: Path, data: bytes) -> list[dict[str, Any]]:
@@ -187,11 +180,8 @@ def read_status(path: Path, data: bytes) -> str:
 
 def read_footer(path: Path, data: bytes) -> Footer:
     """What the footer of an intact file says; StorageError for a form of a later dperm."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with blame_strangers(path):
-        found = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata or {}
+        found = ParquetReader(data).facts.metadata or {}
         form, content = int(found[b"dperm.schema"]), found[b"dperm.content"].decode()
         if form == 1:
             return Footer(form, content, _DIAGNOSTICS_OF_FORM_1, None)
@@ -208,7 +198,7 @@ def has_true_content(path: Path, data: bytes) -> bool:
     """Whether the values in an intact file are those that its content digest was taken of."""
     footer = read_footer(path, data)
     with blame_strangers(path):
-        table = _read_table(data)
+        table = ParquetReader(data).read_rows()
         kept = [name for name in table.column_names if name not in footer.diagnostics]
         return _digest_values(table.select(kept).to_pylist(), footer.form) == footer.content
 

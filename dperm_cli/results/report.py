@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import InputError, StorageError
 from dperm_cli.core.files import read_bytes, remove_file, write_atomically
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, ledger
@@ -37,6 +38,7 @@ class Report:
         gaps: what is lost of ``releases.log``, so that totals are lower bounds.
         notes: what left the ledger, and how many records have names of the old form.
         totals: what several releases with fresh noise cost together, as sentences.
+        unwritten: which files could not be written, and why.
     """
 
     summary: list[dict[str, Any]]
@@ -48,6 +50,36 @@ class Report:
     gaps: tuple[str, ...]
     notes: tuple[str, ...]
     totals: tuple[str, ...]
+    unwritten: StorageError | None
+
+
+class _Files:
+    """The files of a report as they are written: one that cannot be written stops no other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.written: list[str] = []
+        self._faults: dict[str, StorageError] = {}
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write the file, or keep why it cannot be."""
+        with self.keep_fault(name):
+            write_atomically(self._folder / name, data)
+            self.written.append(name)
+
+    @contextlib.contextmanager
+    def keep_fault(self, name: str) -> Iterator[None]:
+        """Keep the block's StorageError as one of this file."""
+        try:
+            yield
+        except StorageError as error:
+            self._faults[name] = error
+
+    def find_fault(self) -> StorageError | None:
+        """The first error, and the names of all files that were not written."""
+        for error in self._faults.values():
+            return StorageError(f"{error}; not written: {', '.join(self._faults)}")
+        return None
 
 
 def write_report(
@@ -57,6 +89,7 @@ def write_report(
     trust: bool = False,
     page: bool = True,
     others: Sequence[Store] = (),
+    allow_unwritten: bool = False,
 ) -> Report:
     """Read the store under ``out`` and write ``table.csv .md .tex`` and ``figure.pdf .svg .png``.
 
@@ -66,6 +99,9 @@ def write_report(
     ledger, is written too unless ``page`` is false. ``others`` are folders that were merged into
     this one: releases that only their ledgers know stay in this one's.
 
+    All is made and written as far as it can be. With ``allow_unwritten`` the report says what could
+    not be written, otherwise that is a StorageError at the end.
+
     Raises InputError when no study is there, StorageError when it cannot be read or written.
     """
     store = Snapshot(out)
@@ -74,7 +110,10 @@ def write_report(
     if not cells:
         raise InputError("out", str(out), "must be a folder that holds a study's records")
     with hold_lease(store.out):
-        return _write_files(store, manifest, cells, accountant, figures, trust, page, others)
+        made = _write_files(store, manifest, cells, accountant, figures, trust, page, others)
+    if made.unwritten is not None and not allow_unwritten:
+        raise made.unwritten
+    return made
 
 
 def _write_files(
@@ -95,38 +134,43 @@ def _write_files(
         texts = summary_table.format_tables(csv, table)
     else:
         texts = experiment_tables.format_tables(records, about)
-    names = [f"table.{ending}" for ending in ("csv", "md", "tex")]
-    for name in names:
-        write_atomically(store.out / name, texts[name.rpartition(".")[2]].encode())
-    with hold_ledger_lock(store.out):
+    files = _Files(store.out)
+    for ending in ("csv", "md", "tex"):
+        files.write(f"table.{ending}", texts[ending].encode())
+
+    def state_ledger() -> kept_ledger.LedgerState:
         every = list(dict.fromkeys([*cells, *store.cells()]))
-        stated = kept_ledger.state(store, every, accountant, trust, others)
+        return kept_ledger.state(store, every, accountant, trust, others)
+
+    stated = None
+    with files.keep_fault(ledger.LEDGER), hold_ledger_lock(store.out):
+        stated = state_ledger()
         kept_ledger.write(store, stated)
+        files.written += [] if stated.faults else [ledger.LEDGER]
+    stated = stated or state_ledger()  # where nobody may write, nobody has to be waited for
     found = stated.found
-    names += [] if stated.faults else [ledger.LEDGER]
     notes = _list_gaps(store, states)
     notes += [f"lost: {store.out}{os.sep}{gap}" for gap in stated.gaps]
     if figures:
-        drawn, note = _write_figures(store, records, rows, about)
-        names += drawn
+        note = _write_figures(files, store, records, rows, about)
         notes += [note] if note else []
     if page:
         gaps = [note.replace(f"{store.out}{os.sep}", "") for note in notes]
         made = page_data.build_payload(
             rows, records, manifest, about, texts["csv"], found, stated.faults, gaps, _claims(store)
         )
-        write_atomically(store.out / html_page.PAGE, html_page.page(made))
-        names.append(html_page.PAGE)
+        files.write(html_page.PAGE, html_page.page(made))
     return Report(
         summary=rows,
         text=texts["terminal"] + "".join(f"{note}\n" for note in notes),
-        files=tuple(str(store.out / name) for name in names),
+        files=tuple(str(store.out / name) for name in files.written),
         broken=tuple(cell for cell, state in states.items() if state == "broken"),
         faults=stated.faults,
         releases=sum(entry["trials"] for entry in found["releases"]) if found else 0,
         gaps=stated.gaps,
         notes=(*stated.notes, *_tell_old(store)),
         totals=tuple(ledger.fresh_totals(found)) if found else (),
+        unwritten=files.find_fault(),
     )
 
 
@@ -149,9 +193,13 @@ def _claims(store: Store) -> Any:
 
 
 def _write_figures(
-    store: Store, records: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]], about: Any
-) -> tuple[list[str], str | None]:
-    """Write the figure of an experiment or of a plain study; returns file names and a note.
+    files: _Files,
+    store: Store,
+    records: Sequence[dict[str, Any]],
+    rows: Sequence[dict[str, Any]],
+    about: Any,
+) -> str | None:
+    """Draw and write the figure of an experiment or of a plain study; a note on it.
 
     With nothing to draw, an older figure is deleted.
     """
@@ -166,11 +214,12 @@ def _write_figures(
         note = None if drawn else "no figure: no panel of the experiment has a point"
     for name in FIGURES:
         path, data = store.out / name, drawn.get(name.rpartition(".")[2])
-        if data is None:
+        if data is not None:
+            files.write(name, data)
+            continue
+        with files.keep_fault(name):
             remove_file(path)
-        else:
-            write_atomically(path, data)
-    return [f"figure.{ending}" for ending in drawn], note
+    return note
 
 
 def _list_gaps(store: Store, states: Mapping[str, str]) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import TooLarge
+from dperm_cli.core.parquet_files import ParquetReader
 from dperm_cli.datasets.shared.table_columns import TableOptions
 
 
@@ -44,22 +45,17 @@ class Parquet(TableOptions):
 
     def header_of(self, key: str, path: Path) -> list[str]:
         """The names in the file's footer."""
-        import pyarrow.parquet as pq
-
-        with _translate_errors(key, path), open(path, "rb") as file:
-            return [str(name) for name in pq.ParquetFile(file).schema_arrow.names]
+        with _translate_errors(key, path):
+            return ParquetReader(path).column_names
 
 
 def _open(key: str, path: Path, limit: int) -> Any:
-    import pyarrow.parquet as pq
-
-    # From a handle: given a path, a folder named key=value would add a column.
-    with _translate_errors(key, path), open(path, "rb") as file:
-        facts = pq.ParquetFile(file).metadata
+    with _translate_errors(key, path):
+        found = ParquetReader(path)
         # Run-length coding: a few bytes may stand for any number of equal cells.
-        if 8 * facts.num_rows * facts.num_columns > max(limit, path.stat().st_size):
+        if 8 * found.facts.num_rows * found.facts.num_columns > max(limit, path.stat().st_size):
             raise InputError(key, path.name, str(TooLarge(limit)))
-        return pq.read_table(file)
+        return found.read_rows()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from dperm_cli.core import private_folders
 from dperm_cli.results.charts.chart_model import GREY, INK, Figure, Panel
 from dperm_cli.results.charts.panel_drawing import draw_panel, select_paper_curves, wrap_title
 from dperm_cli.results.records.summary import BAND_WORDS
@@ -42,6 +43,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 def draw_files(figure: Figure) -> dict[str, bytes]:
     """The figure's bytes by format."""
+    private_folders.settle_matplotlib()
     import matplotlib
 
     default = matplotlib.rcParamsDefault.items()

@@ -11,7 +11,7 @@ from dperm_cli.runner.verbs import run
 
 NAME = "bad input"
 # Command lines of which each must be refused before anything is planned.
-LINES = Path(__file__).with_suffix(".txt").read_text().splitlines()
+LINES = Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines()
 
 
 def examine_inputs() -> Report:

@@ -14,6 +14,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from dperm_cli.core.environment import ENDING_SIGNALS
 from dperm_cli.core.errors import DpermError
 from dperm_cli.runner.sweep.progress import Meter, open_meter
 
@@ -134,5 +135,7 @@ def _start_worker() -> None:
     from dperm_cli.core import progress
 
     progress._listeners.clear()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in ENDING_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     threadpool_limits(1)

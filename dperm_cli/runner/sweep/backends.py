@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import re
+import signal
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
+from dperm_cli.core.environment import TERMINAL_SIGNALS
 from dperm_cli.core.errors import DpermError, InputError, UnknownKey
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
@@ -164,6 +166,7 @@ class Local(Backend):
     def run(self, call: Call, chunks: Sequence[Any], folder: Path) -> Iterator[Any]:
         from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
+        _start_tracker()
         # kept from one sweep to the next of as many workers: a start takes seconds
         pool = _pools.pop(self.workers, None) or ProcessPoolExecutor(
             self.workers, timeout=_IDLE_SECONDS, env=_ONE_THREAD
@@ -372,6 +375,20 @@ def _listen_to_nannies() -> Iterator[list[str]]:
         nannies.removeHandler(listener)
         nannies.setLevel(level)
         nannies.propagate = passed_on
+
+
+def _start_tracker() -> None:
+    """Start loky's process that takes semaphores away, deaf to what a terminal sends to all.
+
+    By itself it is deaf to Ctrl-C and SIGTERM only, and the pool complains when it has gone.
+    """
+    from joblib.externals.loky.backend import resource_tracker
+
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _need(module: str, key: str, value: str, extra: str) -> None:

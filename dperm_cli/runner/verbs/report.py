@@ -53,22 +53,26 @@ def print_study(
 
     ``trust`` is for a run that has just written the records: it replaces the ledger, and keeps
     what only the ledger knows, as it does of the ``others`` that were merged into this folder.
+    Raises StorageError at the end, when all is printed, if a file could not be written.
     """
     from dperm_cli.results.records.schema import json_lines
     from dperm_cli.runner.cells.ledger_accountant import Accounting
 
     made = make(out, figures=figures, accountant=Accounting(), trust=trust, page=page,
-                others=others)  # fmt: skip
+                others=others, allow_unwritten=True)  # fmt: skip
     if format_ == "json":
         print(json_lines(made.summary))
     else:
         print(made.text.rstrip("\n"))
     names = ", ".join(os.path.basename(path) for path in made.files)
-    print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
+    if names:
+        print(f"wrote {out}{os.sep}: {names}", file=sys.stderr)
     for words in summarise_remarks(made.summary):
         print(f"warning: {words}", file=sys.stderr)
     _tell_trials(made)
     _tell_ledger(made)
+    if made.unwritten is not None:
+        raise made.unwritten
     return made
 
 
