@@ -242,7 +242,7 @@ def _draw_block(
                 )
 
 
-@compile_loop(inline="always")  # compiled once, inside advance_block
+@compile_loop(inline="always")  # compiled once, inside _advance
 def _block_of_records(x, y, rule, start, count, theta, total, left, right, chosen):
     """``count`` steps of one dense record each, chain by chain within every step."""
     chains, p = theta.shape
@@ -265,7 +265,7 @@ def _block_of_records(x, y, rule, start, count, theta, total, left, right, chose
             _accumulate(theta, total)
 
 
-@compile_loop(inline="always")  # compiled once, inside advance_block
+@compile_loop(inline="always")  # compiled once, inside _advance
 def _block_of_batches(
     rows, rule, start, count, theta, total, keys, left, right, chosen, seen, out, g
 ):  # fmt: skip
@@ -307,9 +307,7 @@ def _accumulate(theta, total):
 
 
 @compile_loop
-def advance_block(
-    rows, rule, theta, total, noise_keys, index_keys, offset, pair, t0, t1, seen, out
-):
+def _advance(rows, rule, theta, total, noise_keys, index_keys, offset, pair, t0, t1, seen, out):
     """Steps t0 .. t1 - 1 of a group of chains: theta and total [chains, p] are updated."""
     chains, p = theta.shape
     pairs = (p + 1) // 2
@@ -416,7 +414,7 @@ def advance(state: State, until: int, threads: int | None = None) -> None:
 def _advance_group(state: State, group: slice, pattern: Any, until: int) -> None:
     rule = state.rule
     _, seen, out = batch_indices.workspace(rule.population, rule.batch, rule.skip_rate > 0.0)
-    advance_block(
+    _advance(
         state.rows, rule, state.theta[group], state.total[group],
         state.noise_keys[group], state.index_keys[group], *pattern,
         state.done, until, seen, out,

@@ -36,6 +36,7 @@ FORBIDDEN_MODULES = {
     "pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "pty",
     "jsonpickle", "torch", "ctypes", "code", "codeop",
 }  # fmt: skip
+LOKY = {"joblib", "joblib.externals.loky.backend", "joblib.externals.loky.process_executor"}
 POOLS = {ROOT / "dperm_cli" / "runner" / "sweep" / "backends.py"}
 FORBIDDEN_CALLS = {
     "eval", "exec", "compile", "__import__", "instantiate", "call", "get_class", "get_method",
@@ -80,7 +81,7 @@ def _call_dangers(node: ast.Call) -> list[str]:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "dperm_cli")))
 def test_no_pickle_and_no_way_to_name_code(path):
     # joblib hands cells to processes of its own; it reads no file and no word of the user's
-    allowed = {"joblib", "joblib.externals.loky.process_executor"} if path in POOLS else set()
+    allowed = LOKY if path in POOLS else set()
     assert set(dangers(ast.parse(path.read_text()))) - allowed == set()
 
 
@@ -107,4 +108,12 @@ def test_no_shipped_file_names_code():
 
 def test_importlib_gets_registered_names_only():
     users = [p.name for p in SOURCES if "import_module(" in p.read_text()]
-    assert set(users) <= {"registry.py"}
+    assert set(users) <= {"registry.py", "cli.py"}
+
+
+def test_the_command_line_imports_verbs_of_its_own_table_only():
+    text = next(path for path in SOURCES if path.name == "cli.py").read_text()
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    named = [call.args[0] for call in calls if ast.unparse(call.func) == "_defer"]
+    assert named
+    assert all(isinstance(name, ast.Constant) for name in named)

@@ -10,7 +10,6 @@ import pytest
 
 from tests.faults._program import REPOSITORY, SMALL, assert_refused_in_a_line, run_dperm
 
-NO_CACHE = "issue: no folder for numba's cache is a traceback"
 COMMANDS = {
     "account": ["account", "n=100", "p=2", *SMALL[3:5], "figure=false"],
     "describe": ["describe", *SMALL[:3]],
@@ -53,8 +52,7 @@ def bare(tmp_path) -> dict[str, str]:
 
 
 SEALED = [
-    pytest.param(name, marks=[*([] if name == "account" else [pytest.mark.slow]),
-                              pytest.mark.xfail(strict=True, reason=NO_CACHE)])
+    pytest.param(name, marks=[] if name == "account" else [pytest.mark.slow])
     for name in COMMANDS
 ]  # fmt: skip
 
@@ -67,7 +65,6 @@ def test_neither_home_nor_package_can_be_written(name, sealed_package, bare, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason=NO_CACHE)
 def test_workers_start_where_neither_home_nor_package_can_be_written(
     sealed_package, bare, tmp_path
 ):
@@ -78,7 +75,6 @@ def test_workers_start_where_neither_home_nor_package_can_be_written(
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason=NO_CACHE)
 def test_the_cache_folder_takes_the_place_of_the_package(sealed_package, bare, tmp_path):
     """What was compiled is kept in DPERM_CACHE_DIR, so that the next run finds it there."""
     cache = tmp_path / "cache"
@@ -124,8 +120,6 @@ def test_the_locale_does_not_decide(locale, tmp_path):
 THREADS = [
     pytest.param(name, value, marks=[
         pytest.mark.slow,
-        *([pytest.mark.xfail(strict=True, reason="issue: thread limits are settled by nobody")]
-          if name == "NUMBA_NUM_THREADS" and value != "99999" else []),
     ])
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     for value in ("0", "-1", "many", "", "99999")

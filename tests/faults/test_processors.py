@@ -40,7 +40,6 @@ GENERATORS = {
     "synthetic_logistic": {}, "zipf_regression": {"n": 200}, "bst14_d1": {},
     "bst14_d2": {}, "bst14_fingerprint": {}, "bst14_packing": {}, "djw12_corners": {},
 }  # fmt: skip
-KERNELS = "issue: generated rows differ between the kernels of BLAS"
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 NAMES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES", "GLIBC_TUNABLES")
 
@@ -128,11 +127,9 @@ def test_every_generator_is_compared():
 
 MINIMISER = "issue: the minimiser of synthetic_logistic differs between the kernels of BLAS"
 ROUNDED = "issue: median_cloud differs with the instructions that numpy uses"
-DIFFER = {"synthetic_logistic": MINIMISER, "median_cloud": ROUNDED} if X86 else {}
 SHORT = ("", "Prescott", "Haswell", "old") if X86 else ("", "generic")
 CASES = [
     pytest.param(name, many, marks=[
-        *([pytest.mark.xfail(strict=True, reason=DIFFER[name])] if name in DIFFER else []),
         *([pytest.mark.slow] if many == "all" else []),
     ])
     for many in ("few", "all") for name in GENERATORS
@@ -153,7 +150,6 @@ SIZES = {
 OTHER_SIZES = [
     pytest.param(name, size, marks=[
         pytest.mark.slow,
-        *([pytest.mark.xfail(strict=False, reason=KERNELS)] if name in DIFFER else []),
     ])
     for name in ("sparse_regression", "synthetic_logistic") for size in SIZES
 ]  # fmt: skip

@@ -47,10 +47,8 @@ def words_of(path):
 
 
 # About one run in ten aborts after its line: whether one of so few does is chance.
-ABORTS = pytest.mark.xfail(strict=False, reason="issue: a refused Parquet file aborts the process")
 
 
-@ABORTS
 @pytest.mark.faults
 @pytest.mark.parametrize("name", FILES)
 def test_refused_parquet_files_end_with_code_2_each_time(name, tmp_path):
@@ -62,7 +60,6 @@ def test_refused_parquet_files_end_with_code_2_each_time(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
 
 
-@ABORTS
 @pytest.mark.faults
 @pytest.mark.parametrize("verb", ["describe", "data", "predict"])
 def test_other_verbs_end_with_code_2_each_time(verb, tmp_path):

@@ -30,7 +30,7 @@ def main() -> None:
     from dperm_cli.runner.verbs import run as app  # noqa: F401
 
     # of the report only the table matters here, and figures take most of its time
-    report._write_figures = lambda *_: ([], None)
+    report._write_figures = lambda *_: None
     for line in sys.stdin:
         asked = json.loads(line)
         print(json.dumps(attempt(cli.main, asked)), flush=True)

@@ -8,7 +8,7 @@ from dperm_cli.loops import gaussian_noise, jit, sgd
 WARM = """
 from dperm_cli.loops import batch_indices, gaussian_noise, sgd
 from dperm_cli.loops.warmup import warmup
-kernels = (gaussian_noise._normals, batch_indices.draw, sgd.advance_block, sgd.batch_gradient)
+kernels = (gaussian_noise._normals, batch_indices.draw, sgd._advance, sgd.batch_gradient)
 kernels += (sgd.update,)
 assert not any(kernel.signatures for kernel in kernels)
 assert warmup() > 0
@@ -17,7 +17,7 @@ print(*(len(kernel.signatures) for kernel in kernels))
 
 
 def test_machine_code_is_stamped_with_the_whole_room():
-    for kernel in (gaussian_noise.fill, sgd.advance_block):
+    for kernel in (gaussian_noise.fill, sgd._advance):
         assert kernel._cache._cache_file._source_stamp[1] == jit.room_digest()
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from dperm_cli.core.errors import InputError, PrivacyError
+from dperm_cli.core.files import OutputFile
 from dperm_cli.kernels.rbf import Rbf
 from dperm_cli.privacy.events import Gaussian
 from dperm_cli.problem.data import Data
@@ -218,7 +219,7 @@ def test_a_file_is_read_as_it_was_written():
     for words in (*WAYS.values(), EXACT):
         item, row = released(RECORDS, words)
         found = save_model.publishable(item, save_model.schema_of(item), row)
-        save_model.save(Path("m.npz"), found)
+        save_model.save(OutputFile.of("save", "m.npz"), found)
         again = model_file.read("m.npz")
         assert model_file.bytes_of(again) == model_file.bytes_of(found)
         assert again.events == found.events

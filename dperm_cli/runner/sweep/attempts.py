@@ -90,22 +90,28 @@ def read_peak_memory() -> int | None:
 
 @cache
 def _watch(spool: Path, folder: Path) -> None:
-    """Once for each sweep of a process."""
-    threading.Thread(target=_write_peaks, args=(spool, folder), daemon=True).start()
+    """Once for each sweep of a process; the first peak is written before this returns."""
+    written = _write_peak(folder, 0.0)
+    if written is not None:
+        threading.Thread(target=_write_peaks, args=(spool, folder, written), daemon=True).start()
 
 
-def _write_peaks(spool: Path, folder: Path) -> None:
-    written, path = 0.0, folder / _name_process()
+def _write_peaks(spool: Path, folder: Path, written: float) -> None:
     while spool.is_dir():
-        peak = read_peak_memory()
-        if peak is None:
-            return
-        if peak > _GROWTH * written:
-            with contextlib.suppress(OSError):
-                folder.mkdir(exist_ok=True)
-                path.write_text(str(peak))
-                written = peak
         time.sleep(_WATCH_SECONDS)
+        written = _write_peak(folder, written) or written
+
+
+def _write_peak(folder: Path, written: float) -> float | None:
+    """Write the peak where it grew; returns the last one written, None where none is known."""
+    peak = read_peak_memory()
+    if peak is None or peak <= _GROWTH * written:
+        return None if peak is None else written
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        (folder / _name_process()).write_text(str(peak))
+        return float(peak)
+    return written
 
 
 def _name_process() -> str:
