@@ -19,7 +19,7 @@ from dperm_cli.datasets.shared.table_columns import TableOptions
 class Parquet(TableOptions):
     """Numeric feature columns and one target column; no cell may be null."""
 
-    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         table = _open(key, path, self.limit)
         names = [str(name) for name in table.column_names]
         if not names:
@@ -29,12 +29,13 @@ class Parquet(TableOptions):
         for j, i in enumerate(wanted):
             x[:, j] = _numeric(key, path, table.column(i), names[i])
         if target is None:
-            return x, np.zeros(len(x))
-        if self.task == "regression":
-            return x, _numeric(key, path, table.column(target), names[target])
-        return x, np.array(
-            ["" if v is None else str(v) for v in table.column(target).to_pylist()], dtype=str
-        )
+            y = np.zeros(len(x))
+        elif self.task == "regression":
+            y = _numeric(key, path, table.column(target), names[target])
+        else:
+            words = table.column(target).to_pylist()
+            y = np.array(["" if v is None else str(v) for v in words], dtype=str)
+        yield x, y
 
     def header_of(self, key: str, path: Path) -> list[str]:
         """The names in the file's footer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from dperm_cli.core.fields import Choices, Help, Range, Required
+from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.datasets.shared import svmlight_reader
 from dperm_cli.datasets.shared.file_options import FileOptions
+from dperm_cli.datasets.shared.row_blocks import INSTEAD, row_slices
 
 UNDECLARED = (
     "must be declared: the number of columns is public, and the largest index in the file depends "
@@ -33,8 +36,14 @@ class Svmlight(FileOptions):
     storage: Annotated[str, Choices("sparse", "dense"), Help("of the rows in memory")] = "sparse"
     cache: Annotated[bool, Help("keep the parsed arrays in the cache folder")] = False
 
-    def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
+    def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
         assert self.n_features is not None
         width = int(self.n_features)
-        x, labels = svmlight_reader.read(key, path, width, self.cache, self.limit)
-        return (x.toarray() if self.storage == "dense" else x), labels
+        for x, labels in svmlight_reader.read_blocks(key, path, width, self.cache, self.limit):
+            if self.storage == "sparse":
+                yield x, labels
+                continue
+            for part in row_slices(x):
+                rows = x[part]
+                current_limit().check(8 * rows.shape[0] * width, f"reading {path.name}", INSTEAD)
+                yield rows.toarray(), labels[part]

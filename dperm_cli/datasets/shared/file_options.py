@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -18,6 +18,7 @@ from dperm_cli.core.fields import Allowed, Check, Choices, Help, Positive, Unit
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.datasets.shared import archives
 from dperm_cli.datasets.shared.label_names import SIGNS, class_map, label_map, map_labels
+from dperm_cli.datasets.shared.row_blocks import stack_blocks
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite
 
 TASKS = ("binary", "regression", "multiclass", "location")
@@ -134,35 +135,45 @@ class FileOptions(RowOptions, ABC):
             raise InputError("dataset.bounds", f"{len(bounds)} pairs", allowed)
         return Raw(
             x=x, y=y, x_test=x_test, y_test=y_test, bounds=bounds,
-            target_bounds=self.target_bounds, classes=self.classes,
+            target_bounds=self.target_bounds, classes=self.classes, owned=True,
         )  # fmt: skip
 
     @abstractmethod
-    def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
-        """(x [n, p], labels or targets [n]) of one file: what a format has to write."""
+    def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
+        """(x [b, p], labels or targets [b]) of one file, block by block in its order: what a format
+        has to write."""
 
     def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         with report_read_errors(key, path):
-            x, y = self.read(key, path)
+            found = stack_blocks(self._checked_blocks(key, path), path.name)
+        if found is None:
+            raise InputError(key, path.name, "holds no records")
+        return found
+
+    def _checked_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
+        """Blocks of records; nothing is read beyond the first one that is refused."""
+        before = 0
+        for x, y in self.read_blocks(key, path):
             if x.shape[0] == 0:
-                raise InputError(key, path.name, "holds no records")
+                continue
             if x.shape[1] == 0:
                 raise InputError(key, path.name, "holds no columns besides the target")
-            y = self._targets(key, path, y)
-            check_finite(key, path.name, x, y)
-        return x, y
+            targets = self._targets(key, path, y, before)
+            check_finite(key, path.name, x, targets, before)
+            yield x, targets
+            before += len(targets)
 
-    def _targets(self, key: str, path: Path, y: np.ndarray) -> np.ndarray:
-        """What the file says beside a row, as the task wants it."""
+    def _targets(self, key: str, path: Path, y: np.ndarray, before: int) -> np.ndarray:
+        """What the file says beside a row, as the task wants it; ``before`` records were read."""
         if self.task == "location":
             return np.zeros(len(y))
         missing = np.flatnonzero(y == "") if y.dtype.kind == "U" else np.zeros(0)
         if missing.size:
-            raise InputError(key, path.name, f"record {int(missing[0]) + 1} has no label")
+            raise InputError(key, path.name, f"record {before + int(missing[0]) + 1} has no label")
         if self.task == "regression":
             return _numbers(key, path, y)
         pairs: Any = self.labels
-        return map_labels(y, pairs)
+        return map_labels(y, pairs, before)
 
 
 def _numbers(key: str, path: Path, y: np.ndarray) -> np.ndarray:

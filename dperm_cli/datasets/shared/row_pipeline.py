@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Choices, Count, Help, Positive, Range, Seed
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import column_rules, row_rules
+from dperm_cli.datasets.shared.row_blocks import permute_rows
 from dperm_cli.datasets.shared.row_rules import Rows
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.record_names import name_records
@@ -37,6 +39,8 @@ class Raw:
     public column bounds ([p, 2], or [2] for all columns), ``longest`` a public bound on the norm
     of a raw row; both may be unknown. A published test set comes in x_test, y_test. ``notes``
     open the list of preprocessing steps. With ``classes`` > 2, y holds class numbers from 0.
+    ``owned`` says that nobody else holds the rows: they may be prepared where they are, without
+    the memory for another copy.
     """
 
     x: Rows
@@ -48,6 +52,7 @@ class Raw:
     y_test: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     classes: int = 2
+    owned: bool = False
 
 
 def check_norm(key: str, value: Any) -> Any:
@@ -122,9 +127,12 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     bound = _bound(options, raw.x.shape[1], raw.longest)
     x, y, x_test, y_test = _split(options, raw)
     names = name_records(x, y)  # here, since from now on values are computed with
-    x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test)
-    x = _finish_rows(options, bound, x)
-    x_test = None if x_test is None else _finish_rows(options, bound, x_test)
+    in_place = raw.owned or x is not raw.x  # what was split off is a copy
+    x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test, in_place)
+    in_place = in_place or x is not raw.x
+    x = _finish_rows(options, bound, x, in_place)
+    if x_test is not None:
+        x_test = _finish_rows(options, bound, x_test, in_place)
     if task == "regression":
         low, high = raw.target_bounds or (-1.0, 1.0)
         y = _map_targets(y, low, high)
@@ -181,8 +189,8 @@ def _pieces_of(array: Any) -> Iterator[Any]:
         yield np.ascontiguousarray(part, dtype=dtype)
 
 
-def check_finite(key: str, value: object, x: Rows, y: np.ndarray) -> None:
-    """InputError naming the first entry that is nan or infinite."""
+def check_finite(key: str, value: object, x: Rows, y: np.ndarray, before: int = 0) -> None:
+    """InputError naming the first entry that is nan or infinite; ``before`` records come first."""
     bad = ~np.isfinite(_entries(x))
     if bad.any():
         where = np.argwhere(bad)[0]
@@ -191,10 +199,10 @@ def check_finite(key: str, value: object, x: Rows, y: np.ndarray) -> None:
             column = int(x.indices[where[0]])
         else:
             row, column = int(where[0]), int(where[1])
-        allowed = f"record {row + 1}, column {column + 1} is missing, nan or infinite"
+        allowed = f"record {before + row + 1}, column {column + 1} is missing, nan or infinite"
         raise InputError(key, value, allowed)
     if not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        row = before + int(np.flatnonzero(~np.isfinite(y))[0])
         raise InputError(key, value, f"the target of record {row + 1} is missing, nan or infinite")
 
 
@@ -224,10 +232,19 @@ def _split(options: RowOptions, raw: Raw):
         return raw.x, raw.y, None, None
     order = np.random.default_rng(options.split_seed).permutation(n)
     train, test = order[: n - held_out], order[n - held_out :]
+    if raw.owned and not sparse.issparse(raw.x):
+        permute_rows(raw.x, order)
+        return raw.x[: n - held_out], raw.y[train], raw.x[n - held_out :], raw.y[test]
     return raw.x[train], raw.y[train], raw.x[test], raw.y[test]
 
 
-def _scale_columns(options: RowOptions, bounds: np.ndarray | None, x: Rows, x_test: Rows | None):
+def _scale_columns(
+    options: RowOptions,
+    bounds: np.ndarray | None,
+    x: Rows,
+    x_test: Rows | None,
+    in_place: bool,
+):
     if options.scaling == "none":
         return x, x_test, []
     target = "[-1, 1]" if options.centred else "[0, 1]"
@@ -235,8 +252,9 @@ def _scale_columns(options: RowOptions, bounds: np.ndarray | None, x: Rows, x_te
         if bounds is None:
             allowed = "needs public column bounds (dataset.bounds); this data set has none"
             raise InputError("dataset.scaling", "bounds", allowed)
-        x = column_rules.by_bounds(x, bounds, options.centred)
-        x_test = None if x_test is None else column_rules.by_bounds(x_test, bounds, options.centred)
+        scale = partial(column_rules.by_bounds, centred=options.centred, in_place=in_place)
+        x = scale(x, bounds)
+        x_test = None if x_test is None else scale(x_test, bounds)
         return x, x_test, [f"columns to {target} by public bounds, clipped"]
     with np.errstate(over="ignore", invalid="ignore"):
         fit = column_rules.fitted_map(x, options.scaling, options.centred)
@@ -252,10 +270,11 @@ def _entries(x: Rows) -> np.ndarray:
     return x.data if sparse.issparse(x) else x
 
 
-def _finish_rows(options: RowOptions, bound: float, x: Rows) -> Rows:
+def _finish_rows(options: RowOptions, bound: float, x: Rows, in_place: bool) -> Rows:
     if options.intercept:
         x = row_rules.with_constant(x)
-    x = row_rules.bound_rows(x, options.rows, bound, options.order)
+        in_place = True
+    x = row_rules.bound_rows(x, options.rows, bound, options.order, in_place=in_place)
     return _narrow(x) if sparse.issparse(x) else np.ascontiguousarray(x, dtype=np.float64)
 
 

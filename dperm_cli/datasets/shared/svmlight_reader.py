@@ -20,6 +20,7 @@ from scipy import sparse
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared import parsed_cache
 from dperm_cli.datasets.shared.archives import open_bytes
+from dperm_cli.datasets.shared.row_blocks import stack_blocks
 
 VERSION = "svmlight1"
 BLOCK = 1 << 22
@@ -40,6 +41,9 @@ class Entries:
     values: np.ndarray
 
 
+_FIELDS = tuple(Entries.__annotations__)
+
+
 def read(
     key: str,
     path: Path,
@@ -48,51 +52,70 @@ def read(
     limit: int | None = None,
     member: str | None = None,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """(x [n, n_features] CSR, labels [n]); stored zeros are dropped, indices sorted.
+    """(x [n, n_features] CSR, labels [n]) of a whole file, as ``read_blocks`` gives its parts."""
+    found = stack_blocks(read_blocks(key, path, n_features, cache, limit, member), path.name)
+    assert found is not None
+    return found
+
+
+def read_blocks(
+    key: str,
+    path: Path,
+    n_features: int,
+    cache: bool = False,
+    limit: int | None = None,
+    member: str | None = None,
+) -> Iterator[tuple[sparse.csr_array, np.ndarray]]:
+    """(x [b, n_features] CSR, labels [b]), at least one; stored zeros are dropped, indices sorted.
 
     InputError with ``key`` on malformed lines, on indices that are 0, fractional, repeated within
     a record or beyond ``n_features``. ``limit`` and ``member`` are those of
     ``archives.open_bytes``.
     """
-    if cache:
-        parts = parsed_cache.fetch(path, VERSION, lambda: vars(_parse(key, path, limit, member)))
-        entries = Entries(**parts)
-    else:
-        entries = _parse(key, path, limit, member)
-    return _matrix(key, path, entries, n_features), entries.labels
+    before = 0
+    parse = _parse_once if cache else _parse
+    for entries in parse(key, path, limit, member):
+        yield _matrix(key, path, entries, n_features, before), entries.labels
+        before += entries.labels.size
 
 
-def _parse(key: str, path: Path, limit: int | None = None, member: str | None = None) -> Entries:
-    parts: list[Entries] = []
+def _parse_once(key: str, path: Path, limit: int | None, member: str | None) -> Iterator[Entries]:
+    """The entries of a file as one block, from the cache where it was parsed before."""
+
+    def join() -> dict[str, np.ndarray]:
+        parts = list(_parse(key, path, limit, member))
+        return {name: np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS}
+
+    yield Entries(**parsed_cache.fetch(path, VERSION, join))
+
+
+def _parse(key: str, path: Path, limit: int | None, member: str | None) -> Iterator[Entries]:
+    """The entries of a file, block by block; of an empty file one block of none."""
     line = 1
+    yield _empty()
     with open_bytes(path, limit, member) as file:
         for block in _blocks(file):
             part = _parse_block(block)
             if part is None:
                 raise InputError(key, path.name, _explain(block, line))
-            parts.append(part)
+            yield part
             line += block.count(b"\n")
-    if not parts:
-        parts = [_parse_block(b"") or _empty()]
-    joined = (np.concatenate([getattr(p, f) for p in parts]) for f in Entries.__annotations__)
-    return Entries(*joined)
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
     """Pieces of whole lines; the last may lack its newline."""
-    rest = b""
+    rest: list[bytes] = []
     first = True
     while piece := file.read(BLOCK):
         if first:
             piece, first = piece.removeprefix(b"\xef\xbb\xbf"), False
         end = piece.rfind(b"\n") + 1
         if end:
-            yield rest + piece[:end]
-            rest = piece[end:]
-        else:
-            rest += piece
-    if rest:
-        yield rest
+            yield b"".join([*rest, piece[:end]])
+            rest = []
+        rest.append(piece[end:])
+    if any(rest):
+        yield b"".join(rest)
 
 
 def _empty() -> Entries:
@@ -168,12 +191,14 @@ def _explain(block: bytes, line: int) -> str:
     return f"not svmlight text (near line {line})"
 
 
-def _matrix(key: str, path: Path, entries: Entries, n_features: int) -> sparse.csr_array:
+def _matrix(
+    key: str, path: Path, entries: Entries, n_features: int, before: int
+) -> sparse.csr_array:
     columns = entries.columns
     wrong = np.flatnonzero((columns < 1) | (columns > n_features))
     indptr = np.concatenate([[0], np.cumsum(entries.counts)])
     if wrong.size:
-        record = int(np.searchsorted(indptr, wrong[0], side="right"))
+        record = before + int(np.searchsorted(indptr, wrong[0], side="right"))
         allowed = f"record {record} has index {columns[wrong[0]]}; "
         allowed += f"indices go from 1 to n_features={n_features}"
         raise InputError(key, path.name, allowed)
@@ -184,7 +209,7 @@ def _matrix(key: str, path: Path, entries: Entries, n_features: int) -> sparse.c
     owner = np.repeat(np.arange(entries.counts.size), entries.counts)
     again = np.flatnonzero((np.diff(x.indices) == 0) & (np.diff(owner) == 0))
     if again.size:
-        allowed = f"record {owner[again[0]] + 1} has index {x.indices[again[0]] + 1} twice"
+        allowed = f"record {before + owner[again[0]] + 1} has index {x.indices[again[0]] + 1} twice"
         raise InputError(key, path.name, allowed)
     x.eliminate_zeros()
     return x
