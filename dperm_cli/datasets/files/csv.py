@@ -13,6 +13,7 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Help
+from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.number_text import number_in
 from dperm_cli.datasets.shared.archives import open_bytes
 from dperm_cli.datasets.shared.row_blocks import BLOCK_CELLS
@@ -37,7 +38,7 @@ class Csv(TableOptions):
 
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         first = self.header_line(key, path)
-        names = [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]
+        names = self._names(first)
         wanted, target = self.choose(names)
         before = 0
         for table in self._tables(key, path, len(first), target):
@@ -51,6 +52,15 @@ class Csv(TableOptions):
             else:
                 yield x, table[target].fillna("").to_numpy(dtype=str)
             before += len(table)
+
+    def count_columns(self, data_dir: Path | None = None) -> int | None:
+        path = self.locate(data_dir)
+        with report_read_errors("dataset.path", path):
+            return len(self.choose(self._names(self.header_line("dataset.path", path)))[0])
+
+    def _names(self, first: list[str]) -> list[str]:
+        """The columns' names from the first line; their positions where it is a record."""
+        return [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]
 
     def header_of(self, key: str, path: Path) -> list[str] | None:
         """The first line, where it holds the column names."""

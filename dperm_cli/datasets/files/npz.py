@@ -46,6 +46,21 @@ class Npz(FileOptions):
         data = super().load(data_dir)
         return data if phi is None else projected_records.backwards(data, phi)
 
+    def count_columns(self, data_dir: Path | None = None) -> int | None:
+        shape = self._shape("dataset.path", self.locate(data_dir))
+        return shape[1] if len(shape) == 2 else None
+
+    def count_records(self, key: str, path: Path) -> tuple[int, int]:
+        shape = self._shape(key, path)
+        return (shape or (0,))[0], npy_files.names_in(path)[1]
+
+    def _shape(self, key: str, path: Path) -> tuple[int, ...]:
+        """What the header of the rows' array says."""
+        try:
+            return npy_files.shape_in(path, self.x)
+        except (npy_files.NotAnArray, OSError):
+            return ()  # what is wrong is said when it is read
+
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         if not zipfile.is_zipfile(path):
             raise InputError(key, path.name, "is not an npz archive")

@@ -12,6 +12,8 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import TooLarge
+from dperm_cli.core.memory_limits import current_limit
+from dperm_cli.datasets.shared.row_blocks import INSTEAD
 from dperm_cli.datasets.shared.table_columns import TableOptions
 
 
@@ -37,6 +39,14 @@ class Parquet(TableOptions):
             y = np.array(["" if v is None else str(v) for v in words], dtype=str)
         yield x, y
 
+    def count_records(self, key: str, path: Path) -> tuple[int, int]:
+        import pyarrow.parquet as pq
+
+        with _translate_errors(key, path), open(path, "rb") as file:
+            facts = pq.ParquetFile(file).metadata
+            sizes = (facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+            return facts.num_rows, sum(sizes)
+
     def header_of(self, key: str, path: Path) -> list[str]:
         """The names in the file's footer."""
         import pyarrow.parquet as pq
@@ -54,6 +64,9 @@ def _open(key: str, path: Path, limit: int) -> Any:
         # Run-length coding: a few bytes may stand for any number of equal cells.
         if 8 * facts.num_rows * facts.num_columns > max(limit, path.stat().st_size):
             raise InputError(key, path.name, str(TooLarge(limit)))
+        # the table and the rows that are made of it
+        more = 16 * facts.num_rows * facts.num_columns
+        current_limit().check(more, f"reading {path.name}", INSTEAD)
         return pq.read_table(file)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +11,12 @@ import numpy as np
 
 from dperm_cli.core.fields import Choices, Help, Range, Required
 from dperm_cli.core.memory_limits import current_limit
+from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import svmlight_reader
 from dperm_cli.datasets.shared.file_options import FileOptions
 from dperm_cli.datasets.shared.row_blocks import INSTEAD, row_slices
 
+LEAST_ENTRY = 4  # bytes of text of an entry: index, colon, value and a space
 UNDECLARED = (
     "must be declared: the number of columns is public, and the largest index in the file depends "
     "on its records"
@@ -35,6 +37,15 @@ class Svmlight(FileOptions):
     ] = None
     storage: Annotated[str, Choices("sparse", "dense"), Help("of the rows in memory")] = "sparse"
     cache: Annotated[bool, Help("keep the parsed arrays in the cache folder")] = False
+
+    def count_columns(self, data_dir: Path | None = None) -> int | None:
+        return self.n_features
+
+    def size_of(self, n: int, p: int | None, held_out: int, unpacked: int) -> Size:
+        found = super().size_of(n, p, held_out, unpacked)
+        if self.storage == "dense" or p is None:
+            return found
+        return replace(found, entries=min(n * p, unpacked // LEAST_ENTRY), dense=False)
 
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
         assert self.n_features is not None

@@ -68,7 +68,7 @@ def open_bytes(path: Path, limit: int | None = None, member: str | None = None) 
     packed = _decompressor(path, magic)
     if packed is None:
         # not unbuffered: the reader over it asks for the bytes of a whole buffer
-        return io.BufferedReader(_Capped(open(path, "rb"), None, path.name), _BUFFER)  # noqa: SIM115
+        return io.BufferedReader(_Capped(open(path, "rb"), None, path.name), _BUFFER)
     if member is not None and _is_tar(path, magic):
         packed.close()
         return _tar_member(path, limit, member)

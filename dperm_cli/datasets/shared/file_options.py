@@ -16,6 +16,7 @@ from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Check, Choices, Help, Positive, Unit
 from dperm_cli.core.files import report_read_errors
+from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import archives
 from dperm_cli.datasets.shared.label_names import SIGNS, class_map, label_map, map_labels
 from dperm_cli.datasets.shared.row_blocks import stack_blocks
@@ -65,7 +66,6 @@ class FileOptions(RowOptions, ABC):
     """
 
     where: ClassVar[str] = "file"
-    size: ClassVar[None] = None
 
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
     test_path: Annotated[
@@ -118,6 +118,39 @@ class FileOptions(RowOptions, ABC):
     def locate(self, data_dir: Path | None = None) -> Path:
         """The file itself; InputError when it is missing or is not a file."""
         return locate("dataset.path", str(self.path), data_dir)
+
+    def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
+        """The number of columns, and with ``count`` those of records and bytes."""
+        p = self.count_columns(data_dir)
+        if not count:
+            return Size(p=p)
+        n, unpacked = self._count(self.locate(data_dir), "dataset.path")
+        if self.test_path is None:
+            return self.size_of(n, p, self.held_out(n), unpacked)
+        path = locate("dataset.test_path", self.test_path, data_dir)
+        held, more = self._count(path, "dataset.test_path")
+        return self.size_of(n + held, p, held, unpacked + more)
+
+    def size_of(self, n: int, p: int | None, held_out: int, unpacked: int) -> Size:
+        """The size of so many records in files of so many bytes."""
+        return Size(n, p, held_out, unpacked=unpacked)
+
+    def count_columns(self, data_dir: Path | None = None) -> int | None:
+        """How many columns a row has, where that is declared or in the file's header."""
+        return None
+
+    def _count(self, path: Path, key: str) -> tuple[int, int]:
+        with report_read_errors(key, path):
+            return self.count_records(key, path)
+
+    def count_records(self, key: str, path: Path) -> tuple[int, int]:
+        """Records and unpacked bytes of a file: lines of text, which may be a few more than the
+        records."""
+        lines = size = 0
+        with archives.open_bytes(path, self.limit) as file:
+            while block := file.read(1 << 20):
+                lines, size = lines + block.count(b"\n"), size + len(block)
+        return lines, size
 
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The records as the file gives them, with labels mapped; InputError on a bad file."""

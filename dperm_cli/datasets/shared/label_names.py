@@ -64,7 +64,8 @@ def map_labels(labels: np.ndarray, pairs: Pairs, before: int = 0) -> np.ndarray:
         style = "+g" if min(known.values()) < 0 else "g"
         shown = ", ".join(f"{name}: {number:{style}}" for name, number in pairs[:8])
         more = ", ..." if len(pairs) > 8 else ""
-        allowed = f"the label of record {before + record + 1} is outside the declared map {{{shown}{more}}}"
+        place = before + record + 1
+        allowed = f"the label of record {place} is outside the declared map {{{shown}{more}}}"
         if pairs == PLUS_MINUS:
             allowed += "; declare others, as in dataset.labels='{yes: 1, no: -1}'"
         raise InputError(KEY, canonical(labels[record]), allowed)

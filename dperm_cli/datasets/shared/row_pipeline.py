@@ -117,6 +117,10 @@ class RowOptions(DataSet):
         """The norm as a number: 1, 2 or inf."""
         return float(self.norm)
 
+    def held_out(self, n: int) -> int:
+        """How many of n records are held out where no test set is given."""
+        return int(n * self.test_fraction)
+
     def load(self, data_dir: Path | None = None) -> Data:
         """The records of ``raw``, split, scaled and bounded."""
         return prepare(self.name, self.task, self, self.raw(data_dir))
@@ -227,7 +231,7 @@ def _split(options: RowOptions, raw: Raw):
     if raw.x_test is not None:
         return raw.x, raw.y, raw.x_test, raw.y_test
     n = raw.x.shape[0]
-    held_out = int(n * options.test_fraction)
+    held_out = options.held_out(n)
     if held_out == 0:
         return raw.x, raw.y, None, None
     order = np.random.default_rng(options.split_seed).permutation(n)
