@@ -41,8 +41,8 @@ def check_size(key: str, value: Any) -> int | str:
 
 def format_bytes(size: float) -> str:
     """A size in the unit that suits it: 3.22 GB."""
-    unit = next((u for u in ("TB", "GB", "MB") if size >= _UNITS[u]), "kB")
-    return f"{size / _UNITS[unit]:.3g} {unit}"
+    unit = next((u for u in ("TB", "GB", "MB", "kB") if size >= _UNITS[u]), None)
+    return f"{size:.0f} B" if unit is None else f"{size / _UNITS[unit]:.3g} {unit}"
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,11 @@ class Csv(TableOptions):
         with report_read_errors("dataset.path", path):
             return len(self.choose(self._names(self.header_line("dataset.path", path)))[0])
 
+    def count_records(self, key: str, path: Path) -> tuple[int, int]:
+        lines, size = super().count_records(key, path)
+        self.header_line(key, path)  # refused where it might be a record
+        return lines - int(bool(self.header)), size
+
     def _names(self, first: list[str]) -> list[str]:
         """The columns' names from the first line; their positions where it is a record."""
         return [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]

@@ -147,10 +147,11 @@ class FileOptions(RowOptions, ABC):
         """Records and unpacked bytes of a file: lines of text, which may be a few more than the
         records."""
         lines = size = 0
+        last = b"\n"
         with archives.open_bytes(path, self.limit) as file:
             while block := file.read(1 << 20):
-                lines, size = lines + block.count(b"\n"), size + len(block)
-        return lines, size
+                lines, size, last = lines + block.count(b"\n"), size + len(block), block[-1:]
+        return lines + int(last != b"\n"), size
 
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The records as the file gives them, with labels mapped; InputError on a bad file."""

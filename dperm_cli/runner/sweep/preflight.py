@@ -28,12 +28,15 @@ from dperm_cli.runner.compose.cell_schema import Cell
 from dperm_cli.runner.sweep.backends import Options, cores
 
 STUDY = "the study"
-INSTEAD = "lower dataset.n, dataset.p, trials or workers, or set limits.memory to what there is"
+INSTEAD = "take fewer records, columns, trials or workers, or set limits.memory to what there is"
 _NUMBER = 8  # bytes
 _ENTRY = 12  # bytes of a sparse entry: value and column
 _RECORD = 24  # bytes of a record besides its row: name, target, end of a sparse row
-# Arrays of [trials, p] of a release: points, gradients, noise
-_POINTS = 3
+# Measured: arrays of [trials, p], of [n] and of [p, p] (or [n, p] where p > n) that release and
+# optimum hold at once. Larger squares are not formed.
+_POINTS, _VECTORS, _SQUARES = 3, 8, 3
+_MOST_SQUARE = 1 << 26
+_LOADED = 10**8  # bytes of compiled loops and figures, which are loaded as the cells run
 _WORKER = 150 * 10**6  # bytes of a worker process before it has any data
 _RECORD_FILE = 4096  # bytes of the least record of a cell
 _PRODUCTS = 2e8  # multiplications and additions a second
@@ -183,7 +186,12 @@ def check_loaded(todo: Sequence[Prepared], options: Options, out: Path) -> None:
     if not todo:
         return
     limit, workers = current_limit(), count_workers(options, len(todo))
-    work = max(_NUMBER * _POINTS * item.cell.trials * item.problem.p for item in todo)
+    if limit.addresses:
+        _reserve_arrow()
+    work = max(
+        _release_bytes(item.population, item.data.p, item.problem.p, item.cell.trials)
+        for item in todo
+    )
     limit.check(_at_work(limit, work, workers), "the study", INSTEAD)
     needed = sum(_RECORD_FILE + _NUMBER * item.cell.trials * item.problem.p for item in todo)
     if workers > 1:
@@ -222,8 +230,25 @@ def _data_bytes(size: Size) -> int | None:
 
 def _work_bytes(cell: Cell, size: Size) -> int:
     """What a release takes beside the records."""
-    p = _count_parameters(cell, size)
-    return 0 if p is None else _NUMBER * _POINTS * cell.trials * p
+    facts, parameters = _facts(cell, size), _count_parameters(cell, size)
+    if facts is None or parameters is None:
+        return 0
+    return _release_bytes(facts.n, facts.p, parameters, cell.trials)
+
+
+def _release_bytes(n: int, p: int, parameters: int, trials: int) -> int:
+    square = min(n, p) * p
+    numbers = _POINTS * trials * parameters + _VECTORS * n
+    if square <= _MOST_SQUARE:
+        numbers += _SQUARES * square
+    return _LOADED + _NUMBER * numbers
+
+
+def _reserve_arrow() -> None:
+    """Have Arrow take the addresses, a gigabyte of them, that it takes for the first record."""
+    import pyarrow
+
+    pyarrow.allocate_buffer(1)
 
 
 def _record_bytes(cell: Cell, size: Size) -> int:

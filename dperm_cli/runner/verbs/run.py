@@ -50,10 +50,8 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
         return EXIT_OK
     if request.preflight:
         needs = preflight.list_needs(study.cells, study.keys, Path(study.out))
-        as_json = study.keys.format == "json"
-        print(
-            json_lines(need.plain() for need in needs) if as_json else preflight.format_needs(needs)
-        )
+        rows = json_lines(need.plain() for need in needs)
+        print(rows if study.keys.format == "json" else preflight.format_needs(needs))
         return EXIT_OK
     to = save_model.check_path(study.keys.save)
     if to is not None:
