@@ -35,7 +35,7 @@ def test_needs_as_json_follow_public_facts(dperm):
     """Two files of other records and equal shape need the same."""
     found = []
     for name, cell in (("a", "1"), ("b", "7")):
-        Path(name).write_text(f"x,y\n" + f"{cell},1\n" * 5)
+        Path(name).write_text("x,y\n" + f"{cell},1\n" * 5)
         words = ("dataset=csv", f"dataset.path={name}", "dataset.header=true", "format=json")
         done = dperm("run", "--cfg", "preflight", *words)
         assert done.code == 0

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import StorageError, Unsupported
@@ -27,6 +27,7 @@ from dperm_cli.runner.cells.run_cell import Prepared
 from dperm_cli.runner.compose.cell_schema import Cell
 from dperm_cli.runner.sweep.backends import Options, cores
 
+N = TypeVar("N", int, float)
 STUDY = "the study"
 INSTEAD = "take fewer records, columns, trials or workers, or set limits.memory to what there is"
 _NUMBER = 8  # bytes
@@ -313,8 +314,9 @@ def _count_products(cell: Cell, size: Size, entries: float) -> float:
     return 2.0 * entries * per_row * gradients * cell.trials
 
 
-def _total(values: Sequence[float | None]) -> float | None:
-    return None if None in values else sum(filter(None, values))
+def _total(values: Sequence[N | None]) -> N | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def _free_bytes(out: Path) -> int:
