@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import StorageError, Unsupported
@@ -27,7 +27,6 @@ from dperm_cli.runner.cells.run_cell import Prepared
 from dperm_cli.runner.compose.cell_schema import Cell
 from dperm_cli.runner.sweep.backends import Options, cores
 
-N = TypeVar("N", int, float)
 STUDY = "the study"
 INSTEAD = "take fewer records, columns, trials or workers, or set limits.memory to what there is"
 _NUMBER = 8  # bytes
@@ -109,12 +108,13 @@ def list_needs(cells: Sequence[Cell], options: Options, out: Path) -> list[Need]
         held.append(data)
         work.append(max(own))
     data = _total(held)
+    seconds = [line.seconds for line in lines]
     whole = Need(
         dataset=STUDY, n=None, p=None, nonzeros=None, unpacked=None,
         cells=len(cells), trials=max(cell.trials for cell in cells), workers=workers,
         memory=None if data is None else limit.used + data + _at_work(limit, max(work), workers),
         memory_allowed=limit.bytes, disk=_total([line.disk for line in lines]),
-        disk_free=free, seconds=_total([line.seconds for line in lines]),
+        disk_free=free, seconds=None if None in seconds else sum(filter(None, seconds)),
     )  # fmt: skip
     return [*lines, whole]
 
@@ -314,9 +314,8 @@ def _count_products(cell: Cell, size: Size, entries: float) -> float:
     return 2.0 * entries * per_row * gradients * cell.trials
 
 
-def _total(values: Sequence[N | None]) -> N | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+def _total(values: Sequence[int | None]) -> int | None:
+    return None if None in values else sum(filter(None, values))
 
 
 def _free_bytes(out: Path) -> int:
