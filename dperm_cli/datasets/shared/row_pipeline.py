@@ -130,8 +130,8 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     """Split, scale and bound raw records; the options decide how."""
     bound = _bound(options, raw.x.shape[1], raw.longest)
     x, y, x_test, y_test = _split(options, raw)
-    names = name_records(x, y)  # here, since from now on values are computed with
     in_place = raw.owned or x is not raw.x  # what was split off is a copy
+    names = name_records(x, y)  # here, since from now on values are computed with
     x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test, in_place)
     in_place = in_place or x is not raw.x
     x = _finish_rows(options, bound, x, in_place)
