@@ -63,8 +63,9 @@ class AccountRequest:
 def parse_request(arguments: list[str], composer: Composer | None = None) -> AccountRequest:
     """The command line as typed asks; InputError names the key that makes no sense."""
     request = parse(["-m", *arguments])
-    if request.show:
-        raise InputError("--cfg", "job", "is an option of `dperm run`")
+    if request.show or request.preflight:
+        word = "preflight" if request.preflight else "job"
+        raise InputError("--cfg", word, "is an option of `dperm run`")
     settings = _settings(request)
     _check_together(settings)
     single = {key: _single(settings, key) for key in WHOLE}
