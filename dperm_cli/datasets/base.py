@@ -23,6 +23,9 @@ class Size:
         entries: numbers that sparse rows hold, at most; None where that is unknown.
         dense: whether rows are stored whole.
         unpacked: bytes of the text or arrays of its file.
+
+    >>> Size(n=1000, p=20).cells
+    20000
     """
 
     n: int | None = None

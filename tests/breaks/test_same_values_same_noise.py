@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-KEYED = "issue: noise is keyed by the path, the type or the sign of a zero"
-KEYED_MARK = pytest.mark.xfail(strict=True, reason=KEYED)
 MECHANISM = ["mechanism=noisy_gd", "mechanism.steps=3", "trials=2", "dataset.test_fraction=0"]
 NAMED_BY_THE_USER = {"cell", "overrides", "dataset"}  # which words were typed, and their hash
 
@@ -58,7 +56,6 @@ def plain(dperm, tmp_path):
     return npz_table(dperm, tmp_path / "a.npz", *make_values())
 
 
-@KEYED_MARK
 @pytest.mark.parametrize("name", SAME)
 def test_equal_values_give_the_same_fingerprint_and_table(name, plain, dperm, tmp_path):
     """A file of the same values in another folder, with another name."""
@@ -66,10 +63,7 @@ def test_equal_values_give_the_same_fingerprint_and_table(name, plain, dperm, tm
     assert npz_table(dperm, tmp_path / "other" / "b.npz", x, y) == plain
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=KEYED_MARK if name == "negative zeros" else [])
-    for name in SAME
-])  # fmt: skip
+@pytest.mark.parametrize("name", SAME)
 def test_equal_values_in_the_same_file_give_the_same_table(name, plain, dperm, tmp_path):
     """The path is the same, the study is another one."""
     x, y = SAME[name](*make_values())
@@ -101,7 +95,6 @@ SPELLINGS = {
 }
 
 
-@KEYED_MARK
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_equal_numbers_in_other_spellings_give_the_same_table(name, dperm, tmp_path):
     x, y = make_values()
@@ -112,7 +105,6 @@ def test_equal_numbers_in_other_spellings_give_the_same_table(name, dperm, tmp_p
     assert tables[0] == tables[1]
 
 
-@KEYED_MARK
 @pytest.mark.parametrize("kind", ["int8", "float32", "dictionary", "row groups"])
 def test_equal_columns_of_parquet_give_the_same_table(kind, dperm, tmp_path):
     x, y = make_values()
@@ -134,7 +126,6 @@ def test_equal_columns_of_parquet_give_the_same_table(kind, dperm, tmp_path):
     assert tables[0] == tables[1]
 
 
-@KEYED_MARK
 @pytest.mark.parametrize("way", ["relative path", "link", "compressed"])
 def test_the_same_file_by_another_way_gives_the_same_table(way, plain, dperm, tmp_path):
     path = {"relative path": "a.npz", "link": f"{tmp_path}/link.npz",
