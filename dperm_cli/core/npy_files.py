@@ -186,6 +186,16 @@ def names_in(path: Path) -> tuple[list[str], int]:
         return list(_members(archive)), sum(entry.file_size for entry in archive.infolist())
 
 
+def shape_in(path: Path, name: str) -> tuple[int, ...]:
+    """The shape of an array of a .npz archive, from its header alone; () where there is none."""
+    with _refuse_damage(), zipfile.ZipFile(path) as archive:
+        entry = _members(archive).get(name)
+        if entry is None:
+            return ()
+        with archive.open(entry) as file:
+            return read_header(file, LABELS).shape
+
+
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     found: dict[str, zipfile.ZipInfo] = {}
     for entry in archive.infolist():

@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from dperm_cli.core import registry
 from dperm_cli.core.fields import CheckedFields
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a data set is, as far as that is declared, published or in a file's header.
+
+    Attributes:
+        n: records, held-out ones too.
+        p: columns.
+        held_out: how many of the records are held out.
+        entries: numbers that sparse rows hold, at most; None where that is unknown.
+        dense: whether rows are stored whole.
+        unpacked: bytes of the text or arrays of its file.
+
+    >>> Size(n=1000, p=20).cells
+    20000
+    """
+
+    n: int | None = None
+    p: int | None = None
+    held_out: int = 0
+    entries: int | None = None
+    unpacked: int | None = None
+    dense: bool = True
+
+    @property
+    def cells(self) -> int | None:
+        """How many numbers its rows hold, at most."""
+        if not self.dense:
+            return self.entries
+        return None if self.n is None or self.p is None else self.n * self.p
 
 
 class DataSet(registry.Plugin, CheckedFields):
@@ -28,6 +61,7 @@ class DataSet(registry.Plugin, CheckedFields):
         cube_half_side: of the cube that mirrored rows are uniform in.
         invalid: what becomes of a record with a cell that cannot be used, of a file.
         later: keys that came after the first release, with defaults that leave a cell as it was.
+        size: the pair (records, columns) where it is declared or published.
         excess: ``excess(loss, theta, constraint)``, the exact risk above the least on a set.
 
     >>> class Coins(DataSet):
@@ -55,6 +89,17 @@ class DataSet(registry.Plugin, CheckedFields):
     cube_half_side: Any = None
     excess: Any = None
     invalid: Any = "refuse"
+    size: Any = None
+
+    def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
+        """What is known of the size before the records are loaded.
+
+        Args:
+            data_dir: the data folder.
+            count: whether to go through a file whose header does not say how many it holds.
+        """
+        n, p = self.size or (None, None)
+        return Size(n, p)
 
     @property
     def default_loss(self) -> str:

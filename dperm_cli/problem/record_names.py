@@ -47,11 +47,11 @@ def name_records(x: Any, y: np.ndarray) -> np.ndarray:
         filled = columns
     width = columns if columns <= WIDE else 2 * filled
     step = max(1, _BYTES // (8 * (width + 1)))
-    digests: list[bytes] = []
+    digests: list[bytes] = []  # of many records each: one object a record would outweigh it
     for start in range(0, n, step):
         part = slice(start, start + step)
         pieces = _all_values if columns <= WIDE else _entries
-        digests.extend(map(_digest, pieces(x[part], y[part])))
+        digests.append(b"".join(map(_digest, pieces(x[part], y[part]))))
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 

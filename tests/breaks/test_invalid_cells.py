@@ -98,7 +98,7 @@ def test_all_bad_cells_make_the_same_record(dperm, tmp_path):
 
 
 def test_a_bad_record_is_a_record_of_zeros(dperm, tmp_path):
-    """As if zeros had stood there; without scaling, whose public rule may move a zero."""
+    """As if zeros and the label 1 had stood there; without scaling, which may move a zero."""
     rows = make_rows(60)
     bad = write_csv(tmp_path / "bad.csv", rows, "nan")
     rows[BAD] = [0.0, 0.0, 0.0, 1.0]  # the label too: it may be what could not be read

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-KEYED = "issue: noise is keyed by the path, the type or the sign of a zero"
 MECHANISM = ["mechanism=noisy_gd", "mechanism.steps=3", "trials=2", "dataset.test_fraction=0"]
 NAMED_BY_THE_USER = {"cell", "overrides", "dataset"}  # which words were typed, and their hash
 

@@ -90,7 +90,7 @@ return (point, high, value, at_high)""",
         "0.5", "replay noisy_gd",
     ),
     Patch(
-        "long rows are not clipped", "row_rules.bound_rows",
+        "long rows are not clipped", "row_rules._bound_block",
         "peak * length > bound",
         "peak * length > 2.0 * bound", "row rule",
     ),

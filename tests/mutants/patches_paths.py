@@ -380,10 +380,10 @@ wanted = MapRequest(cell.mechanism_name, _whole(cell), cell.mechanism.features)"
     # data preparation
     Patch(
         "columns are scaled by what occurs", "row_pipeline._scale_columns",
-        "x = column_rules.by_bounds(x, bounds, options.centred)",
+        "x = scale(x, bounds)",
         """\
 seen = np.stack([x.min(axis=0), x.max(axis=0) + 1.0], axis=1)
-x = column_rules.by_bounds(x, seen, options.centred)""", "preparation",
+x = scale(x, seen)""", "preparation",
     ),
     Patch(
         "targets are not clipped", "row_pipeline._map_targets",
@@ -396,14 +396,15 @@ x = column_rules.by_bounds(x, seen, options.centred)""", "preparation",
         """\
 if options.intercept:
     x = row_rules.with_constant(x)
-x = row_rules.bound_rows(x, options.rows, bound, options.order)""",
+    in_place = True
+x = row_rules.bound_rows(x, options.rows, bound, options.order, in_place=in_place)""",
         """\
-x = row_rules.bound_rows(x, options.rows, bound, options.order)
+x = row_rules.bound_rows(x, options.rows, bound, options.order, in_place=in_place)
 if options.intercept:
     x = row_rules.with_constant(x)""", "preparation",
     ),
     Patch(
-        "long sparse rows are not shortened", "row_rules.bound_rows",
+        "long sparse rows are not shortened", "row_rules._bound_block",
         "np.where(chosen, scaled.data, x.data)",
         "x.data", "preparation",
     ),
@@ -421,9 +422,9 @@ if options.intercept:
         "records are named after they were scaled", "row_pipeline.prepare",
         """\
 names = name_records(x, y)
-x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test)""",
+x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test, in_place)""",
         """\
-x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test)
+x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test, in_place)
 names = name_records(x, y)""", "readers",
     ),
     Patch(

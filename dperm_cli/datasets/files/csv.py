@@ -7,6 +7,7 @@ import io
 import itertools
 import math
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,11 +16,15 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Help
+from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.number_text import number_in
 from dperm_cli.datasets.shared.archives import open_bytes
 from dperm_cli.datasets.shared.invalid_records import read_cell
+from dperm_cli.datasets.shared.row_blocks import BLOCK_CELLS
 from dperm_cli.datasets.shared.table_columns import TableOptions, check_delimiter
 from dperm_cli.datasets.shared.text_tables import nearest_floats
+
+LEAST_ROWS = 64  # of a table with very many columns that are read at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,21 +47,39 @@ class Csv(TableOptions):
     ] = "auto"
     delimiter: Annotated[str, Check(check_delimiter), Help("one of , ; | : space tab")] = ","
 
-    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         first = self.header_line(key, path)
-        names = [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]
+        names = self._names(first)
         wanted, target = self.choose(names)
         if self.invalid == "zero":
-            return self._read_lines(path, len(first), wanted, target)
-        table = self._table(key, path, len(first), target)
-        x = np.empty((len(table), len(wanted)))
-        for j, i in enumerate(wanted):
-            x[:, j] = _numeric(key, path, table[i], names[i])
-        if target is None:
-            return x, np.zeros(len(x))
-        if self.task == "regression":
-            return x, _numeric(key, path, table[target], names[target])
-        return x, table[target].fillna("").to_numpy(dtype=str)
+            yield from self._read_lines(path, len(first), wanted, target)
+            return
+        before = 0
+        for table in self._tables(key, path, len(first), target):
+            x = np.empty((len(table), len(wanted)))
+            for j, i in enumerate(wanted):
+                x[:, j] = _numeric(key, path, table[i], names[i], before)
+            if target is None:
+                yield x, np.zeros(len(x))
+            elif self.task == "regression":
+                yield x, _numeric(key, path, table[target], names[target], before)
+            else:
+                yield x, table[target].fillna("").to_numpy(dtype=str)
+            before += len(table)
+
+    def count_columns(self, data_dir: Path | None = None) -> int | None:
+        path = self.locate(data_dir)
+        with report_read_errors("dataset.path", path):
+            return len(self.choose(self._names(self.header_line("dataset.path", path)))[0])
+
+    def count_records(self, key: str, path: Path) -> tuple[int, int]:
+        lines, size = super().count_records(key, path)
+        self.header_line(key, path)  # refused where it might be a record
+        return lines - int(bool(self.header)), size
+
+    def _names(self, first: list[str]) -> list[str]:
+        """The columns' names from the first line; their positions where it is a record."""
+        return [c.strip() for c in first] if self.header else [str(i) for i in range(len(first))]
 
     def header_of(self, key: str, path: Path) -> list[str] | None:
         """The first line, where it holds the column names."""
@@ -68,19 +91,27 @@ class Csv(TableOptions):
 
     def _read_lines(
         self, path: Path, width: int, wanted: list[int], target: int | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The records one line at a time, so that none decides how another one is read."""
+        with self._text(path) as text:
+            lines = itertools.islice(text, int(bool(self.header)), None)
+            # an empty line is no record
+            records = (line for line in lines if width == 1 or line.strip(" \r\n"))
+            while some := list(itertools.islice(records, _rows_at_once(width))):
+                yield self._read_records(some, width, wanted, target)
+
+    def _read_records(
+        self, lines: list[str], width: int, wanted: list[int], target: int | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         values, labels = array("d"), []
         nothing = [math.nan] * len(wanted)
-        with self._text(path) as text:
-            for line in itertools.islice(text, int(bool(self.header)), None):
-                if width > 1 and not line.strip(" \r\n"):
-                    continue  # an empty line is no record
-                cells = self._split(line)
-                whole = len(cells) == width
-                values.extend([read_cell(cells[i]) for i in wanted] if whole else nothing)
-                labels.append(cells[target] if whole and target is not None else "")
-        return np.array(values).reshape(-1, len(wanted)), np.array(labels, dtype=object)
+        for line in lines:
+            cells = self._split(line)
+            whole = len(cells) == width
+            values.extend([read_cell(cells[i]) for i in wanted] if whole else nothing)
+            labels.append(cells[target] if whole and target is not None else "")
+        x = np.array(values).reshape(len(lines), len(wanted))
+        return x, np.array(labels, dtype=object)
 
     def _split(self, line: str) -> list[str]:
         """The fields of a line by itself; none where it cannot be split."""
@@ -110,30 +141,36 @@ class Csv(TableOptions):
             raise InputError("dataset.header", "auto", allowed)
         return first
 
-    def _table(self, key: str, path: Path, width: int, target: int | None) -> Any:
+    def _tables(self, key: str, path: Path, width: int, target: int | None) -> Iterator[Any]:
+        """The records as pandas tables of some rows each, all of the first line's width."""
         import pandas as pd
 
         text_columns: Any = {} if self.task in ("regression", "location") else {target: str}
+        checked = False
         with self._text(path) as text:
             try:
-                table = pd.read_csv(
+                with pd.read_csv(
                     text, header=None, skiprows=int(bool(self.header)), sep=self.delimiter,
                     dtype=text_columns, keep_default_na=False, na_values=[""],
-                    skipinitialspace=True, low_memory=False, **nearest_floats(pd.__version__),
-                )  # fmt: skip
+                    skipinitialspace=True, low_memory=False, chunksize=_rows_at_once(width),
+                    **nearest_floats(pd.__version__),
+                ) as tables:  # fmt: skip
+                    for table in tables:
+                        # A line that is too short reads as one with empty cells at its end.
+                        odd = table.shape[1] != width or table.iloc[:, -1].isna().any()
+                        if odd and not checked:
+                            self._check_lines(key, path, width)
+                            checked = True
+                        if table.shape[1] != width:
+                            allowed = f"records have {table.shape[1]} columns, the first line "
+                            raise InputError(key, path.name, f"{allowed}{width}")
+                        yield table
             except pd.errors.EmptyDataError:
                 raise InputError(key, path.name, "holds no records") from None
             except (pd.errors.ParserError, ValueError) as error:
                 self._check_lines(key, path, width)
                 words = str(error).rpartition("C error: ")[2].strip()
                 raise InputError(key, path.name, f"is not a regular table ({words})") from None
-        # A line that is too short reads as one with empty cells at its end.
-        if table.shape[1] != width or table.iloc[:, -1].isna().any():
-            self._check_lines(key, path, width)
-        if table.shape[1] != width:
-            allowed = f"records have {table.shape[1]} columns, the first line {width}"
-            raise InputError(key, path.name, allowed)
-        return table
 
     def _check_lines(self, key: str, path: Path, width: int) -> None:
         """InputError about the first line that has another number of fields than the first one."""
@@ -149,8 +186,15 @@ class Csv(TableOptions):
                 return
 
 
-def _numeric(key: str, path: Path, column: Any, name: str) -> np.ndarray:
-    """A column as float64, nan where a cell is empty; InputError shows the first text in it."""
+def _rows_at_once(width: int) -> int:
+    return max(LEAST_ROWS, BLOCK_CELLS // width)
+
+
+def _numeric(key: str, path: Path, column: Any, name: str, before: int) -> np.ndarray:
+    """A column as float64, nan where a cell is empty; InputError shows the first text in it.
+
+    ``before`` records were read.
+    """
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -163,6 +207,6 @@ def _numeric(key: str, path: Path, column: Any, name: str) -> np.ndarray:
     text = np.flatnonzero(numbers.isna() & column.notna())
     if text.size:
         cell = str(column.iloc[text[0]])[:40]
-        allowed = f"record {text[0] + 1}, column {name!r} holds {cell!r}, not a number"
+        allowed = f"record {before + text[0] + 1}, column {name!r} holds {cell!r}, not a number"
         raise InputError(key, path.name, allowed)
     return numbers.to_numpy(dtype=np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +14,10 @@ from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Help
 from dperm_cli.core.files import TooLarge, first_words
+from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.datasets.shared import projected_records
 from dperm_cli.datasets.shared.file_options import FileOptions
+from dperm_cli.datasets.shared.row_blocks import INSTEAD
 from dperm_cli.problem.data import Data
 from dperm_cli.sets.shared.public_arrays import NOT_A_FILE
 
@@ -50,7 +53,22 @@ class Npz(FileOptions):
         data = super().load(data_dir)
         return data if phi is None else projected_records.backwards(data, phi)
 
-    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    def count_columns(self, data_dir: Path | None = None) -> int | None:
+        shape = self._shape("dataset.path", self.locate(data_dir))
+        return shape[1] if len(shape) == 2 else None
+
+    def count_records(self, key: str, path: Path) -> tuple[int, int]:
+        shape = self._shape(key, path)
+        return (shape or (0,))[0], npy_files.names_in(path)[1]
+
+    def _shape(self, key: str, path: Path) -> tuple[int, ...]:
+        """What the header of the rows' array says."""
+        try:
+            return npy_files.shape_in(path, self.x)
+        except (npy_files.NotAnArray, OSError):
+            return ()  # what is wrong is said when it is read
+
+    def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         if not zipfile.is_zipfile(path):
             raise InputError(key, path.name, "is not an npz archive")
         wanted = [self.x] if self.task == "location" else [self.x, self.y]
@@ -60,6 +78,7 @@ class Npz(FileOptions):
             # Compressed archives only: a plain one cannot hold more than it weighs.
             if held > most:
                 raise TooLarge(self.limit)
+            current_limit().check(held, f"reading {path.name}", INSTEAD)
             found = npy_files.read_archive(path, wanted, npy_files.LABELS, most)
         except npy_files.NotAnArray as error:
             allowed = f"is not a plain npz archive ({first_words(error)})"
@@ -77,4 +96,6 @@ class Npz(FileOptions):
             allowed = f"{self.y!r} must hold one label for each of the {len(x)} rows, "
             allowed += f"not {y.dtype}{list(y.shape)}"
             raise InputError(key, path.name, allowed)
-        return npy_files.real(x), y.reshape(-1)
+        if x.dtype != np.float64 or not x.flags.c_contiguous:
+            current_limit().check(8 * x.size, f"reading {path.name}", INSTEAD)
+        yield npy_files.real(x), y.reshape(-1)

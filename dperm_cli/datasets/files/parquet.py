@@ -12,7 +12,9 @@ import numpy as np
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.files import TooLarge
+from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.parquet_files import ParquetReader
+from dperm_cli.datasets.shared.row_blocks import INSTEAD
 from dperm_cli.datasets.shared.table_columns import TableOptions
 
 
@@ -24,7 +26,7 @@ class Parquet(TableOptions):
     ([0, 2], 1)
     """
 
-    def read(self, key: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         table = _open(key, path, self.limit)
         names = [str(name) for name in table.column_names]
         if not names:
@@ -34,14 +36,21 @@ class Parquet(TableOptions):
         for j, i in enumerate(wanted):
             x[:, j] = _numeric(key, path, table.column(i), names[i])
         if target is None:
-            return x, np.zeros(len(x))
-        if self.task == "regression":
-            return x, _numeric(key, path, table.column(target), names[target])
-        if self.invalid == "zero":
-            return x, np.array([_text(v) for v in table.column(target)], dtype=object)
-        return x, np.array(
-            ["" if v is None else str(v) for v in table.column(target).to_pylist()], dtype=str
-        )
+            y = np.zeros(len(x))
+        elif self.task == "regression":
+            y = _numeric(key, path, table.column(target), names[target])
+        elif self.invalid == "zero":
+            y = np.array([_text(v) for v in table.column(target)], dtype=object)
+        else:
+            words = table.column(target).to_pylist()
+            y = np.array(["" if v is None else str(v) for v in words], dtype=str)
+        yield x, y
+
+    def count_records(self, key: str, path: Path) -> tuple[int, int]:
+        with _translate_errors(key, path):
+            facts = ParquetReader(path).facts
+            sizes = (facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+            return facts.num_rows, sum(sizes)
 
     def header_of(self, key: str, path: Path) -> list[str]:
         """The names in the file's footer."""
@@ -55,6 +64,9 @@ def _open(key: str, path: Path, limit: int) -> Any:
         # Run-length coding: a few bytes may stand for any number of equal cells.
         if 8 * found.facts.num_rows * found.facts.num_columns > max(limit, path.stat().st_size):
             raise InputError(key, path.name, str(TooLarge(limit)))
+        # the table and the rows that are made of it
+        more = 16 * found.facts.num_rows * found.facts.num_columns
+        current_limit().check(more, f"reading {path.name}", INSTEAD)
         return found.read_rows()
 
 

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Count, Help, Range
+from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared.generated_rows import INSIDE, Made, guard_memory, leaf
 from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, make_data
 from dperm_cli.problem.data import Data
@@ -44,6 +45,9 @@ class SparseLinear(Made):
             raise InputError(
                 "dataset.spread", self.spread, f"must be at most p / 2 = {self.p // 2}"
             )
+
+    def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
+        return Size(int(self.n), int(self.p), entries=int(self.n * self.spread), dense=False)
 
     def load(self, data_dir: Path | None = None) -> Data:
         """Build the records; ``data_dir`` is not used."""

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm_cli.core.errors import InputError
+from dperm_cli.datasets.shared.row_blocks import row_slices
 from dperm_cli.datasets.shared.row_rules import Rows
 
 FITTED = ("minmax", "standardise")
@@ -13,16 +14,20 @@ FITTED = ("minmax", "standardise")
 MOST_FILLED = 0.1
 
 
-def by_bounds(x: Rows, bounds: np.ndarray, centred: bool) -> Rows:
+def by_bounds(x: Rows, bounds: np.ndarray, centred: bool, *, in_place: bool = False) -> Rows:
     """Columns mapped from their declared [low, high] to [-1, 1] (centred) or [0, 1].
 
     ``bounds`` is [p, 2] or [2]. Values outside their bounds are clipped to them first. A sparse
-    matrix stays sparse: zero must stay zero in all but a few columns, which are filled.
+    matrix stays sparse: zero must stay zero in all but a few columns, which are filled. Dense rows
+    are changed where they are with ``in_place``.
     """
     low, high = np.broadcast_to(bounds, (x.shape[1], 2)).T
     if sparse.issparse(x):
         return _sparse_by_bounds(x, low, high, centred)
-    return _map_values(x, low, high, centred)
+    found = x if in_place else np.empty(x.shape)
+    for part in row_slices(x):
+        found[part] = _map_values(x[part], low, high, centred)
+    return found
 
 
 def fitted_map(x: Rows, kind: str, centred: bool) -> tuple[np.ndarray, np.ndarray]:

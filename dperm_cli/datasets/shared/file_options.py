@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from dperm_cli.core.data_files import locate
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Allowed, Check, Choices, Help, Positive, Unit, fields_of
 from dperm_cli.core.files import report_read_errors
+from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import archives
 from dperm_cli.datasets.shared.invalid_records import (
     INVALID,
@@ -32,6 +33,7 @@ from dperm_cli.datasets.shared.label_names import (
     label_map,
     map_labels,
 )
+from dperm_cli.datasets.shared.row_blocks import stack_blocks
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite
 
 TASKS = ("binary", "regression", "multiclass", "location")
@@ -82,7 +84,6 @@ class FileOptions(RowOptions, ABC):
     """
 
     where: ClassVar[str] = "file"
-    size: ClassVar[None] = None
     later: ClassVar[Mapping[str, Any]] = MappingProxyType({"invalid": "refuse"})
 
     path: Annotated[Any, Check(_path_text), Help("here or in the data folder; required")] = None
@@ -140,6 +141,40 @@ class FileOptions(RowOptions, ABC):
         """The path of the file; InputError where it is missing or not a file."""
         return locate("dataset.path", str(self.path), data_dir)
 
+    def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
+        """The number of columns, and with ``count`` those of records and bytes."""
+        p = self.count_columns(data_dir)
+        if not count:
+            return Size(p=p)
+        n, unpacked = self._count(self.locate(data_dir), "dataset.path")
+        if self.test_path is None:
+            return self.size_of(n, p, self.held_out(n), unpacked)
+        path = locate("dataset.test_path", self.test_path, data_dir)
+        held, more = self._count(path, "dataset.test_path")
+        return self.size_of(n + held, p, held, unpacked + more)
+
+    def size_of(self, n: int, p: int | None, held_out: int, unpacked: int) -> Size:
+        """The size of so many records in files of so many bytes."""
+        return Size(n, p, held_out, unpacked=unpacked)
+
+    def count_columns(self, data_dir: Path | None = None) -> int | None:
+        """How many columns a row has, where that is declared or in the file's header."""
+        return None
+
+    def _count(self, path: Path, key: str) -> tuple[int, int]:
+        with report_read_errors(key, path):
+            return self.count_records(key, path)
+
+    def count_records(self, key: str, path: Path) -> tuple[int, int]:
+        """Records and unpacked bytes of a file: lines of text, which may be a few more than the
+        records."""
+        lines = size = 0
+        last = b"\n"
+        with archives.open_bytes(path, self.limit) as file:
+            while block := file.read(1 << 20):
+                lines, size, last = lines + block.count(b"\n"), size + len(block), block[-1:]
+        return lines + int(last != b"\n"), size
+
     def raw(self, data_dir: Path | None = None) -> Raw:
         """The records as the file gives them, with labels mapped; InputError on a bad file."""
         notes = (describe_rule(self.task, self._zero_target),) if self.invalid == "zero" else ()
@@ -157,12 +192,13 @@ class FileOptions(RowOptions, ABC):
             raise InputError("dataset.bounds", f"{len(bounds)} pairs", allowed)
         return Raw(
             x=x, y=y, x_test=x_test, y_test=y_test, bounds=bounds,
-            target_bounds=self.target_bounds, classes=self.classes, notes=notes,
+            target_bounds=self.target_bounds, classes=self.classes, notes=notes, owned=True,
         )  # fmt: skip
 
     @abstractmethod
-    def read(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
-        """(x [n, p], labels or targets [n]) of one file: what a format has to write.
+    def read_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
+        """(x [b, p], labels or targets [b]) of one file, block by block in its order: what a format
+        has to write.
 
         Arrays of its own, in C order. With ``invalid=zero`` no record stops it: a cell that cannot
         be read is nan or an empty label, and so is every cell of a line that cannot be.
@@ -175,16 +211,26 @@ class FileOptions(RowOptions, ABC):
 
     def _records(self, key: str, path: Path) -> tuple[Any, np.ndarray]:
         with report_read_errors(key, path):
-            x, y = self.read(key, path)
+            found = stack_blocks(self._checked_blocks(key, path), path.name)
+        if found is None:
+            raise InputError(key, path.name, "holds no records")
+        return found
+
+    def _checked_blocks(self, key: str, path: Path) -> Iterator[tuple[Any, np.ndarray]]:
+        """Blocks of records; nothing is read beyond the first one that is refused."""
+        before = 0
+        for x, y in self.read_blocks(key, path):
             if x.shape[0] == 0:
-                raise InputError(key, path.name, "holds no records")
+                continue
             if x.shape[1] == 0:
                 raise InputError(key, path.name, "holds no columns besides the target")
             if self.invalid == "zero":
-                return zero_invalid(x, self._usable_targets(y), self._zero_target)
-            y = self._targets(key, path, y)
-            check_finite(key, path.name, x, y)
-        return x, y
+                yield zero_invalid(x, self._usable_targets(y), self._zero_target)
+                continue
+            targets = self._targets(key, path, y, before)
+            check_finite(key, path.name, x, targets, before)
+            yield x, targets
+            before += len(targets)
 
     @property
     def _zero_target(self) -> float:
@@ -198,17 +244,17 @@ class FileOptions(RowOptions, ABC):
         pairs: Any = self.labels
         return read_numbers(y) if self.task == "regression" else known_numbers(y, pairs)
 
-    def _targets(self, key: str, path: Path, y: np.ndarray) -> np.ndarray:
-        """Labels or targets of the file, converted for the task."""
+    def _targets(self, key: str, path: Path, y: np.ndarray, before: int) -> np.ndarray:
+        """Labels or targets of the file, converted for the task; ``before`` records were read."""
         if self.task == "location":
             return np.zeros(len(y))
         missing = np.flatnonzero(y == "") if y.dtype.kind == "U" else np.zeros(0)
         if missing.size:
-            raise InputError(key, path.name, f"record {int(missing[0]) + 1} has no label")
+            raise InputError(key, path.name, f"record {before + int(missing[0]) + 1} has no label")
         if self.task == "regression":
             return _numbers(key, path, y)
         pairs: Any = self.labels
-        return map_labels(y, pairs)
+        return map_labels(y, pairs, before)
 
 
 def _numbers(key: str, path: Path, y: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help, NonNegative, Positive, Range
 from dperm_cli.core.seeds import generator, seed_sequence
-from dperm_cli.datasets.base import DataSet
+from dperm_cli.datasets.base import DataSet, Size
 from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records, make_data
 from dperm_cli.problem.data import Data
 
@@ -70,6 +70,12 @@ class Generated(Made, ABC):
     def fresh(self, count: int, minimiser: np.ndarray) -> np.ndarray:
         """Rows of the same law that belong to neither part, [count, p]."""
         return self._draw("population", count, minimiser)[0]
+
+    def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
+        total = int(self.n + self.n_test)
+        dense = self.row_entries == self.p
+        entries = None if dense else total * self.row_entries
+        return Size(total, int(self.p), int(self.n_test), entries, dense=dense)
 
     @property
     def row_entries(self) -> int:

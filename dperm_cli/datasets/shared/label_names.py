@@ -47,8 +47,11 @@ def class_map(labels: object) -> Pairs:
     return found
 
 
-def map_labels(labels: np.ndarray, pairs: Pairs) -> np.ndarray:
-    """Labels [n] as the declared numbers; InputError names the first one outside the map."""
+def map_labels(labels: np.ndarray, pairs: Pairs, before: int = 0) -> np.ndarray:
+    """Labels [n] as the declared numbers; InputError names the first one outside the map.
+
+    ``before`` records of the file come before these.
+    """
     known = dict(pairs)
     if labels.dtype.kind == "O":
         labels = labels.astype(str)
@@ -61,7 +64,8 @@ def map_labels(labels: np.ndarray, pairs: Pairs) -> np.ndarray:
         style = "+g" if min(known.values()) < 0 else "g"
         shown = ", ".join(f"{name}: {number:{style}}" for name, number in pairs[:8])
         more = ", ..." if len(pairs) > 8 else ""
-        allowed = f"the label of record {record + 1} is outside the declared map {{{shown}{more}}}"
+        place = before + record + 1
+        allowed = f"the label of record {place} is outside the declared map {{{shown}{more}}}"
         if pairs == PLUS_MINUS:
             allowed += "; declare others, as in dataset.labels='{yes: 1, no: -1}'"
         raise InputError(KEY, canonical(labels[record]), allowed)

@@ -16,6 +16,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help
 from dperm_cli.core.files import report_read_errors
 from dperm_cli.core.package_paths import cache_dir
+from dperm_cli.datasets.base import Size
 from dperm_cli.datasets.shared import content_digest, parsed_cache, svmlight_reader
 from dperm_cli.datasets.shared.row_pipeline import Raw, RowOptions, check_finite
 
@@ -104,6 +105,14 @@ class Registered(RowOptions):
     def size(self) -> tuple[int, int]:
         """Records and columns of the training file."""
         return self.train.n, self.train.p
+
+    def find_size(self, data_dir: Path | None = None, count: bool = False) -> Size:
+        files = self.sources()
+        n, entries = sum(file.n for file in files), [file.nnz for file in files]
+        held_out = self.test.n if self.test is not None else self.held_out(n)
+        stored = None if None in entries else sum(filter(None, entries))
+        svmlight = type(self).parse.__func__ is Registered.parse.__func__
+        return Size(n, self.train.p, held_out, stored, dense=stored is None and not svmlight)
 
     def locate(self, data_dir: Path | None = None) -> Path:
         """The training file, in the data folder or else among the downloads."""

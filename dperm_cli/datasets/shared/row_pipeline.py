@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Auto, Check, Choices, Count, Help, Positive, Range, Seed
 from dperm_cli.datasets.base import DataSet
 from dperm_cli.datasets.shared import column_rules, row_rules
+from dperm_cli.datasets.shared.row_blocks import permute_rows
 from dperm_cli.datasets.shared.row_rules import Rows
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.record_names import name_records
@@ -37,6 +39,8 @@ class Raw:
     public column bounds ([p, 2], or [2] for all columns), ``longest`` a public bound on the norm
     of a raw row; both may be unknown. A published test set comes in x_test, y_test. ``notes``
     open the list of preprocessing steps. With ``classes`` > 2, y holds class numbers from 0.
+    ``owned`` says that nobody else holds the rows: they may be prepared where they are, without
+    the memory for another copy.
     """
 
     x: Rows
@@ -48,6 +52,7 @@ class Raw:
     y_test: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     classes: int = 2
+    owned: bool = False
 
 
 def check_norm(key: str, value: Any) -> Any:
@@ -112,6 +117,10 @@ class RowOptions(DataSet):
         """The norm as a number: 1, 2 or inf."""
         return float(self.norm)
 
+    def held_out(self, n: int) -> int:
+        """How many of n records are held out where no test set is given."""
+        return int(n * self.test_fraction)
+
     def load(self, data_dir: Path | None = None) -> Data:
         """The records of ``raw``, split, scaled and bounded."""
         return prepare(self.name, self.task, self, self.raw(data_dir))
@@ -121,10 +130,13 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     """Split, scale and bound raw records; the options decide how."""
     bound = _bound(options, raw.x.shape[1], raw.longest)
     x, y, x_test, y_test = _split(options, raw)
+    in_place = raw.owned or x is not raw.x  # what was split off is a copy
     names = name_records(x, y)  # here, since from now on values are computed with
-    x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test)
-    x = _finish_rows(options, bound, x)
-    x_test = None if x_test is None else _finish_rows(options, bound, x_test)
+    x, x_test, steps = _scale_columns(options, raw.bounds, x, x_test, in_place)
+    in_place = in_place or x is not raw.x
+    x = _finish_rows(options, bound, x, in_place)
+    if x_test is not None:
+        x_test = _finish_rows(options, bound, x_test, in_place)
     if task == "regression":
         low, high = raw.target_bounds or (-1.0, 1.0)
         y = _map_targets(y, low, high)
@@ -135,9 +147,9 @@ def prepare(name: str, task: str, options: RowOptions, raw: Raw) -> Data:
     verb = "scaled" if options.rows == "unit" else "clipped"
     kind = "norm" if options.order == 2 else f"L{options.order:g} norm"
     steps.append(f"rows {verb} to {kind} {bound:g}")
-    parts = map(_without_negative_zeros, (x, y, x_test, y_test))
+    y, y_test = y + 0.0, None if y_test is None else y_test + 0.0  # no -0.0, as in the rows
     return _data(
-        name, task, *parts, names=names,
+        name, task, x, y, x_test, y_test, names=names,
         row_bound=bound * (math.sqrt(x.shape[1]) if options.order == math.inf else 1.0),
         classes=raw.classes,
         entry_bound=bound if options.order == math.inf else None,
@@ -182,8 +194,8 @@ def _pieces_of(array: Any) -> Iterator[Any]:
         yield np.ascontiguousarray(part, dtype=dtype)
 
 
-def check_finite(key: str, value: object, x: Rows, y: np.ndarray) -> None:
-    """InputError naming the first entry that is nan or infinite."""
+def check_finite(key: str, value: object, x: Rows, y: np.ndarray, before: int = 0) -> None:
+    """InputError naming the first entry that is nan or infinite; ``before`` records come first."""
     bad = ~np.isfinite(_entries(x))
     if bad.any():
         where = np.argwhere(bad)[0]
@@ -192,10 +204,10 @@ def check_finite(key: str, value: object, x: Rows, y: np.ndarray) -> None:
             column = int(x.indices[where[0]])
         else:
             row, column = int(where[0]), int(where[1])
-        allowed = f"record {row + 1}, column {column + 1} is missing, nan or infinite"
+        allowed = f"record {before + row + 1}, column {column + 1} is missing, nan or infinite"
         raise InputError(key, value, allowed)
     if not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        row = before + int(np.flatnonzero(~np.isfinite(y))[0])
         raise InputError(key, value, f"the target of record {row + 1} is missing, nan or infinite")
 
 
@@ -220,15 +232,24 @@ def _split(options: RowOptions, raw: Raw):
     if raw.x_test is not None:
         return raw.x, raw.y, raw.x_test, raw.y_test
     n = raw.x.shape[0]
-    held_out = int(n * options.test_fraction)
+    held_out = options.held_out(n)
     if held_out == 0:
         return raw.x, raw.y, None, None
     order = np.random.default_rng(options.split_seed).permutation(n)
     train, test = order[: n - held_out], order[n - held_out :]
+    if raw.owned and not sparse.issparse(raw.x):
+        permute_rows(raw.x, order)
+        return raw.x[: n - held_out], raw.y[train], raw.x[n - held_out :], raw.y[test]
     return raw.x[train], raw.y[train], raw.x[test], raw.y[test]
 
 
-def _scale_columns(options: RowOptions, bounds: np.ndarray | None, x: Rows, x_test: Rows | None):
+def _scale_columns(
+    options: RowOptions,
+    bounds: np.ndarray | None,
+    x: Rows,
+    x_test: Rows | None,
+    in_place: bool,
+):
     if options.scaling == "none":
         return x, x_test, []
     target = "[-1, 1]" if options.centred else "[0, 1]"
@@ -236,8 +257,9 @@ def _scale_columns(options: RowOptions, bounds: np.ndarray | None, x: Rows, x_te
         if bounds is None:
             allowed = "needs public column bounds (dataset.bounds); this data set has none"
             raise InputError("dataset.scaling", "bounds", allowed)
-        x = column_rules.by_bounds(x, bounds, options.centred)
-        x_test = None if x_test is None else column_rules.by_bounds(x_test, bounds, options.centred)
+        scale = partial(column_rules.by_bounds, centred=options.centred, in_place=in_place)
+        x = scale(x, bounds)
+        x_test = None if x_test is None else scale(x_test, bounds)
         return x, x_test, [f"columns to {target} by public bounds, clipped"]
     with np.errstate(over="ignore", invalid="ignore"):
         fit = column_rules.fitted_map(x, options.scaling, options.centred)
@@ -253,19 +275,18 @@ def _entries(x: Rows) -> np.ndarray:
     return x.data if sparse.issparse(x) else x
 
 
-def _without_negative_zeros(x: Rows | None) -> Rows | None:
-    """The same values with 0.0 for -0.0: fingerprint and noise follow values, not their bits."""
-    if x is None:
-        return None
-    if not sparse.issparse(x):
-        return x + 0.0
-    return sparse.csr_array((x.data + 0.0, x.indices, x.indptr), shape=x.shape)
+def _drop_negative_zeros(x: Rows) -> None:
+    """Make each -0.0 of rows of our own 0.0: fingerprint and noise follow values, not bits."""
+    values = _entries(x)
+    values += 0.0
 
 
-def _finish_rows(options: RowOptions, bound: float, x: Rows) -> Rows:
+def _finish_rows(options: RowOptions, bound: float, x: Rows, in_place: bool) -> Rows:
     if options.intercept:
         x = row_rules.with_constant(x)
-    x = row_rules.bound_rows(x, options.rows, bound, options.order)
+        in_place = True
+    x = row_rules.bound_rows(x, options.rows, bound, options.order, in_place=in_place)
+    _drop_negative_zeros(x)
     return _narrow(x) if sparse.issparse(x) else np.ascontiguousarray(x, dtype=np.float64)
 
 

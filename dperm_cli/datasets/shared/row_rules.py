@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm_cli.datasets.shared.row_blocks import row_slices
+
 # A dense array or a CSR array; scipy's stubs do not let a checker tell them apart.
 Rows = Any
 
@@ -20,12 +22,24 @@ ROUNDING_ROOM = 1e-13
 _ENTRIES_AT_ONCE = 1 << 17
 
 
-def bound_rows(x: Rows, rule: str, bound: float, norm: float = 2.0) -> Rows:
+def bound_rows(
+    x: Rows, rule: str, bound: float, norm: float = 2.0, *, in_place: bool = False
+) -> Rows:
     """A copy of x [n, p] in which every row has norm <= bound; ``norm`` is 1, 2 or inf.
 
     ``unit`` gives every non-zero row the norm ``bound``; ``clip`` and ``none`` shorten only the
-    rows that are longer. Zero rows stay zero. Entries must be finite, of any magnitude.
+    rows that are longer. Zero rows stay zero. Entries must be finite, of any magnitude. Dense rows
+    are changed where they are with ``in_place``.
     """
+    if sparse.issparse(x):
+        return _bound_block(x, rule, bound, norm)
+    found = x if in_place else np.empty(x.shape)
+    for part in row_slices(x):
+        found[part] = _bound_block(x[part], rule, bound, norm)
+    return found
+
+
+def _bound_block(x: Rows, rule: str, bound: float, norm: float) -> Rows:
     peak = _row_peaks(x)
     # Two divisions rather than one by the norm: entries near 1e308 would overflow its square.
     direction = _by_rows(np.divide, x, np.where(peak > 0, peak, 1.0))

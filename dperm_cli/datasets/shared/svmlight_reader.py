@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -20,6 +20,7 @@ from scipy import sparse
 from dperm_cli.core.errors import InputError
 from dperm_cli.datasets.shared import parsed_cache
 from dperm_cli.datasets.shared.archives import open_bytes
+from dperm_cli.datasets.shared.row_blocks import stack_blocks
 
 VERSION = "svmlight1"
 BLOCK = 1 << 22
@@ -40,6 +41,9 @@ class Entries:
     values: np.ndarray
 
 
+_FIELDS = tuple(Entries.__annotations__)
+
+
 def read(
     key: str,
     path: Path,
@@ -47,64 +51,85 @@ def read(
     cache: bool = False,
     limit: int | None = None,
     member: str | None = None,
-    skip_malformed: bool = False,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """The rows and labels of a file; stored zeros are dropped and indices sorted.
+    """(x [n, n_features] CSR, labels [n]) of a whole file, as ``read_blocks`` gives its parts."""
+    found = stack_blocks(read_blocks(key, path, n_features, cache, limit, member), path.name)
+    assert found is not None
+    return found
+
+
+def read_blocks(
+    key: str,
+    path: Path,
+    n_features: int,
+    cache: bool = False,
+    limit: int | None = None,
+    member: str | None = None,
+    skip_malformed: bool = False,
+) -> Iterator[tuple[sparse.csr_array, np.ndarray]]:
+    """(x [b, n_features] CSR, labels [b]), at least one; stored zeros are dropped, indices sorted.
 
     InputError with ``key`` on malformed lines, on indices that are 0, fractional, repeated within
     a record or beyond ``n_features``. ``limit`` and ``member`` are those of
     ``archives.open_bytes``. With ``skip_malformed`` the records of such lines have no entries and
     the label nan.
     """
-    if cache:
-        version = f"{VERSION}-lenient" if skip_malformed else VERSION
-        parts = parsed_cache.fetch(
-            path, version, lambda: vars(_parse(key, path, limit, member, skip_malformed))
-        )
-        entries = Entries(**parts)
-    else:
-        entries = _parse(key, path, limit, member, skip_malformed)
-    if skip_malformed:
-        entries = _without_wrong_indices(entries, n_features)
-    return _matrix(key, path, entries, n_features), entries.labels
+    before = 0
+    parse = _parse_once if cache else _parse
+    for entries in parse(key, path, limit, member, skip_malformed):
+        if skip_malformed:
+            entries = _without_wrong_indices(entries, n_features)
+        yield _matrix(key, path, entries, n_features, before), entries.labels
+        before += entries.labels.size
+
+
+def _parse_once(
+    key: str, path: Path, limit: int | None, member: str | None, skip_malformed: bool
+) -> Iterator[Entries]:
+    """The entries of a file as one block, from the cache where it was parsed before."""
+    version = f"{VERSION}-lenient" if skip_malformed else VERSION
+    parsed = parsed_cache.fetch(
+        path, version, lambda: vars(_join(_parse(key, path, limit, member, skip_malformed)))
+    )
+    yield Entries(**parsed)
+
+
+def _join(parts: Iterable[Entries]) -> Entries:
+    found = list(parts)
+    return Entries(*(np.concatenate([getattr(part, name) for part in found]) for name in _FIELDS))
 
 
 def _parse(
     key: str, path: Path, limit: int | None, member: str | None, skip_malformed: bool
-) -> Entries:
-    parts: list[Entries] = []
+) -> Iterator[Entries]:
+    """The entries of a file, block by block; of an empty file one block of none."""
     line = 1
+    yield _empty()
     with open_bytes(path, limit, member) as file:
         for block in _blocks(file):
             part = _parse_block(block)
             if part is None and skip_malformed:
-                parts.extend(_parse_halves(block))
-                continue
+                part = _join(_parse_halves(block))
             if part is None:
                 raise InputError(key, path.name, _explain(block, line))
-            parts.append(part)
+            yield part
             line += block.count(b"\n")
-    if not parts:
-        parts = [_parse_block(b"") or _empty()]
-    joined = (np.concatenate([getattr(p, f) for p in parts]) for f in Entries.__annotations__)
-    return Entries(*joined)
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
     """Pieces of whole lines; the last may lack its newline."""
-    rest = b""
+    rest: list[bytes] = []
     first = True
     while piece := file.read(BLOCK):
         if first:
             piece, first = piece.removeprefix(b"\xef\xbb\xbf"), False
         end = piece.rfind(b"\n") + 1
         if end:
-            yield rest + piece[:end]
-            rest = piece[end:]
-        else:
-            rest += piece
-    if rest:
-        yield rest
+            yield b"".join([*rest, piece[:end]])
+            rest = []
+        rest.append(piece[end:])
+    if any(rest):
+        yield b"".join(rest)
 
 
 def _empty() -> Entries:
@@ -210,12 +235,14 @@ def _explain(block: bytes, line: int) -> str:
     return f"not svmlight text (near line {line})"
 
 
-def _matrix(key: str, path: Path, entries: Entries, n_features: int) -> sparse.csr_array:
+def _matrix(
+    key: str, path: Path, entries: Entries, n_features: int, before: int
+) -> sparse.csr_array:
     columns = entries.columns
     wrong = np.flatnonzero((columns < 1) | (columns > n_features))
     indptr = np.concatenate([[0], np.cumsum(entries.counts)])
     if wrong.size:
-        record = int(np.searchsorted(indptr, wrong[0], side="right"))
+        record = before + int(np.searchsorted(indptr, wrong[0], side="right"))
         allowed = f"record {record} has index {columns[wrong[0]]}; "
         allowed += f"indices go from 1 to n_features={n_features}"
         raise InputError(key, path.name, allowed)
@@ -226,7 +253,7 @@ def _matrix(key: str, path: Path, entries: Entries, n_features: int) -> sparse.c
     owner = np.repeat(np.arange(entries.counts.size), entries.counts)
     again = np.flatnonzero((np.diff(x.indices) == 0) & (np.diff(owner) == 0))
     if again.size:
-        allowed = f"record {owner[again[0]] + 1} has index {x.indices[again[0]] + 1} twice"
+        allowed = f"record {before + owner[again[0]] + 1} has index {x.indices[again[0]] + 1} twice"
         raise InputError(key, path.name, allowed)
     x.eliminate_zeros()
     return x

@@ -69,6 +69,10 @@ class TableOptions(FileOptions):
         wanted, target = self.choose(names)
         return tuple(names[i] for i in wanted), None if target is None else names[target]
 
+    def count_columns(self, data_dir: Path | None = None) -> int | None:
+        names, _ = self.named_columns(data_dir)
+        return None if names is None else len(names)
+
     @abstractmethod
     def header_of(self, key: str, path: Path) -> list[str] | None:
         """The names of all columns of the file, or None where it has none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -28,6 +28,7 @@ from dperm_cli.core.fields import (
     fields_of,
     keys_of,
 )
+from dperm_cli.core.memory_limits import AUTO, check_size
 from dperm_cli.privacy.accounting.calibrate import Calibration
 from dperm_cli.privacy.budget import RELATIONS
 from dperm_cli.runner.sweep.backends import Options
@@ -119,6 +120,23 @@ class CellKeys(CheckedFields):
 
 
 @dataclass(frozen=True)
+class Limits(CheckedFields):
+    """The keys ``limits.*``: what a run may use of the machine."""
+
+    group: ClassVar[str] = "limits"
+
+    memory: Annotated[Any, Check(check_size), Help("that a run may take: auto, 4GB, 512MiB")] = AUTO
+
+
+def check_limits(key: str, value: Any) -> Mapping[str, Any]:
+    """The map of a run's limits, every key of which is checked."""
+    if not isinstance(value, Mapping):
+        raise InputError(key, value, "must be a map: set limits.memory=4GB")
+    configure(Limits, key, value)
+    return value
+
+
+@dataclass(frozen=True)
 class StudyKeys(Options):
     """The keys of the study as a whole: how it is run and shown, which no record depends on."""
 
@@ -128,12 +146,22 @@ class StudyKeys(Options):
         Check(check_folder),
         Help("output folder; auto = outputs/<study> under the working directory"),
     ] = "auto"
+    limits: Annotated[
+        Mapping[str, Any],
+        Check(check_limits),
+        Help("limits.memory=4GB: that a run may take; auto = what the system allows"),
+    ] = field(default_factory=lambda: {"memory": AUTO})
     force: Annotated[bool, Help("recompute finished cells")] = False
     save: Annotated[
         Any,
         Allowed("must be a file name ending in .npz, or none"),
         Help("FILE.npz: keep the predictor of a study of one cell, for `dperm predict`"),
     ] = "none"
+
+    @property
+    def memory(self) -> int | str:
+        """Bytes that the run may take, or ``auto``."""
+        return configure(Limits, "limits", self.limits).memory
 
 
 @dataclass(frozen=True)
@@ -160,6 +188,8 @@ class Privacy(CheckedFields):
 
 
 STUDY_KEYS = tuple(fields_of(StudyKeys))
+# keys of maps that are set one by one: ``limits.memory=4GB``
+MAPS = ("limits",)
 
 
 @dataclass(frozen=True)

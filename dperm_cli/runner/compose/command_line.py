@@ -24,6 +24,7 @@ from hydra.core.override_parser.types import (
 )
 from hydra.errors import HydraException
 
+from dperm_cli.core import checks
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import CONFIG_DIR, Syntax
 from dperm_cli.runner.compose import cell_schema
@@ -44,12 +45,17 @@ class Setting:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: flags and settings, in the order they were typed."""
+    """What was asked for: flags and settings, in the order they were typed.
+
+    ``show`` asks for the cells as they are configured, ``preflight`` for what they need; neither
+    runs them.
+    """
 
     settings: tuple[Setting, ...]
     multirun: bool = False
     config_dir: str | None = None
     show: bool = False
+    preflight: bool = False
 
 
 FLAGS = ("-m", "--multirun", "--config-dir", "-cd", "--cfg", "-h", "--help", "--debug")
@@ -77,12 +83,14 @@ SYNTAX = RunSyntax(
 def parse(arguments: Sequence[str]) -> Request:
     """Flags and settings of a command line; InputError for anything else."""
     words = SYNTAX.split(arguments)
-    if words.options.get("--cfg", "job") != "job":
-        raise InputError("--cfg", words.options["--cfg"], "must be job")
+    looked = words.options.get("--cfg")
+    if looked is not None:
+        checks.choice("--cfg", looked, ("job", "preflight"))
     settings = tuple(_setting(word) for word in words.operands)
     multirun = "-m" in words.switches
     _check_sweeps(settings, multirun)
-    return Request(settings, multirun, words.options.get("--config-dir"), "--cfg" in words.options)
+    folder = words.options.get("--config-dir")
+    return Request(settings, multirun, folder, looked == "job", looked == "preflight")
 
 
 def _check_sweeps(settings: Iterable[Setting], multirun: bool) -> None:

@@ -67,7 +67,7 @@ def plan_study(request: Request) -> Study:
     check_keys({key: setting.values[0] for key, setting in settings.items()})
     axes = {key: _axis(setting, settings, composer) for key, setting in settings.items()}
     for key, values in axes.items():
-        if key in STUDY_KEYS and len(values) > 1:
+        if key.partition(".")[0] in STUDY_KEYS and len(values) > 1:
             raise InputError(key, values, "takes one value for the whole study")
     count = math.prod(map(len, axes.values()))
     if count > MOST_CELLS:
@@ -86,7 +86,7 @@ def check_keys(values: Mapping[str, Any]) -> None:
     """UnknownKey for a key, of those with their values, that no configuration has at its top."""
     for key in values:
         head, dot, _ = key.partition(".")
-        if head not in (GROUPS if dot else cell_schema.known_top_level()):
+        if head not in ((*GROUPS, *cell_schema.MAPS) if dot else cell_schema.known_top_level()):
             guess = None if dot else suggest_nested_key(key, values)
             raise UnknownKey(key, cell_schema.known_top_level(), guess)
 
@@ -138,7 +138,7 @@ def _axis(setting: Setting, settings: Mapping[str, Setting], composer: Composer)
     if setting.sweep or not isinstance(values[0], list):
         return values
     group, _, key = setting.key.partition(".")
-    if key:
+    if key and group in GROUPS:
         first: Any = settings[group].values[0] if group in settings else None
         first = first[0] if isinstance(first, list) and first else first
         chosen = {} if first is None else {group: str(first)}

@@ -67,8 +67,9 @@ def parse_request(arguments: list[str], composer: Composer | None = None) -> Acc
         InputError: a key or its value makes no sense; the message names the key.
     """
     request = parse(["-m", *arguments])
-    if request.show:
-        raise InputError("--cfg", "job", "is an option of `dperm run`")
+    if request.show or request.preflight:
+        word = "preflight" if request.preflight else "job"
+        raise InputError("--cfg", word, "is an option of `dperm run`")
     settings = _settings(request)
     _check_together(settings)
     single = {key: _single(settings, key) for key in WHOLE}

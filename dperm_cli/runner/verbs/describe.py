@@ -16,6 +16,7 @@ from dperm_cli.core import checks, registry
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_OK, InputError, Unsupported
 from dperm_cli.core.files import write_files
+from dperm_cli.core.memory_limits import hold_memory_to
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.charts import problem_portrait
@@ -41,7 +42,8 @@ def describe(arguments: list[str]) -> int:
         raise InputError("describe", " ".join(arguments), "takes one problem at a time")
     out = Path(f"outputs/describe-{study.name}" if study.out.endswith(study.name) else study.out)
     checks.folder("out", str(out))
-    (prepared,) = run.prepare(study.cells[:1])
+    with hold_memory_to(study.keys.memory):
+        (prepared,) = run.prepare(study.cells[:1])
     typed = {setting.key.partition(".")[0] for setting in request.settings}
     epsilons = {c.epsilon for c in study.cells} if "epsilon" in typed else EPSILONS
     if prepared.cell.information is not None:

@@ -29,6 +29,7 @@ from dperm_cli.runner.compose.composer import Composer
 from dperm_cli.runner.studies import experiment_file as experiments
 from dperm_cli.runner.studies import freshness, verdict_files
 from dperm_cli.runner.studies.experiment_file import Experiment, Part, Settings
+from dperm_cli.runner.sweep import preflight
 from dperm_cli.runner.sweep.backends import Options
 from dperm_cli.runner.sweep.progress import open_meter
 from dperm_cli.runner.sweep.sweep import run_cells
@@ -226,6 +227,9 @@ def _begin(
         cells |= mine
     if not cells:  # no part can run: nothing is left behind
         raise InputError("experiment", found.name, f"cannot run here: {parts[0]['absent']}")
+    if found.verb == "run":
+        todo = [item for key, item in cells.items() if asked.force or not Store(asked.out).has(key)]
+        preflight.check_loaded(todo, asked.options, asked.out)
     store = Store(asked.out)
     keys = [key for part in parts for key in part["cells"]]
     extra = {"study": found.name, "experiment": describe(found, parts)}

@@ -12,6 +12,7 @@ from dperm_cli.core import checks
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile, find_special
+from dperm_cli.core.memory_limits import hold_memory_to
 from dperm_cli.problem.data import Data
 from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.ledger import LEDGER
@@ -27,6 +28,7 @@ from dperm_cli.runner.compose import cell_schema, fitting_mechanism, study_plan
 from dperm_cli.runner.compose.command_line import Request
 from dperm_cli.runner.models import save_model
 from dperm_cli.runner.models.input_schema import InputSchema
+from dperm_cli.runner.sweep import preflight
 from dperm_cli.runner.sweep.sweep import run_cells
 from dperm_cli.runner.sweep.worker import suppress_warnings
 from dperm_cli.runner.verbs import report
@@ -40,13 +42,18 @@ def run(
     Without ``figures`` none is drawn, which takes longer than a small study itself.
     """
     # one BLAS thread: more would change last bits from machine to machine, and fight the loops
-    with threadpool_limits(1), suppress_warnings():
+    with threadpool_limits(1), suppress_warnings(), hold_memory_to(study.keys.memory):
         return _run(arguments, request, study, figures)
 
 
 def _run(arguments: list[str], request: Request, study: study_plan.Study, figures: bool) -> int:
     if request.show:
         print(json_lines(cell.config for cell in study.cells))
+        return EXIT_OK
+    if request.preflight:
+        needs = preflight.list_needs(study.cells, study.keys, Path(study.out))
+        rows = json_lines(need.plain() for need in needs)
+        print(rows if study.keys.format == "json" else preflight.format_needs(needs))
         return EXIT_OK
     to = save_model.check_path(study.keys.save)
     if to is not None:
@@ -55,8 +62,10 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     described = None if to is None else save_model.schema_of(prepared[0])
     out = Path(study.out)
     check_folder(out)
+    store, keys = Store(out), [item.key for item in prepared]
+    todo = [item for item in prepared if study.keys.force or not store.has(item.key)]
+    preflight.check_loaded(todo, study.keys, out)
     with hold_lease(out):
-        store, keys = Store(out), [item.key for item in prepared]
         words = study_plan.drop_study_keys(arguments)
         store.write_manifest(manifest.build(keys, words, {"study": study.name}))
         tally = run_cells(prepared, store, study.keys.force, study.keys)
@@ -112,6 +121,7 @@ def check_folder(out: Path) -> None:
 
 def prepare(study_cells: tuple[cell_schema.Cell, ...]) -> list[cells.Prepared]:
     """Load every data set and join it to its cells; nothing has run or been written yet."""
+    preflight.check_declared(study_cells)
     loaded: dict[str, Data] = {}
     prepared = []
     for item in study_cells:
