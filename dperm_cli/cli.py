@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from dperm_cli import __version__
 from dperm_cli.core import checks, completion, environment, standard_streams
 from dperm_cli.core.errors import (
-    EXIT_FAILED,
     EXIT_INPUT,
     EXIT_OK,
     EXIT_STORAGE,
     DpermError,
-    StorageError,
+    InputError,
     describe_error,
 )
 from dperm_cli.core.help import help_page, list_text
@@ -70,15 +69,13 @@ def _dispatch_safely(arguments: list[str], debug: bool) -> int:
         print(f"{word}{kept}", file=sys.stderr)
         return EXIT_SIGNAL + number
     except Exception as error:
-        shortage = environment.describe_shortage(error)
+        shortage = environment.find_shortage(error)
         if debug or not (shortage or isinstance(error, DpermError | OSError)):
             raise
-        if isinstance(error, DpermError):
+        if shortage and not isinstance(error, InputError):
+            words, code = f"{shortage} ({describe_error(error)[:160]})", shortage.exit_code
+        elif isinstance(error, DpermError):
             words, code = str(error), error.exit_code
-            if shortage and isinstance(error, StorageError):
-                words = f"{words}; {shortage}"
-        elif shortage:
-            words, code = f"{shortage} ({describe_error(error)[:160]})", EXIT_FAILED
         else:
             _silence_stdout()
             words, code = getattr(error, "strerror", None) or str(error), EXIT_STORAGE

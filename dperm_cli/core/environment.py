@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import signal
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from dperm_cli.core import standard_streams
-from dperm_cli.core.errors import DpermError, describe_error
+from dperm_cli.core import memory_limits, standard_streams
+from dperm_cli.core.errors import InputError, describe_error
 
 # Libraries start threads when they are imported, and read these once.
 THREADS = (
@@ -25,6 +24,7 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
 TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 # Bytes that a small run reserves, most of them for numpy, scipy, numba, pyarrow and matplotlib.
 LIBRARIES = 1 << 30
+INSTEAD = "raise the limit, or take less data, fewer trials or fewer workers"
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "bad_alloc", "unable to allocate")
 
 Handler = Callable[[int, FrameType | None], Any] | int
@@ -68,33 +68,20 @@ def end_at_signals() -> dict[int, Handler]:
     return before
 
 
-def describe_shortage(error: BaseException) -> str | None:
-    """What to do where an error says that memory does not suffice; None for any other error."""
+def find_shortage(error: BaseException) -> InputError | None:
+    """The refusal that takes the place of an error about memory; None for any other error."""
     seen: BaseException | None = error
     while seen is not None:
         words = describe_error(seen).lower()
         coded = isinstance(seen, MemoryError) or getattr(seen, "errno", None) == errno.ENOMEM
         if coded or any(mark in words for mark in _NO_MEMORY):
-            asked = "raise the limit, or take less data, fewer trials or fewer workers"
-            return f"memory does not suffice{_tell_limit()}: {asked}"
+            return memory_limits.current_limit().refuse_more("this command", INSTEAD)
         seen = seen.__cause__ or seen.__context__
     return None
 
 
 def check_memory() -> None:
-    """DpermError where the libraries alone do not fit: some of them then hang or abort."""
-    limit = _find_limit()
-    if limit is not None and limit < LIBRARIES:
-        need = f"libraries and compiled loops alone reserve up to {LIBRARIES >> 10} kB"
-        raise DpermError(f"memory does not suffice{_tell_limit()}: {need}; raise the limit")
-
-
-def _tell_limit() -> str:
-    limit = _find_limit()
-    return "" if limit is None else f", ulimit -v is {limit >> 10} kB"
-
-
-def _find_limit() -> int | None:
-    """Bytes that this process may reserve."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else limit
+    """InputError where the libraries alone do not fit: some of them then hang or abort."""
+    limit = memory_limits.address_limit()
+    if limit is not None and limit.bytes < LIBRARIES:
+        raise limit.refuse(LIBRARIES, "loading libraries and compiled loops", "raise the limit")

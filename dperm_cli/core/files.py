@@ -24,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from dperm_cli.core import checks
 from dperm_cli.core.errors import DpermError, InputError, StorageError, make_printable
+from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.shared_lock import NO_LOCKS
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def report_read_errors(key: str, path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise InputError(key, path.name, "is not UTF-8 text") from error
     except MemoryError as error:
-        raise InputError(key, path.name, "does not fit into memory") from error
+        instead = "take a smaller file, or raise the limit"
+        raise current_limit().refuse_more(f"reading {path.name}", instead) from error
     except TooLarge as error:
         raise InputError(key, path.name, str(error)) from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:

@@ -83,21 +83,36 @@ class MemoryLimit:
 
     def refuse(self, needed: int, what: str, instead: str) -> InputError:
         """The error about a need that is beyond the limit."""
-        allowed = f"{what} needs {format_bytes(needed)} of memory at least, and "
-        allowed += f"{format_bytes(self.bytes)} are allowed ({self.source}); {instead}"
+        return self._refuse(f"{what} needs about {format_bytes(needed)} of memory", instead)
+
+    def refuse_more(self, what: str, instead: str) -> InputError:
+        """The error about memory that was asked for and not given."""
+        return self._refuse(
+            f"{what} needs more memory than the {format_bytes(self.used)} it has", instead
+        )
+
+    def _refuse(self, need: str, instead: str) -> InputError:
+        allowed = f"{need}, and {format_bytes(self.bytes)} are allowed ({self.source}); {instead}"
         return InputError(KEY, self.given, allowed)
 
 
 def find_limits(root: Path = Path("/")) -> list[MemoryLimit]:
     """What the system sets for this process, of the file system below ``root``."""
     found = [MemoryLimit(_machine_memory(), "the memory of this machine")]
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft != resource.RLIM_INFINITY:
-        found.append(MemoryLimit(soft, "ulimit -v", addresses=True))
+    addresses = address_limit()
+    if addresses is not None:
+        found.append(addresses)
     group = _group_limit(root)
     if group is not None:
         found.append(MemoryLimit(group, "the control group of this process"))
     return found
+
+
+def address_limit() -> MemoryLimit | None:
+    """The limit of ``ulimit -v``, where there is one."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    none = soft == resource.RLIM_INFINITY
+    return None if none else MemoryLimit(soft, "ulimit -v", addresses=True)
 
 
 def current_limit() -> MemoryLimit:

@@ -50,3 +50,7 @@ class ParquetReader:
     def read_rows(self) -> Any:
         """All of it, as a ``pyarrow.Table``."""
         return self._file.read(use_threads=False)
+
+    def read_group(self, index: int) -> Any:
+        """The rows of one row group, as a ``pyarrow.Table``."""
+        return self._file.read_row_group(index, use_threads=False)

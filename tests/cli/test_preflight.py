@@ -73,7 +73,7 @@ def test_what_cannot_fit_is_refused_before_it_is_loaded(words, dperm, monkeypatc
     monkeypatch.setattr(SyntheticLogistic, "load", lambda *_: pytest.fail("loaded"))
     done = dperm("run", *words, "limits.memory=8GB", "out=study")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("dperm: limits.memory=8GB: the study needs ")
+    assert done.err.startswith("dperm: limits.memory=8GB: the study needs about ")
     assert "8 GB are allowed (limits.memory); take fewer" in done.err
     assert done.err.count("\n") == 1
     assert not Path("study").exists()
@@ -92,7 +92,7 @@ def test_a_disk_that_is_too_small_is_said_before_the_first_cell(dperm, monkeypat
     monkeypatch.setattr("shutil.disk_usage", lambda place: usage(10**6, 10**6, 1000))
     done = dperm("run", *SMALL, "trials=1", "out=study")
     assert done.code == 3
-    assert "needs 4.12 kB on the disk at least, and 1 kB are free; set out=FOLDER" in done.err
+    assert "needs about 4.12 kB on the disk, and 1 kB are free; set out=FOLDER" in done.err
     assert not Path("study").exists()
 
 

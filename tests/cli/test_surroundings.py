@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from dperm_cli.core.environment import LIBRARIES
+from dperm_cli.core.memory_limits import format_bytes
 
 TINY = ("dataset=synthetic_logistic", "dataset.n=60", "dataset.p=3", "trials=2", "epsilon=1")
 RUN = ("run", *TINY, "out=here", "format=json")
@@ -71,10 +72,14 @@ def test_a_report_that_cannot_be_written_is_printed(dperm, tmp_path):
 @pytest.mark.parametrize("limit", [60_000, 300_000, (LIBRARIES >> 10) - 1])
 def test_a_limit_that_is_too_small_for_the_libraries_is_one_line(limit, tmp_path):
     done = run_shell(tmp_path, RUN, before=f"ulimit -v {limit};")
-    assert done.returncode == 1
+    assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert f"memory does not suffice, ulimit -v is {limit} kB" in line
-    assert "raise the limit" in line
+    assert line.startswith("dperm: limits.memory=auto: loading libraries and compiled loops ")
+    assert (
+        f"needs about 1.07 GB of memory, and {format_bytes(limit << 10)} are allowed (ulimit -v)"
+        in line
+    )
+    assert line.endswith("raise the limit")
     assert os.listdir(tmp_path) == []
 
 

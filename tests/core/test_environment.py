@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,12 +72,14 @@ def chain(outer, inner):
     ids=lambda error: type(error).__name__,
 )
 def test_a_lack_of_memory_says_what_to_do(error):
-    words = environment.describe_shortage(error)
-    assert words is not None
-    assert "memory" in words
+    found = environment.find_shortage(error)
+    assert found is not None
+    words = str(found)
+    assert words.startswith("limits.memory=auto: this command needs more memory than the ")
+    assert len(re.findall(r"\d [kMGT]B ", words)) == 2
     assert "raise the limit" in words
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space"), ValueError("memory")])
 def test_other_errors_are_no_lack_of_memory(error):
-    assert environment.describe_shortage(error) is None
+    assert environment.find_shortage(error) is None

@@ -51,6 +51,6 @@ def test_a_refusal_has_both_numbers():
         assert memory_limits.current_limit() == limit
         with pytest.raises(InputError) as caught:
             limit.check(2 * 10**15, "this", "do that")
-    assert "limits.memory=1e+03TB: this needs 2e+03 TB" in str(caught.value)
+    assert "limits.memory=1e+03TB: this needs about 2e+03 TB" in str(caught.value)
     assert "1e+03 TB are allowed (limits.memory); do that" in str(caught.value)
     assert memory_limits.current_limit() != limit

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from dperm_cli.core.memory_limits import format_bytes
 from tests.faults._program import (
     SMALL,
     count_records,
@@ -235,9 +236,11 @@ def test_small_address_spaces_are_enough_or_named(kilobytes, tmp_path):
     if ended.code == 0:
         assert len(read_table(tmp_path / "study")) == 1
     else:
-        assert ended.code == 1
+        assert ended.code == 2
         assert len(ended.err.splitlines()) == 1
-        assert f"ulimit -v is {kilobytes} kB" in ended.err
+        allowed = format_bytes(kilobytes << 10)
+        assert f"{allowed} are allowed (ulimit -v)" in ended.err
+        assert "limits.memory=auto" in ended.err
 
 
 LIMITS = {"files": "ulimit -n 24", "file size": "ulimit -f 8", "stack": "ulimit -s 512"}

@@ -149,12 +149,13 @@ class Csv(TableOptions):
         checked = False
         with self._text(path) as text:
             try:
-                with pd.read_csv(
+                reader: Any = pd.read_csv(
                     text, header=None, skiprows=int(bool(self.header)), sep=self.delimiter,
                     dtype=text_columns, keep_default_na=False, na_values=[""],
                     skipinitialspace=True, low_memory=False, chunksize=_rows_at_once(width),
                     **nearest_floats(pd.__version__),
-                ) as tables:  # fmt: skip
+                )  # fmt: skip
+                with reader as tables:
                     for table in tables:
                         # A line that is too short reads as one with empty cells at its end.
                         odd = table.shape[1] != width or table.iloc[:, -1].isna().any()

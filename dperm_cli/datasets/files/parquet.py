@@ -27,11 +27,20 @@ class Parquet(TableOptions):
     """
 
     def read_blocks(self, key: str, path: Path) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        table = _open(key, path, self.limit)
-        names = [str(name) for name in table.column_names]
+        file = _open(key, path, self.limit)
+        names = file.column_names
         if not names:
             raise InputError(key, path.name, "holds no columns")
         wanted, target = self.choose(names)
+        for index in range(file.facts.num_row_groups):
+            with _translate_errors(key, path):
+                table = file.read_group(index)
+            yield self._read_table(key, path, table, names, wanted, target)
+
+    def _read_table(
+        self, key: str, path: Path, table: Any, names: list[str], wanted: list[int],
+        target: int | None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         x = np.empty((table.num_rows, len(wanted)))
         for j, i in enumerate(wanted):
             x[:, j] = _numeric(key, path, table.column(i), names[i])
@@ -44,7 +53,7 @@ class Parquet(TableOptions):
         else:
             words = table.column(target).to_pylist()
             y = np.array(["" if v is None else str(v) for v in words], dtype=str)
-        yield x, y
+        return x, y
 
     def count_records(self, key: str, path: Path) -> tuple[int, int]:
         with _translate_errors(key, path):
@@ -58,16 +67,20 @@ class Parquet(TableOptions):
             return ParquetReader(path).column_names
 
 
-def _open(key: str, path: Path, limit: int) -> Any:
+def _open(key: str, path: Path, limit: int) -> ParquetReader:
+    """The file, after a check that its rows fit; they are still to be read."""
     with _translate_errors(key, path):
         found = ParquetReader(path)
+        facts = found.facts
         # Run-length coding: a few bytes may stand for any number of equal cells.
-        if 8 * found.facts.num_rows * found.facts.num_columns > max(limit, path.stat().st_size):
+        if 8 * facts.num_rows * facts.num_columns > max(limit, path.stat().st_size):
             raise InputError(key, path.name, str(TooLarge(limit)))
-        # the table and the rows that are made of it
-        more = 16 * found.facts.num_rows * found.facts.num_columns
+        groups = [facts.row_group(i).num_rows for i in range(facts.num_row_groups)]
+        # all rows, and beside them the table of a row group and the rows that are made of it
+        rows = facts.num_rows + (2 if len(groups) > 1 else 1) * max(groups, default=0)
+        more = 8 * rows * facts.num_columns
         current_limit().check(more, f"reading {path.name}", INSTEAD)
-        return found.read_rows()
+        return found
 
 
 @contextmanager

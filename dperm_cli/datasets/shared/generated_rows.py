@@ -11,10 +11,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import Choices, Help, NonNegative, Positive, Range
+from dperm_cli.core.memory_limits import current_limit
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.datasets.base import DataSet, Size
+from dperm_cli.datasets.shared.row_blocks import INSTEAD
 from dperm_cli.datasets.shared.row_pipeline import Columns, DrawSeed, Records, make_data
 from dperm_cli.problem.data import Data
 
@@ -179,11 +180,10 @@ def lengths(x: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def guard_memory(n: int, p: int) -> Iterator[None]:
-    """InputError about ``dataset.n`` when the records do not fit into memory."""
+    """InputError about ``limits.memory`` where n records of p numbers do not fit into memory."""
+    limit, what = current_limit(), f"making {n} records of {p} numbers"
+    limit.check(8 * n * p, what, INSTEAD)
     try:
         yield
-    except InputError:
-        raise
-    except (MemoryError, ValueError):
-        allowed = "these rows do not fit into memory"
-        raise InputError("dataset.n", f"{n} (p={p})", allowed) from None
+    except MemoryError:
+        raise limit.refuse_more(what, INSTEAD) from None

@@ -13,11 +13,14 @@ from dperm_cli.core import npy_files
 from dperm_cli.core.errors import InputError, make_printable
 from dperm_cli.core.files import first_words, report_read_errors
 from dperm_cli.core.number_text import number_in
+from dperm_cli.datasets.shared.file_options import FileOptions
+from dperm_cli.datasets.shared.row_blocks import stack_blocks
 from dperm_cli.runner.models.input_schema import InputSchema
 
 KEY = "ROWS"
 COLUMNS = ("name", "position")  # how columns are found, the default first
 SVMLIGHT = (".svmlight", ".libsvm", ".svm")
+NO_ROWS = "holds no rows of numbers"
 _SHOWN = 5
 
 
@@ -92,7 +95,7 @@ def _csv(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
     chosen = places(word, names, width, schema, by_position)
     # columns that are not asked for are never read: a label may be text
     found = Csv(path=word, task="location", header=names is not None, columns=chosen)
-    return found.read(KEY, path)[0]
+    return _all_rows(found, word)
 
 
 def names_in(word: str, line: list[str], schema: InputSchema | None) -> list[str] | None:
@@ -118,21 +121,20 @@ def _parquet(word: str, schema: InputSchema, by_position: bool) -> np.ndarray:
     # columns that are not asked for are never read: a label may be text
     names = Parquet(path=word, task="location").header_of(KEY, path)
     chosen = places(word, names, len(names), schema, by_position)
-    return Parquet(path=word, task="location", columns=chosen).read(KEY, path)[0]
+    return _all_rows(Parquet(path=word, task="location", columns=chosen), word)
 
 
 def _svmlight(word: str, schema: InputSchema) -> Any:
     from dperm_cli.datasets.files.svmlight import Svmlight
 
-    file = Svmlight(path=word, task="location", n_features=schema.count)
-    return file.read(KEY, Path(word))[0]
+    return _all_rows(Svmlight(path=word, task="location", n_features=schema.count), word)
 
 
 def _array(word: str, ending: str) -> np.ndarray:
     from dperm_cli.datasets.files.npz import Npz
 
     if ending == ".npz":
-        return Npz(path=word, task="location").read(KEY, Path(word))[0]
+        return _all_rows(Npz(path=word, task="location"), word)
     try:
         rows = npy_files.real(npy_files.read_file(Path(word)))
     except npy_files.NotAnArray as error:
@@ -143,9 +145,18 @@ def _array(word: str, ending: str) -> np.ndarray:
     return rows
 
 
+def _all_rows(file: FileOptions, word: str) -> Any:
+    """The rows of all blocks of a file; predictions are made of them together."""
+    path = Path(word)
+    found = stack_blocks(file.read_blocks(KEY, path), path.name)
+    if found is None:
+        raise InputError(KEY, word, NO_ROWS)
+    return found[0]
+
+
 def _check_rows(word: str, rows: Any) -> Any:
     if not rows.shape[0]:
-        raise InputError(KEY, word, "holds no rows of numbers")
+        raise InputError(KEY, word, NO_ROWS)
     if isinstance(rows, np.ndarray):
         bad = np.flatnonzero(~np.all(np.isfinite(rows), axis=1))
         first = int(bad[0]) if len(bad) else None

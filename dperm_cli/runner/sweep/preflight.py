@@ -1,7 +1,8 @@
 """What a study needs of memory, disk and time, from public facts, before any of its cells runs.
 
-A need of memory or disk is what is needed at least: a study that is refused could not have run.
-Time is a guess: the arithmetic of the gradients of the cells' plans, at one speed for all machines.
+Needs of memory and disk are about right: their constants were measured, and a study that is refused
+might at best have run with nothing to spare. Time is a guess: the arithmetic of the gradients of
+the cells' plans, at one speed for all machines.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _PLANS = 32  # cells whose plans are made; the others are taken to be like them
 class Need:
     """One line of the preflight: a data set with its cells, or the whole study.
 
-    None is unknown. Sizes are in bytes: ``memory`` and ``disk`` are what is needed at least.
+    None is unknown. Sizes are in bytes: ``memory`` and ``disk`` are about what is needed.
     """
 
     dataset: str
@@ -141,9 +142,9 @@ def format_needs(needs: Sequence[Need]) -> str:
         column("cells", "", lambda need: count(need.cells)),
         column("trials", "", lambda need: count(need.trials)),
         column("workers", "", lambda need: count(need.workers)),
-        column("memory", "at least", lambda need: size(need.memory)),
+        column("memory", "about", lambda need: size(need.memory)),
         column("memory", "allowed", lambda need: size(need.memory_allowed)),
-        column("disk", "at least", lambda need: size(need.disk)),
+        column("disk", "about", lambda need: size(need.disk)),
         column("disk", "free", lambda need: size(need.disk_free)),
         column("time", "about", lambda need: _in_words(need.seconds)),
         column("fits", "", lambda need: words[need.fits], left=True),
@@ -200,7 +201,7 @@ def check_loaded(todo: Sequence[Prepared], options: Options, out: Path) -> None:
         needed += sum(_NUMBER * data.x.size + _RECORD * data.n for data in shared)
     free = _free_bytes(out)
     if needed > free:
-        words = f"the study needs {format_bytes(needed)} on the disk at least, and "
+        words = f"the study needs about {format_bytes(needed)} on the disk, and "
         raise StorageError(f"{out}: {words}{format_bytes(free)} are free; set out=FOLDER elsewhere")
 
 

@@ -28,7 +28,7 @@ def predict(arguments: list[str]) -> int:
     rows = query_rows.read(operands[1], found.schema, by == "position")
     try:
         columns = _columns_of(found, rows)
-    except (ValueError, MemoryError) as error:
+    except ValueError as error:
         raise InputError("MODEL", operands[0], f"cannot be used: {error}") from None
     lines = list(zip(*columns.values(), strict=True))
     if form == "json":
