@@ -187,7 +187,7 @@ def test_synthetic_sizes_are_prefixes_and_seeds_differ():
 def test_synthetic_extremes():
     one = make("synthetic_logistic", n=1, p=1, n_test=0, signal=1e6).load()
     assert (one.n, one.p, one.x_test) == (1, 1, None)
-    with pytest.raises(InputError, match=r"dataset\.n=.*memory"):
+    with pytest.raises(InputError, match=r"limits\.memory=auto: making \d+ records"):
         make("synthetic_logistic", n=10**15, p=10**5).load()
 
 
