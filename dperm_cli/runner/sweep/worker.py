@@ -21,7 +21,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.environment import TERMINAL_SIGNALS
+from dperm_cli.core.environment import GROUP_SIGNALS
 from dperm_cli.core.errors import DpermError, StorageError
 from dperm_cli.core.memo import GIB, Memo
 from dperm_cli.core.package_paths import use_cache
@@ -220,8 +220,8 @@ def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
 
 @cache
 def _follow_parent(parent: int) -> None:
-    """Leave a terminal's signals to the parent, and end with it, however it ends: once will do."""
-    for number in TERMINAL_SIGNALS:
+    """Leave the signals to all to the parent, and end with it, however it ends: once will do."""
+    for number in GROUP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
