@@ -26,7 +26,7 @@ from dperm_cli.core.operands import wants_help
 EXIT_SIGNAL = 128  # and the number of the signal
 KEEPING_VERBS = ("run", "reproduce")  # verbs that store cells as they end
 PRINTING_VERBS = ("ask", "predict")  # verbs that need not go on when nobody reads any more
-_ENDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_ENDS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -60,15 +60,10 @@ def _dispatch_safely(arguments: list[str], debug: bool) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return EXIT_OK
-    except KeyboardInterrupt as error:
-        number = error.number if isinstance(error, environment.Terminated) else signal.SIGINT
-        word = _ENDS.get(number, f"ended by {number.name}")
-        kept = (
-            "; finished cells are kept" if arguments[:1] and arguments[0] in KEEPING_VERBS else ""
-        )
-        print(f"{word}{kept}", file=sys.stderr)
-        return EXIT_SIGNAL + number
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
+        end = environment.find_end(error)
+        if end is not None:
+            return _tell_end(end, arguments)
         shortage = environment.find_shortage(error)
         if debug or not (shortage or isinstance(error, DpermError | OSError)):
             raise
@@ -82,6 +77,15 @@ def _dispatch_safely(arguments: list[str], debug: bool) -> int:
         if error is not standard_streams.find_fault():
             print(f"dperm: {words}", file=sys.stderr)
         return code
+
+
+def _tell_end(end: KeyboardInterrupt, arguments: list[str]) -> int:
+    """Say that a signal ended the verb, and what is kept; the exit code."""
+    number = end.number if isinstance(end, environment.Terminated) else signal.SIGINT
+    word = _ENDS.get(number, f"ended by {end}")
+    kept = "; finished cells are kept" if arguments[:1] and arguments[0] in KEEPING_VERBS else ""
+    print(f"{word}{kept}", file=sys.stderr)
+    return EXIT_SIGNAL + number
 
 
 @contextmanager

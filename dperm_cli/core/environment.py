@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -17,11 +18,21 @@ THREADS = (
     "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "ARROW_IO_THREADS",
 )  # fmt: skip
-# Signals that ask a process to end: from a batch system, a terminal that closes, a key, a limit
-# of processor time.
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU)
-# Those that a terminal sends to all processes of a command: workers leave them to their parent.
-TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+# Signals that end no process by themselves (of which SIGIO ends one on Linux alone), and those of
+# a process that cannot go on, or not be caught: what it leaves is for the next run to take away.
+_HARMLESS = ("SIGCHLD", "SIGCONT", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGWINCH", "SIGINFO",
+             *(() if sys.platform == "linux" else ("SIGIO",)))  # fmt: skip
+_FATAL = ("SIGILL", "SIGTRAP", "SIGABRT", "SIGEMT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGSYS",
+          "SIGKILL", "SIGSTOP")  # fmt: skip
+# All others end a process: a terminal, a batch system, a limit or a timer asks it to.
+ENDING_SIGNALS = frozenset(signal.valid_signals()) - {
+    getattr(signal, name) for name in _HARMLESS + _FATAL if hasattr(signal, name)
+}
+# Those that a terminal or a batch system sends to all processes of a command: workers leave them
+# to their parent.
+GROUP_SIGNALS = (
+    signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2
+)  # fmt: skip
 # Bytes that a small run reserves, most of them for numpy, scipy, numba, pyarrow and matplotlib.
 LIBRARIES = 1 << 30
 INSTEAD = "raise the limit, or take less data, fewer trials or fewer workers"
@@ -34,8 +45,9 @@ class Terminated(KeyboardInterrupt):
     """A signal asked this process to end: what is finished stays."""
 
     def __init__(self, number: int = signal.SIGTERM) -> None:
-        self.number = signal.Signals(number)
-        super().__init__(self.number.name)
+        self.number = number
+        named = number in signal.Signals.__members__.values()  # real-time signals have no names
+        super().__init__(signal.Signals(number).name if named else f"signal {number}")
 
 
 def settle() -> None:
@@ -51,21 +63,32 @@ def settle() -> None:
 def end_at_signals() -> dict[int, Handler]:
     """Have every ending signal raise ``Terminated``; the handlers that were there before.
 
-    A signal that is ignored stays ignored: that is how ``nohup`` works.
+    A signal that is ignored stays ignored: that is how ``nohup`` works. So does one that somebody
+    else handles, such as a timer of the program that calls. SIGTERM always ends.
     """
 
+    ended: list[int] = []
+
     def end(number: int, _frame: FrameType | None) -> None:
-        for other in before:  # none is heeded while the first is handled
-            signal.signal(other, signal.SIG_IGN)
-        raise Terminated(number)
+        ended.append(number)
+        if len(ended) == 1:  # none is heeded while the first is handled
+            raise Terminated(number)
 
     before: dict[int, Handler] = {}
     for number in ENDING_SIGNALS:
         found = signal.getsignal(number)
-        if found is not signal.SIG_IGN or number == signal.SIGTERM:
+        if found in (signal.SIG_DFL, signal.default_int_handler) or number == signal.SIGTERM:
             before[number] = signal.SIG_DFL if found is None else found
             signal.signal(number, end)
     return before
+
+
+def find_end(error: BaseException) -> KeyboardInterrupt | None:
+    """The signal or Ctrl-C that an error comes of, if any: whoever is cut short may fail."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen
 
 
 def find_shortage(error: BaseException) -> InputError | None:

@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Self
 from dperm_cli.core import checks
 from dperm_cli.core.errors import DpermError, InputError, StorageError, make_printable
 from dperm_cli.core.memory_limits import current_limit
-from dperm_cli.core.shared_lock import NO_LOCKS
+from dperm_cli.core.shared_lock import NO_LOCKS, lock_alone
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _LOCK_SECONDS = 0.02  # between two tries of whoever waits for a lock
 _MOST_TRIES = 100  # to make a folder that other processes take away
 _TEMPORARY = re.compile(r"\..+\.[0-9]+-[0-9a-f]+\.tmp")
+_LOCK = re.compile(r"\..+\.lock")
 _MOST_LINKS = 40  # that lead to each other
 _GROUP = stat.S_IRWXG
 # What is at a path and is neither a file nor a folder nor a link.
@@ -142,12 +143,10 @@ def open_atomically(path: Path, *, sync: bool = True, private: bool = False) -> 
     """
     with storage_errors(path):
         path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         old = None if private else _find_file(path)
         mode = 0o600 if private else 0o666 if old is None else old.st_mode & 0o777
-        try:
-            # opened for reading too: numpy then writes through Python, which says why it cannot
-            with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as f:
+        with _hold_temporary(path, mode) as (temporary, f):
+            with f:
                 if old is not None:
                     _keep_rights(f.fileno(), old, mode)
                 yield f
@@ -155,12 +154,59 @@ def open_atomically(path: Path, *, sync: bool = True, private: bool = False) -> 
                 if sync:
                     os.fsync(f.fileno())
             os.replace(temporary, path)
+        if sync:
+            sync_folder(path.parent)
+
+
+@contextmanager
+def _hold_temporary(path: Path, mode: int) -> Iterator[tuple[Path, IO[bytes]]]:
+    """A new file beside ``path``, locked while the block runs; an error in the block takes it away.
+
+    The lock tells ``remove_abandoned`` that somebody writes it.
+    """
+    for _ in range(_MOST_TRIES):
+        temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+        locked = None
+        try:
+            # opened for reading too: numpy then writes through Python, which says why it cannot
+            with open(
+                temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)
+            ) as file:
+                locked = os.dup(file.fileno())  # holds the lock when the file is closed
+                if lock_alone(locked, temporary) is False:
+                    continue  # somebody who tidies saw it before it was locked
+                yield temporary, file
+            return
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        if sync:
-            sync_folder(path.parent)
+        finally:
+            if locked is not None:
+                os.close(locked)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Take away what killed processes left in a folder: files that nobody writes to, and locks.
+
+    What a living process writes to or holds is locked, and stays. Where the file system has no
+    locks, everything stays.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if is_temporary(name) or _LOCK.fullmatch(name):
+                with contextlib.suppress(OSError):
+                    _remove_unlocked(folder / name)
+
+
+def _remove_unlocked(path: Path) -> None:
+    file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if lock_alone(file, path):
+            os.unlink(path)
+    finally:
+        os.close(file)
 
 
 def is_temporary(name: str) -> bool:

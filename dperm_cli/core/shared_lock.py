@@ -67,6 +67,21 @@ def is_locked(path: Path) -> bool:
     return False
 
 
+def lock_alone(file: int, path: Path) -> bool | None:
+    """Lock an open file for this process alone until it is closed, without waiting.
+
+    Returns:
+        False if another process holds it, or it is not what the path names any more; None where
+        the file system has no locks.
+    """
+    try:
+        return _is_alone(file, path)
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            return None
+        raise
+
+
 def _open_shared(path: Path, tidy: Callable[[], bool]) -> int:
     """The open file with a shared lock on it; whoever comes alone tidies first."""
     why: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -111,6 +111,31 @@ def test_verify_names_a_damaged_file_with_code_3(dperm, study):
     assert dperm("verify", "a").code == 0
 
 
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (slice(1), "has 1 cell whose record is not there"),
+        (slice(None), "has 3 cells whose records are not there"),
+    ],
+)
+def test_verify_names_records_that_were_deleted(names, words, dperm, study):
+    for cell in Store(study).cells()[names]:
+        Store(study).path(cell).unlink()
+    done = dperm("verify", "a")
+    assert done.code == 1
+    assert words in done.out
+
+
+def test_verify_of_no_record_is_no_success(dperm, study):
+    for cell in Store(study).cells():
+        Store(study).path(cell).unlink()
+    for name in ("table.csv", "ledger.json"):
+        (study / name).unlink()
+    done = dperm("verify", "a")
+    assert done.code == 1
+    assert "holds no record that could be checked; 3 cells have none yet" in done.out
+
+
 def claimed(study: Path) -> str:
     store = Store(study)
     name = store.cells()[0]

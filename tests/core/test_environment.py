@@ -29,8 +29,49 @@ def test_libraries_find_their_numbers_of_threads():
     assert set(done.stdout.split()) == {"1"}
 
 
-@pytest.mark.parametrize("number", environment.ENDING_SIGNALS)
-def test_a_signal_ends_once(number):
+TRIED = """
+import os, resource, signal
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+for number in sorted(signal.valid_signals()):
+    child = os.fork()
+    if child == 0:
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        os._exit(0)
+    _, status = os.waitpid(child, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    elif os.WIFSIGNALED(status):
+        print(int(number))
+"""
+FATAL = {signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE,
+         signal.SIGSEGV, signal.SIGSYS, signal.SIGKILL}  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_ending_signals_are_those_that_end_a_process():
+    """All by whose default action a process ends, but for those after which it cannot go on."""
+    tried = subprocess.run(
+        [sys.executable, "-c", TRIED], capture_output=True, text=True, check=True
+    )
+    ends = set(map(int, tried.stdout.split()))
+    assert ends >= {signal.SIGUSR1, signal.SIGALRM, signal.SIGPIPE, signal.SIGSEGV}
+    assert ends - FATAL - {getattr(signal, "SIGEMT", 0)} == environment.ENDING_SIGNALS
+
+
+@pytest.fixture
+def default_action(request):
+    """The signal with its default action, whatever pytest or Python made of it."""
+    kept = signal.signal(request.param, signal.SIG_DFL)
+    yield request.param
+    signal.signal(request.param, kept)
+
+
+@pytest.mark.parametrize("default_action", sorted(environment.ENDING_SIGNALS), indirect=True)
+def test_a_signal_ends_once(default_action):
+    number = default_action
     before = environment.end_at_signals()
     try:
         with pytest.raises(environment.Terminated) as ended:
@@ -40,6 +81,27 @@ def test_a_signal_ends_once(number):
     finally:
         for other, handler in before.items():
             signal.signal(other, handler)
+
+
+def test_an_error_of_a_library_that_was_cut_short_is_the_end_that_was_asked_for():
+    end = environment.Terminated(signal.SIGHUP)
+    assert environment.find_end(end) is end
+    assert environment.find_end(chain(ValueError("outer"), chain(RuntimeError("lock"), end))) is end
+    assert environment.find_end(chain(ValueError("outer"), KeyError("inner"))) is None
+
+
+def test_a_signal_that_the_caller_handles_stays_its_own():
+    seen = []
+    kept = signal.signal(signal.SIGALRM, lambda number, _: seen.append(number))
+    try:
+        before = environment.end_at_signals()
+        os.kill(os.getpid(), signal.SIGALRM)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        assert seen == [signal.SIGALRM]
+        assert signal.SIGALRM not in before
+    finally:
+        signal.signal(signal.SIGALRM, kept)
 
 
 def test_nohup_is_heeded():

@@ -202,7 +202,13 @@ def test_a_group_that_cannot_be_kept_loses_its_rights(tmp_path, monkeypatch):
     path.write_bytes(b"old")
     path.chmod(0o660)
     monkeypatch.setattr(files.os, "fchown", refuse)
-    monkeypatch.setattr(files.os, "fstat", lambda _: os.stat_result((0, 0, 0, 0, 9, 9, 0, 0, 0, 0)))
+    facts = os.fstat
+
+    def of_another_group(file):
+        found = facts(file)
+        return os.stat_result((*found[:5], found.st_gid + 9, *found[6:10]))
+
+    monkeypatch.setattr(files.os, "fstat", of_another_group)
     write_atomically(path, b"new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -266,3 +272,68 @@ class TestOutputFile:
         with pytest.raises(StorageError):
             found.write(b"new")
         assert (tmp_path / "a").is_symlink()
+
+
+WRITING = """
+import sys, time
+from pathlib import Path
+from dperm_cli.core.files import hold_lock, open_atomically
+folder = Path(sys.argv[1])
+with open_atomically(folder / "optimum.npz") as file, hold_lock(folder / ".problem.lock"):
+    file.write(b"half")
+    print("written", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_only_what_nobody_writes_to_is_abandoned(tmp_path):
+    """A half-written file and a lock stay for the life of their process, and go after its death."""
+    (tmp_path / "kept.npz").write_bytes(b"whole")
+    (tmp_path / ".hidden").write_bytes(b"of others")
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITING, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "written\n"
+        before = sorted(os.listdir(tmp_path))
+        assert len(before) == 4
+        files.remove_abandoned(tmp_path)
+        assert sorted(os.listdir(tmp_path)) == before
+    finally:
+        writer.kill()
+        writer.communicate()
+    files.remove_abandoned(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".hidden", "kept.npz"]
+
+
+def test_a_file_that_is_taken_for_abandoned_before_it_is_locked_is_begun_anew(
+    tmp_path, monkeypatch
+):
+    real, seen = files.lock_alone, []
+
+    def lock_later(file, path):
+        seen.append(path)
+        if len(seen) == 1:
+            path.unlink()
+        return real(file, path)
+
+    monkeypatch.setattr(files, "lock_alone", lock_later)
+    files.write_atomically(tmp_path / "result", b"whole")
+    assert len(seen) == 2
+    assert os.listdir(tmp_path) == ["result"]
+    assert (tmp_path / "result").read_bytes() == b"whole"
+
+
+def test_without_locks_files_are_written_and_nothing_is_abandoned(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "lock_alone", lambda file, path: None)
+    files.write_atomically(tmp_path / "result", b"whole")
+    left = tmp_path / ".other.1-ab.tmp"
+    left.write_bytes(b"half")
+    files.remove_abandoned(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [left.name, "result"]
+
+
+def test_a_folder_that_is_not_there_has_nothing_abandoned(tmp_path):
+    files.remove_abandoned(tmp_path / "none")
+    assert os.listdir(tmp_path) == []

@@ -58,24 +58,28 @@ def test_a_sweep_outlives_its_workers(zygote, whole, backend, kills):
         assert studies < 2 * kills + 20
 
 
+PIECES = 10  # of a hundred kills of a back end: each is a test of some minutes
+
+
 @pytest.mark.parametrize(
-    ("backend", "kills"),
+    ("backend", "kills", "seed"),
     [
-        pytest.param("here", 2),
-        pytest.param("local", 2, marks=pytest.mark.slow),
-        pytest.param("dask", 2, marks=pytest.mark.slow),
-        pytest.param("submitit", 2, marks=pytest.mark.slow),
-        pytest.param("here", 100, marks=FULL),
-        pytest.param("local", 50, marks=FULL),
-        pytest.param("dask", 50, marks=FULL),
-        pytest.param("submitit", 50, marks=FULL),
+        pytest.param("here", 2, 0),
+        pytest.param("local", 2, 0, marks=pytest.mark.slow),
+        pytest.param("dask", 2, 0, marks=pytest.mark.slow),
+        pytest.param("submitit", 2, 0, marks=pytest.mark.slow),
+        *(
+            pytest.param(backend, 100 // PIECES, seed, marks=FULL)
+            for backend in LIFE
+            for seed in range(1, PIECES + 1)
+        ),
     ],
 )
-def test_killed_at_any_time_of_its_life(zygote, whole, backend, kills):
+def test_killed_at_any_time_of_its_life(zygote, whole, backend, kills, seed):
     """Kill -9 from the first instant to the last, three times a study; then it is resumed."""
-    rng, killed, studies = random.Random(kills + 1), 0, 0
+    rng, killed, studies = random.Random(f"{backend} {seed}"), 0, 0
     while killed < kills:
-        out = f"life-{backend}{kills}-{studies}"
+        out = f"life-{backend}{seed}-{studies}"
         for _ in range(min(3, kills - killed)):
             delay = rng.uniform(0.0, LIFE[backend])
             found = zygote(*words_of(backend), out=out, more=0, delay=delay)
@@ -87,7 +91,7 @@ def test_killed_at_any_time_of_its_life(zygote, whole, backend, kills):
         wait_for_lease(zygote.folder / out)
         assert_same(zygote.folder / out, whole)
         studies += 1
-        assert studies < kills + 20
+        assert studies < 3 * kills + 20
 
 
 def wait_for_lease(out) -> None:

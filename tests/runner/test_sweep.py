@@ -334,3 +334,17 @@ def test_a_worker_ends_with_its_parent():
     finally:
         signal.alarm(0)
         os.close(read)
+
+
+def test_a_run_takes_away_what_killed_ones_left_in_the_cache(items, tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    left = [cache / ".a9a.arrays.7-ab12.tmp", cache / "optima" / ".optimum-1.npz.7-cd34.tmp",
+            cache / "optima" / ".problem.lock"]  # fmt: skip
+    kept = [cache / "a9a.arrays", cache / "optima" / "optimum-1.npz"]
+    (cache / "optima").mkdir(parents=True)
+    for path in left + kept:
+        path.write_bytes(b"")
+    monkeypatch.setenv("DPERM_CACHE_DIR", str(cache))
+    sweep.run_cells(items[:1], Store(tmp_path / "study"))
+    assert not [path for path in left if path.exists()]
+    assert all(path.exists() for path in kept)

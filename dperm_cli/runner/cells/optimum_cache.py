@@ -17,6 +17,7 @@ from dperm_cli.runner.cells import kernel_optima
 from dperm_cli.solvers import optimum
 from dperm_cli.solvers.optimum import Optimum
 
+OPTIMA = "optima"  # the folder of the cache
 # What a process remembers of optima: each has a dual as long as its data.
 _BUDGET = 256 * MIB
 
@@ -26,7 +27,7 @@ def make_solver() -> Callable[[Problem | KernelProblem], Optimum]:
     solved: Memo[str, Optimum] = Memo(_BUDGET)
     # cached optima are not private: only the owner can read the cache folder
     cache = cache_dir()
-    folder = None if cache is None else cache / "optima"
+    folder = None if cache is None else cache / OPTIMA
 
     def optimum_of(problem: Problem | KernelProblem) -> Optimum:
         if isinstance(problem, KernelProblem):

@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from dperm_cli.core.environment import TERMINAL_SIGNALS
+from dperm_cli.core.environment import GROUP_SIGNALS
 from dperm_cli.core.errors import DpermError, InputError, UnknownKey
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
@@ -378,13 +378,13 @@ def _listen_to_nannies() -> Iterator[list[str]]:
 
 
 def _start_tracker() -> None:
-    """Start loky's process that takes semaphores away, deaf to what a terminal sends to all.
+    """Start loky's process that takes semaphores away, deaf to signals that are sent to all.
 
     By itself it is deaf to Ctrl-C and SIGTERM only, and the pool complains when it has gone.
     """
     from joblib.externals.loky.backend import resource_tracker
 
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, GROUP_SIGNALS)
     try:
         resource_tracker.ensure_running()
     finally:

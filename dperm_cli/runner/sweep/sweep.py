@@ -7,10 +7,12 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 
+from dperm_cli.core.files import remove_abandoned
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.cells import run_cell as cells
+from dperm_cli.runner.cells.optimum_cache import OPTIMA
 from dperm_cli.runner.sweep import shared_data
 from dperm_cli.runner.sweep.backends import Backend, Options
 from dperm_cli.runner.sweep.progress import SweepMeter, Tally, duration
@@ -29,6 +31,7 @@ def run_cells(
     """Run what has no record yet; what is finished stays, whatever happens to this process."""
     options = options or Options()
     by_key = {item.key: item for item in prepared}
+    _tidy_cache()
     with hold_lease(store.out), SweepMeter.open(len(by_key)) as shown:
         todo = []
         for item in by_key.values():
@@ -41,6 +44,14 @@ def run_cells(
             _run(todo, store, force, options, shown)
     _tell_end(shown.tally, by_key)
     return shown.tally
+
+
+def _tidy_cache() -> None:
+    """Take away what killed runs left half-written in the folder for caches."""
+    cache = cache_dir()
+    if cache is not None:
+        for folder in (cache, cache / OPTIMA):
+            remove_abandoned(folder)
 
 
 def label(item: cells.Prepared) -> str:

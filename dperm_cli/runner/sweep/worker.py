@@ -21,7 +21,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core.environment import TERMINAL_SIGNALS
+from dperm_cli.core.environment import GROUP_SIGNALS
 from dperm_cli.core.errors import DpermError, StorageError
 from dperm_cli.core.memo import GIB, Memo
 from dperm_cli.core.package_paths import use_cache
@@ -67,7 +67,7 @@ def suppress_warnings() -> Iterator[None]:
 class Worker:
     """Runs cells and writes their records.
 
-    ``begun`` is told of every cell before it runs; ``stopped`` is asked before each. ``attempts``
+    ``begun`` is told of every cell before it runs; ``has_ended`` is asked before each. ``attempts``
     is told what is begun and ended; a cell at which more than ``deaths`` workers died is left.
     """
 
@@ -76,13 +76,13 @@ class Worker:
         out: Path,
         force: bool = False,
         begun: Callable[[cells.Prepared], None] = lambda item: None,
-        stopped: Callable[[], bool] = lambda: False,
+        has_ended: Callable[[], bool] = lambda: False,
         attempts: Attempts | None = None,
         deaths: int = 0,
     ) -> None:
         self._store, self._claims, self._force = Store(out), Claims(out), force
         self._optimum_of = make_solver()
-        self._begun, self._stopped = begun, stopped
+        self._begun, self._has_ended = begun, has_ended
         self._attempts, self._deaths = attempts, deaths
         self._unsynced: list[str] = []
         self._synced = time.monotonic()
@@ -93,7 +93,7 @@ class Worker:
         rounds = chain(((item, False) for item in items), ((item, True) for item in busy))
         try:
             for item, wait in rounds:
-                if self._stopped():
+                if self._has_ended():
                     return
                 outcome = self._attempt(item, wait)
                 if outcome is None:
@@ -180,21 +180,21 @@ def run_chunk(setup: Setup, tasks: Sequence[Task]) -> Report:
         folder = setup.folder if isdir(setup.folder) else os.getcwd()
         attempts = Attempts(setup.spool)
 
-        def stopped() -> bool:
+        def has_ended() -> bool:
             """The planner takes the folder of data away when nothing more is wanted."""
             return not isdir(setup.spool)
 
         try:
             with (
-                hold_worker_lease(setup.out, may_tidy=stopped),
+                hold_worker_lease(setup.out, may_tidy=has_ended),
                 threadpool_limits(1),
                 use_cache(setup.cache),
                 contextlib.chdir(folder),
             ):
-                if stopped():
+                if has_ended():
                     return Report(())
                 attempts.watch_memory()
-                worker = Worker(setup.out, setup.force, stopped=stopped, attempts=attempts,
+                worker = Worker(setup.out, setup.force, has_ended=has_ended, attempts=attempts,
                                 deaths=MOST_DEATHS - 1 if setup.alone else 0)  # fmt: skip
                 for outcome in worker.run(_prepare_task(setup, task) for task in tasks):
                     outcomes.append(outcome)
@@ -220,8 +220,8 @@ def _prepare_task(setup: Setup, task: Task) -> cells.Prepared:
 
 @cache
 def _follow_parent(parent: int) -> None:
-    """Leave a terminal's signals to the parent, and end with it, however it ends: once will do."""
-    for number in TERMINAL_SIGNALS:
+    """Leave the signals to all to the parent, and end with it, however it ends: once will do."""
+    for number in GROUP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 

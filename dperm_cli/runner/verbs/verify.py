@@ -57,6 +57,9 @@ def verify(arguments: list[str]) -> int:
         return EXIT_FAILED
     names = store.cells()
     missing = len(set(study_folder.list_cells(store)) - set(names))
+    if not names:
+        print(f"{out}: holds no record that could be checked; {missing} cells have none yet")
+        return EXIT_FAILED
     more = f"; {missing} cells have no record yet" if missing else ""
     old = len(list_old(names))
     more += f"; {old} with names of the old form" if old else ""
@@ -101,13 +104,17 @@ def list_verdicts(store: Snapshot) -> Iterator[str]:
 
 
 def check_table(store: Snapshot) -> list[str]:
-    """The table, where the study is finished, against the one that its records make.
+    """The table against its records; where the study is finished, against the one that they make.
 
     One of another version has other columns: what both have is compared.
     """
     names = study_folder.list_cells(store)
     path = store.out / "table.csv"
     written = read_bytes(path)
+    gone = sum(store.state(cell) == "absent" for cell in _list_table_cells(written or b""))
+    if gone:
+        have = "1 cell whose record is" if gone == 1 else f"{gone} cells whose records are"
+        return [f"{path}: has {have} not there; the same `dperm run` computes what is missing"]
     if written is None or any(store.state(cell) != "whole" for cell in names):
         return []
     records = store.read_all(names)
@@ -120,6 +127,15 @@ def check_table(store: Snapshot) -> list[str]:
     if written == made.encode() or (older and _agree(written, made)):
         return []
     return [f"{path}: is not the table of these records; `dperm report` makes that one"]
+
+
+def _list_table_cells(written: bytes) -> list[str]:
+    """The cells that a table names; none where it is no table."""
+    try:
+        rows = _read_table(written.decode())
+    except (UnicodeDecodeError, csv.Error):
+        return []
+    return sorted({row["cell"] for row in rows if row.get("cell")})
 
 
 def _agree(written: bytes, made: str) -> bool:
