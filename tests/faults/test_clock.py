@@ -8,20 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults._program import (
-    REPOSITORY,
-    SMALL,
-    epsilons,
-    leftovers,
-    run_dperm,
-)
+from tests.faults._program import REPOSITORY, SMALL, epsilons, leftovers, run_dperm
 
-# Python reads this file at its start; each call of the clock is an hour before the last one.
+# What each call of the clock does before it tells ``now[0]``.
 CLOCKS = {
     "backwards": "now[0] -= 3600.0",
     "still": "pass",
     "leaping": "now[0] += -1e8 if now[0] > 1.7e9 else 2e8",
 }
+# Python runs a file of the name ``sitecustomize.py`` at its start.
 PROGRAM = """
 import time
 now = [time.time()]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
+import pwd
+import shlex
 import subprocess
 import sys
 
@@ -55,30 +56,42 @@ def test_small_files_are_enough_or_said(blocks, words, tmp_path, expected_table)
     assert_enough_or_said(tmp_path, words, f"ulimit -f {blocks}", expected_table)
 
 
+# Limit the processes of the user, become another one where this is root, who has no such limit.
+LIMIT = """
+import os, resource, sys
+limit, user = map(int, sys.argv[1:3])
+resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+if user:
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
 @pytest.mark.faults
 @pytest.mark.parametrize("words", [[], ["workers=2"]], ids=["here", "workers"])
 @pytest.mark.parametrize("more", [0, 2, 8])
 def test_few_processes_are_enough_or_said(more, words, tmp_path, expected_table):
-    """The limit counts threads of the user; root has none, and takes another user for it."""
-    before = f"ulimit -u {count_threads() + more}"
-    if os.geteuid() == 0:
-        before = f"{before}; {become_nobody(tmp_path)}"
+    """The limit counts the threads of the user, of which there are some already."""
+    user = find_other_user() if os.geteuid() == 0 else 0
+    limit = count_threads(user or os.geteuid()) + more + 1
+    tmp_path.chmod(0o777)
+    limiter = [sys.executable, "-c", LIMIT, str(limit), str(user)]
+    before = f'set -- {shlex.join(limiter)} "$@"'
     assert_enough_or_said(tmp_path, words, before, expected_table)
 
 
-def count_threads() -> int:
-    user = "nobody" if os.geteuid() == 0 else str(os.geteuid())
-    listed = subprocess.run(["ps", "-L", "-u", user, "-o", "lwp="], capture_output=True, text=True)
-    return max(1, len(listed.stdout.split()))
+def find_other_user() -> int:
+    """The number of ``nobody``, if that user can run this Python and read the package."""
+    user = pwd.getpwnam("nobody").pw_uid
+    words = [sys.executable, "-c", LIMIT, "4096", str(user), sys.executable, "-c"]
+    made = subprocess.run([*words, "import dperm_cli.cli"], cwd=REPOSITORY, capture_output=True)
+    if made.returncode:
+        pytest.skip("root has no limit on processes, and no other user can run this Python")
+    return user
 
 
-def become_nobody(folder) -> str:
-    """Shell words after which the next program is another user's, who may write to the folder."""
-    if shutil.which("setpriv") is None:
-        pytest.skip("no setpriv here, and root has no limit on processes")
-    words = "setpriv --reuid=nobody --regid=nogroup --clear-groups"
-    asked = [*words.split(), sys.executable, "-c", "import numpy, dperm_cli"]
-    if subprocess.run(asked, cwd=REPOSITORY, capture_output=True).returncode:
-        pytest.skip("another user cannot read this Python, and root has no limit on processes")
-    folder.chmod(0o777)
-    return f'set -- {words} "$@"'
+def count_threads(user: int) -> int:
+    words = ["ps", "-L", "-U", str(user), "-o", "lwp="]
+    return len(subprocess.run(words, capture_output=True, text=True).stdout.split())

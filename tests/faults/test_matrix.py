@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.faults._program import REPOSITORY
-from tests.faults.environments import EVERY, SHORT, CannotMake, find_environment, name_environment
+from tests.faults.environments import (
+    EVERY,
+    FOLDER,
+    SHORT,
+    CannotMake,
+    find_environment,
+    name_environment,
+)
 from tests.faults.processors import KERNELS, NEEDED, VARIABLES, list_variables, tell_why_not
 from tests.faults.test_processors import GENERATORS
 
@@ -65,8 +72,8 @@ def numbers(tmp_path_factory):
         python = find_interpreter(place)
         env = base_environment()
         # what one version of numba compiled is thrown away by another one
-        env["NUMBA_CACHE_DIR"] = str(tmp_path_factory.getbasetemp() / f"numba-{place}")
-        Path(env["NUMBA_CACHE_DIR"]).mkdir(mode=0o700, exist_ok=True)
+        env["NUMBA_CACHE_DIR"] = str(FOLDER / f"numba-{place}")
+        Path(env["NUMBA_CACHE_DIR"]).mkdir(mode=0o700, parents=True, exist_ok=True)
         # optima are solved there, and not looked up
         env["DPERM_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
         if processor != NATIVE:

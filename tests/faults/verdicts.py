@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent
 KEPT = FOLDER / "verdicts.json"
 HELD, BROKE, FILED, NOT_RUN = "held", "broke", "broke, as filed", "not run"
 _LIBRARIES = ("numpy", "scipy", "numba", "pandas", "pyarrow", "clarabel")
-_PATH = re.compile(r"(?<![\w.])(?:/[\w.+@:~-]+){2,}/?")
+_PATH = re.compile(r"(?<![\w.])(?:/[\w.+@~-]+){2,}/?")
 _MOST_LETTERS = 160
 
 
@@ -137,7 +137,7 @@ def judge(report: pytest.TestReport) -> tuple[str, str] | None:
 
 
 class Keeper:
-    """Hears what comes of each case and keeps it at the end, however the run ends."""
+    """Hears what comes of each case and keeps it at once, however the run ends."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.machine = path, describe_machine()
@@ -151,13 +151,11 @@ class Keeper:
         judged = judge(report)
         if judged and self.found.get(case, ("", ""))[0] != BROKE:
             self.found[case] = judged
-
-    def pytest_sessionfinish(self) -> None:
-        write_verdicts({
-            case: Verdict(*judged, round(self.seconds[case], 1), self.digests[key], self.machine)
-            for case, judged in self.found.items()
-            if (key := name_test(case)) in self.digests
-        }, self.path)  # fmt: skip
+        digest = self.digests.get(name_test(case))
+        if report.when == "teardown" and digest is not None and case in self.found:
+            seconds = round(self.seconds[case], 1)
+            verdict = Verdict(*self.found[case], seconds, digest, self.machine)
+            write_verdicts({case: verdict}, self.path)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
