@@ -89,7 +89,9 @@ def write_verdicts(found: dict[str, Verdict], path: Path = KEPT) -> None:
         for case in sorted(kept)
     }
     text = json.dumps({"machines": machines, "verdicts": verdicts}, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n")
+    half = path.with_suffix(".tmp")
+    half.write_text(text + "\n")
+    half.replace(path)
 
 
 def name_test(case: str) -> str:
