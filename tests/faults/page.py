@@ -43,8 +43,8 @@ Which of these tests run when is said in [CONTRIBUTING.md](../CONTRIBUTING.md#wh
 MATRIX_TEXT = f"""
 ## Processors, Pythons, libraries
 
-In each cell every generator of data and nine sweeps run in processes whose libraries compute as on
-another processor. Held: fingerprints, generated data and names of cells are the same bytes as
+In each place every generator of data and five sweeps run in a process whose libraries compute as
+on another processor. Held: fingerprints, generated data and names of cells are the same bytes as
 without that, and optima, risks and noise scales differ by less than 1e-9 relative. `{NATIVE}`
 compares with this project's own environment (`constraints.txt`): there, names of cells
 differ, because they hold the versions of the libraries. `lowest` are the least releases that
