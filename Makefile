@@ -12,7 +12,7 @@ FUZZ ?= 1m
 EXPERIMENTS := $(notdir $(basename $(wildcard conf/experiment/*.yaml)))
 PAPERS := bst14 kj16 jt13 djw12
 
-.PHONY: run test test-slow test-portable nightly faults slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures \
+.PHONY: run test test-slow test-portable test-full nightly faults faults-quick faults-page slurm audit audit-quick audit-power fuzz lint bench wheel clean help figures \
 	verdicts claims schemas $(PAPERS) $(EXPERIMENTS)
 
 help:
@@ -20,7 +20,10 @@ help:
 	@echo 'make test       set up and run the default suite'
 	@echo 'make test-slow  its larger cases: more neighbours, mutants and draws (in minutes, by CI as well)'
 	@echo 'make test-portable  where rounding matters, as on an old processor (make nightly: full sizes, kills)'
-	@echo 'make faults     kill sweeps at random and compare (make slurm: those of a SLURM cluster)'
+	@echo 'make test-full  every test there is (hours)'
+	@echo 'make faults     all that dperm has to outlive: kills, odd folders, other processors, Pythons and'
+	@echo '                libraries (hours), and docs/faults.md; make faults-quick: a slice (minutes)'
+	@echo 'make slurm      what needs a SLURM cluster'
 	@echo 'make audit      attack every mechanism with fresh seeds (make audit-quick: fewer runs, fixed seeds)'
 	@echo 'make audit-power  how many planted faults the audit finds by itself (hours)'
 	@echo 'make fuzz       whole runs on random neighbours for FUZZ=1m, from a fresh seed that it prints'
@@ -72,10 +75,28 @@ test-portable: $(VENV)/.dev
 		print(*np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))')" \
 	$(BIN)/python -m pytest $(SHARED) $(PORTABLE)
 
-# kill -9 at fifty random instants, twice; and what needs a SLURM controller (skips without sbatch)
-faults: $(VENV)/.dev
-	$(BIN)/python -m pytest -m faults tests/faults
+# every test, whatever its marks
+test-full: $(VENV)/.dev
+	$(BIN)/python -m tests.faults.environments
+	$(BIN)/python -m pytest $(SHARED) -m ''
 
+# The fault matrix: every test of the folder, in environments that are made when they are missing.
+# Verdicts are kept as they come, so that ONLY='-k lives' or ONLY='-m slow' is a part of it.
+ONLY ?= -m ''
+faults: $(VENV)/.dev
+	$(BIN)/python -m tests.faults.environments
+	@failed=0; $(BIN)/python -m pytest -p tests.faults.verdicts $(ONLY) tests/faults || failed=$$?; \
+	$(BIN)/python -m tests.faults.page && exit $$failed
+
+# what CI has of those that the other targets leave out; its verdicts are not kept
+faults-quick: $(VENV)/.dev
+	$(BIN)/python -m tests.faults.environments --short
+	$(BIN)/python -m pytest -m faults_quick tests/faults
+
+faults-page: $(VENV)/.dev
+	$(BIN)/python -m tests.faults.page
+
+# what needs a SLURM controller (skips without sbatch)
 slurm: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slurm -rs tests/runner
 
@@ -133,5 +154,5 @@ wheel: $(VENV)/.dev
 	sh tests/wheel.sh $(BIN)/python
 
 clean:
-	rm -rf $(VENV) dist build outputs/first_run .pytest_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .venv-faults dist build outputs/first_run .pytest_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -48,7 +48,7 @@ def test_eight_runs_at_once_all_end_well_in_every_round(tmp_path):
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("round_number", range(4))
+@pytest.mark.parametrize("round_number", [pytest.param(0, marks=pytest.mark.faults_quick), 1, 2, 3])
 def test_eight_runs_on_a_finished_study_all_end_well(round_number, tmp_path):
     words = ["run", "-m", *SMALL, epsilons(CELLS), f"out={tmp_path}/study"]
     assert run_dperm(words, tmp_path).code == 0

@@ -113,7 +113,9 @@ def test_every_first_worker_dies_while_workers_start(backend, sweep, tmp_path, e
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("records", [1, CELLS // 2, CELLS - 1])
+@pytest.mark.parametrize(
+    "records", [1, pytest.param(CELLS // 2, marks=pytest.mark.faults_quick), CELLS - 1]
+)
 @pytest.mark.parametrize("backend", WORKERS)
 def test_one_worker_dies_while_records_are_written(
     backend, records, sweep, tmp_path, expected_table

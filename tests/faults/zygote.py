@@ -3,7 +3,8 @@
 Read requests from stdin, a JSON object a line: {"argv": [...], "records": folder, "more": how many
 records have to be written before the kill, "delay": seconds after that, "signal": number,
 "limit": bytes a file may have, "whom": "worker" to kill one of the run's workers and not the run,
-"times": how many of them, one "delay" after the other, "copies": how many equal runs at once}.
+"times": how many of them, one "delay" after the other, "copies": how many equal runs at once,
+"at": [what Python does, part of a path, how often], for a run that kills itself}.
 Answers {"code": exit code or -signal, of several runs the first that is not 0, "killed": how many,
 "left": records in the folder, "orphans": processes of the run that outlive it}.
 """
@@ -56,6 +57,8 @@ def start(run, asked: dict) -> int:
         if "limit" in asked:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (asked["limit"], asked["limit"]))
+        if "at" in asked:
+            kill_at(*asked["at"])
         code = 99
         try:
             code = run(asked["argv"])
@@ -64,6 +67,20 @@ def start(run, asked: dict) -> int:
         finally:
             os._exit(code)
     return child
+
+
+def kill_at(event: str, part: str, times: int) -> None:
+    """Kill -9 of this process when it does something to such a path for so many times."""
+    left = times
+
+    def hear(name: str, arguments: tuple) -> None:
+        nonlocal left
+        if name == event and any(part in str(one) for one in arguments):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hear)
 
 
 def watch(child: int, asked: dict, before: int) -> int:

@@ -1,0 +1,97 @@
+"""Limits of the system on open files, processes and the size of files: enough, or said."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.faults._program import REPOSITORY, SMALL, epsilons, leftovers, run_dperm
+
+SWEEP = ["run", "-m", *SMALL, epsilons(4), "out=study"]
+FULL = [pytest.mark.faults]
+QUICK = [pytest.mark.faults, pytest.mark.faults_quick]
+
+
+@pytest.fixture(scope="module")
+def expected_table(tmp_path_factory) -> bytes:
+    folder = tmp_path_factory.mktemp("whole")
+    ended = run_dperm(SWEEP, folder)
+    assert ended.code == 0, ended.err
+    return (folder / "study" / "table.csv").read_bytes()
+
+
+def assert_enough_or_said(folder, words, before, expected_table) -> None:
+    """The sweep ends well or in a line, and goes on to the same table where there is no limit."""
+    ended = run_dperm([*SWEEP, *words], folder, before=before, seconds=120)
+    assert "Traceback" not in ended.err, ended.err[-2000:]
+    assert ended.code in (0, 1, 2, 3), (ended.code, ended.err[-1000:])
+    if ended.code:
+        assert ended.err.splitlines()[-1].startswith("dperm: "), ended.err[-1000:]
+    again = run_dperm(SWEEP, folder)
+    assert again.code == 0, again.err[-1000:]
+    assert (folder / "study" / "table.csv").read_bytes() == expected_table
+    assert leftovers(folder / "study") == []
+
+
+@pytest.mark.parametrize(("files", "words"), [
+    *(pytest.param(files, [], marks=FULL) for files in (6, 8, 12, 16, 32)),
+    pytest.param(24, [], marks=QUICK),
+    *(pytest.param(files, ["workers=2"], marks=FULL) for files in (12, 24, 48, 96)),
+])  # fmt: skip
+def test_few_open_files_are_enough_or_said(files, words, tmp_path, expected_table):
+    assert_enough_or_said(tmp_path, words, f"ulimit -n {files}", expected_table)
+
+
+@pytest.mark.parametrize(("blocks", "words"), [
+    *(pytest.param(blocks, [], marks=FULL) for blocks in (0, 1, 16, 64, 1024)),
+    pytest.param(16, ["workers=2"], marks=QUICK),
+])  # fmt: skip
+def test_small_files_are_enough_or_said(blocks, words, tmp_path, expected_table):
+    """A file may have so many blocks of 512 or 1024 bytes: records fit into some, tables do not."""
+    assert_enough_or_said(tmp_path, words, f"ulimit -f {blocks}", expected_table)
+
+
+# Limit the processes of the user, become another one where this is root, who has no such limit.
+LIMIT = """
+import os, resource, sys
+limit, user = map(int, sys.argv[1:3])
+resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+if user:
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("words", [[], ["workers=2"]], ids=["here", "workers"])
+@pytest.mark.parametrize("more", [0, 2, 8])
+def test_few_processes_are_enough_or_said(more, words, tmp_path, expected_table):
+    """The limit counts the threads of the user, of which there are some already."""
+    user = find_other_user() if os.geteuid() == 0 else 0
+    limit = count_threads(user or os.geteuid()) + more + 1
+    tmp_path.chmod(0o777)
+    limiter = [sys.executable, "-c", LIMIT, str(limit), str(user)]
+    before = f'set -- {shlex.join(limiter)} "$@"'
+    assert_enough_or_said(tmp_path, words, before, expected_table)
+
+
+def find_other_user() -> int:
+    """The number of ``nobody``, if that user can run this Python and read the package."""
+    user = pwd.getpwnam("nobody").pw_uid
+    words = [sys.executable, "-c", LIMIT, "4096", str(user), sys.executable, "-c"]
+    made = subprocess.run([*words, "import dperm_cli.cli"], cwd=REPOSITORY, capture_output=True)
+    if made.returncode:
+        pytest.skip("root has no limit on processes, and no other user can run this Python")
+    return user
+
+
+def count_threads(user: int) -> int:
+    words = ["ps", "-L", "-U", str(user), "-o", "lwp="]
+    return len(subprocess.run(words, capture_output=True, text=True).stdout.split())
