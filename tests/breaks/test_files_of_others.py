@@ -183,7 +183,7 @@ def test_whatever_a_parser_raises_is_one_line(error, dperm, tmp_path, monkeypatc
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(Csv, "read", fail)
+    monkeypatch.setattr(Csv, "read_blocks", fail)
     write_table(tmp_path / "rows.csv", make_rows(9))
     done = dperm("run", "dataset=csv", "dataset.path=rows.csv")
     assert_refused(done)
