@@ -75,6 +75,7 @@ class Event(CheckedFields, ABC):
     """
 
     count: int
+    plugin_kind: ClassVar[str] = "event"
     phrase: ClassVar[str]
     stream: ClassVar[str] = ""
     sizes: ClassVar[tuple[str, ...]] = ()
