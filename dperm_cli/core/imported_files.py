@@ -45,9 +45,11 @@ def refuse_loaded(key: str, path: str, modules: Iterable[str]) -> None:
     folder = os.path.realpath(os.path.dirname(path))
     for name in sorted(modules):
         loaded = getattr(sys.modules.get(name), "__file__", None)
-        if isinstance(loaded, str) and os.path.realpath(loaded).startswith(folder + os.sep):
-            if not _is_installed(loaded) and name.partition(".")[0] != _OWN:
-                raise _refuse(key, path, name)
+        if not isinstance(loaded, str) or _is_installed(loaded):
+            continue
+        beside = os.path.realpath(loaded).startswith(folder + os.sep)
+        if beside and name.partition(".")[0] != _OWN:
+            raise _refuse(key, path, name)
 
 
 def hash_package(module: ModuleType) -> tuple[str, str]:

@@ -11,7 +11,6 @@ changed file is another module, and no byte code is written beside it.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import importlib
 import inspect
@@ -20,7 +19,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
@@ -167,6 +166,21 @@ def add_entry_points(kind: str = "", name: str = "") -> tuple[PluginSource, ...]
         _add_points([point for point in points if _distribution(point) == one])
         for one in sorted(wanted)
     )
+
+
+def add_installed(tell: Callable[[str], None]) -> None:
+    """Offer the plug-ins of all installed packages; of one that cannot be used, ``tell`` why."""
+    for package in dict.fromkeys(_distribution(point) for point in _list_entry_points()):
+        try:
+            add_package(package)
+        except InputError as error:
+            tell(str(error))
+
+
+def list_installed(kind: str) -> tuple[str, ...]:
+    """The names that entry points of installed packages have for a kind; nothing is imported."""
+    points = _list_entry_points()
+    return tuple(sorted({p.name for p in points if ENTRY_POINTS[p.group] == kind}))
 
 
 def add(word: str | os.PathLike[str]) -> PluginSource:
@@ -329,7 +343,8 @@ def blame_plugin(label: str) -> Iterator[None]:
         raise InputError(KEY, label, "ends the program when it is loaded (SystemExit)") from None
     except BaseException as error:
         words = make_printable(describe_error(error), 300)
-        raise InputError(KEY, label, f"cannot be loaded: {words}{_find_line(error, label)}") from None
+        words += _find_line(error, label)
+        raise InputError(KEY, label, f"cannot be loaded: {words}") from None
 
 
 def _find_line(error: BaseException, path: str) -> str:
