@@ -1,3 +1,3 @@
 """dperm: differentially private convex empirical risk minimization."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

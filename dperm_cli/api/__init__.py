@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dperm_cli.api.plugin_names import PLACES
+from dperm_cli.core.public_names import PLACES
 
 
 def __getattr__(name: str) -> Any:
