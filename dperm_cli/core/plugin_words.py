@@ -11,26 +11,30 @@ from dperm_cli.core.plugin_sources import PluginSource
 
 PROOF = "its guarantee rests on its own proof"
 _BELIEVED = ("event", "sampler")  # what the accountant takes from them, it cannot compute itself
-_USE = re.compile(r"(\w+) (\S[^;]*?) \((no version|version [^,;()]+), sha256 ([0-9a-f]{64})\)")
+_USE = re.compile(
+    r"(\w+) (\S[^;]*?) of ([^;]+?) \((no version|version [^,;()]+), sha256 ([0-9a-f]{64})\)"
+)
 
 
 @dataclass(frozen=True)
 class PluginUse:
     """One plug-in that made a record.
 
-    >>> use = PluginUse("loss", "pinball", "1.0", "0" * 64)
+    >>> use = PluginUse("loss", "pinball", "mine.py", "1.0", "0" * 64)
     >>> read_uses(format_uses([use])) == (use,)
     True
     """
 
     kind: str
     name: str
+    label: str
     version: str
     digest: str
 
     def __str__(self) -> str:
         version = f"version {self.version}" if self.version else "no version"
-        return f"{self.kind} {self.name} ({version}, sha256 {self.digest})"
+        label = re.sub(r"[^\w.+ -]", "?", self.label)[:100]
+        return f"{self.kind} {self.name} of {label} ({version}, sha256 {self.digest})"
 
     @property
     def short(self) -> str:
@@ -46,7 +50,9 @@ class PluginUse:
 
 def list_uses(source: PluginSource, kinds: Iterable[tuple[str, str]]) -> list[PluginUse]:
     """Some of the plug-ins of a source."""
-    return [PluginUse(kind, name, source.version, source.digest) for kind, name in kinds]
+    return [
+        PluginUse(kind, name, source.label, source.version, source.digest) for kind, name in kinds
+    ]
 
 
 def format_uses(uses: Iterable[PluginUse], short: bool = False) -> str | None:
@@ -60,8 +66,8 @@ def read_uses(text: str | None) -> tuple[PluginUse, ...]:
     """What ``format_uses`` wrote; () for anything else."""
     found = (match.groups() for match in _USE.finditer(text or ""))
     return tuple(
-        PluginUse(kind, name, "" if version == "no version" else version[8:], digest)
-        for kind, name, version, digest in found
+        PluginUse(kind, name, label, "" if version == "no version" else version[8:], digest)
+        for kind, name, label, version, digest in found
     )
 
 

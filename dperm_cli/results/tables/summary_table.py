@@ -22,7 +22,6 @@ from dperm_cli.results.records.row_facts import (
     number,
     problem_of,
 )
-from dperm_cli.results.records.schema import OPTIONAL
 from dperm_cli.results.records.summary import BAND_WORDS, DIAGNOSTIC, SUMMARY_NAMES
 
 SIMULATION = (
@@ -115,12 +114,7 @@ def format_terminal(table: Table) -> str:
 
 def csv_text(rows: Sequence[Row]) -> str:
     """All summary columns but the diagnostics, exact numbers: equal runs give equal bytes."""
-    names = [
-        name
-        for name in SUMMARY_NAMES
-        if name not in DIAGNOSTIC
-        and (name not in OPTIONAL or any(row.get(name) is not None for row in rows))
-    ]
+    names = [name for name in SUMMARY_NAMES if name not in DIAGNOSTIC]
     return csv_lines(names, ([format_exact(row.get(name)) for name in names] for row in rows))
 
 
