@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def _front() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dperm_cli.api.public_names import NAMES, ROOMS, list_names
+from dperm_cli.api.name_table import NAMES, ROOMS, list_names
 
 
 def __getattr__(name: str) -> Any:

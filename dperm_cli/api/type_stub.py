@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dperm_cli.api.public_names import NAMES, ROOMS
+from dperm_cli.api.name_table import NAMES, ROOMS
 from dperm_cli.core.files import write_atomically
 
 STUB = Path(__file__).parents[1] / "__init__.pyi"

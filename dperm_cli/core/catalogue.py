@@ -1,7 +1,7 @@
 """List what the command line offers, from the YAML files' lines and the schemas beside them.
 
-It imports no shipped plug-in and parses no YAML, so that help appears at once. The schemas are made from
-the plug-ins' declared fields (``dperm_cli.runner.editor_schemas``).
+It imports no plug-in of the package and parses no YAML, so that help appears at once. The schemas
+are made from the plug-ins' declared fields (``dperm_cli.runner.editor_schemas``).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _describe_outside(group: str, name: str, made: Any) -> Choice:
     own = lines and not lines[0].startswith(f"{made.__name__}(")  # a dataclass's own signature
     words = f"{lines[0].rstrip('.')}; plug-in" if own else "plug-in"
     keys = tuple(f"{key}: {_spell(value)}" for key, value in outside_defaults(made).items())
-    return Choice(name, f"{words} from {source.describe()}", keys, name)
+    return Choice(name, f"{words} ({source.describe()})", keys, name)
 
 
 def outside_defaults(made: Any) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _explain(lines: Iterable[str], declared: dict[str, Any]) -> list[Setting]:
         shown = [*words, *filter(None, map(_describe_range, forms))]
         told = schema.get("description", "")
         if schema.get("type") != "boolean" and shown:
-            told = f"{' | '.join(shown)}: {told}"
+            told = f"{' | '.join(shown)}{': ' * bool(told)}{told}"
         found.append(Setting(setting.rstrip(), comment.strip() or told, tuple(words)))
     return found
 

@@ -43,7 +43,9 @@ ENTRY_POINTS = {
 KINDS = tuple(ENTRY_POINTS.values())
 MODULE = "dperm_plugin_"  # begins the names of the modules of files
 _MOST_BYTES = 1 << 22
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ .-]*")
+_VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,40}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,79}")  # of events and bounds: see _TITLE
+_TITLE = re.compile(r"[A-Za-z][A-Za-z0-9_ .,-]{0,79}")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class PluginSource:
     Attributes:
         path: The file, or the package's folder or module.
         digest: SHA-256 of the file's bytes; of a package, of all of its source files.
-        version: ``__version__`` of the file, or the version of the package; ``none`` without one.
+        version: ``__version__`` of the file, or the version of the package; may be empty.
         names: (kind, name) of each plug-in.
         module: The module of the file, or the package's topmost one.
         package: The name of the installed package; empty for a file.
@@ -75,8 +77,9 @@ class PluginSource:
         return self.package or os.path.basename(self.path)
 
     def describe(self) -> str:
-        """``mine.py 1.0 (sha256 0123456789ab)``."""
-        return f"{self.label} {self.version} (sha256 {self.digest[:12]})"
+        """``mine.py, version 1.0, sha256 0123456789ab``."""
+        version = f"version {self.version}" if self.version else "no version"
+        return f"{self.label}, {version}, sha256 {self.digest[:12]}"
 
     def owns(self, module: str) -> bool:
         """Whether a module is of this file or package."""
@@ -229,6 +232,15 @@ def find_source(kind: str, name: str) -> PluginSource | None:
     return next((s for s in list_sources() if (kind, name) in s.names), None)
 
 
+def find_name(made: Any) -> tuple[PluginSource, str, str] | None:
+    """Source, kind and name of a class or bound from outside; None for any other object."""
+    for one in _State._shared.loaded.values():
+        for (kind, name), offered in one.objects.items():
+            if offered is made:
+                return one.source, kind, name
+    return None
+
+
 def sources_of(modules: Iterable[str]) -> tuple[PluginSource, ...]:
     """The sources that own some of these modules."""
     wanted = tuple(modules)
@@ -359,7 +371,7 @@ def _find_line(error: BaseException, path: str) -> str:
 
 def _find_version(module: ModuleType) -> str:
     found = getattr(module, "__version__", None)
-    return make_printable(found, 40) if isinstance(found, str) and found else "none"
+    return found if isinstance(found, str) and _VERSION.fullmatch(found) else ""
 
 
 def _collect(label: str, module: ModuleType) -> dict[tuple[str, str], Any]:
@@ -405,8 +417,10 @@ def _name(label: str, kind: str, made: Any, given: str = "") -> str:
         _check_class(label, made)
         own = vars(made).get("name")
         name = own if isinstance(own, str) and own else given or snake_case(made.__name__)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InputError(KEY, label, f"the name of a {kind} must be a word, not {name!r}")
+    form = _TITLE if kind in ("event", "bound") else _NAME
+    if not isinstance(name, str) or not form.fullmatch(name):
+        words = "must be a word of a-z, 0-9 and _" if form is _NAME else "must be plain words"
+        raise InputError(KEY, label, f"the name of a {kind}, {name!r}, {words}")
     if given and name != given:
         raise InputError(KEY, label, f"the entry point {given} names a {kind} called {name}")
     if kind not in ("bound", "event", "mechanism"):
@@ -452,12 +466,22 @@ def _refuse_taken(source: PluginSource) -> None:
             taken.setdefault((ENTRY_POINTS[point.group], point.name),
                              f"the installed package {_distribution(point)}")  # fmt: skip
     for kind, name in source.names:
-        if name in registry.list_shipped(kind):
+        if name in registry.list_shipped(kind) or name in _list_shipped_others(kind):
             words = f"shadows the shipped {kind} {name}; give it another name"
             raise InputError(KEY, source.path, words)
         if (kind, name) in taken:
             words = f"offers {kind} {name}, and so does {taken[kind, name]}; give one another name"
             raise InputError(KEY, source.path, words)
+
+
+def _list_shipped_others(kind: str) -> tuple[str, ...]:
+    """The names of shipped events and bounds, whose rooms are no folders of plug-ins."""
+    if kind == "event":
+        return tuple(importlib.import_module("dperm_cli.privacy.events").list_shipped())
+    if kind == "bound":
+        every = importlib.import_module("dperm_cli.bounds.all_bounds").ALL
+        return tuple(bound.id for bound in every)
+    return ()
 
 
 def _list_entry_points() -> tuple[Any, ...]:
@@ -500,7 +524,7 @@ def _add_points(points: list[Any]) -> PluginSource:
                 raise InputError(KEY, package, words)
     path, digest = imported_files.hash_package(importlib.import_module(top))
     known = _State._shared.loaded.get(path)
-    version = points[0].dist.version if points[0].dist is not None else "none"
+    version = points[0].dist.version if points[0].dist is not None else ""
     source = PluginSource(path, digest, version, tuple(objects), top, package)
     if known is None or known.source != source:
         with _blame("package"):

@@ -58,7 +58,7 @@ class Request:
     preflight: bool = False
 
 
-FLAGS = ("-m", "--multirun", "--config-dir", "-cd", "--cfg", "-h", "--help", "--debug")
+FLAGS = ("-m", "--multirun", "--config-dir", "-cd", "--plugin", "--cfg", "-h", "--help", "--debug")
 
 
 class RunSyntax(Syntax):

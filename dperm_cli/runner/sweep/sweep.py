@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Generator, Sequence
 
+from dperm_cli.core import plugin_sources
 from dperm_cli.core.package_paths import cache_dir
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
@@ -88,6 +89,7 @@ def _run_on_backend(
             force=force,
             stop_early=options.on_error == "stop",
             parent=os.getpid() if backend.owned else None,
+            plugins=plugin_sources.list_sources(),
         )
         yield from Supervisor(backend, setup, shown.note).run(todo)
 

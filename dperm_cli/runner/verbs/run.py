@@ -11,7 +11,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from dperm_cli.core import checks
+from dperm_cli.core import checks, plugin_sources
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import EXIT_FAILED, EXIT_OK, InputError
 from dperm_cli.core.files import OutputFile, find_special
@@ -134,13 +134,19 @@ def _run_study(
     preflight.check_loaded(todo, study.keys, out)
     with hold_lease(out):
         words = study_plan.drop_study_keys(arguments)
-        store.write_manifest(manifest.build(keys, words, {"study": study.name}))
+        store.write_manifest(manifest.build(keys, words, {"study": study.name, **_list_plugins()}))
         tally = run_cells(prepared, store, study.keys.force, study.keys)
         made = make_report()
         kept = described is None or (
             not tally.failed_count and _save(to, prepared[0], described, store)
         )
         return StudyRun(prepared[0], tally, made, not kept)
+
+
+def _list_plugins() -> dict[str, list[str]]:
+    """What of plug-ins from outside stands in the manifest; nothing where there are none."""
+    found = [f"{s.label}, sha256 {s.digest}" for s in plugin_sources.list_sources()]
+    return {"plugins": found} if found else {}
 
 
 def _check_save(study: study_plan.Study) -> None:

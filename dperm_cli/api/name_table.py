@@ -6,7 +6,7 @@ checkers (``type_stub.py`` writes it), and docs/api.md has an example of each.
 
 from __future__ import annotations
 
-from dperm_cli.api.plugin_names import PLACES
+from dperm_cli.core.public_names import PLACES
 
 # What a reader calls, and what that gives.
 CALLS = {
