@@ -5,15 +5,19 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dperm_cli.core.public_names import PLACES
+from dperm_cli.api.name_table import NAMES, ROOMS, list_names
 
 
 def __getattr__(name: str) -> Any:
-    if name not in PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, word = PLACES[name].partition(":")
+    if name == "__all__":
+        return list_names()
+    if name in ROOMS:
+        return importlib.import_module(ROOMS[name])
+    if name not in NAMES:
+        raise AttributeError(f"module 'dperm_cli' has no attribute {name!r}")
+    module, _, word = NAMES[name].partition(":")
     return getattr(importlib.import_module(module), word or name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *PLACES})
+    return sorted({*globals(), *list_names()})

@@ -85,13 +85,16 @@ def _combine_sections(chosen: Mapping[str, str]) -> dict[str, Any]:
 
 @cache
 def _compose(root: str, *overrides: str) -> dict[str, Any]:
-    GlobalHydra.instance().clear()
+    hydra = GlobalHydra.instance()
+    before, hydra.hydra = hydra.hydra, None  # a notebook may have a Hydra of its own
     try:
         with initialize_config_dir(root, version_base="1.3"):
             config = OmegaConf.to_container(hydra_compose("config", list(overrides)), resolve=False)
     except (HydraException, OmegaConfBaseException) as error:
         detail = " ".join(str(error).split())[:200]
         raise InputError("configuration", " ".join(overrides), detail) from None
+    finally:
+        hydra.hydra = before
     assert isinstance(config, dict)
     user_yaml.refuse_programs(config, "")
     return {str(key): value for key, value in config.items()}
