@@ -288,7 +288,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         notes.append(INFORMATION)
     outside = [use for row in rows for use in plugin_words.read_uses(row.get("plugins"))]
     if outside:
-        notes.append(f"from outside: {plugin_words.format_uses(outside, short=True)}.")
+        notes.append(f"from outside: {plugin_words.summarise_uses(outside)}.")
     if any(row["guarantee"] == "none" for row in rows):
         notes.append("guarantee none: these rows are NOT private.")
     return notes
