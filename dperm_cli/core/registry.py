@@ -130,6 +130,12 @@ def list_audited(room: str, last: int = 9) -> tuple[str, ...]:
     return tuple(sorted((name for name in places if places[name] <= last), key=places.__getitem__))
 
 
+def find_name(cls: type[Any]) -> str:
+    """The name of a plug-in's class: that of its file, or the one that it has from outside."""
+    outside = plugin_sources.find_name(cls)
+    return cls.__module__.rpartition(".")[2] if outside is None else outside[2]
+
+
 def class_name(name: str) -> str:
     """``noisy_sgd`` -> ``NoisySgd``."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
