@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from dperm_cli.core import checks, plugin_sources
@@ -99,6 +99,10 @@ def load(room: str, name: str) -> type[Any]:
 def look_up(room: str, name: str) -> bool:
     """Whether a room has a plug-in of this name, or an installed package has one."""
     return name in find_modules(room) or plugin_sources.find(room, name) is not None
+
+
+for _room in ROOMS:
+    plugin_sources.reserve_names(_room, partial(list_shipped, _room))
 
 
 def list_protective() -> tuple[str, ...]:

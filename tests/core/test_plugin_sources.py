@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dperm_cli.core import catalogue, imported_files, plugin_sources, registry
+from dperm_cli.core import catalogue, imported_files, plugin_files, plugin_sources, registry
 from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.plugin_words import (
     PluginUse,
@@ -63,7 +63,7 @@ def test_every_kind_of_plugin_is_offered():
     plugin_sources.add_file(MINE)
     plugin_sources.add_file(OTHERS)
     offered = {kind for source in plugin_sources.list_sources() for kind, _ in source.names}
-    assert offered == set(plugin_sources.KINDS)
+    assert offered == set(plugin_files.KINDS)
 
 
 def test_what_was_added_in_a_block_is_forgotten():
@@ -171,7 +171,7 @@ def test_two_files_with_one_name_are_refused(tmp_path):
 def test_a_file_beside_it_is_refused_since_no_digest_covers_it(how, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     write(tmp_path, "helper = 1\n", "beside.py")
-    with pytest.raises(InputError, match="beside|imports \\."):
+    with pytest.raises(InputError, match=r"beside|imports \."):
         plugin_sources.add_file(write(tmp_path, how + STEP))
     sys.modules.pop("beside", None)
 
@@ -268,7 +268,7 @@ def test_an_entry_point_may_not_have_a_shipped_name(packages):
 def test_a_name_that_two_packages_have_is_refused(packages):
     make_package(packages, POINTS)
     make_package(packages, POINTS.replace("stepper", "rival"), name="rival")
-    with pytest.raises(InputError, match="my_step.*(stepper|rival).*give one another name"):
+    with pytest.raises(InputError, match=r"my_step.*(stepper|rival).*give one another name"):
         registry.load("mechanism", "my_step")
 
 
@@ -311,7 +311,7 @@ def test_the_variable_names_several_files(tmp_path, monkeypatch):
     ("PBMSampler", "pbm_sampler"),
 ])  # fmt: skip
 def test_names_are_the_snake_case_of_classes(word, name):
-    assert plugin_sources.snake_case(word) == name
+    assert plugin_files.snake_case(word) == name
 
 
 def test_what_records_say_can_be_read_back_and_says_what_is_missing():
