@@ -87,8 +87,12 @@ def test_every_back_end_gives_the_bytes_of_one_process(how, whole, tmp_path):
     needed = {"backend=dask": "distributed", "backend=submitit": "submitit"}.get(how[0])
     if needed and importlib.util.find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed")
-    path = shutil.copy(MINE, tmp_path)  # as workers see it
-    assert main(["run", "--plugin", str(path), *KEYS, *how, f"out={tmp_path / 'study'}"]) == 0
+    path = shutil.copy(MINE, tmp_path)
+    words = ["run", "--plugin", str(path), *KEYS, *how, f"out={tmp_path / 'study'}"]
+    command = [sys.executable, "-m", "dperm_cli", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "workers died" not in done.stderr
     assert show(tmp_path / "study") == whole
 
 
