@@ -11,7 +11,6 @@ changed file is another module, and no byte code is written beside it.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -405,7 +404,7 @@ def _add_points(points: list[Any]) -> PluginSource:
             if objects.setdefault((kind, name), made) is not made:
                 words = f"has two entry points for {kind} {name}"
                 raise InputError(KEY, package, words)
-    path, digest = imported_files.hash_package(importlib.import_module(top))
+    path, digest = imported_files.hash_package(sys.modules[top])
     known = _State._shared.loaded.get(path)
     version = points[0].dist.version if points[0].dist is not None else ""
     source = PluginSource(path, digest, version, tuple(objects), top, package)
