@@ -149,6 +149,29 @@ def add_package(name: str) -> PluginSource:
     return _add_points(points)
 
 
+def add_class(cls: type, path: str, digest: str) -> PluginSource:
+    """Offer a class of this process as it is: ``plugin_classes`` says where it was written.
+
+    Args:
+        cls: A plug-in's class.
+        path: What an error or a record calls its place.
+        digest: SHA-256 of its source.
+
+    Raises:
+        InputError: It is no plug-in, is unfinished, or has a name that is taken.
+    """
+    kind = find_kind(cls)
+    if not kind or inspect.isabstract(cls):
+        lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+        words = f"lacks {lacks}" if lacks else "is no plug-in: a class below Mechanism, Loss, ..."
+        raise InputError("plugins", cls.__name__, words)
+    objects = {(kind, _name(path, kind, cls)): cls}
+    version = _find_version(sys.modules[cls.__module__])
+    source = PluginSource(path, digest, version, tuple(objects), cls.__module__)
+    _keep(source, objects)
+    return source
+
+
 def add_entry_points(kind: str = "", name: str = "") -> tuple[PluginSource, ...]:
     """Offer plug-ins of the installed packages: all, those of a kind, or those of one name.
 
@@ -379,7 +402,7 @@ def _collect(label: str, module: ModuleType) -> dict[tuple[str, str], Any]:
     found: dict[tuple[str, str], Any] = {}
     unfinished = []
     for word, made in list(vars(module).items()):
-        kind = _find_kind(made)
+        kind = find_kind(made)
         own = isinstance(made, type) and made.__module__ == module.__name__
         if word.startswith("_") or not kind or not (own or kind == "bound"):
             continue
@@ -398,7 +421,7 @@ def _collect(label: str, module: ModuleType) -> dict[tuple[str, str], Any]:
     return found
 
 
-def _find_kind(made: Any) -> str:
+def find_kind(made: Any) -> str:
     """What an object is, by the mark on its base class; empty for anything else."""
     kind = getattr(made, "plugin_kind", "") if isinstance(made, type) else ""
     if not kind and not isinstance(made, type):
@@ -513,7 +536,7 @@ def _add_points(points: list[Any]) -> PluginSource:
         kind = ENTRY_POINTS[point.group]
         with _blame("package"), blame_plugin(package), contextlib.redirect_stdout(sys.stderr):
             made = point.load()
-            if _find_kind(made) != kind:
+            if find_kind(made) != kind:
                 raise InputError(KEY, package, f"the entry point {point.name} names no {kind}")
             if isinstance(made, type) and inspect.isabstract(made):
                 lacks = ", ".join(sorted(made.__abstractmethods__))

@@ -6,9 +6,11 @@ without dates or random ids, so that equal figures give equal bytes.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,19 @@ _METADATA: dict[str, dict[str, Any]] = {
 
 def draw_files(figure: Figure) -> dict[str, bytes]:
     """The figure's bytes by format."""
+    with _use_style(figure):
+        drawn = draw(figure)
+        return {name: image_bytes(drawn, name) for name in FORMATS}
+
+
+def draw_canvas(figure: Figure) -> Any:
+    """The figure as matplotlib's, for whoever draws on. Settings of the user's own stay."""
+    with _use_style(figure):
+        return draw(figure)
+
+
+@contextlib.contextmanager
+def _use_style(figure: Figure) -> Iterator[None]:
     private_folders.settle_matplotlib()
     import matplotlib
 
@@ -51,8 +66,7 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
     for path in (_STYLE,) if figure.shared_legend else (_STYLE, _SMALL_STYLE):
         style |= matplotlib.rc_params_from_file(path, use_default_template=False)
     with matplotlib.rc_context(style | _COLORS):
-        drawn = draw(figure)
-        return {name: image_bytes(drawn, name) for name in FORMATS}
+        yield
 
 
 def image_bytes(drawn: Any, name: str) -> bytes:

@@ -21,9 +21,15 @@ def draw_figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
 
     ``rows`` are summary rows. With nothing to draw the dict is empty and the note says why.
     """
+    figure, note = make_figure(rows)
+    return ({} if figure is None else draw_files(figure)), note
+
+
+def make_figure(rows: Sequence[Row]) -> tuple[Figure | None, str | None]:
+    """The model of a study's figure, None with nothing to draw, and a note on what is missing."""
     found = [panel for panel in panels(rows) if panel.points]
     if not found:
-        return {}, "no figure: no cell has an excess risk that can be drawn"
+        return None, "no figure: no cell has an excess risk that can be drawn"
     shown, left_out = found[:MAX_PANELS], []
     if len(found) > MAX_PANELS:
         left_out.append(f"the first {MAX_PANELS} of {len(found)} problems")
@@ -33,7 +39,7 @@ def draw_figure(rows: Sequence[Row]) -> tuple[dict[str, bytes], str | None]:
         shown = [replace(panel, curves=panel.curves[:MAX_CURVES]) for panel in shown]
     note = f"figure: {', '.join(left_out)}; the table has them all" if left_out else None
     spent = any(row["noise"] == "secure" for row in rows)
-    return draw_files(build_figure(shown, note, spent)), note
+    return build_figure(shown, note, spent), note
 
 
 def build_figure(shown: Sequence[Panel], note: str | None = None, spent: bool = False) -> Figure:
