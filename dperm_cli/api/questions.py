@@ -181,7 +181,7 @@ def audit(
     """
     with open_call(
         overrides, keys, plugins=plugins, config_dir=config_dir, X=X, y=y, progress=progress,
-        sweeps=True,
+        sweeps=True, switches=("--quick",),
     ) as call:  # fmt: skip
         words = [word for word in call.words if word != "-m"]
         if fuzz.is_asked(words):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 from dperm_cli.api.python_values import make_setting, to_plain, write_word
 from dperm_cli.core import plugin_classes, plugin_sources
 from dperm_cli.core.catalogue import GROUPS
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import InputError, UnknownKey
 from dperm_cli.core.fields import keys_of
 from dperm_cli.core.plugin_sources import find_kind
 from dperm_cli.datasets.files.arrays import Table, hold_table
@@ -38,13 +39,6 @@ class Call:
     requests: tuple[Request, ...]
     words: tuple[str, ...]
 
-    @property
-    def request(self) -> Request:
-        """The only one."""
-        if len(self.requests) > 1:
-            raise InputError("keys", "several plug-ins", "one at a time, please, or their names")
-        return self.requests[0]
-
 
 @contextmanager
 def open_call(
@@ -57,6 +51,7 @@ def open_call(
     config_dir: Any = None,
     progress: bool = True,
     sweeps: bool = False,
+    switches: Sequence[str] = (),
 ) -> Iterator[Call]:
     """Read the arguments, with their plug-ins and records at hand while the block runs.
 
@@ -68,20 +63,38 @@ def open_call(
         config_dir: A folder of YAML files.
         progress: Whether it is shown.
         sweeps: Whether the words spell axes as ``a,b``.
+        switches: Words such as ``--quick`` that a verb has beside those of a run.
 
     Raises:
         InputError: Something of it makes no sense.
     """
-    with _one_at_a_time, plugin_sources.use_plugins(), show_progress(progress):
+    with _one_at_a_time, _keep_process(), show_progress(progress):
         plugin_sources.add_environment()
         words = tuple(_list_words(overrides))
-        reader = _Reader(parse(["-m", *words]), config_dir)
+        typed = parse(["-m", *(word for word in words if word not in switches)])
+        reader = _Reader(typed, config_dir)
+        reader.refuse_twice(keys)
         reader.add_plugins(plugins)
         table = Table.of_arguments(X, y)
         alternatives = reader.begin(table)
         alternatives += [reader.read(key, value) for key, value in keys.items()]
         with hold_table(table):
             yield reader.make_call(words, alternatives, sweeps)
+
+
+@contextmanager
+def _keep_process() -> Iterator[None]:
+    """Leave plug-ins and filters of warnings as they were before.
+
+    Whatever input makes no sense is an InputError itself, and of no class below it.
+    """
+    try:
+        with plugin_sources.use_plugins(), warnings.catch_warnings():
+            yield
+    except UnknownKey as error:
+        plain = InputError.__new__(InputError, str(error))
+        vars(plain).update(vars(error))
+        raise plain from None
 
 
 def _list_words(overrides: Iterable[Any]) -> Iterator[str]:
@@ -119,6 +132,13 @@ class _Reader:
             else:
                 words = "must be files, installed packages, or classes of plug-ins"
                 raise InputError("plugins", f"<{type(one).__name__}>", words)
+
+    def refuse_twice(self, keys: Iterable[str]) -> None:
+        """InputError for a key that is given as a word and as a key."""
+        typed = {setting.key: setting.values[0] for setting in self._typed}
+        for key in keys:
+            if key in typed:
+                raise InputError(key, typed[key], f"stands there twice: as a word, and as {key}=")
 
     def begin(self, table: Table | None) -> list[list[list[Setting]]]:
         """What holds before the keys: with records of one's own, the data set that they are."""

@@ -62,6 +62,10 @@ def run(
         InputError: Something of it makes no sense; nothing was run or written.
         StorageError: The folder cannot be read or written.
         PrivacyError: A record of the folder contradicts its own events.
+
+    >>> study = run(mechanism="output_perturbation", epsilon=[1, 10], trials=2, out="first")
+    >>> len(study.frame())
+    2
     """
     if out is not None:
         keys["out"] = out
@@ -80,6 +84,10 @@ def load(folder: Any) -> Study:
 
     Raises:
         InputError: There is no study.
+
+    >>> made = run(mechanism="output_perturbation", trials=2, out="second")
+    >>> load("second") == made
+    True
     """
     if isinstance(folder, Study):
         return folder
@@ -98,6 +106,10 @@ class Study:
 
     Attributes:
         folder: Where it lies.
+
+    >>> study = run(mechanism="output_perturbation", trials=2, out="third")
+    >>> study.frame()["mechanism"].tolist(), len(study.trials())
+    (['output_perturbation'], 2)
     """
 
     def __init__(self, folder: Path) -> None:
