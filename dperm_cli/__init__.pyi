@@ -1,5 +1,11 @@
 # Written by `python -m dperm_cli.api.type_stub`.
 
+from dperm_cli import datasets as datasets
+from dperm_cli import kernels as kernels
+from dperm_cli import losses as losses
+from dperm_cli import mechanisms as mechanisms
+from dperm_cli import samplers as samplers
+from dperm_cli import sets as sets
 from dperm_cli.api.problems import load_data as load_data
 from dperm_cli.api.problems import make_problem as make_problem
 from dperm_cli.api.questions import AccountTable as AccountTable
@@ -41,14 +47,15 @@ from dperm_cli.core.fields import Unit as Unit
 from dperm_cli.datasets.base import DataSet as DataSet
 from dperm_cli.kernels.base import Kernel as Kernel
 from dperm_cli.kernels.base import ShiftKernel as ShiftKernel
-from dperm_cli.losses.base import PerRecord as Loss
-from dperm_cli.losses.shared.margin_loss import Glm as MarginLoss
 from dperm_cli.mechanisms.adversary import Adversary as Adversary
 from dperm_cli.mechanisms.adversary import linear_pair as linear_pair
 from dperm_cli.mechanisms.base import Design as Design
 from dperm_cli.mechanisms.base import Mechanism as Mechanism
 from dperm_cli.mechanisms.base import Plan as Plan
 from dperm_cli.mechanisms.base import Release as Release
+from dperm_cli.privacy import channels as channels
+from dperm_cli.privacy import events as events
+from dperm_cli.privacy.accounting import accountant as accountant
 from dperm_cli.privacy.budget import Budget as Budget
 from dperm_cli.privacy.budget import Guarantee as Guarantee
 from dperm_cli.privacy.events import Approx as Approx
@@ -82,15 +89,6 @@ from dperm_cli.sets.base import Radius as Radius
 from dperm_cli.solvers.optimum import Optimum as Optimum
 from dperm_cli.views.central import CentralView as CentralView
 from dperm_cli.views.local import LocalView as LocalView
-from dperm_cli import losses as losses
-from dperm_cli import sets as sets
-from dperm_cli import datasets as datasets
-from dperm_cli import kernels as kernels
-from dperm_cli import samplers as samplers
-from dperm_cli import mechanisms as mechanisms
-from dperm_cli.privacy import events as events
-from dperm_cli.privacy import channels as channels
-from dperm_cli.privacy.accounting import accountant as accountant
 
 __version__: str
 __all__: list[str]

@@ -152,9 +152,9 @@ class _Reader:
 
     def read(self, key: str, value: Any) -> list[list[Setting]]:
         """The settings of a key: alternatives, each of several settings."""
-        if key in GROUPS and isinstance(value, list | tuple):
-            if any(_is_plugin(item) for item in value):
-                return [settings for item in value for settings in self.read(key, item)]
+        several = isinstance(value, list | tuple) and any(_is_plugin(item) for item in value)
+        if key in GROUPS and several:
+            return [settings for item in value for settings in self.read(key, item)]
         if key == "dataset" and self._has_table and not isinstance(value, Mapping):
             return [[make_setting("dataset.title", value)]]
         if key in GROUPS and _is_plugin(value):

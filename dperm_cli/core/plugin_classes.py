@@ -71,22 +71,31 @@ def find_file(cls: type) -> str | None:
 
 def _list_sources(cls: type) -> list[str]:
     """The source of a class without a file, and what it uses of the module that it stands in."""
-    module, found = sys.modules[cls.__module__], {}
+    known, found = _find_globals(cls), {}
     waiting: list[tuple[str, Any]] = [(cls.__name__, cls)]
     while waiting:
         name, made = waiting.pop()
         if name in found:
             continue
-        own = getattr(made, "__module__", "") == cls.__module__
-        if own and isinstance(made, type | FunctionType):
+        if isinstance(made, type | FunctionType):
+            if made.__module__ != cls.__module__:
+                continue
             found[name] = _read_source(made)
             names = {word for code in _list_codes(made) for word in code.co_names}
-            waiting += [(n, vars(module)[n]) for n in sorted(names) if n in vars(module)]
+            waiting += [(name, known[name]) for name in sorted(names) if name in known]
             if isinstance(made, type):
                 waiting += [(base.__name__, base) for base in made.__bases__]
         elif isinstance(made, _PLAIN):
             found[name] = repr(made)
     return [f"{name} = {found[name]}" for name in sorted(found)]
+
+
+def _find_globals(cls: type) -> dict[str, Any]:
+    """The names that the methods of a class see: of the cells, where there are some."""
+    for member in map(_unwrap, vars(cls).values()):
+        if isinstance(member, FunctionType) and member.__module__ == cls.__module__:
+            return member.__globals__
+    return {}
 
 
 def _read_source(made: Any) -> str:

@@ -162,8 +162,9 @@ def add_class(cls: type, path: str, digest: str) -> PluginSource:
     """
     kind = find_kind(cls)
     if not kind or inspect.isabstract(cls):
-        lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
-        words = f"lacks {lacks}" if lacks else "is no plug-in: a class below Mechanism, Loss, ..."
+        words = "is no plug-in: a class below Mechanism, Loss, ConvexSet, ..."
+        if kind and inspect.isabstract(cls):
+            words = f"lacks {', '.join(sorted(cls.__abstractmethods__))}"
         raise InputError("plugins", cls.__name__, words)
     objects = {(kind, _name(path, kind, cls)): cls}
     version = _find_version(sys.modules[cls.__module__])

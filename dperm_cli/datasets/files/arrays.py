@@ -55,7 +55,9 @@ class Table:
         if y is not None:
             label, values = _read_target(y)
             if len(values) != n:
-                raise InputError("y", f"{len(values)} values", f"must be {n}: one for each row of X")
+                raise InputError(
+                    "y", f"{len(values)} values", f"must be {n}: one for each row of X"
+                )
             while label in names:
                 label += "_"
             names, columns = [*names, label], [*columns, values]
@@ -159,8 +161,10 @@ def _read_frame(frame: Any) -> tuple[list[str], list[np.ndarray]]:
 
 def _read_series(series: Any) -> np.ndarray:
     """Numbers as float64 with nan for what is missing; anything else as it is."""
+    from pandas.api import types
+
     kind = series.dtype
-    if getattr(kind, "kind", "O") in "biuf":
+    if types.is_bool_dtype(kind) or types.is_integer_dtype(kind) or types.is_float_dtype(kind):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series.to_numpy(dtype=object, na_value="")
 

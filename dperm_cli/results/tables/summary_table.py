@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.core import plugin_words
-from dperm_cli.core import checks
+from dperm_cli.core import checks, plugin_words
 from dperm_cli.results.records.row_facts import (
     Row,
     csv_lines,
