@@ -24,11 +24,12 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
 
-from dperm_cli.core import imported_files
+from dperm_cli.core import environment, imported_files
 from dperm_cli.core.errors import DpermError, InputError, describe_error, make_printable
 
 VARIABLE = "DPERM_PLUGINS"  # files, or names of packages, with os.pathsep between them
 KEY = "--plugin"
+HINT = "one of your own needs --plugin FILE.py"
 # What plug-ins may be: the kind by the name of its entry points.
 ENTRY_POINTS = {
     "dperm.mechanisms": "mechanism",
@@ -312,8 +313,8 @@ def _add_same(source: PluginSource) -> None:
         raise DpermError(f"a worker cannot load the plug-in {source.label}: {error}") from None
     if found.digest != source.digest:
         raise DpermError(
-            f"a worker has another {source.label} ({source.path}: sha256 {found.digest[:12]}) than "
-            f"the process that planned the study (sha256 {source.digest[:12]})"
+            f"{source.label} has changed since the study was planned: a worker reads sha256 "
+            f"{found.digest[:12]} at {source.path}, and not {source.digest[:12]}"
         )
 
 
@@ -353,7 +354,7 @@ def _run_file(path: str, content: bytes, digest: str) -> ModuleType:
     before = set(sys.modules)
     sys.modules[name] = module  # dataclasses and pickles look it up there
     try:
-        with blame_plugin(path), contextlib.redirect_stdout(sys.stderr):
+        with blame_plugin(path), quiet_stdout():
             code = compile(content, path, "exec", dont_inherit=True)
             imported_files.refuse_neighbours(KEY, path, content)
             exec(code, vars(module))
@@ -366,15 +367,34 @@ def _run_file(path: str, content: bytes, digest: str) -> ModuleType:
 
 
 @contextlib.contextmanager
+def quiet_stdout() -> Iterator[None]:
+    """Send to stderr what code from outside prints in the block: stdout carries results only."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+        os.dup2(2, 1)  # also what a library or another program writes
+    except OSError:  # one of them is closed
+        kept = None
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+@contextlib.contextmanager
 def blame_plugin(label: str) -> Iterator[None]:
     """Turn whatever the code of a plug-in raises, while it is loaded, into one line."""
     try:
         yield
-    except (InputError, KeyboardInterrupt):
+    except (InputError, environment.Terminated):
         raise
     except SyntaxError as error:
-        where = f"line {error.lineno}: " if error.lineno else ""
-        raise InputError(KEY, label, f"is no Python: {where}{error.msg}") from None
+        where = f", line {error.lineno}" if error.lineno else ""
+        raise InputError(KEY, label, f"has a syntax error{where}: {error.msg}") from None
     except SystemExit:
         raise InputError(KEY, label, "ends the program when it is loaded (SystemExit)") from None
     except BaseException as error:
@@ -440,7 +460,7 @@ def _name(label: str, kind: str, made: Any, given: str = "") -> str:
     else:
         _check_class(label, made)
         own = vars(made).get("name")
-        name = own if isinstance(own, str) and own else given or snake_case(made.__name__)
+        name = own if isinstance(own, str) else given or snake_case(made.__name__)
     form = _TITLE if kind in ("event", "bound") else _NAME
     if not isinstance(name, str) or not form.fullmatch(name):
         words = "must be a word of a-z, 0-9 and _" if form is _NAME else "must be plain words"
@@ -490,7 +510,7 @@ def _refuse_taken(source: PluginSource) -> None:
             taken.setdefault((ENTRY_POINTS[point.group], point.name),
                              f"the installed package {_distribution(point)}")  # fmt: skip
     for kind, name in source.names:
-        if name in registry.list_shipped(kind) or name in _list_shipped_others(kind):
+        if name in (*registry.list_shipped(kind), *_list_shipped_others(kind)):
             words = f"shadows the shipped {kind} {name}; give it another name"
             raise InputError(KEY, source.path, words)
         if (kind, name) in taken:
@@ -499,13 +519,13 @@ def _refuse_taken(source: PluginSource) -> None:
 
 
 def _list_shipped_others(kind: str) -> tuple[str, ...]:
-    """The names of shipped events and bounds, whose rooms are no folders of plug-ins."""
+    """The names of choices (``loss=auto`` is no loss), and of shipped events and bounds."""
     if kind == "event":
         return tuple(importlib.import_module("dperm_cli.privacy.events").list_shipped())
     if kind == "bound":
         every = importlib.import_module("dperm_cli.bounds.all_bounds").ALL
         return tuple(bound.id for bound in every)
-    return ()
+    return tuple(importlib.import_module("dperm_cli.core.catalogue").list_shipped(kind))
 
 
 def _list_entry_points() -> tuple[Any, ...]:
@@ -535,7 +555,7 @@ def _add_points(points: list[Any]) -> PluginSource:
             words = f"its entry points are in two packages, {top} and {point.module}"
             raise InputError("package", package, words)
         kind = ENTRY_POINTS[point.group]
-        with _blame("package"), blame_plugin(package), contextlib.redirect_stdout(sys.stderr):
+        with _blame("package"), blame_plugin(package), quiet_stdout():
             made = point.load()
             if find_kind(made) != kind:
                 raise InputError(KEY, package, f"the entry point {point.name} names no {kind}")

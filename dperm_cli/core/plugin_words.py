@@ -9,33 +9,40 @@ from dataclasses import dataclass
 from dperm_cli.core import plugin_sources
 from dperm_cli.core.plugin_sources import PluginSource
 
-PROOF = "its guarantee rests on its own proof"
+PROOF = "the guarantee rests on its own proof"
 _BELIEVED = ("event", "sampler")  # what the accountant takes from them, it cannot compute itself
-_USE = re.compile(r"(\w+) (\S[^;]*?) \((no version|version [^,;()]+), sha256 ([0-9a-f]{64})\)")
+_USE = re.compile(
+    r"(\w+) (\S[^;]*?) of ([^;]+?) \((no version|version [^,;()]+), sha256 ([0-9a-f]{64})\)"
+)
 
 
 @dataclass(frozen=True)
 class PluginUse:
     """One plug-in that made a record.
 
-    >>> use = PluginUse("loss", "pinball", "1.0", "0" * 64)
+    >>> use = PluginUse("loss", "pinball", "mine.py", "1.0", "0" * 64)
     >>> read_uses(format_uses([use])) == (use,)
     True
     """
 
     kind: str
     name: str
+    label: str
     version: str
     digest: str
 
     def __str__(self) -> str:
-        version = f"version {self.version}" if self.version else "no version"
-        return f"{self.kind} {self.name} ({version}, sha256 {self.digest})"
+        return f"{self.kind} {self.name} of {self._describe_source(self.digest)}"
 
     @property
-    def short(self) -> str:
-        """As the text of a record, with the first digits of the digest."""
-        return str(self).replace(self.digest, self.digest[:12])
+    def source(self) -> str:
+        """The file or package, with the first digits of its digest."""
+        return self._describe_source(self.digest[:12])
+
+    def _describe_source(self, digest: str) -> str:
+        version = f"version {self.version}" if self.version else "no version"
+        label = re.sub(r"[^\w.+ -]", "?", self.label)[:100]
+        return f"{label} ({version}, sha256 {digest})"
 
     @property
     def is_at_hand(self) -> bool:
@@ -46,28 +53,48 @@ class PluginUse:
 
 def list_uses(source: PluginSource, kinds: Iterable[tuple[str, str]]) -> list[PluginUse]:
     """Some of the plug-ins of a source."""
-    return [PluginUse(kind, name, source.version, source.digest) for kind, name in kinds]
+    return [
+        PluginUse(kind, name, source.label, source.version, source.digest) for kind, name in kinds
+    ]
 
 
-def format_uses(uses: Iterable[PluginUse], short: bool = False) -> str | None:
-    """What a record, a statement or a model file says of them; None where there are none."""
-    return "; ".join(
-        f"{use.short if short else use}: {_describe_trust(use.kind)}" for use in dict.fromkeys(uses)
-    ) or None  # fmt: skip
+def format_uses(uses: Iterable[PluginUse]) -> str | None:
+    """What a record or a model file says of them; None where there are none."""
+    told = (f"{use}: {_describe_trust(use.kind)}" for use in dict.fromkeys(uses))
+    return "; ".join(told) or None
 
 
 def read_uses(text: str | None) -> tuple[PluginUse, ...]:
     """What ``format_uses`` wrote; () for anything else."""
     found = (match.groups() for match in _USE.finditer(text or ""))
     return tuple(
-        PluginUse(kind, name, "" if version == "no version" else version[8:], digest)
-        for kind, name, version, digest in found
+        PluginUse(kind, name, label, "" if version == "no version" else version[8:], digest)
+        for kind, name, label, version, digest in found
     )
 
 
-def shorten(text: str | None) -> str | None:
-    """The same text with the first digits of each digest."""
-    return format_uses(read_uses(text), short=True)
+def summarise_uses(uses: Iterable[PluginUse]) -> str | None:
+    """The same for a reader, file by file, with the first digits of each digest."""
+    files = _group_by_source(uses).items()
+    return "; ".join(_summarise_file(source, found) for source, found in files) or None
+
+
+def _summarise_file(source: str, uses: list[PluginUse]) -> str:
+    told = PROOF if {use.kind for use in uses} != {"bound"} else _describe_trust("bound")
+    believed = _name_all(use for use in uses if use.kind in _BELIEVED)
+    more = f", and the accountant believes {believed}" if believed else ""
+    return f"{_name_all(uses)} of {source}: {told}{more}"
+
+
+def _group_by_source(uses: Iterable[PluginUse]) -> dict[str, list[PluginUse]]:
+    files: dict[str, list[PluginUse]] = {}
+    for use in dict.fromkeys(uses):
+        files.setdefault(use.source, []).append(use)
+    return files
+
+
+def _name_all(uses: Iterable[PluginUse]) -> str:
+    return ", ".join(f"{use.kind} {use.name}" for use in uses)
 
 
 def list_missing(text: str | None, kinds: Iterable[str] = plugin_sources.KINDS) -> str | None:
@@ -82,7 +109,8 @@ def list_missing(text: str | None, kinds: Iterable[str] = plugin_sources.KINDS) 
     missing = [use for use in wanted if not use.is_at_hand]
     if not missing:
         return None
-    names = "; ".join(use.short for use in missing)
+    files = _group_by_source(missing).items()
+    names = "; ".join(f"{_name_all(found)} of {source}" for source, found in files)
     others = [use for use in missing if plugin_sources.find_source(use.kind, use.name)]
     hint = "the one given has other bytes" if others else "give --plugin FILE.py"
     return f"cannot be recomputed without plug-in {names}: {hint}"

@@ -113,6 +113,11 @@ def list_classes(room: str) -> list[str]:
     return [class_name(name) for name in list_shipped(room)]
 
 
+def look_up(room: str, name: str) -> bool:
+    """Whether a room has a plug-in of this name, or an installed package has one."""
+    return name in find_modules(room) or plugin_sources.find(room, name) is not None
+
+
 def list_protective() -> tuple[str, ...]:
     """The mechanisms that give a guarantee, without the baselines that give none."""
     found = names("mechanism")

@@ -92,7 +92,7 @@ def _with_inputs(facts: Mapping[str, Any], found: str) -> str:
 
 def describe_plugins(text: str | None) -> str | None:
     """Which plug-ins from outside the package a release hangs on, as a sentence."""
-    found = plugin_words.shorten(text)
+    found = plugin_words.summarise_uses(plugin_words.read_uses(text))
     return None if found is None else f"Plug-ins from outside dperm: {found}."
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.results.records.row_facts import group_cells
-from dperm_cli.results.records.schema import BY_NAME, OPTIONAL, read_columns
+from dperm_cli.results.records.schema import BY_NAME, read_columns
 
 BAND = (0.05, 0.95)
 BAND_WORDS = "-".join(f"{100 * level:g}" for level in BAND) + " %"
@@ -44,8 +44,7 @@ def summarise_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         found[name] = quantile(_values(ran, name), 0.5)
     found["seconds"] = _mean(_values(ran, "seconds"))
     found["seconds_optimum"] = max(_values(rows, "seconds_optimum"), default=None)
-    shown = [name for name in SUMMARY_NAMES if name not in OPTIONAL or found[name] is not None]
-    return {name: _json_number(found[name]) for name in shown}
+    return {name: _json_number(found[name]) for name in SUMMARY_NAMES}
 
 
 def is_saturated(risk: float | None, floor: float | None) -> bool | None:

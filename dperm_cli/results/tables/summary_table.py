@@ -22,7 +22,6 @@ from dperm_cli.results.records.row_facts import (
     number,
     problem_of,
 )
-from dperm_cli.results.records.schema import OPTIONAL
 from dperm_cli.results.records.summary import BAND_WORDS, DIAGNOSTIC, SUMMARY_NAMES
 
 SIMULATION = (
@@ -121,12 +120,7 @@ def format_terminal(table: Table) -> str:
 
 def csv_text(rows: Sequence[Row]) -> str:
     """All summary columns but the diagnostics, exact numbers: equal runs give equal bytes."""
-    names = [
-        name
-        for name in SUMMARY_NAMES
-        if name not in DIAGNOSTIC
-        and (name not in OPTIONAL or any(row.get(name) is not None for row in rows))
-    ]
+    names = [name for name in SUMMARY_NAMES if name not in DIAGNOSTIC]
     return csv_lines(names, ([format_exact(row.get(name)) for name in names] for row in rows))
 
 
@@ -303,7 +297,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         notes.append(INFORMATION)
     outside = [use for row in rows for use in plugin_words.read_uses(row.get("plugins"))]
     if outside:
-        notes.append(f"from outside: {plugin_words.format_uses(outside, short=True)}.")
+        notes.append(f"from outside: {plugin_words.summarise_uses(outside)}.")
     if any(row["guarantee"] == "none" for row in rows):
         notes.append("guarantee none: these rows are NOT private.")
     return notes

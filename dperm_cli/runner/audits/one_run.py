@@ -66,6 +66,7 @@ def _expand_all(word: str) -> str:
 def check_protective(names: Iterable[str]) -> None:
     """InputError for the name of a mechanism that promises nothing: there is nothing to attack."""
     for name in names:
+        registry.look_up("mechanism", name)
         checks.choice("mechanism", name, ("all", *registry.list_protective()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from dperm_cli.bounds import all_bounds as bounds
 from dperm_cli.bounds.base import Setting
 from dperm_cli.core.digests import hash_facts
 from dperm_cli.core.errors import DpermError, InputError, Unsupported, describe_error
+from dperm_cli.core.plugin_sources import quiet_stdout
 from dperm_cli.core.seeds import seed_sequence
 from dperm_cli.kernels.shared.kernel_problem import KernelProblem, KernelSpec
 from dperm_cli.mechanisms.base import Plan
@@ -155,6 +157,13 @@ def run(
     prepared: Prepared, optimum_of: Callable[[Any], Optimum], debug: bool = False
 ) -> list[dict[str, Any]]:
     """The rows of one cell: one per trial, or one that says why there are none."""
+    with quiet_stdout() if prepared.plugins else contextlib.nullcontext():
+        return _run(prepared, optimum_of, debug)
+
+
+def _run(
+    prepared: Prepared, optimum_of: Callable[[Any], Optimum], debug: bool
+) -> list[dict[str, Any]]:
     common = make_common_columns(prepared)
     try:
         budget, kind = find_budget(prepared)
@@ -166,7 +175,7 @@ def run(
         return [common | {"status": "unsupported", "reason": str(reason)}]
     except DpermError as error:
         return [common | {"status": "failed", "reason": str(error)}]
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if debug:
             raise
         return [common | {"status": "failed", "reason": describe_error(error)[:500]}]

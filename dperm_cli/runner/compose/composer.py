@@ -108,6 +108,8 @@ def unknown_choice(group: str, name: object, known: list[str]) -> InputError:
         return InputError(group, name, allowed)
     guess = nearest(str(name), known)
     names = ", ".join(known)
+    if group in plugin_sources.KINDS:
+        names += f"; {plugin_sources.HINT}"
     shorter = f"must be one of {names}" if guess is None else f"is not a {group}; known: {names}"
     return InputError(group, name, shorter, known)
 
