@@ -63,7 +63,7 @@ def run(
         StorageError: The folder cannot be read or written.
         PrivacyError: A record of the folder contradicts its own events.
 
-    >>> study = run(mechanism="output_perturbation", epsilon=[1, 10], trials=2, out="first")
+    >>> study = run(mechanism="noisy_gd", epsilon=[1, 10], trials=2, out="first")
     >>> len(study.frame())
     2
     """
@@ -85,7 +85,7 @@ def load(folder: Any) -> Study:
     Raises:
         InputError: There is no study.
 
-    >>> made = run(mechanism="output_perturbation", trials=2, out="second")
+    >>> made = run(mechanism="noisy_gd", trials=2, out="second")
     >>> load("second") == made
     True
     """
@@ -107,9 +107,9 @@ class Study:
     Attributes:
         folder: Where it lies.
 
-    >>> study = run(mechanism="output_perturbation", trials=2, out="third")
+    >>> study = run(mechanism="noisy_gd", trials=2, out="third")
     >>> study.frame()["mechanism"].tolist(), len(study.trials())
-    (['output_perturbation'], 2)
+    (['noisy_gd'], 2)
     """
 
     def __init__(self, folder: Path) -> None:
