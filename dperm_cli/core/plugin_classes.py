@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from dperm_cli.core import plugin_sources
+from dperm_cli.core import plugin_files, plugin_sources
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.plugin_sources import PluginSource
 
@@ -60,7 +60,7 @@ def name_class(cls: type) -> str:
     if is_shipped(cls):
         return cls.__module__.rpartition(".")[2]
     own = vars(cls).get("name")
-    return own if isinstance(own, str) and own else plugin_sources.snake_case(cls.__name__)
+    return own if isinstance(own, str) and own else plugin_files.snake_case(cls.__name__)
 
 
 def find_file(cls: type) -> str | None:

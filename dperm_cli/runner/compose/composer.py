@@ -20,7 +20,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from dperm_cli.core import catalogue, plugin_sources
+from dperm_cli.core import catalogue, plugin_files, plugin_sources
 from dperm_cli.core.errors import InputError, nearest
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.runner.compose import user_yaml
@@ -108,7 +108,7 @@ def unknown_choice(group: str, name: object, known: list[str]) -> InputError:
         return InputError(group, name, allowed)
     guess = nearest(str(name), known)
     names = ", ".join(known)
-    if group in plugin_sources.KINDS:
+    if group in plugin_files.KINDS:
         names += f"; {plugin_sources.HINT}"
     shorter = f"must be one of {names}" if guess is None else f"is not a {group}; known: {names}"
     return InputError(group, name, shorter, known)
