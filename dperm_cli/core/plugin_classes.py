@@ -65,7 +65,8 @@ def name_class(cls: type) -> str:
 
 def find_file(cls: type) -> str | None:
     """The file of an imported module; None for a notebook's cell and a script that is running."""
-    path = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    module = sys.modules.get(cls.__module__)
+    path = None if module is None else vars(module).get("__file__")
     return path if cls.__module__ != "__main__" and path and os.path.isfile(path) else None
 
 
