@@ -109,7 +109,8 @@ def write_report(
     All is made and written as far as it can be. With ``allow_unwritten`` the report says what could
     not be written, otherwise that is a StorageError at the end.
 
-    Raises InputError when no study is there or it lacks what the view asks for, StorageError when it cannot be read or written.
+    Raises InputError when no study is there or it lacks what the view asks for, StorageError when
+    it cannot be read or written.
     """
     store = Snapshot(out)
     manifest = store.read_manifest() or {}
@@ -117,8 +118,8 @@ def write_report(
     if not cells:
         raise InputError("out", str(out), "must be a folder that holds a study's records")
     with hold_lease(store.out):
-        made = _write_files(store, manifest, cells, accountant, figures, trust, page, others,
-                            view or StudyView())  # fmt: skip
+        asked = view or StudyView()
+        made = _write_files(store, manifest, cells, accountant, figures, trust, page, others, asked)
     if made.unwritten is not None and not allow_unwritten:
         raise made.unwritten
     return made
@@ -144,7 +145,9 @@ def _write_files(
     else:
         texts = experiment_tables.format_tables(records, about)
     # before anything is written: the view may ask for what the study lacks
-    figure, figure_note = _describe_figure(records, rows, about, view)
+    figure, figure_note = None, None
+    if figures:
+        figure, figure_note = _describe_figure(records, rows, about, view)
     files = _Files(store.out)
     for ending in ("csv", "md", "tex"):
         files.write(f"table.{ending}", texts[ending].encode())

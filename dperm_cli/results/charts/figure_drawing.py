@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from dperm_cli.core import private_folders
 from dperm_cli.results.charts.chart_model import DASHES, FILLS, GREY, INK, Figure
 from dperm_cli.results.charts.panel_drawing import PanelSize, draw_panel, fit_labels
-from dperm_cli.results.charts.text_fitting import wrap
+from dperm_cli.results.charts.text_fitting import measure, wrap
 from dperm_cli.results.charts.themes import THEMES, Theme
 
 FORMATS = ("pdf", "svg", "png")
@@ -25,6 +24,8 @@ _EDGE = 0.04  # inches of white around everything
 _GAP = 0.1  # between panels beside each other
 _BETWEEN = 0.14  # between rows of panels
 _MOST_LEGEND_COLUMNS = 5
+_HANDLE, _SPACING = 2.6, 1.2  # a legend's pieces of line, and space between columns, in letters
+_CLOSE = 0.03  # inches by which a panel may be wider or narrower than its words were chosen for
 _STYLE = Path(__file__).parent / "figure.mplstyle"
 _COLORS = {
     "axes.edgecolor": GREY,
@@ -104,9 +105,9 @@ def _lay_out(figure: Figure) -> Any:
         sides = [_widest(margins[column::columns]) for column in range(columns)]
         words = sum(m.left + m.right for m in sides) + side.left + _GAP * (columns - 1)
         found = (theme.width - 2 * _EDGE - words) / columns
-        if abs(found - width) < 0.005:
+        close, width = abs(found - width) < _CLOSE, max(found, 0.3)
+        if close:
             break
-        width = max(found, 0.3)
     _place_all(drawn, figure, places, margins, sides, (width, height), side)
     drawn.draw_without_rendering()
     return drawn
@@ -264,15 +265,24 @@ def _draw_legend(
     """A legend in as many columns as fit into so many inches, and its height; None if empty."""
     if not entries:
         return None, 0.0
-    handle = 2.6
-    widest = 72 * room - (handle + 1.0) * theme.text
-    labels = ["\n".join(wrap(label, widest, theme.text)) for label in entries]
-    for columns in range(min(_MOST_LEGEND_COLUMNS, len(labels)), 0, -1):
-        style = {"ncols": columns, "handlelength": handle, "columnspacing": 1.2}
-        style |= {"loc": "upper left", "borderaxespad": 0.0}
-        legend = drawn.legend(entries.values(), labels, bbox_to_anchor=(0.0, 1.0), **style)
-        box = legend.get_window_extent(drawn.canvas.get_renderer())
-        if columns == 1 or box.width <= room * drawn.dpi:
-            return legend, box.height / drawn.dpi + 0.02
-        legend.remove()
-    raise AssertionError("one column always fits")
+    sample = (_HANDLE + 0.8) * theme.text  # points of a piece of line and the space behind it
+    labels = ["\n".join(wrap(label, 72 * room - sample, theme.text)) for label in entries]
+    wide = [sample + max(measure(line, theme.text) for line in label.split("\n"))
+            for label in labels]  # fmt: skip
+    columns = _count_legend_columns(wide, 72 * room, _SPACING * theme.text)
+    style = {"ncols": columns, "handlelength": _HANDLE, "columnspacing": _SPACING}
+    style |= {"loc": "upper left", "borderaxespad": 0.0, "bbox_to_anchor": (0.0, 1.0)}
+    legend = drawn.legend(entries.values(), labels, **style)
+    return legend, legend.get_window_extent(drawn.canvas.get_renderer()).height / drawn.dpi + 0.02
+
+
+def _count_legend_columns(wide: Sequence[float], room: float, space: float) -> int:
+    """The most columns, filled one after the other, of entries so wide that have room."""
+    for columns in range(min(_MOST_LEGEND_COLUMNS, len(wide)), 1, -1):
+        full, more = divmod(len(wide), columns)
+        counts = [full + (i < more) for i in range(columns)]
+        ends = [sum(counts[: i + 1]) for i in range(columns)]
+        widths = [max(wide[end - count : end]) for end, count in zip(ends, counts, strict=True)]
+        if sum(widths) + space * (columns - 1) <= room:
+            return columns
+    return 1
