@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dperm_cli.api.html_text import as_html
 from dperm_cli.api.requests import open_call
-from dperm_cli.core.errors import InputError, PrivacyError
+from dperm_cli.core.errors import PrivacyError
 from dperm_cli.results.records import study_frame
 from dperm_cli.results.records.row_facts import distinct, format_count, format_value
 from dperm_cli.results.records.store import Snapshot
@@ -167,15 +167,36 @@ class Study:
         """
         return StudyComparison(comparing.compare_studies(self.folder, load(other).folder))
 
-    def plot(self) -> Figure:
-        """The study's figure, as ``dperm report`` draws it."""
-        from dperm_cli.results.charts.figure_drawing import draw_canvas
-        from dperm_cli.results.charts.study_figure import make_figure
+    def plot(
+        self,
+        x: str | None = None,
+        y: str = "excess_risk",
+        hue: str | None = None,
+        facet: str | None = None,
+        aggregate: str | Sequence[str] | None = None,
+        theme: str = "single",
+        show: str | Sequence[str] | None = None,
+    ) -> Figure:
+        """A figure of the study, at the width of a column; see ``dperm report --help``.
 
-        figure, note = make_figure(self._rows)
-        if figure is None:
-            raise InputError("study", str(self.folder), str(note))
-        return draw_canvas(figure)
+        Args:
+            x: The horizontal axis; None is the number that was swept.
+            y: The vertical axis.
+            hue: What has a colour and a mark; None is the mechanism.
+            facet: What has a panel of its own; None is the problem.
+            aggregate: Keys over which cells are joined, such as ``seed``.
+            theme: ``single`` (3.3 inches), ``double`` (6.9), ``slide``.
+            show: Of ``floor``, ``bounds``, ``orders``, ``calibration``, or ``none``.
+
+        Raises:
+            InputError: The study lacks what is asked for, or there is nothing to draw.
+        """
+        from dperm_cli.results.charts.study_figure import plot_study
+        from dperm_cli.results.charts.study_view import StudyView
+
+        words = (show,) if isinstance(show, str) else show and tuple(show)
+        view = StudyView(x, y, hue, facet, aggregate, theme, words or None)
+        return plot_study(self._rows, view)
 
     def table(self, style: str = "terminal") -> str:
         """The study's table.

@@ -22,7 +22,7 @@ def study(tmp_path_factory):
 def undrawn(monkeypatch):
     """No figure is drawn: that takes longer than a small study."""
     monkeypatch.setattr(figure_drawing, "image_bytes", lambda figure, name: b"")
-    monkeypatch.setattr(figure_drawing, "draw", lambda figure: None)
+    monkeypatch.setattr(figure_drawing, "_lay_out", lambda figure: None)
 
 
 @pytest.fixture

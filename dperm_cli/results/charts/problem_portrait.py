@@ -94,7 +94,7 @@ def _mechanism(name: str, rows: list[dict[str, Any]]) -> list[str]:
 def _plot_losses(losses: Mapping[str, list[float]]) -> Panel:
     curves = (
         Curve("at the optimum", _list_shares(losses["optimum"]), marked=False),
-        Curve("at the data-free point", _list_shares(losses["centre"]), 1, dashed=True,
+        Curve("at the data-free point", _list_shares(losses["centre"]), 1, pattern=1,
               marked=False),
     )  # fmt: skip
     x, y = Axis("loss of a record", "linear"), Axis("share of records below", "linear")
