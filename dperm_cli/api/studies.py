@@ -114,14 +114,12 @@ class Study:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-
-    @cached_property
-    def _store(self) -> Snapshot:
-        return Snapshot(self.folder)
+        self._store = Snapshot(self.folder)
+        self._cells = study_folder.list_cells(self._store)  # a later run may put others there
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        return self._store.read_all(study_folder.list_cells(self._store))
+        return self._store.read_all(self._cells)
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
@@ -153,7 +151,7 @@ class Study:
         """
         from dperm_cli.results.ledger import kept_ledger
 
-        every = list(dict.fromkeys([*study_folder.list_cells(self._store), *self._store.cells()]))
+        every = list(dict.fromkeys([*self._cells, *self._store.cells()]))
         found = kept_ledger.state(self._store, every, Accounting())
         if found.faults:
             raise PrivacyError(f"the privacy ledger does not hold: {found.faults[0]}")

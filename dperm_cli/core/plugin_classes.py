@@ -100,16 +100,34 @@ def _find_globals(cls: type) -> dict[str, Any]:
 
 
 def _read_source(made: Any) -> str:
-    """The lines of a class or a function, found by the code in it."""
+    """The lines of a class or a function, found by the code in it; else by name, in the last cell
+    that has it.
+    """
     for code in _list_codes(made):
         text = "".join(linecache.getlines(code.co_filename))
-        for node in ast.walk(ast.parse(text)) if text else ():
-            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == made.__name__:
-                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-                if first <= code.co_firstlineno <= (node.end_lineno or first):
-                    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+        for first, last in _find_lines(text, made.__name__):
+            if first <= code.co_firstlineno <= last:
+                return "\n".join(text.splitlines()[first - 1 : last])
+    for entry in reversed(list(linecache.cache.values())):
+        if len(entry) == 4 and entry[1] is None:  # no file
+            text = "".join(entry[2])
+            for first, last in _find_lines(text, made.__name__):
+                return "\n".join(text.splitlines()[first - 1 : last])
     allowed = "has no source that can be read: define it in a notebook's cell or in a file"
     raise InputError("plugins", made.__name__, allowed)
+
+
+def _find_lines(text: str, name: str) -> list[tuple[int, int]]:
+    """The first and last line of each class or function of this name, with its decorators."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:  # a cell with commands of the notebook
+        return []
+    return [
+        (min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.end_lineno or 0)
+        for node in nodes
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+    ]
 
 
 def _list_codes(made: Any) -> Iterator[CodeType]:
