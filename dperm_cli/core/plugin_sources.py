@@ -147,6 +147,30 @@ def add_package(name: str) -> PluginSource:
     return _add_points(points)
 
 
+def add_class(cls: type, path: str, digest: str) -> PluginSource:
+    """Offer a class of this process as it is: ``plugin_classes`` says where it was written.
+
+    Args:
+        cls: A plug-in's class.
+        path: What an error or a record calls its place.
+        digest: SHA-256 of its source.
+
+    Raises:
+        InputError: It is no plug-in, is unfinished, or has a name that is taken.
+    """
+    kind = find_kind(cls)
+    if not kind or inspect.isabstract(cls):
+        words = "is no plug-in: a class below Mechanism, Loss, ConvexSet, ..."
+        if kind and inspect.isabstract(cls):
+            words = f"lacks {', '.join(sorted(cls.__abstractmethods__))}"
+        raise InputError("plugins", cls.__name__, words)
+    objects = {(kind, check_name(path, kind, cls)): cls}
+    version = find_version(sys.modules[cls.__module__])
+    source = PluginSource(path, digest, version, tuple(objects), cls.__module__)
+    _keep(source, objects)
+    return source
+
+
 def add_entry_points(kind: str = "", name: str = "") -> tuple[PluginSource, ...]:
     """Offer plug-ins of the installed packages: all, those of a kind, or those of one name.
 
