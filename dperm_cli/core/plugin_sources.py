@@ -158,12 +158,10 @@ def add_class(cls: type, path: str, digest: str) -> PluginSource:
     Raises:
         InputError: It is no plug-in, is unfinished, or has a name that is taken.
     """
-    kind = find_kind(cls)
-    if not kind or inspect.isabstract(cls):
+    kind, lacks = find_kind(cls), find_abstract(cls)
+    if not kind or lacks:
         words = "is no plug-in: a class below Mechanism, Loss, ConvexSet, ..."
-        if kind and inspect.isabstract(cls):
-            words = f"lacks {', '.join(sorted(cls.__abstractmethods__))}"
-        raise InputError("plugins", cls.__name__, words)
+        raise InputError("plugins", cls.__name__, f"lacks {lacks}" if kind else words)
     objects = {(kind, check_name(path, kind, cls)): cls}
     version = find_version(sys.modules[cls.__module__])
     source = PluginSource(path, digest, version, tuple(objects), cls.__module__)
