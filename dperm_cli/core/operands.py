@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 
 FORMATS = ("table", "json")  # the output formats of a verb, the default first
 CONFIG_DIR = {"--config-dir": "--config-dir", "-cd": "--config-dir"}
@@ -94,7 +94,7 @@ class Syntax:
                     raise InputError(key, value, "needs a value: write KEY=VALUE")
                 settings[key] = value
             elif self._is_unknown(word, equals):
-                raise UnknownKey(key, self.keys)
+                checks.known_keys([key], self.keys)
             elif self.passes_on and (equals or not self.operands):
                 passed_on.append(word)
             else:

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dperm_cli.core import catalogue
+from dperm_cli.core import catalogue, checks
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.digests import hash_facts
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 from dperm_cli.runner.compose import cell_schema, inner_configuration
 from dperm_cli.runner.compose.cell_schema import STUDY_KEYS
 from dperm_cli.runner.compose.command_line import Request, Setting, parse
@@ -84,11 +84,12 @@ def plan_study(request: Request) -> Study:
 
 def check_keys(values: Mapping[str, Any]) -> None:
     """UnknownKey for a key, of those with their values, that no configuration has at its top."""
-    for key in values:
-        head, dot, _ = key.partition(".")
-        if head not in ((*GROUPS, *cell_schema.MAPS) if dot else cell_schema.known_top_level()):
-            guess = None if dot else suggest_nested_key(key, values)
-            raise UnknownKey(key, cell_schema.known_top_level(), guess)
+    nested = (*GROUPS, *cell_schema.MAPS)
+    checks.known_keys(
+        (key for key in values if "." not in key or key.partition(".")[0] not in nested),
+        cell_schema.known_top_level(),
+        guess=lambda key: None if "." in key else suggest_nested_key(key, values),
+    )
 
 
 def suggest_nested_key(
