@@ -3,7 +3,8 @@
 The groups do not know of one another, so that a combination of choices is put together from these.
 
 Hydra reads the shipped files only. A choice from the user's own folder is read by ``user_yaml`` and
-put in place of the group's default.
+put in place of the group's default, completed by the defaults of its plug-in: a setting is the same
+cell wherever it is written.
 """
 
 from __future__ import annotations
@@ -64,8 +65,12 @@ class Composer:
         return [] if self._own is None else self._own.names(group)
 
     def _read(self, group: str, name: str) -> dict[str, Any]:
+        """A file of the user's own, with the defaults of its plug-in for what it leaves out."""
         assert self._own is not None
-        return self._own.load(group, name)
+        found = self._own.load(group, name)
+        plugin = found["name"]
+        shipped = plugin in catalogue.choices(group)
+        return (_combine_sections({group: plugin})[group] if shipped else {}) | found
 
 
 def _combine_sections(chosen: Mapping[str, str]) -> dict[str, Any]:
