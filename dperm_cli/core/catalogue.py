@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -53,14 +53,26 @@ class Setting:
 
 
 def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
-    """The choices of a group by name; ``extra`` is a user's own configuration folder."""
-    found: dict[str, Choice] = {}
-    for root in filter(None, (find_shipped("conf"), extra)):
-        folder = os.path.join(root, group)
-        for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if file.endswith(".yaml"):
-                found[file[:-5]] = _read(os.path.join(folder, file), file[:-5])
-    return found
+    """The choices of a group by name; ``extra`` is a user's own configuration folder, whose files
+    have the keys of their plug-ins too."""
+    found = _read_folder(find_shipped("conf"), group)
+    own = {} if extra is None else _read_folder(extra, group)
+    return {name: _complete(choice, found) for name, choice in own.items()} | found
+
+
+def _read_folder(root: str, group: str) -> dict[str, Choice]:
+    folder = os.path.join(root, group)
+    files = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
+    names = [file[:-5] for file in files if file.endswith(".yaml")]
+    return {name: _read(os.path.join(folder, f"{name}.yaml"), name) for name in names}
+
+
+def _complete(choice: Choice, shipped: Mapping[str, Choice]) -> Choice:
+    """A user's choice with the defaults of its plug-in for the keys that it leaves out."""
+    plugin = shipped.get(choice.plugin)
+    lines = {line.partition(":")[0]: line for line in (plugin.keys if plugin else ())}
+    lines |= {line.partition(":")[0]: line for line in choice.keys}
+    return replace(choice, keys=tuple(lines.values()))
 
 
 def settings(group: str, choice: Choice) -> list[Setting]:

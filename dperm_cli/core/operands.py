@@ -101,8 +101,20 @@ class Syntax:
                 operands.append(word)
         return Words(tuple(operands), settings, options, frozenset(switches), tuple(passed_on))
 
+    def has_key(self, key: str) -> bool:
+        """Whether a setting of the verb begins with this key."""
+        return key in self.keys
+
     def refuse_option(self, word: str, after: Sequence[str]) -> InputError:
-        """The error for an unknown option ``word``; ``after`` are the words that follow it."""
+        """The error for an unknown option ``word``; ``after`` are the words that follow it.
+
+        >>> Syntax(keys=("format",)).refuse_option("--format", ["json"])
+        InputError("option=--format: settings have no dashes (did you mean 'format=json'?)")
+        """
+        setting = word.lstrip("-")
+        if self.has_key(setting.partition("=")[0]):
+            typed = add_value(setting, after)
+            return InputError("option", word, f"settings have no dashes (did you mean {typed!r}?)")
         if not self.options:
             return InputError("option", word, "is not one of this verb", self.keys)
         known = next(iter(self.options))
@@ -113,6 +125,18 @@ class Syntax:
             return False
         # an existing folder may be named like KEY=VALUE
         return not self.operands or (bool(equals) and bool(self.keys) and not os.path.exists(word))
+
+
+def add_value(setting: str, after: Sequence[str]) -> str:
+    """``KEY=VALUE`` for a key without its value, with the next word where that is none itself.
+
+    >>> add_value("epsilon", ["1"]), add_value("epsilon", ["delta=0"]), add_value("epsilon=2", [])
+    ('epsilon=1', 'epsilon=VALUE', 'epsilon=2')
+    """
+    if "=" in setting:
+        return setting
+    taken = after and "=" not in after[0] and not after[0].startswith("-")
+    return f"{setting}={after[0] if taken else 'VALUE'}"
 
 
 def settings_in(words: Iterable[str]) -> dict[str, str]:
