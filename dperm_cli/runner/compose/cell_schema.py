@@ -198,7 +198,8 @@ class Cell:
 
     ``delta`` is None for ``auto``, ``seed`` None under ``noise=secure``, ``epsilon`` inf where
     ``information`` is asked for instead. The plug-ins are validated objects, except for the
-    constraint, which needs the dimension and is kept as its configuration.
+    constraint, which needs the dimension and is kept as its configuration. ``names`` are those of
+    the user's own files, by group: they are shown, and no part of what the cell is.
     """
 
     dataset: Any
@@ -221,6 +222,11 @@ class Cell:
     sampler: Any = None
     information: float | None = None
     kernel: Any = None
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def name_of(self, group: str) -> str:
+        """What is shown for the choice of a group: the user's own name, or that of the plug-in."""
+        return self.names.get(group, self.config[group]["name"])
 
     def identity(self) -> dict[str, Any]:
         """What the released point depends on, besides the data and the number of trials.

@@ -21,6 +21,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from dperm_cli.core import catalogue
+from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, nearest
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.runner.compose import user_yaml
@@ -37,6 +38,7 @@ class Composer:
 
     def __init__(self, config_dir: str | None = None) -> None:
         self._own = None if config_dir is None else user_yaml.UserFolder.from_path(config_dir)
+        self._listed: dict[str, list[str]] = {}
         self._cache: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
 
     def compose(self, chosen: Mapping[str, str]) -> dict[str, Any]:
@@ -52,17 +54,28 @@ class Composer:
             self._cache[key] = _combine_sections(shipped_) | read
         return self._cache[key]
 
+    def list_names(self, group: str) -> list[str]:
+        """The choices of a group: the shipped ones, and the user's own."""
+        return [*catalogue.choices(group), *self._names(group)]
+
+    def find_own(self, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """Those of some choices that are files of the user's own, by group."""
+        return {group: name for group, name in chosen.items()
+                if self._own and group in GROUPS and name in self._names(group)}  # fmt: skip
+
     def _is_own(self, group: str, name: str) -> bool:
         """Whether the user's folder, and not a shipped file, has this name."""
         known, own = catalogue.choices(group), self._names(group)
         if name in known and name in own:
             raise InputError(group, name, "is a shipped name; give the file another one")
         if name not in known and name not in own:
-            raise unknown_choice(group, name, [*known, *own])
+            raise unknown_choice(group, name, self.list_names(group))
         return name in own
 
     def _names(self, group: str) -> list[str]:
-        return [] if self._own is None else self._own.names(group)
+        if group not in self._listed:
+            self._listed[group] = [] if self._own is None else self._own.names(group)
+        return self._listed[group]
 
     def _read(self, group: str, name: str) -> dict[str, Any]:
         """A file of the user's own, with the defaults of its plug-in for what it leaves out."""

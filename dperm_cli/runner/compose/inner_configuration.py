@@ -41,6 +41,7 @@ def set_key(config: dict[str, Any], group: str, path: str, value: Any, composer:
             allowed = f"unknown key: {beside.get('name', group)} has no keys of its own"
             raise InputError(f"{group}.{path}", value, allowed)
         checks.known_keys([word], _own_keys(beside), f"{head}.")
+    assert node is not None
     inner = group == "mechanism" and last == INNER
     node[last] = _inner(value, composer, f"{group}.{path}") if inner else value
 

@@ -47,7 +47,8 @@ def label(item: cells.Prepared) -> str:
     """A cell in a few words."""
     c = item.cell
     level = f"epsilon={c.epsilon:g}" if c.information is None else f"information={c.information:g}"
-    return f"{c.mechanism_name} {level} {c.calibration} on {item.data.name}"
+    data = c.names.get("dataset", item.data.name)
+    return f"{c.name_of('mechanism')} {level} {c.calibration} on {data}"
 
 
 def _run(

@@ -169,7 +169,7 @@ def _asks(
         level, check_level = "noise_scale", cell_schema.check_constant
     axes = ["mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta", level]
     values = {key: settings.get(key, (DEFAULTS.get(key),)) for key in axes}
-    values["mechanism"] = _names(values["mechanism"])
+    values["mechanism"] = _names(values["mechanism"], composer)
     if math.prod(map(len, values.values())) > MOST_ROWS:
         raise InputError("account", " ".join(settings), f"makes more than {MOST_ROWS} rows")
     # with `all`, a key goes to the mechanisms that know it
@@ -204,8 +204,8 @@ def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
     )
 
 
-def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
-    known = registry.names("mechanism")
+def _names(given: tuple[Any, ...], composer: Composer) -> tuple[str, ...]:
+    known = composer.list_names("mechanism")
     every = registry.list_protective()
     names = [name for word in given for name in (every if word == "all" else (word,))]
     for name in names:

@@ -18,7 +18,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.ledger import LEDGER
 from dperm_cli.results.ledger.release_log import LOG
 from dperm_cli.results.page.html_page import PAGE
-from dperm_cli.results.records import manifest
+from dperm_cli.results.records import given_names, manifest
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
@@ -67,7 +67,8 @@ def _run(arguments: list[str], request: Request, study: study_plan.Study, figure
     preflight.check_loaded(todo, study.keys, out)
     with hold_lease(out):
         words = study_plan.drop_study_keys(arguments)
-        store.write_manifest(manifest.build(keys, words, {"study": study.name}))
+        names = given_names.write_names({item.key: item.cell.names for item in prepared})
+        store.write_manifest(manifest.build(keys, words, {"study": study.name, **names}))
         tally = run_cells(prepared, store, study.keys.force, study.keys)
         made = report.print_study(out, study.keys.format, trust=True, figures=figures)
         kept = described is None or (
