@@ -94,9 +94,18 @@ class RunSyntax(Syntax):
             instead += f" {value if equals else after[0] if after else 'DIR'}"
         if instead is not None:
             return InputError("option", word, f"is an option of Hydra: say {instead}")
-        if self.has_key(word.lstrip("-").partition("=")[0]):
-            return super().refuse_option(word, after)
+        setting = _find_key(name.lstrip("-")) + equals + value
+        if self.has_key(setting.partition("=")[0]):
+            typed = add_value(setting, after)
+            return InputError("option", word, f"settings have no dashes (did you mean {typed!r}?)")
         return InputError("option", word, f"must be one of {', '.join(FLAGS)}", FLAGS)
+
+
+def _find_key(name: str) -> str:
+    """The key that is meant by one with dashes inside: ``constraint-radius``, ``on-error``."""
+    group, _, key = name.partition("-")
+    joined = name.replace("-", "_")
+    return f"{group}.{key.replace('-', '_')}" if key and group in catalogue.GROUPS else joined
 
 
 SYNTAX = RunSyntax(

@@ -96,8 +96,9 @@ def _run_on_backend(
 
 def _tell_end(tally: Tally, by_key: dict[str, cells.Prepared]) -> None:
     """One line for the whole, and the cells that failed."""
-    if tally.total > 1:
-        print(f"{tally.total} cells: {tally.counts()}, {duration(tally.seconds)}", file=sys.stderr)
+    if tally.total > 1 or tally.looked_up:  # a single cell that was not run says so
+        cells = "1 cell" if tally.total == 1 else f"{tally.total} cells"
+        print(f"{cells}: {tally.counts()}, {duration(tally.seconds)}", file=sys.stderr)
     if tally.failed_count < 2:
         return
     for outcome in tally.failures[:_LISTED]:
