@@ -22,7 +22,7 @@ from dperm_cli.core.errors import (
     describe_error,
 )
 from dperm_cli.core.help import help_page, list_text
-from dperm_cli.core.operands import take_plugins, wants_help
+from dperm_cli.core.operands import HELP, take_plugins, wants_help
 
 EXIT_SIGNAL = 128  # and the number of the signal
 # verbs that name plug-ins, or read studies that do
@@ -134,7 +134,7 @@ def dispatch(arguments: list[str]) -> int:
 def _carry_out(name: str, rest: list[str]) -> int:
     """The verb itself, or its help page."""
     if wants_help(rest) or not (rest or name in COMPLETE_VERBS):
-        print(help_page(name))
+        print(help_page(name, [word for word in rest if word not in HELP]))
         return EXIT_OK if rest else EXIT_INPUT
     if name not in LIGHT_VERBS:
         environment.check_memory()
@@ -183,13 +183,11 @@ def _warmup(arguments: list[str]) -> int:
 
 
 def _completion(arguments: list[str]) -> int:
-    if arguments[0] not in ("bash", "--words"):
-        print(help_page("completion"))
-        return EXIT_INPUT
-    if arguments[0] == "bash":
-        print(completion.read_script())
-    else:
+    if arguments[0] == "--words":
         print("\n".join(completion.complete_words(arguments[1:], VERBS)))
+    else:
+        shell = checks.choice("completion", arguments[0], completion.SHELLS)
+        print(completion.read_script(shell))
     return EXIT_OK
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import MISSING, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -59,15 +59,26 @@ def choices(group: str, extra: str | None = None) -> dict[str, Choice]:
 
     Args:
         group: Its name.
-        extra: A user's own configuration folder.
+        extra: A user's own configuration folder, whose files have the keys of their plug-ins too.
     """
-    found: dict[str, Choice] = {}
-    for root in filter(None, (find_shipped("conf"), extra)):
-        folder = os.path.join(root, group)
-        for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            if file.endswith(".yaml"):
-                found[file[:-5]] = _read(os.path.join(folder, file), file[:-5])
-    return add_outside(group, found)
+    found = add_outside(group, _read_folder(find_shipped("conf"), group))
+    own = {} if extra is None else _read_folder(extra, group)
+    return {name: _complete(choice, found) for name, choice in own.items()} | found
+
+
+def _read_folder(root: str, group: str) -> dict[str, Choice]:
+    folder = os.path.join(root, group)
+    files = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
+    names = [file[:-5] for file in files if file.endswith(".yaml")]
+    return {name: _read(os.path.join(folder, f"{name}.yaml"), name) for name in names}
+
+
+def _complete(choice: Choice, shipped: Mapping[str, Choice]) -> Choice:
+    """A user's choice with the defaults of its plug-in for the keys that it leaves out."""
+    plugin = shipped.get(choice.plugin)
+    lines = {line.partition(":")[0]: line for line in (plugin.keys if plugin else ())}
+    lines |= {line.partition(":")[0]: line for line in choice.keys}
+    return replace(choice, keys=tuple(lines.values()))
 
 
 def list_shipped(group: str) -> list[str]:
@@ -169,7 +180,8 @@ def defaults() -> dict[str, str]:
 @cache
 def list_defaults(group: str = "", plugin: str = "") -> dict[str, str]:
     """The keys of a shipped choice with their defaults as text; the main ones without a group."""
-    found = [choice.keys for choice in choices(group).values() if choice.plugin == plugin]
+    shipped = _read_folder(find_shipped("conf"), group) if group else {}
+    found = [choice.keys for choice in shipped.values() if choice.plugin == plugin]
     lines = found[0] if group and found else () if group else _main()
     pairs = (line.partition(":") for line in lines if line[:1].isalpha())
     return {key: text.partition(" #")[0].strip() for key, _, text in pairs}

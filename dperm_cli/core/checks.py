@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from dperm_cli.core.errors import InputError
+from dperm_cli.core.errors import InputError, UnknownKey
 
 MAX_INT64 = 2**63 - 1
 # Bytes of one name and of a path: less than systems allow, since what is written beside a file has
@@ -80,6 +80,30 @@ def choice(key: str, value: object, names: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in names:
         raise InputError(key, value, f"must be one of {', '.join(names)}", names)
     return value
+
+
+def known_keys(
+    given: Iterable[str],
+    known: Iterable[str],
+    prefix: str = "",
+    guess: Callable[[str], str | None] | None = None,
+) -> None:
+    """Nothing, where every given key is a known one.
+
+    Args:
+        given: The keys that were typed or written.
+        known: The keys that there are.
+        prefix: What the user types before each of them, as in ``mechanism.inner.``.
+        guess: What to suggest for an unknown key, instead of the nearest of the known ones.
+
+    Raises:
+        UnknownKey: For the first key that is not known; no other function raises it.
+    """
+    words = tuple(known)
+    for key in given:
+        if key not in words:
+            listed = [f"{prefix}{word}" for word in words]
+            raise UnknownKey(f"{prefix}{key}", listed, guess(key) if guess else None)
 
 
 def path(key: str, value: object, allowed: str = "must be the name of a file") -> str:

@@ -2,7 +2,6 @@ _dperm() {
   local IFS=$'\n'
   local line="${COMP_LINE:0:COMP_POINT}"
   local -a typed
-  read -r -a typed <<< "${line//[[:space:]]/$'\n'}" 2>/dev/null
   IFS=' ' read -r -a typed <<< "$line"
   local word=""
   [[ "$line" =~ [[:space:]]$ ]] || word="${typed[${#typed[@]}-1]}"
@@ -13,6 +12,9 @@ _dperm() {
     local prefix="${word%"${word##*=}"}"
     COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
   fi
-  [[ "${COMPREPLY[0]}" == *= ]] && compopt -o nospace
+  local i
+  for i in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[$i]" %q "${COMPREPLY[$i]}"; done
+  # a key or a folder goes on; the bash of macOS has no compopt
+  [[ "${COMPREPLY[0]}" == *[=/] ]] && compopt -o nospace 2>/dev/null
 }
 complete -F _dperm dperm

@@ -1,59 +1,107 @@
-"""Completion for bash: the script, and the words that it offers."""
+"""Completion for bash, zsh and fish: the scripts, and the words that all of them offer."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dperm_cli.core import catalogue, plugin_sources
-from dperm_cli.core.operands import settings_in
+from dperm_cli.core.operands import CONFIG_DIR, PLUGIN, Syntax, settings_in
+
+SHELLS = ("bash", "zsh", "fish")
+# The keys of each verb that takes paths, and whether outputs/ is where these are looked for.
+_PATH_VERBS = {
+    "report": ("format=", "html="),
+    "status": ("format=",),
+    "verify": (),
+    "compare": ("format=",),
+    "merge": ("out=", "format="),
+    "predict": ("columns=", "format=", "out="),
+}
+_PATH_KEYS = ("out", "save", "pair", "verdicts", "dataset.path", "dataset.test_path")
+_PATH_OPTIONS = ("--config-dir", "-cd", PLUGIN)
 
 
-def read_script() -> str:
-    """The script that makes bash ask for the words."""
-    with open(os.path.join(os.path.dirname(__file__), "completion.bash"), encoding="utf-8") as file:
+def read_script(shell: str) -> str:
+    """The script that makes one of ``SHELLS`` ask for the words."""
+    path = os.path.join(os.path.dirname(__file__), f"completion.{shell}")
+    with open(path, encoding="utf-8") as file:
         return file.read().rstrip("\n")
 
 
 def complete_words(arguments: list[str], verbs: Iterable[str]) -> list[str]:
-    """Completions of the last word, given ``typed words -- prefix``."""
+    """Completions of the last word, given ``typed words -- prefix``.
+
+    What ends with ``=`` or ``/`` is not a whole word yet.
+    """
     split = arguments.index("--") if "--" in arguments else len(arguments)
     typed, prefix = arguments[:split], "".join(arguments[split + 1 :])
     if not typed:
-        found: Iterable[str] = verbs
-    elif typed[0] == "list":
-        found = catalogue.LISTED_GROUPS
-    elif typed[0] == "reproduce":
+        return _keep(prefix, verbs)
+    key, equals, value = prefix.partition("=")
+    if equals and key in _PATH_KEYS:
+        return [f"{key}={path}" for path in _list_paths(value)]
+    if typed[-1] in _PATH_OPTIONS:
+        return _list_paths(prefix)
+    return _keep(prefix, _verb_words(typed, prefix))
+
+
+def _keep(prefix: str, words: Iterable[str]) -> list[str]:
+    return [word for word in words if word.startswith(prefix)]
+
+
+def _verb_words(typed: Sequence[str], prefix: str) -> Iterable[str]:
+    verb, first = typed[0], len(typed) == 1
+    if verb == "list":
+        return _list_words(typed[1:])
+    if verb == "reproduce":
         sized = ("size=small", "size=full", "out=", "format=", "verdicts=")
-        names = (*catalogue.choices("experiment"), "all", "claims")
-        found = names if len(typed) == 1 else sized
-    elif typed[0] == "data":
-        found = (
-            ("list", "path", "fetch", "verify") if len(typed) == 1 else catalogue.choices("dataset")
-        )
-    elif typed[0] in ("run", "describe"):
-        found = _run_words(typed[1:], prefix)
-    elif typed[0] == "account":
-        found = _account_words(prefix)
-    elif typed[0] == "audit":
-        found = _audit_words(prefix)
-    elif typed[0] in ("report", "status", "merge", "verify", "compare"):
-        found = _study_words(typed[0])
-    elif typed[0] == "completion":
-        found = ("bash",)
-    else:
-        found = ()
-    return [word for word in found if word.startswith(prefix)]
+        return (*catalogue.choices("experiment"), "all", "claims") if first else sized
+    if verb == "data":
+        return ("list", "path", "fetch", "verify") if first else catalogue.choices("dataset")
+    if verb in ("run", "describe", "ask"):
+        return [*_run_words(typed[1:], prefix), *(_list_paths(prefix) if verb == "ask" else ())]
+    if verb == "account":
+        return _account_words(prefix)
+    if verb == "audit":
+        return _audit_words(prefix)
+    if verb in _PATH_VERBS:
+        studies = () if verb == "predict" else _list_studies()
+        return dict.fromkeys((*studies, *_PATH_VERBS[verb], *_list_paths(prefix)))
+    return SHELLS if verb == "completion" and first else ()
 
 
-def _study_words(verb: str) -> list[str]:
-    """Studies under outputs/, and the verb's keys."""
+def _list_studies() -> list[str]:
+    """Studies under outputs/."""
     try:
-        studies = sorted(entry.path for entry in os.scandir("outputs") if entry.is_dir())
+        return sorted(entry.path for entry in os.scandir("outputs") if entry.is_dir())
     except OSError:
-        studies = []
-    keys = {"merge": ["out=", "format="], "verify": []}.get(verb, ["format="])
-    return [*studies, *keys]
+        return []
+
+
+def _list_paths(prefix: str) -> list[str]:
+    """Files and folders whose path begins with the prefix; a folder ends with a slash."""
+    head, slash, tail = prefix.rpartition("/")
+    folder = os.path.expanduser(head + slash)
+    try:
+        entries = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
+    except OSError:
+        return []
+    found = [entry for entry in entries if entry.name.startswith(tail)]
+    shown = [entry for entry in found if tail or not entry.name.startswith(".")]
+    return [f"{head}{slash}{one.name}{'/' if one.is_dir() else ''}" for one in shown]
+
+
+def _find_folder(typed: Sequence[str]) -> str | None:
+    """The user's own configuration folder, where one is named."""
+    return Syntax(options=CONFIG_DIR, passes_on=True).split(typed).options.get("--config-dir")
+
+
+def _list_words(typed: Sequence[str]) -> list[str]:
+    """Groups, and the choices of the last one that was typed."""
+    groups = [word for word in typed if word in catalogue.LISTED_GROUPS]
+    names = _list_names(groups[-1], _find_folder(typed)) if groups else ()
+    return [*catalogue.LISTED_GROUPS, *names, "--config-dir", PLUGIN]
 
 
 def _offer_values(key: str, typed: str, names: Iterable[str]) -> list[str]:
@@ -62,16 +110,17 @@ def _offer_values(key: str, typed: str, names: Iterable[str]) -> list[str]:
     return [f"{key}={before}{comma}{name}" for name in names]
 
 
-def _list_names(group: str) -> list[str]:
+def _list_names(group: str, folder: str | None = None) -> list[str]:
     """The choices of a group, and the names that entry points of installed packages have."""
-    return [*dict.fromkeys([*catalogue.choices(group), *plugin_sources.list_installed(group)])]
+    known = catalogue.choices(group, folder)
+    return [*dict.fromkeys([*known, *plugin_sources.list_installed(group)])]
 
 
 def _account_words(prefix: str) -> list[str]:
     key, equals, typed = prefix.partition("=")
     if equals and key in ("mechanism", "constraint"):
         return _offer_values(key, typed, _list_names(key))
-    return [f"{key}=" for key in catalogue.ACCOUNT_KEYS]
+    return [*(f"{key}=" for key in catalogue.ACCOUNT_KEYS), "--config-dir", PLUGIN]
 
 
 def _audit_words(prefix: str) -> list[str]:
@@ -81,26 +130,27 @@ def _audit_words(prefix: str) -> list[str]:
     if equals and key == "format":
         return ["format=table", "format=json"]
     keys = ("mechanism", "epsilon", "delta", "seed", "format", "out")
-    return [*(f"{key}=" for key in keys), "--quick", "--help"]
+    return [*(f"{key}=" for key in keys), "--quick", PLUGIN, "--help"]
 
 
-def _run_words(typed: list[str], prefix: str) -> list[str]:
+def _run_words(typed: Sequence[str], prefix: str) -> list[str]:
+    folder = _find_folder(typed)
     group, equals, typed_values = prefix.partition("=")
     if equals and group in catalogue.GROUPS:
-        return _offer_values(group, typed_values, _list_names(group))
-    words = _words_of_keys(settings_in(typed))
+        return _offer_values(group, typed_values, _list_names(group, folder))
+    words = _words_of_keys(settings_in(typed), folder)
     if equals:
         return [f"{group}={word}" for word in words.get(group, ())]
     found = [f"{name}=" for name in (*catalogue.GROUPS, *words)]
-    return [*found, "-m", "--config-dir", "--cfg", "--help"]
+    return [*found, "-m", "--config-dir", PLUGIN, "--cfg", "--help"]
 
 
-def _words_of_keys(chosen: dict[str, str]) -> dict[str, tuple[str, ...]]:
+def _words_of_keys(chosen: dict[str, str], folder: str | None) -> dict[str, tuple[str, ...]]:
     """Every key that may be set beside these choices, with the words that it takes."""
     defaults = catalogue.defaults()
     found = {setting.key: setting.words for setting in catalogue.top_level()}
     for group in catalogue.GROUPS:
-        choice = catalogue.choices(group).get(chosen.get(group, defaults[group]))
+        choice = catalogue.choices(group, folder).get(chosen.get(group, defaults[group]))
         for setting in catalogue.settings(group, choice) if choice else ():
             found[f"{group}.{setting.key}"] = setting.words
     return found

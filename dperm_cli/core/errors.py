@@ -87,13 +87,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def format_value(value: object) -> str:
-    """A value as it should appear in one line of an error."""
+    """A value as it should appear in one line of an error: of a long path its end."""
     try:
         text = value if isinstance(value, str) else repr(value)
     except ValueError:  # Python writes no integer of more than 4300 digits
         text = f"<{type(value).__name__} that is too long to show>"
     text = " ".join(text.split())
-    return text if len(text) <= 80 else text[:77] + "..."
+    if len(text) <= 80:
+        return text
+    return f"...{text[-77:]}" if text.startswith("/") else f"{text[:77]}..."
 
 
 def describe_error(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -332,9 +332,7 @@ def configure(cls: type[CheckedFields], prefix: str, given: Mapping[str, Any], *
         InputError: for an unknown key, one that is missing, or a value that is not allowed.
     """
     known = {field.read_word: field for name, field in fields_of(cls).items() if name not in own}
-    for key in given:
-        if key not in known:
-            raise UnknownKey(f"{prefix}.{key}", [f"{prefix}.{word}" for word in known])
+    checks.known_keys(given, known, f"{prefix}.")
     for word, field in known.items():
         if field.default is MISSING and word not in given:
             raise InputError(f"{prefix}.{word}", None, "is required")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 
 FORMATS = ("table", "json")  # the output formats of a verb, the default first
 CONFIG_DIR = {"--config-dir": "--config-dir", "-cd": "--config-dir"}
@@ -95,15 +95,27 @@ class Syntax:
                     raise InputError(key, value, "needs a value: write KEY=VALUE")
                 settings[key] = value
             elif self._is_unknown(word, equals):
-                raise UnknownKey(key, self.keys)
+                checks.known_keys([key], self.keys)
             elif self.passes_on and (equals or not self.operands):
                 passed_on.append(word)
             else:
                 operands.append(word)
         return Words(tuple(operands), settings, options, frozenset(switches), tuple(passed_on))
 
+    def has_key(self, key: str) -> bool:
+        """Whether a setting of the verb begins with this key."""
+        return key in self.keys
+
     def refuse_option(self, word: str, after: Sequence[str]) -> InputError:
-        """The error for an unknown option ``word``; ``after`` are the words that follow it."""
+        """The error for an unknown option ``word``; ``after`` are the words that follow it.
+
+        >>> Syntax(keys=("format",)).refuse_option("--format", ["json"])
+        InputError("option=--format: settings have no dashes (did you mean 'format=json'?)")
+        """
+        setting = word.lstrip("-")
+        if self.has_key(setting.partition("=")[0]):
+            typed = add_value(setting, after)
+            return InputError("option", word, f"settings have no dashes (did you mean {typed!r}?)")
         if not self.options:
             return InputError("option", word, "is not one of this verb", self.keys)
         known = next(iter(self.options))
@@ -119,6 +131,8 @@ class Syntax:
 def take_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """What stands behind ``--plugin``, as often as it is typed, and the other words.
 
+    Where ``--`` ends a line that is being completed, nothing stands behind its last word.
+
     Raises:
         InputError: Nothing stands behind one.
     """
@@ -130,10 +144,25 @@ def take_plugins(words: Sequence[str]) -> tuple[list[str], list[str]]:
             rest.append(word)
             continue
         value = value if equals else next(left, "")
+        if value == "--":
+            rest += [word, value]
+            continue
         if not value:
             raise InputError(PLUGIN, "", "needs a file ending in .py, or an installed package")
         found.append(value)
     return found, rest
+
+
+def add_value(setting: str, after: Sequence[str]) -> str:
+    """``KEY=VALUE`` for a key without its value, with the next word where that is none itself.
+
+    >>> add_value("epsilon", ["1"]), add_value("epsilon", ["delta=0"]), add_value("epsilon=2", [])
+    ('epsilon=1', 'epsilon=VALUE', 'epsilon=2')
+    """
+    if "=" in setting:
+        return setting
+    taken = after and "=" not in after[0] and not after[0].startswith("-")
+    return f"{setting}={after[0] if taken else 'VALUE'}"
 
 
 def settings_in(words: Iterable[str]) -> dict[str, str]:

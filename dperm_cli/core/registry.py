@@ -91,9 +91,7 @@ def load(room: str, name: str) -> type[Any]:
     if module is not None:
         return getattr(importlib.import_module(module), class_name(name))
     found = plugin_sources.find(room, name) if isinstance(name, str) else None
-    if found is None:
-        checks.choice(room, name, names(room))
-    return found
+    return load(room, checks.choice(room, name, names(room))) if found is None else found
 
 
 def find_class(room: str, word: str) -> type[Any]:

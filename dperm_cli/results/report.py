@@ -18,6 +18,7 @@ from dperm_cli.results.charts.study_view import StudyView
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, ledger
 from dperm_cli.results.page import html_page, page_data
+from dperm_cli.results.records import given_names
 from dperm_cli.results.records.cell_claims import hold_ledger_lock
 from dperm_cli.results.records.store import Snapshot, Store, list_old
 from dperm_cli.results.records.study_lease import hold_lease
@@ -137,7 +138,7 @@ def _write_files(
     view: StudyView,
 ) -> Report:
     states = {cell: store.state(cell) for cell in cells}
-    records = store.read_all(cells)
+    records = given_names.name_rows(store.read_all(cells), manifest)
     rows, about = summarise(records), experiment_tables.read_about(manifest)
     if about is None:
         csv, table = summary_table.csv_text(rows), summary_table.build(rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 from dperm_cli.core.operands import FORMATS, Syntax, settings_in
 from dperm_cli.runner.audits import fuzz
 from dperm_cli.runner.compose import cell_schema, study_plan
@@ -69,13 +69,12 @@ def _check_keys(arguments: list[str]) -> None:
     """UnknownKey for a word that neither the audit nor a run reads, with the keys of both."""
     run = cell_schema.known_top_level()
     settings = settings_in(arguments)
-    for key, value in settings.items():
-        if key == "draw":
-            raise InputError(key, value, "repeats a draw of fuzz=: give both")
-        # what is no plain key is for the grammar of a run to refuse
-        if key.isidentifier() and key not in (*OWN, *run):
-            guess = study_plan.suggest_nested_key(key, settings)
-            raise UnknownKey(key, {*OWN, *fuzz.KEYS, *run}, guess)
+    if "draw" in settings:
+        raise InputError("draw", settings["draw"], "repeats a draw of fuzz=: give both")
+    # what is no plain key is for the grammar of a run to refuse; keys of fuzz= alone are refused
+    plain = [key for key in settings if key.isidentifier() and key not in (*OWN, *run)]
+    known = {*OWN, *fuzz.KEYS, *run} - set(plain)
+    checks.known_keys(plain, known, guess=lambda key: study_plan.suggest_nested_key(key, settings))
 
 
 def read_number(word: str) -> Any:

@@ -99,3 +99,56 @@ def test_completion_works_in_bash(tmp_path):
     script = f'PATH="{tmp_path}:$PATH"\n' + BASH.format()
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert done.stdout.split() == ["noisy_sgd"], done.stderr
+
+
+def test_list_shows_the_keys_of_one_thing(dperm, tmp_path):
+    done = dperm("list", "dataset", "csv")
+    assert done.code == 0
+    assert "dataset.delimiter" in done.out
+    assert "svmlight" not in done.out
+    both = dperm("list", "mechanism", "newton", "noisy_gd", "loss", "hinge").out
+    assert [word for word in ("newton", "noisy_gd", "hinge") if f"  {word}  " in both] == [
+        "newton", "noisy_gd", "hinge",
+    ]  # fmt: skip
+    assert "noisy_sgd" not in both
+    (tmp_path / "mine" / "dataset").mkdir(parents=True)
+    (tmp_path / "mine" / "dataset" / "hosp.yaml").write_text("name: csv\ndelimiter: ';'\n")
+    own = dperm("list", "--config-dir", "mine", "dataset", "hosp").out
+    assert "dataset.delimiter: ';'" in own
+    assert "dataset.header: auto" in own, "what the file leaves out"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("list csv", "group=csv: is a dataset: say dperm list dataset csv"),
+        ("list dataset cvs", "(did you mean 'csv'?)"),
+        ("list dataset noisy_gd", "dataset=noisy_gd: must be one of"),
+        ("run dataset=cvs --help", "(did you mean 'csv'?)"),
+        ("run --config-dir nowhere dataset=mine --help", "must be an existing folder"),
+    ],
+)
+def test_names_that_there_are_not(dperm, words, said):
+    done = dperm(*words.split())
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert said in done.err
+
+
+def test_help_has_the_keys_of_what_is_named(dperm, tmp_path):
+    usual = dperm("run", "--help").out
+    assert "with dataset=breast_cancer:" in usual
+    assert "dataset.delimiter" not in usual
+    for words in (("run", "dataset=csv", "--help"), ("run", "--help", "dataset=[csv,npz]")):
+        page = dperm(*words).out
+        assert "dataset.delimiter" in page
+        assert "with dataset=breast_cancer:" not in page
+        assert "with mechanism=noisy_gd:" in page, "of the other groups the defaults"
+    page = dperm("describe", "mechanism=newton", "epsilon=1", "-h").out
+    assert "mechanism.output: last" in page
+    assert dperm("describe", "-h").out + "\nkeys" == page[: len(dperm("describe", "-h").out) + 5]
+    (tmp_path / "mine" / "dataset").mkdir(parents=True)
+    (tmp_path / "mine" / "dataset" / "hosp.yaml").write_text("name: csv\n")
+    page = dperm("run", "--config-dir", "mine", "dataset=hosp", "--help").out
+    assert "with dataset=hosp:" in page
+    assert "dataset.delimiter" in page
+    assert dperm("audit", "mechanism=all", "--help").code == 0

@@ -92,7 +92,7 @@ def test_only_shipped_files_reach_hydra(dperm, tmp_path, monkeypatch):
     done = dperm("run", "--cfg", "job", "--config-dir", "mine", "mechanism=short", "loss=hinge")
     assert done.code == 0, done.err
     assert '"steps":3' in done.out
-    assert set(seen) == {"loss=hinge"}
+    assert set(seen) == {"loss=hinge", "mechanism=noisy_gd"}  # with the shipped defaults
 
 
 def test_numbers_are_read_as_in_the_shipped_files(tmp_path):

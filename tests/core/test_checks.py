@@ -62,3 +62,15 @@ def test_unknown_key_suggests_and_lists():
 
 def test_long_values_are_cut():
     assert len(str(InputError("k", "x" * 10_000, "must be short"))) < 200
+
+
+def test_known_keys():
+    checks.known_keys(["a", "b"], {"a", "b", "c"})
+    checks.known_keys([], [])
+    expected = r"^own\.stepz: unknown key \(did you mean 'steps'\?\); known: own\.end, own\.steps$"
+    with pytest.raises(UnknownKey, match=expected):
+        checks.known_keys(["end", "stepz", "x"], ["steps", "end"], "own.")
+    with pytest.raises(UnknownKey, match=r"did you mean 'own\.radius'"):
+        checks.known_keys(["radius"], ["steps"], guess=lambda key: f"own.{key}")
+    with pytest.raises(UnknownKey, match=r"^a: unknown key; there is nothing to set$"):
+        checks.known_keys(["a"], [])

@@ -35,6 +35,7 @@ def users(pattern):
         (r"\bOrderedDict\b|\.pop\(next\(iter\(", 1, "core.memo.Memo"),
         (r"\bsys\.argv\b", 1, "core.operands.Syntax"),
         (r"\bcsv\.writer\(", 1, "row_facts.csv_lines"),
+        (r"\braise UnknownKey\b", 1, "core.checks.known_keys"),
     ],
 )
 def test_what_there_is_one_of_is_used(pattern, most, instead):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 from dperm_cli.results.charts.curve_points import NotComparable, Point, PointSelection, points
 from dperm_cli.results.records.row_facts import Row, number
 
@@ -366,10 +366,7 @@ def _parse_claim(entry: Any, place: str) -> Claim:
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
         raise InputError(f"{place}.id", None, "every claim needs an id")
     key = f"claims.{entry['id']}"
-    known = [item.name for item in fields(Claim)]
-    for word in entry:
-        if word not in known:
-            raise UnknownKey(f"{key}.{word}", [f"{key}.{name}" for name in known])
+    checks.known_keys(entry, (item.name for item in fields(Claim)), f"{key}.")
     for name in ("text", "theorem", "kind"):
         if not isinstance(entry.get(name), str) or not entry[name]:
             raise InputError(f"{key}.{name}", entry.get(name), "is required")

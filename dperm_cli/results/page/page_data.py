@@ -9,6 +9,7 @@ from typing import Any
 
 from dperm_cli.results.charts.curve_points import DRAWN
 from dperm_cli.results.page import page_figures, page_views
+from dperm_cli.results.records import given_names
 from dperm_cli.results.records.row_facts import Row, distinct
 from dperm_cli.results.records.schema import BY_NAME
 from dperm_cli.results.records.summary import DIAGNOSTIC, SUMMARY
@@ -74,7 +75,7 @@ def build_payload(
         "figures": [] if about is None else page_figures.figures(records, about, places),
         "table": None if about is None else page_figures.parse_table(csv_text),
         "claims": [] if about is None else page_figures.verdicts(claims, about),
-        "ledger": None if ledger is None else _ledger(ledger),
+        "ledger": None if ledger is None else _ledger(ledger, given_names.read_names(manifest)),
         "faults": list(faults),
         "provenance": _provenance(manifest, rows),
     }
@@ -174,13 +175,15 @@ def _notes(rows: Sequence[Row], about: Mapping[str, Any] | None) -> list[str]:
             if part["absent"]]  # fmt: skip
 
 
-def _ledger(found: Mapping[str, Any]) -> Made:
+def _ledger(found: Mapping[str, Any], names: Mapping[str, given_names.Names]) -> Made:
     releases = []
     for entry in found["releases"]:
         asked, accounted, data = entry["asked"], entry["accounted"], entry["data"]
+        given = names.get(entry["cell"], {})
         releases.append({
             **{name: entry[name] for name in _RELEASE},
-            "data": data["name"],
+            "mechanism": given.get("mechanism", entry["mechanism"]),
+            "data": given.get("dataset", data["name"]),
             "fingerprint": data["fingerprint"],
             "epsilon": asked.get("epsilon"),  # None where information was asked for
             "delta": asked["delta"],

@@ -9,7 +9,7 @@ import numpy as np
 
 from dperm_cli import __version__
 from dperm_cli.core import checks
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 from dperm_cli.privacy import channels
 from dperm_cli.privacy.channels.capacity import capacity
 from dperm_cli.privacy.channels.polytope import PolytopeChannel, multiplier_for
@@ -28,9 +28,7 @@ def make_rows(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     ``low`` and ``high``, the capacity by Blahut and Arimoto where answers are few, and ``off``, how
     far the exact information is outside of that bracket; ``bias``, |E Z - x| at the corners.
     """
-    for key in settings:
-        if key not in KEYS:
-            raise UnknownKey(key, KEYS)
+    checks.known_keys(settings, KEYS)
     found = _channel(settings)
     facts = {"leading": found.expansion, "leading_ratio": found.information / found.expansion}
     one = {

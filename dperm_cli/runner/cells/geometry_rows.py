@@ -14,7 +14,7 @@ import numpy as np
 
 from dperm_cli import __version__
 from dperm_cli.core import catalogue, checks, registry
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import configure
 from dperm_cli.core.seeds import generator, seed_sequence
 from dperm_cli.problem import random_projection
@@ -35,9 +35,7 @@ def make_rows(settings: Settings) -> list[Row]:
 
     InputError for an unknown key, and for a set whose points are not named by ``spread``.
     """
-    for key in settings:
-        if key not in KEYS:
-            raise UnknownKey(f"geometry.{key}", [f"geometry.{known}" for known in KEYS])
+    checks.known_keys(settings, KEYS, "geometry.")
     body = _set(settings)
     found = _liftings(body, settings) if "m" in settings else iter([_width(body, settings)])
     common = {

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from dperm_cli.core import checks, registry
 from dperm_cli.core.catalogue import GROUPS
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 from dperm_cli.core.fields import (
     Allowed,
     Auto,
@@ -198,7 +198,8 @@ class Cell:
 
     ``delta`` is None for ``auto``, ``seed`` None under ``noise=secure``, ``epsilon`` inf where
     ``information`` is asked for instead. The plug-ins are validated objects, except for the
-    constraint, which needs the dimension and is kept as its configuration.
+    constraint, which needs the dimension and is kept as its configuration. ``names`` are those of
+    the user's own files, by group: they are shown, and no part of what the cell is.
     """
 
     dataset: Any
@@ -221,6 +222,11 @@ class Cell:
     sampler: Any = None
     information: float | None = None
     kernel: Any = None
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def name_of(self, group: str) -> str:
+        """What is shown for the choice of a group: the user's own name, or that of the plug-in."""
+        return self.names.get(group, self.config[group]["name"])
 
     def identity(self) -> dict[str, Any]:
         """What the released point depends on, besides the data and the number of trials.
@@ -243,9 +249,7 @@ def build_cell(config: dict[str, Any], built: dict[str, Any] | None = None) -> C
     ``built`` keeps the plug-ins of a study's other cells: equal configurations share an object.
     """
     made = {} if built is None else built
-    for key in config:
-        if key not in known_top_level():
-            raise UnknownKey(key, known_top_level())
+    checks.known_keys(config, known_top_level())
     if config["noise"] == "secure":
         config = {key: value for key, value in config.items() if key != "seed"}
     # numbers before plug-ins: a wrong one is refused before what computes is imported
@@ -300,9 +304,7 @@ def _epsilon(config: dict[str, Any], asked: CellKeys, privacy: str) -> float:
 def _kernel(made: dict[str, Any], config: Any) -> Any:
     """The kernel, or None for ``none``, which has no keys."""
     if isinstance(config, dict) and config.get("name") == "none":
-        for key in config:
-            if key != "name":
-                raise UnknownKey(f"kernel.{key}", [])
+        checks.known_keys((key for key in config if key != "name"), (), "kernel.")
         return None
     return _build_once(made, "kernel", config)
 

@@ -24,9 +24,9 @@ from hydra.core.override_parser.types import (
 )
 from hydra.errors import HydraException
 
-from dperm_cli.core import checks
+from dperm_cli.core import catalogue, checks
 from dperm_cli.core.errors import InputError
-from dperm_cli.core.operands import CONFIG_DIR, Syntax
+from dperm_cli.core.operands import CONFIG_DIR, Syntax, add_value
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.user_yaml import DEPTH, NODES, refuse_programs, refuse_text
 
@@ -59,19 +59,53 @@ class Request:
 
 
 FLAGS = ("-m", "--multirun", "--config-dir", "-cd", "--plugin", "--cfg", "-h", "--help", "--debug")
+# What users of Hydra may type, and what is said here instead
+_INSTEAD_OF_OPTIONS = {
+    "--config-path": "--config-dir", "-cp": "--config-dir", "--config-name": "GROUP=NAME",
+    "-cn": "GROUP=NAME", "--info": "--cfg job", "-i": "--cfg job", "--hydra-help": "--help",
+    "--shell-completion": "dperm completion bash", "-sc": "dperm completion bash",
+}  # fmt: skip
+_INSTEAD_OF_KEYS = {
+    "hydra.run.dir": "out={value}", "hydra.sweep.dir": "out={value}",
+    "hydra.sweep.subdir": "out=FOLDER", "hydra.job.name": "out=FOLDER",
+    "hydra.output_subdir": "out=FOLDER", "hydra.mode": "-m", "hydra.verbose": "--debug",
+    "hydra.searchpath": "--config-dir DIR", "hydra/sweeper": "-m epsilon=0.1,1,10",
+    "hydra.launcher.n_jobs": "workers={value}", "hydra/launcher": "workers=auto",
+}  # fmt: skip
+_LAUNCHERS = {
+    "basic": "workers=1", "submitit_slurm": "backend=submitit", "submitit_local": "workers=auto",
+    "dask": "backend=dask",
+}  # fmt: skip
 
 
 class RunSyntax(Syntax):
     """The words of a run: its options, and settings for Hydra's grammar as operands."""
 
+    def has_key(self, key: str) -> bool:
+        """Whether a run has such a key, or a group for it."""
+        return key.partition(".")[0] in cell_schema.known_top_level()
+
     def refuse_option(self, word: str, after: Sequence[str]) -> InputError:
-        """For a setting with dashes (``--epsilon=1``, ``--epsilon 1``) or a misspelt flag."""
-        setting = word.lstrip("-")
-        if setting.partition("=")[0].partition(".")[0] in cell_schema.known_top_level():
-            if "=" not in setting:
-                setting += f"={after[0] if after else 'VALUE'}"
-            return InputError("option", word, "settings have no dashes", [setting])
+        """For a setting with dashes (``--epsilon=1``, ``--epsilon 1``), an option of Hydra's that
+        is not one here, or a misspelt flag."""
+        name, equals, value = word.partition("=")
+        instead = _INSTEAD_OF_OPTIONS.get(name)
+        if instead == "--config-dir":
+            instead += f" {value if equals else after[0] if after else 'DIR'}"
+        if instead is not None:
+            return InputError("option", word, f"is an option of Hydra: say {instead}")
+        setting = _find_key(name.lstrip("-")) + equals + value
+        if self.has_key(setting.partition("=")[0]):
+            typed = add_value(setting, after)
+            return InputError("option", word, f"settings have no dashes (did you mean {typed!r}?)")
         return InputError("option", word, f"must be one of {', '.join(FLAGS)}", FLAGS)
+
+
+def _find_key(name: str) -> str:
+    """The key that is meant by one with dashes inside: ``constraint-radius``, ``on-error``."""
+    group, _, key = name.partition("-")
+    joined = name.replace("-", "_")
+    return f"{group}.{key.replace('-', '_')}" if key and group in catalogue.GROUPS else joined
 
 
 SYNTAX = RunSyntax(
@@ -86,11 +120,42 @@ def parse(arguments: Sequence[str]) -> Request:
     looked = words.options.get("--cfg")
     if looked is not None:
         checks.choice("--cfg", looked, ("job", "preflight"))
+    _check_shapes(words.operands)
     settings = tuple(_setting(word) for word in words.operands)
     multirun = "-m" in words.switches
     _check_sweeps(settings, multirun)
     folder = words.options.get("--config-dir")
     return Request(settings, multirun, folder, looked == "job", looked == "preflight")
+
+
+def _check_shapes(words: Sequence[str]) -> None:
+    """InputError for words that are no setting here, with what to type instead."""
+    for place, word in enumerate(words):
+        key, equals, value = word.partition("=")
+        if not equals:
+            _refuse_bare_word(word, words[place + 1 :])
+        bare = key.lstrip("+")
+        if bare != key and SYNTAX.has_key(bare):
+            allowed = f"every key is there already, nothing is added: say {word.lstrip('+')}"
+            raise InputError("argument", word, allowed)
+        if bare in _INSTEAD_OF_KEYS:
+            known, instead = cell_schema.known_top_level(), _find_instead(bare, value)
+            checks.known_keys([bare], known, guess=lambda key, instead=instead: instead)
+
+
+def _find_instead(key: str, value: str) -> str:
+    """What to type in place of a setting of Hydra's."""
+    instead = _LAUNCHERS.get(value) if key == "hydra/launcher" else None
+    return (instead or _INSTEAD_OF_KEYS[key]).format(value=value)
+
+
+def _refuse_bare_word(word: str, after: Sequence[str]) -> None:
+    """InputError for a key without its value, or a name without its group."""
+    if word and SYNTAX.has_key(word):
+        raise InputError("argument", word, f"has no value: say {add_value(word, after)}")
+    for group in catalogue.GROUPS:
+        if word in catalogue.choices(group):
+            raise InputError("argument", word, f"has no key: say {group}={word}")
 
 
 def _check_sweeps(settings: Iterable[Setting], multirun: bool) -> None:

@@ -3,7 +3,8 @@
 The groups do not know of one another, so that a combination of choices is put together from these.
 
 Hydra reads the shipped files only. A choice from the user's own folder is read by ``user_yaml`` and
-put in place of the group's default, and so are the declared defaults of a plug-in from outside.
+put in place of the group's default, completed by the defaults of its plug-in: a setting is the same
+cell wherever it is written. So are the declared defaults of a plug-in from outside.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from dperm_cli.core import catalogue, plugin_files, plugin_sources
+from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.errors import InputError, nearest
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.runner.compose import user_yaml
@@ -37,6 +39,7 @@ class Composer:
 
     def __init__(self, config_dir: str | None = None) -> None:
         self._own = None if config_dir is None else user_yaml.UserFolder.from_path(config_dir)
+        self._listed: dict[str, list[str]] = {}
         self._cache: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
 
     def compose(self, chosen: Mapping[str, str]) -> dict[str, Any]:
@@ -52,6 +55,15 @@ class Composer:
             self._cache[key] = _combine_sections(shipped_) | read
         return self._cache[key]
 
+    def list_names(self, group: str) -> list[str]:
+        """The choices of a group: the shipped ones, plug-ins from outside, and the user's own."""
+        return [*catalogue.choices(group), *self._names(group)]
+
+    def find_own(self, chosen: Mapping[str, Any]) -> dict[str, str]:
+        """Those of some choices that are files of the user's own, by group."""
+        return {group: name for group, name in chosen.items()
+                if self._own and group in GROUPS and name in self._names(group)}  # fmt: skip
+
     def _ships(self, group: str, name: str) -> bool:
         """Whether a shipped file has this name, and not the user's folder or a plug-in."""
         shipped, own = catalogue.list_shipped(group), self._names(group)
@@ -62,18 +74,31 @@ class Composer:
         if name in own and name in plugin_sources.classes(group):
             raise InputError(group, name, "is a plug-in's name; give the file another one")
         if name not in own and plugin_sources.find(group, name) is None:
-            raise unknown_choice(group, name, [*catalogue.choices(group), *own])
+            raise unknown_choice(group, name, self.list_names(group))
         return False
 
     def _names(self, group: str) -> list[str]:
-        return [] if self._own is None else self._own.names(group)
+        if group not in self._listed:
+            self._listed[group] = [] if self._own is None else self._own.names(group)
+        return self._listed[group]
 
     def _read(self, group: str, name: str) -> dict[str, Any]:
+        """A file of the user's own, with the defaults of its plug-in for what it leaves out; or
+        those of a plug-in from outside."""
         if name not in self._names(group):
-            made = plugin_sources.find(group, name)
-            return {"name": name, **copy.deepcopy(catalogue.outside_defaults(made))}
+            return _find_defaults(group, name)
         assert self._own is not None
-        return self._own.load(group, name)
+        found = self._own.load(group, name)
+        return _find_defaults(group, found["name"]) | found
+
+
+def _find_defaults(group: str, plugin: str) -> dict[str, Any]:
+    """The name of a plug-in, and the defaults of its keys; nothing where there is none."""
+    if plugin in catalogue.list_shipped(group):
+        return _combine_sections({group: plugin})[group]
+    made = plugin_sources.find(group, plugin)
+    defaults = {} if made is None else catalogue.outside_defaults(made)
+    return {"name": plugin, **copy.deepcopy(defaults)}
 
 
 def _combine_sections(chosen: Mapping[str, str]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core import checks
+from dperm_cli.core.errors import InputError
 from dperm_cli.runner.compose.composer import Composer
 
 INNER = "inner"
@@ -33,15 +34,20 @@ def set_key(config: dict[str, Any], group: str, path: str, value: Any, composer:
     """Set a key of a group's configuration; UnknownKey for one that it does not have."""
     node, last = _find_parent(config, path)
     if node is None or not has_key(config, path):
-        head = f"{group}.{path}".rpartition(".")[0]
+        # where nothing holds the last word, none of the group's own keys is the whole path
+        head, word = (group, path) if node is None else f"{group}.{path}".rsplit(".", 1)
         beside = config if node is None else node
-        keys = [f"{head}.{k}" for k in beside if k != "name"]
-        if not keys:
+        if not _own_keys(beside):
             allowed = f"unknown key: {beside.get('name', group)} has no keys of its own"
             raise InputError(f"{group}.{path}", value, allowed)
-        raise UnknownKey(f"{group}.{path}", keys)
+        checks.known_keys([word], _own_keys(beside), f"{head}.")
+    assert node is not None
     inner = group == "mechanism" and last == INNER
     node[last] = _inner(value, composer, f"{group}.{path}") if inner else value
+
+
+def _own_keys(config: Mapping[str, Any]) -> list[str]:
+    return [key for key in config if key != "name"]
 
 
 def _find_parent(config: Any, path: str) -> tuple[dict[str, Any] | None, str]:
@@ -63,7 +69,5 @@ def _inner(value: Any, composer: Composer, key: str) -> Any:
         # the name is unknown: the key is the one that was typed
         near = (error.nearest,) if error.nearest else ()
         raise InputError(key, error.value, error.allowed, near) from None
-    for name in value:
-        if name not in defaults:
-            raise UnknownKey(f"{key}.{name}", [f"{key}.{k}" for k in defaults if k != "name"])
+    checks.known_keys((word for word in value if word != "name"), _own_keys(defaults), f"{key}.")
     return fill_defaults({**defaults, **value}, composer, key)

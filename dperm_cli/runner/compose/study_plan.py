@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dperm_cli.core import catalogue
+from dperm_cli.core import catalogue, checks
 from dperm_cli.core.catalogue import GROUPS
 from dperm_cli.core.digests import hash_facts
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
+from dperm_cli.results.records.given_names import join_names
 from dperm_cli.runner.compose import cell_schema, inner_configuration
 from dperm_cli.runner.compose.cell_schema import STUDY_KEYS
 from dperm_cli.runner.compose.command_line import Request, Setting, parse
@@ -85,23 +86,25 @@ def plan_study(request: Request) -> Study:
     count = math.prod(map(len, axes.values()))
     if count > MOST_CELLS:
         raise InputError("-m", f"{count} cells", f"must be at most {MOST_CELLS}; split the study")
-    configs = [
-        configure(dict(zip(axes, combination, strict=True)), composer)
-        for combination in itertools.product(*axes.values())
-    ]
+    chosen = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    configs = [configure(values, composer) for values in chosen]
     built: dict[str, Any] = {}
-    cells = distinct([cell_schema.build_cell(config, built) for config in configs])
+    cells = distinct(
+        replace(cell_schema.build_cell(config, built), names=composer.find_own(values))
+        for config, values in zip(configs, chosen, strict=True)
+    )
     _check_seed(settings, cells)
     return _study(cells, configs[0])
 
 
 def check_keys(values: Mapping[str, Any]) -> None:
     """UnknownKey for a key, of those with their values, that no configuration has at its top."""
-    for key in values:
-        head, dot, _ = key.partition(".")
-        if head not in ((*GROUPS, *cell_schema.MAPS) if dot else cell_schema.known_top_level()):
-            guess = None if dot else suggest_nested_key(key, values)
-            raise UnknownKey(key, cell_schema.known_top_level(), guess)
+    nested = (*GROUPS, *cell_schema.MAPS)
+    checks.known_keys(
+        (key for key in values if "." not in key or key.partition(".")[0] not in nested),
+        cell_schema.known_top_level(),
+        guess=lambda key: None if "." in key else suggest_nested_key(key, values),
+    )
 
 
 def suggest_nested_key(
@@ -181,9 +184,16 @@ def configure(values: dict[str, Any], composer: Composer) -> dict[str, Any]:
     return config
 
 
-def distinct(cells: list[cell_schema.Cell]) -> tuple[cell_schema.Cell, ...]:
-    """Every cell once, in order."""
-    return tuple({hash_facts(cell.config): cell for cell in cells}.values())
+def distinct(cells: Iterable[cell_schema.Cell]) -> tuple[cell_schema.Cell, ...]:
+    """Every cell once, in order; one that was asked for under several names has all of them."""
+    found: dict[str, cell_schema.Cell] = {}
+    for cell in cells:
+        first = found.setdefault(hash_facts(cell.config), cell)
+        if first.names != cell.names:
+            names = {group: join_names(first.name_of(group), cell.name_of(group))
+                     for group in {**first.names, **cell.names}}  # fmt: skip
+            found[hash_facts(cell.config)] = replace(first, names=names)
+    return tuple(found.values())
 
 
 def _study(cells: tuple[cell_schema.Cell, ...], config: dict[str, Any]) -> Study:

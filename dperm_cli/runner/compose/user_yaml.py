@@ -23,22 +23,32 @@ DEPTH = 32
 BITS = 1024  # of a whole number: what float64 holds
 SCALAR = 65_536  # characters of one scalar
 NAME = re.compile(r"[a-z0-9_]+")
-_TAGS = ("timestamp", "merge", "value")
-_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)[eE][-+]?[0-9]+")
-
 
 _BASE: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 class _Loader(_BASE):
-    """Plain scalars, lists and maps; numbers such as 1e5 as the shipped files have them."""
+    """Lists, maps and plain scalars. A scalar without quotes is what the same word is on the
+    command line, so that a setting means one thing wherever it is written: `yes` is a text, `010`
+    is no number."""
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, found) for tag, found in pairs if tag.rpartition(":")[2] not in _TAGS]
-    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+_INTEGER = r"[-+]?(?:0|[1-9](?:_?[0-9])*)"
+_POINT = r"(?:(?:0|[1-9](?:_?[0-9])*)\.(?:[0-9](?:_?[0-9])*)?|\.[0-9](?:_?[0-9])*)"
+_FLOAT = (
+    rf"[-+]?(?:{_POINT}|(?:{_POINT}|0|[1-9](?:_?[0-9])*)[eE][-+]?[0-9](?:_?[0-9])*"
+    r"|\.?(?:[iI][nN][fF]|[nN][aA][nN]))"
+)
+_SCALARS = {
+    "null": (r"[nN][uU][lL][lL]|~|", ["n", "N", "~", ""]),
+    "bool": (r"[tT][rR][uU][eE]|[fF][aA][lL][sS][eE]", list("tTfF")),
+    "int": (_INTEGER, list("-+0123456789")),
+    "float": (_FLOAT, list("-+0123456789.iInN")),
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+_Loader.yaml_implicit_resolvers = {}
+for _name, (_form, _first) in _SCALARS.items():
+    _pattern = re.compile(rf"(?:{_form})\Z")
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _pattern, _first)
 
 
 @dataclass(frozen=True)
@@ -164,13 +174,13 @@ def _check_bounds(text: str, refuse) -> None:
             raise refuse(f"line {line}: a value is longer than {SCALAR} characters")
 
 
-def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
-    """A map whose keys are scalars, each once."""
-    found: dict[Any, Any] = {}
+def _mapping(loader: Any, node: Any) -> dict[str, Any]:
+    """A map whose keys are texts, each once."""
+    found: dict[str, Any] = {}
     for key_node, value_node in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             raise yaml.constructor.ConstructorError(None, None, "a key must be one word")
-        key = loader.construct_object(key_node)
+        key = str(loader.construct_object(key_node))  # as in a map on the command line
         if key in found:
             words = f"the key {key} is there twice"
             raise yaml.constructor.ConstructorError(None, None, words, key_node.start_mark)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import catalogue, checks, registry
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 from dperm_cli.core.package_paths import find_shipped
 from dperm_cli.results.claims import claims
 from dperm_cli.results.claims.claims import SIZES, Claim, read_words
@@ -214,9 +214,8 @@ def _map(key: str, value: Any, known: Sequence[str] = ()) -> dict[str, Any]:
     """A map with words for keys; of those that are ``known`` where these are given."""
     if not isinstance(value, dict) or not all(isinstance(word, str) for word in value):
         raise InputError(key, value, "must be a map")
-    for word in value if known else ():
-        if word not in known:
-            raise UnknownKey(f"{key}.{word}", [f"{key}.{name}" for name in known])
+    if known:
+        checks.known_keys(value, known, f"{key}.")
     return value
 
 

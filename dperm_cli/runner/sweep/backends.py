@@ -21,8 +21,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
+from dperm_cli.core import checks
 from dperm_cli.core.environment import GROUP_SIGNALS
-from dperm_cli.core.errors import DpermError, InputError, UnknownKey
+from dperm_cli.core.errors import DpermError, InputError
 from dperm_cli.core.fields import Auto, Check, CheckedFields, Choices, Count, Help, Range, fields_of
 from dperm_cli.runner.sweep import slurm_jobs
 
@@ -79,9 +80,9 @@ def check_jobs(key: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InputError(key, value, "must be a map such as {partition: cpu, minutes: 60}")
     for name, asked in value.items():
-        kind = str if name == "cluster" else slurm_jobs.KEYS.get(name)
-        if kind is None:
-            raise UnknownKey(f"slurm.{name}", [f"slurm.{known}" for known in slurm_jobs.KEYS])
+        if name != "cluster":
+            checks.known_keys([name], slurm_jobs.KEYS, "slurm.")
+        kind = str if name == "cluster" else slurm_jobs.KEYS[name]
         if not isinstance(asked, kind) or isinstance(asked, bool) or (kind is int and asked < 1):
             form = "a whole number >= 1" if kind is int else "text"
             raise InputError(f"slurm.{name}", asked, f"must be {form}")

@@ -91,7 +91,7 @@ def list_needs(cells: Sequence[Cell], options: Options, out: Path) -> list[Need]
         records = sum(_record_bytes(cell, size) for cell in group)
         population = group[0].population
         line = Need(
-            dataset=group[0].dataset.name,
+            dataset=group[0].name_of("dataset"),
             n=size.n if population is None else population,
             p=size.p,
             nonzeros=size.entries,

@@ -58,7 +58,8 @@ def label(item: cells.Prepared) -> str:
     """A cell in a few words."""
     c = item.cell
     level = f"epsilon={c.epsilon:g}" if c.information is None else f"information={c.information:g}"
-    return f"{c.mechanism_name} {level} {c.calibration} on {item.data.name}"
+    data = c.names.get("dataset", item.data.name)
+    return f"{c.name_of('mechanism')} {level} {c.calibration} on {data}"
 
 
 def _run(
@@ -107,8 +108,9 @@ def _run_on_backend(
 
 def _tell_end(tally: Tally, by_key: dict[str, cells.Prepared]) -> None:
     """One line for the whole, and the cells that failed."""
-    if tally.total > 1:
-        tell(f"{tally.total} cells: {tally.counts()}, {duration(tally.seconds)}")
+    if tally.total > 1 or tally.looked_up:  # a single cell that was not run says so
+        cells = "1 cell" if tally.total == 1 else f"{tally.total} cells"
+        tell(f"{cells}: {tally.counts()}, {duration(tally.seconds)}")
     if tally.failed_count < 2:
         return
     for outcome in tally.failures[:_LISTED]:

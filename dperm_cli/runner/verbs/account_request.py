@@ -7,12 +7,13 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core import catalogue, checks, registry
 from dperm_cli.core.digests import hash_facts
-from dperm_cli.core.errors import InputError, UnknownKey
+from dperm_cli.core.errors import InputError
 from dperm_cli.problem.problem import ProblemSpec, bare_spec
 from dperm_cli.problem.regulariser import Regulariser
 from dperm_cli.runner.compose import cell_schema, inner_configuration, study_plan
@@ -89,13 +90,16 @@ def _settings(request: Request) -> dict[str, tuple[Any, ...]]:
     found: dict[str, tuple[Any, ...]] = {}
     for setting in request.settings:
         head, dot, _ = setting.key.partition(".")
-        if head not in (OWN_GROUPS if dot else KEYS):
-            values = {s.key: s.values[0] for s in request.settings}
-            guess = None if dot else study_plan.suggest_nested_key(setting.key, values, OWN_GROUPS)
+        if not dot or head not in OWN_GROUPS:
             known = [*KEYS, *(f"{group}.*" for group in OWN_GROUPS)]
-            raise UnknownKey(setting.key, known, guess)
+            checks.known_keys([setting.key], known, guess=partial(_guess_nested, request))
         found[setting.key] = _values(setting)
     return found
+
+
+def _guess_nested(request: Request, key: str) -> str | None:
+    values = {setting.key: setting.values[0] for setting in request.settings}
+    return None if "." in key else study_plan.suggest_nested_key(key, values, OWN_GROUPS)
 
 
 def _values(setting: Setting) -> tuple[Any, ...]:
@@ -165,7 +169,7 @@ def _asks(
         level, check_level = "noise_scale", cell_schema.check_constant
     axes = ["mechanism", "calibration", "n", "L", "smoothness", "ridge", "lasso", "delta", level]
     values = {key: settings.get(key, (DEFAULTS.get(key),)) for key in axes}
-    values["mechanism"] = _names(values["mechanism"])
+    values["mechanism"] = _names(values["mechanism"], composer)
     if math.prod(map(len, values.values())) > MOST_ROWS:
         raise InputError("account", " ".join(settings), f"makes more than {MOST_ROWS} rows")
     # with `all`, a key goes to the mechanisms that know it
@@ -200,12 +204,12 @@ def _spec(one: dict[str, Any], constraint: Any) -> ProblemSpec:
     )
 
 
-def _names(given: tuple[Any, ...]) -> tuple[str, ...]:
+def _names(given: tuple[Any, ...], composer: Composer) -> tuple[str, ...]:
     every = registry.list_protective()
     names = [name for word in given for name in (every if word == "all" else (word,))]
     for name in names:
         registry.look_up("mechanism", name)
-        checks.choice("mechanism", name, ("all", *registry.names("mechanism")))
+        checks.choice("mechanism", name, ("all", *composer.list_names("mechanism")))
     return tuple(dict.fromkeys(names))
 
 
@@ -222,10 +226,9 @@ def _mechanisms(
         config = copy.deepcopy(composer.compose({"mechanism": name})["mechanism"])
         configs[name] = inner_configuration.fill_defaults(config, composer)
     for key in keys:
-        head = key.partition(".")[0]
-        if not any(inner_configuration.has_key(config, head) for config in configs.values()):
-            known = {f"mechanism.{k}" for config in configs.values() for k in config}
-            raise UnknownKey(f"mechanism.{key}", known - {"mechanism.name"})
+        known = {word for config in configs.values() for word in config} - {"name"}
+        if key.partition(".")[0] not in known:
+            checks.known_keys([key], known, "mechanism.")
     built, used = {}, set()
     for name, config in configs.items():
         for key in sorted(keys, key=lambda key: key.count(".")):
@@ -235,8 +238,7 @@ def _mechanisms(
         for calibration in calibrations:
             cell_schema.check_key("calibration", calibration)
             built[name, calibration] = cell_schema.build_mechanism(config, calibration)
-    for key in set(keys) - used:
-        raise UnknownKey(f"mechanism.{key}", [f"mechanism.{k}" for k in keys if k != key])
+    checks.known_keys(keys, used, "mechanism.")
     return built
 
 

@@ -24,15 +24,14 @@ from dperm_cli.core.errors import (
     Unsupported,
 )
 from dperm_cli.core.number_text import number_in
-from dperm_cli.core.operands import Syntax
+from dperm_cli.core.operands import CONFIG_DIR, Syntax
 from dperm_cli.mechanisms.base import Plan
 from dperm_cli.privacy.accounting import generator_range
 from dperm_cli.privacy.budget import Budget
 from dperm_cli.privacy.gate import Gate, range_delta
 from dperm_cli.results.ledger.remarks import list_remarks
 from dperm_cli.runner.cells import run_cell
-from dperm_cli.runner.compose import study_plan
-from dperm_cli.runner.compose.command_line import parse
+from dperm_cli.runner.compose import command_line, study_plan
 from dperm_cli.runner.models import query_rows, save_model, session_record
 from dperm_cli.runner.models.input_schema import InputSchema
 from dperm_cli.runner.models.publishable import FeatureMap, Publishable
@@ -49,15 +48,19 @@ def ask(arguments: list[str]) -> int:
 
 
 def _ask(arguments: list[str]) -> int:
-    words = Syntax(keys=("columns",), passes_on=True).split(arguments)
+    words = Syntax(keys=("columns",), options=CONFIG_DIR, passes_on=True).split(arguments)
     by_position = words.choose("columns", query_rows.COLUMNS) == "position"
     operands = words.operands
+    for place, word in enumerate(operands):
+        if word.startswith("-") and word != STDIN:
+            raise command_line.SYNTAX.refuse_option(word, operands[place + 1 :])
     if len(operands) > 1:
         raise InputError("ask", " ".join(operands), "must be one file of rows, or - for the input")
     source = operands[0] if operands else STDIN
     if source != STDIN and not os.path.isfile(source):
         raise InputError("ask", source, "is not a file")
-    study = study_plan.plan_study(parse(words.passed_on))
+    folder = [word for option in words.options.items() for word in option]
+    study = study_plan.plan_study(command_line.parse([*folder, *words.passed_on]))
     if len(study.cells) != 1:
         raise InputError("ask", f"{len(study.cells)} cells", "must be one cell: a session is one")
     try:

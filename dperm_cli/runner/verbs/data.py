@@ -6,7 +6,7 @@ import sys
 import time
 
 from dperm_cli.core import checks, progress
-from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError, UnknownKey
+from dperm_cli.core.errors import EXIT_FAILED, EXIT_INPUT, EXIT_OK, InputError
 from dperm_cli.datasets.shared import data_commands
 from dperm_cli.runner.compose import cell_schema
 from dperm_cli.runner.compose.command_line import parse
@@ -79,8 +79,7 @@ def _verify(name: str, words: list[str]) -> int:
     config = dict(Composer().compose({"dataset": name})["dataset"])
     for setting in parse(words).settings:
         key = setting.key.removeprefix("dataset.")
-        if key not in config or key == "name":
-            raise UnknownKey(setting.key, [f"dataset.{k}" for k in config if k != "name"])
+        checks.known_keys([key], (word for word in config if word != "name"), "dataset.")
         config[key] = setting.values[0]
     findings = data_commands.verify(cell_schema.build("dataset", config))
     print(HOLDER_NOTICE)

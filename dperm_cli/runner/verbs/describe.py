@@ -123,18 +123,18 @@ def collect_facts(
     """
     problem, spec = prepared.problem, prepared.problem.spec()
     constraint: Any = problem.constraint
-    kernel = prepared.cell.kernel
+    kernel, names = prepared.cell.kernel, prepared.cell.names
     centre = constraint.centre()
     floor = float(problem.objective(centre))
     width, error = constraint.width(
         generator(seed_sequence(0, "width", constraint.name)), draws=WIDTH_DRAWS
     )
     return {
-        "dataset": problem.data.name,
+        "dataset": names.get("dataset", problem.data.name),
         "task": problem.data.task,
         "preprocessing": "; ".join(problem.data.preprocessing),
-        "loss": problem.loss.name,
-        "constraint": constraint.name,
+        "loss": names.get("loss", problem.loss.name),
+        "constraint": names.get("constraint", constraint.name),
         "kernel": None if kernel is None else kernel.name,
         "n": spec.n,
         "p": spec.p,
@@ -171,15 +171,17 @@ def _list_all(like: cell_schema.Cell) -> dict[str, tuple[str, Any]]:
 
 
 def _list_requested(cells: Iterable[cell_schema.Cell]) -> dict[str, tuple[str, Any]]:
-    """The mechanisms of the cells; variants of one are told apart by number."""
+    """The mechanisms of the cells; variants of one name are told apart by number."""
     found: dict[str, tuple[str, Any]] = {}
     seen: list[Any] = []
+    alike: dict[str, int] = {}
     for one in cells:
         variant = (one.config["mechanism"], one.calibration, one.config.get("sampler"))
         if variant not in seen:
             seen.append(variant)
-            alike = sum(name == one.mechanism_name for name, _ in found.values())
-            label = f"{one.mechanism_name} ({alike + 1})" if alike else one.mechanism_name
+            name = one.name_of("mechanism")
+            alike[name] = alike.get(name, 0) + 1
+            label = f"{name} ({alike[name]})" if alike[name] > 1 else name
             found[label] = (one.mechanism_name, one.mechanism)
     return found
 

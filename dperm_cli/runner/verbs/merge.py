@@ -14,6 +14,7 @@ from dperm_cli.core.operands import FORMATS, Syntax
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import release_log
 from dperm_cli.results.ledger.release_log_lines import Entry, Gap
+from dperm_cli.results.records import given_names
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
 from dperm_cli.runner.studies import study_folder
@@ -115,6 +116,7 @@ def manifest(sources: Sequence[Store]) -> dict[str, Any]:
         **first,
         "cells": list(dict.fromkeys(cells)),
         "merged": [_origin(source, found) for source, found in known],
+        **given_names.merge_names([found for _, found in known]),
     }
     together = _experiment([experiment_tables.read_about(found) for _, found in known])
     merged.pop("experiment", None)

@@ -21,7 +21,7 @@ from dperm_cli.problem.problem import Problem
 from dperm_cli.results.ledger.ledger import LEDGER
 from dperm_cli.results.ledger.release_log import LOG
 from dperm_cli.results.page.html_page import PAGE
-from dperm_cli.results.records import manifest
+from dperm_cli.results.records import given_names, manifest
 from dperm_cli.results.records.schema import json_lines
 from dperm_cli.results.records.store import Store
 from dperm_cli.results.records.study_lease import hold_lease
@@ -134,7 +134,9 @@ def _run_study(
     preflight.check_loaded(todo, study.keys, out)
     with hold_lease(out):
         words = study_plan.drop_study_keys(arguments)
-        store.write_manifest(manifest.build(keys, words, {"study": study.name, **_list_plugins()}))
+        names = given_names.write_names({item.key: item.cell.names for item in prepared})
+        facts = {"study": study.name, **names, **_list_plugins()}
+        store.write_manifest(manifest.build(keys, words, facts))
         tally = run_cells(prepared, store, study.keys.force, study.keys)
         made = make_report()
         kept = described is None or (

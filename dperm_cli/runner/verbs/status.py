@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dperm_cli.core.errors import EXIT_OK
 from dperm_cli.core.operands import FORMATS, Syntax
+from dperm_cli.results.records import given_names
 from dperm_cli.results.records.cell_claims import Claims
 from dperm_cli.results.records.schema import canonical_json
 from dperm_cli.results.records.store import Store, list_old
@@ -93,10 +95,11 @@ def last_activity(store: Store, names: list[str]) -> float | None:
 
 def _failure(store: Store, cell: str) -> dict[str, Any]:
     row = (store.read(cell) or [{}])[0]
+    (row,) = given_names.name_rows([{"cell": cell, **row}], store.read_manifest() or {})
     return {"cell": cell, "what": describe_record(row), "reason": row.get("reason")}
 
 
-def describe_record(row: dict[str, Any]) -> str:
+def describe_record(row: Mapping[str, Any]) -> str:
     """A record's cell in a few words."""
     epsilon = row.get("epsilon")
     level = "" if epsilon is None else f" epsilon={epsilon:g}"

@@ -17,6 +17,7 @@ from dperm_cli.core.files import read_bytes
 from dperm_cli.core.operands import Syntax
 from dperm_cli.results.claims import experiment_tables
 from dperm_cli.results.ledger import kept_ledger, release_log
+from dperm_cli.results.records import given_names
 from dperm_cli.results.records.row_facts import format_count
 from dperm_cli.results.records.store import Snapshot, list_old
 from dperm_cli.results.records.summary import summarise
@@ -124,8 +125,9 @@ def check_table(store: Snapshot) -> list[str]:
         return [f"{path}: has {have} not there; the same `dperm run` computes what is missing"]
     if written is None or any(store.state(cell) != "whole" for cell in names):
         return []
-    records = store.read_all(names)
-    about = experiment_tables.read_about(store.read_manifest() or {})
+    manifest = store.read_manifest() or {}
+    records = given_names.name_rows(store.read_all(names), manifest)
+    about = experiment_tables.read_about(manifest)
     if about is None:
         made = summary_table.csv_text(summarise(records))
     else:

@@ -1,0 +1,201 @@
+"""Every command of the pages: all are parsed, and those in blocks run in an empty folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dperm_cli.cli import VERBS, dispatch, main
+from dperm_cli.core import catalogue, plugin_sources
+from dperm_cli.core.errors import InputError
+from dperm_cli.core.operands import settings_in, take_plugins
+from tests.structure import commands
+
+PLUGINS = commands.ROOT / "docs/plugins.md"
+PAGES = commands.list_pages()
+WITH_BLOCKS = [page for page in PAGES if commands.list_commands(page.read_text())]
+NAMES = [str(page.relative_to(commands.ROOT)) for page in PAGES]
+# In a template the reader puts a value: STUDY, A, FILE.npz, <name>, a|b, [size=..], ...
+TEMPLATE = re.compile(r"^[A-Z]+\b|[<>|\[\]]|\.\.\.|^\.\.$")
+MISSING = ("must be an existing folder", "is not a file", "must be at least two", "holds no study")
+
+
+def is_template(word: str) -> bool:
+    """Whether a word stands for another one."""
+    value = word.partition("=")[2]
+    return not value.startswith(("[", "{")) and bool(TEMPLATE.search(word))
+
+
+def write_shown(folder: Path) -> None:
+    """The plug-in of the page that shows how one is written; other pages name it too."""
+    for name, content in commands.list_files(PLUGINS.read_text()).items():
+        (folder / name).write_text(content)
+
+
+def check(words: list[str]) -> None:
+    """AssertionError where dperm does not know a verb, key or choice; nothing is run."""
+    plugins, words = take_plugins(words)
+    with plugin_sources.use_plugins(plugins):
+        check_words(words)
+
+
+def check_words(words: list[str]) -> None:
+    verb, *rest = words
+    assert verb in VERBS, f"no verb {verb}"
+    if verb in ("report", "status", "verify", "merge", "compare", "predict"):
+        # the folders are not there: whatever else is wrong is said before that
+        with pytest.raises(InputError) as caught:
+            dispatch(words)
+        assert any(part in str(caught.value) for part in MISSING), str(caught.value)
+    elif verb in ("run", "describe"):
+        from dperm_cli.runner.compose.study_plan import parse_request
+
+        parse_request(rest)
+    elif verb == "ask":
+        from dperm_cli.runner.compose.study_plan import parse_request
+
+        parse_request([word for word in rest if "=" in word and not word.startswith("columns=")])
+    elif verb == "account":
+        from dperm_cli.runner.verbs.account_request import parse_request
+
+        parse_request(rest)
+    elif verb == "audit":
+        check_audit(rest)
+    elif verb == "data":
+        assert rest[0] in ("list", "path", "fetch", "verify")
+        assert all(name in catalogue.choices("dataset") for name in rest[1:2])
+        if len(rest) > 2:
+            from dperm_cli.runner.compose.study_plan import parse_request
+
+            keys = [word if word[:8] == "dataset." else f"dataset.{word}" for word in rest[2:]]
+            parse_request([f"dataset={rest[1]}", *keys])
+    elif verb == "reproduce":
+        assert rest[0] in (*catalogue.choices("experiment"), "all", "claims")
+        assert set(settings_in(rest)) <= {"size", "out", "format", "force", "verdicts"}
+    else:
+        assert main(words) == 0
+
+
+def check_audit(rest: list[str]) -> None:
+    from dperm_cli.runner import audit_request
+    from dperm_cli.runner.audits import fuzz
+    from dperm_cli.runner.compose.study_plan import parse_request
+
+    if "fuzz" in settings_in(rest):
+        assert set(settings_in(rest)) <= set(fuzz.KEYS)
+        return
+    asked = audit_request.parse(rest)
+    words = [word for word in asked.words if not word.startswith(("mechanism=all", "noise="))]
+    parse_request(["-m", *words])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_parse(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_shown(tmp_path)
+    before = os.listdir(tmp_path)
+    text = (commands.ROOT / name).read_text()
+    found = [command.words for command in commands.list_commands(text)]
+    found += [shlex.split(line)[1:] for line in commands.list_inline(text)]
+    for words in filter(None, found):
+        assert words[0] in VERBS, words
+        if len(words) > 1 and not any(map(is_template, words)):
+            check(words)
+    assert os.listdir(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_marks_and_languages(name):
+    """Blocks with commands say ``sh``, and a mark is one of those that CONTRIBUTING has."""
+    text = (commands.ROOT / name).read_text()
+    for language, content in commands.read_blocks(text):
+        if re.search(r"^(\$ )?(dperm|make|pip) ", content, re.MULTILINE):
+            assert language == "sh", f"a block of commands is marked {language!r}: {content[:60]}"
+    for command in commands.list_commands(text):
+        assert command.need in ("", *commands.NEEDS), command.line
+        if command.line.startswith("make "):
+            assert command.need == "clone", command.line
+        if command.extra:
+            check_extra(command)
+
+
+def check_extra(command: commands.Command) -> None:
+    """The words of a test may set keys and switches; they cannot be another command."""
+    words = shlex.split(command.extra)
+    assert words, command.line
+    assert all("=" in word or word.startswith("--") for word in words), command.line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dperm rnu epsilon=1", "dperm run mechanism=noisy_dg", "dperm run epsilom=1",
+        "dperm run mechanism.step=3", "dperm report outputs/x fromat=json", "dperm list datset",
+        "dperm account epsilom=1", "dperm audit epsilom=1", "dperm data fetch covtipe",
+        "dperm data verify csv pth=a.csv", "dperm reproduce bst14_tabel1", "dperm audit fuz=3s",
+    ],
+)  # fmt: skip
+def test_a_slip_in_a_page_is_found(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((AssertionError, InputError)):
+        check(commands.read_command(line).words)
+
+
+def test_marks_are_read():
+    found = commands.read_command("dperm audit a=1   # [hours; tested with fuzz=2s] the files")
+    assert (found.need, found.extra, found.runs) == ("hours", "fuzz=2s", True)
+    assert found.typed == "dperm audit a=1 fuzz=2s"
+    assert found.words == ["audit", "a=1"]
+    plain = commands.read_command("dperm run 'epsilon=[1]'  # what it is [BST14]")
+    assert (plain.need, plain.words, plain.runs) == ("", ["run", "epsilon=[1]"], True)
+    assert not commands.read_command("make run  # [clone]").runs
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory) -> Path:
+    """A folder with the package laid out as its wheel is, and nothing of the repository."""
+    target = tmp_path_factory.mktemp("wheel")
+    built = tomllib.loads((commands.ROOT / "pyproject.toml").read_text())
+    layout = built["tool"]["hatch"]["build"]["targets"]["wheel"]
+    places = {name: name for name in layout["packages"]} | layout["force-include"]
+    for source, place in places.items():
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(commands.ROOT / source, target / place, ignore=ignored)
+    (target / "bin").mkdir()
+    shim = target / "bin" / "dperm"
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dperm_cli "$@"\n')
+    shim.chmod(0o755)
+    return target
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.stem)
+def test_commands_run_in_an_empty_folder(page, wheel, tmp_path):
+    """One block after the other, offline, with nothing but the installed package."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("DPERM_") or "CACHE" in k}
+    path = f"{wheel / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    given = {**kept, "PYTHONPATH": str(wheel), "PATH": path, "DPERM_OFFLINE": "1"}
+    where = [sys.executable, "-c", "import dperm_cli; print(dperm_cli.__file__)"]
+    home = subprocess.run(
+        where, cwd=tmp_path, env=given, capture_output=True, text=True, check=True
+    )
+    assert Path(home.stdout.strip()).is_relative_to(wheel)
+    write_shown(tmp_path)
+    failed = []
+    for command in commands.list_commands(page.read_text()):
+        if command.runs:
+            done = subprocess.run(
+                ["sh", "-c", command.typed], cwd=tmp_path, env=given, capture_output=True,
+                text=True, timeout=300, check=False,
+            )  # fmt: skip
+            if done.returncode:
+                failed.append((command.typed, done.returncode, done.stderr[-300:]))
+    assert failed == []

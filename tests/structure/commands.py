@@ -1,0 +1,90 @@
+"""The commands that the pages show: blocks marked ``sh``, and ``dperm ...`` inside text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDS = ("clone", "network", "minutes", "hours", "SLURM")
+_BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"`(dperm [^`]+)`")
+_MARK = re.compile(r"\s#\s*\[([^\]]*)\]")
+_NAMED = re.compile(r"# ([a-z_]+\.py)\n")
+_TESTED = "; tested with "
+
+
+@dataclass(frozen=True)
+class Command:
+    """One line of a block.
+
+    Attributes:
+        line: As it stands in the page.
+        need: What it needs beyond an installed dperm, one of ``NEEDS``, or "".
+        extra: Words with which it is run all the same.
+    """
+
+    line: str
+    need: str = ""
+    extra: str = ""
+
+    @property
+    def typed(self) -> str:
+        """What is run: with the extra words behind the others."""
+        return f"{self.line.partition(' # ')[0].rstrip()} {self.extra}".rstrip()
+
+    @property
+    def words(self) -> list[str]:
+        """The words behind ``dperm``, without comments; none for another program's command."""
+        words = shlex.split(self.line, comments=True)
+        return words[1:] if words[:1] == ["dperm"] else []
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is run in an empty folder."""
+        return not self.need or bool(self.extra)
+
+
+def list_pages(root: Path = ROOT) -> list[Path]:
+    """README, CONTRIBUTING and everything in docs/."""
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    return [page for page in pages if page.exists()]
+
+
+def read_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Language and content of each fenced block."""
+    for match in _BLOCK.finditer(text):
+        yield match[1].strip(), match[2]
+
+
+def list_files(text: str) -> dict[str, str]:
+    """The Python files that a page shows: blocks that begin with ``# NAME.py``, by that name."""
+    blocks = [content for language, content in read_blocks(text) if language == "python"]
+    found = [(_NAMED.match(content), content) for content in blocks]
+    return {named[1]: content for named, content in found if named}
+
+
+def read_command(line: str) -> Command:
+    """A line of a shell block with its mark.
+
+    >>> read_command("dperm audit   # [hours; tested with fuzz=2s] the files").typed
+    'dperm audit fuzz=2s'
+    """
+    mark = _MARK.search(line)
+    need, _, extra = (mark[1] if mark else "").partition(_TESTED)
+    return Command(line, need, extra)
+
+
+def list_commands(text: str) -> list[Command]:
+    """The commands of a page's shell blocks, in order."""
+    blocks = [content for language, content in read_blocks(text) if language == "sh"]
+    lines = [line for content in blocks for line in content.splitlines()]
+    return [read_command(line) for line in lines if line.strip() and not line.startswith("#")]
+
+
+def list_inline(text: str) -> list[str]:
+    """What stands between backticks in the text and begins with ``dperm``."""
+    return _INLINE.findall(_BLOCK.sub("", text))
