@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from dperm_cli.core import registry
-from dperm_cli.core.fields import keys_of
 from dperm_cli.core.errors import InputError
+from dperm_cli.core.fields import keys_of
 from dperm_cli.datasets.shared import embedded_files
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
