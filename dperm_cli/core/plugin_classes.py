@@ -8,15 +8,16 @@ classes and plain values). Other processes cannot read a cell.
 from __future__ import annotations
 
 import ast
-import hashlib
 import linecache
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 from dperm_cli.core import plugin_files, plugin_sources
+from dperm_cli.core.digests import hash_file, hash_sha256
 from dperm_cli.core.errors import InputError
 from dperm_cli.core.plugin_sources import PluginSource
 
@@ -43,10 +44,8 @@ def add_class(cls: type, for_workers: bool = False) -> PluginSource:
         )
         raise InputError("workers", "several", allowed)
     if path is not None:
-        with open(path, "rb") as file:
-            return plugin_sources.add_class(cls, path, hashlib.sha256(file.read()).hexdigest())
-    text = "\n".join(_list_sources(cls))
-    digest = hashlib.sha256(text.encode()).hexdigest()
+        return plugin_sources.add_class(cls, path, hash_file(Path(path)))
+    digest = hash_sha256("\n".join(_list_sources(cls)))
     return plugin_sources.add_class(cls, f"class {cls.__name__} of {cls.__module__}", digest)
 
 
