@@ -24,6 +24,7 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X", "<")
 DASHES = ((), (4, 1.6), (1.2, 1.2), (6, 1.5, 1.2, 1.5), (8, 3), (3, 1.2, 1.2, 1.2, 1.2, 1.2))
 FILLS = ("full", "bottom", "left", "top", "right")
 AXIS_WORDS = {"epsilon": "epsilon", "n": "number of records n", "p": "number of parameters p"}
+METRIC_WORDS = {"r2": "R2", "mean_distance": "mean distance", "residual_norm": "residual norm"}
 NO_GUARANTEE = "no guarantee"  # the note of a curve that is not private
 SATURATED_WORDS = "within a factor 2 of the data-free floor"
 ROOM = 1.6  # factor between what an axis shows and its ends
@@ -194,7 +195,7 @@ class Panel:
     def select_points(self, curve: Curve) -> list[Point]:
         """The curve's points that the scales can show."""
         linear = self.y.scale == "linear"
-        return [p for p in curve.points if p.value < math.inf and (p.x or self.x.scale == "linear")
+        return [p for p in curve.points if p.value < math.inf and (p.x or self.x.scale != "log")
                 and (linear or p.height > p.resolution)]  # fmt: skip
 
     def height_of(self, point: Point) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dperm_cli.results.charts.chart_model import (
     AXIS_WORDS,
+    METRIC_WORDS,
     NO_GUARANTEE,
     Axis,
     Curve,
@@ -320,7 +321,8 @@ def _panel(
 def _name_quantity(rows: Sequence[Row], plan: _Plan) -> str:
     label = plan.view.quantity.label
     metrics = {str(row["metric"]) for row in rows if row.get("metric")}
-    return label.replace("metric", metrics.pop()) if len(metrics) == 1 else label
+    name = metrics.pop() if len(metrics) == 1 else "metric"
+    return label.replace("metric", METRIC_WORDS.get(name, name))
 
 
 def _say_local(rows: Sequence[Row]) -> dict[str, str]:
