@@ -3,9 +3,9 @@
     python -m tests.draw_gallery FOLDER [KEPT]
 
 Runs small studies, the pictures of ``account`` and ``describe``, and all experiments at size=small,
-and writes ``index.html``, which shows each figure at its size in print, with its caption. With KEPT,
-a folder of experiments that ran already, their records are used. Look at it after every change of
-how figures are drawn.
+and writes ``index.html``, which shows each figure at its size in print, with its caption. With
+KEPT, a folder of experiments that ran already, their records are used. Look at it after every
+change of how figures are drawn.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ STUDIES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
         ((),),
     ),
     "settings": (
-        ("mechanism=noisy_gd", "mechanism.average=last,mean", "mechanism.momentum=0,0.5",
+        ("mechanism=noisy_gd", "mechanism.averaging=last,uniform", "mechanism.momentum=0,0.5",
          "epsilon=1,10,100", *_FAST),
         ((),),
     ),

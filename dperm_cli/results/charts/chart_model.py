@@ -28,6 +28,7 @@ METRIC_WORDS = {"r2": "R2", "mean_distance": "mean distance", "residual_norm": "
 NO_GUARANTEE = "no guarantee"  # the note of a curve that is not private
 SATURATED_WORDS = "within a factor 2 of the data-free floor"
 ROOM = 1.6  # factor between what an axis shows and its ends
+DEPTH = 1e3  # factor by which bands may widen a logarithmic axis below their points
 REACH = 30.0  # factor by which bounds may widen an axis beyond its curves
 
 
@@ -174,7 +175,7 @@ class Panel:
             return min(shown) - margin, max(shown) + margin
         resolved = [curve for curve in self.curves if not is_unresolved(curve)] or self.curves
         points = [p for curve in resolved for p in self.select_points(curve)]
-        shown = [y for p in points for y in (p.height, p.high, p.shown_low)]
+        shown = [y for p in points for y in (p.height, p.high, max(p.shown_low, p.height / DEPTH))]
         shown = [y for y in (*shown, *floors) if 0 < y < math.inf] or beyond
         low, high = min(shown), max(shown)
         reach = math.inf if self.shows_all_lines else REACH

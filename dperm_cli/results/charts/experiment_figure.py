@@ -99,7 +99,7 @@ def choose_label_looks(
         return {label: (i, 0) for i, label in enumerate(names)}
     looks, counts = choose_looks(sorted(known)), dict.fromkeys(known, -1)
     made = {}
-    for label, name in names.items():
+    for label, name in sorted(names.items(), key=lambda item: item[0] != item[1]):
         assert name is not None
         counts[name] += 1
         made[label] = (looks[name], counts[name])
@@ -114,7 +114,7 @@ def _panel(
     looks: Mapping[str, tuple[int, int]],
 ) -> Panel:
     statistic = _STATISTICS.get(panel.get("statistic", ""), "")
-    linear = panel.get("scale", "linear" if panel["y"] in _METRICS else "log") == "linear"
+    linear = panel.get("scale") == "linear" or panel["y"] in _METRICS
     return Panel(
         title=name,
         x=Axis(label_column(panel["x"])),

@@ -23,6 +23,7 @@ FORMATS = ("pdf", "svg", "png")
 _EDGE = 0.04  # inches of white around everything
 _GAP = 0.1  # between panels beside each other
 _BETWEEN = 0.14  # between rows of panels
+_ABOVE_LEGEND = 0.05
 _MOST_LEGEND_COLUMNS = 5
 _HANDLE, _SPACING = 2.6, 1.2  # a legend's pieces of line, and space between columns, in letters
 _CLOSE = 0.03  # inches by which a panel may be wider or narrower than its words were chosen for
@@ -121,7 +122,7 @@ class _SharedLabels:
         xs, ys = ({getattr(p, axis).label for p in figure.panels} for axis in ("x", "y"))
         # legends of panels stand between the panels and a name below them all
         self.x = xs.pop() if several and len(xs) == 1 and figure.shared_legend else ""
-        self.y = ys.pop() if several and len(ys) == 1 else ""
+        self.y = " ".join(ys.pop().split()) if several and len(ys) == 1 else ""
         self.size = theme.title
         self.left = 1.5 * theme.title / 72 if self.y else 0.0
         self.below = 1.6 * theme.title / 72 if self.x else 0.0
@@ -185,10 +186,9 @@ def _place_all(
             if not figure.shared_legend:
                 room = lefts[column + 1] - lefts[column] - _GAP
                 legend, tall = _draw_legend(drawn, _list_entries([place]), room, theme)
-                legends += [(legend, lefts[column], down + row.top + height + row.bottom)] * bool(
-                    legend
-                )
-                tallest = max(tallest, tall)
+                y = down + row.top + height + row.bottom + _ABOVE_LEGEND
+                legends += [(legend, lefts[column], y)] * bool(legend)
+                tallest = max(tallest, tall + _ABOVE_LEGEND)
         down += row.top + height + row.bottom + tallest + _BETWEEN
     down -= _BETWEEN
     middle = (first + down) / 2
@@ -197,8 +197,8 @@ def _place_all(
     if figure.shared_legend:
         entries = _list_entries(places) | _make_pattern_entries(figure, theme)
         legend, tall = _draw_legend(drawn, entries, theme.width - 2 * _EDGE, theme)
-        legends += [(legend, _EDGE, down + 0.05)] * bool(legend)
-        down += tall + 0.05 * bool(legend)
+        legends += [(legend, _EDGE, down + _ABOVE_LEGEND)] * bool(legend)
+        down += tall + _ABOVE_LEGEND * bool(legend)
     total = down + _EDGE
     drawn.set_figheight(total)
     for place, x, y in spots:

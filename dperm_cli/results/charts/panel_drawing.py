@@ -230,9 +230,8 @@ def _dress(place: Any, panel: Panel, size: PanelSize) -> None:
     theme, tall = size.theme, 72 * size.height
     place.set_xlabel("\n".join(wrap(panel.x.label, 72 * size.width + 20, theme.title)))
     place.set_ylabel("\n".join(wrap(panel.y.label, tall + 10, theme.title)))
-    weight = "bold" if not panel.title or len(panel.title) < 60 else "normal"
-    title = wrap(panel.title, 72 * size.width, theme.title, bold=weight == "bold")
-    place.set_title("\n".join(title), loc="left", pad=4, fontweight=weight)
+    title = wrap(panel.title, 72 * size.width, theme.title, bold=True)
+    place.set_title("\n".join(title), loc="left", pad=4)
     place.grid(True, which="major", color="#E4E4E4", linewidth=0.6)
     place.set_axisbelow(True)
     place.spines["right"].set_visible(False)
