@@ -266,14 +266,23 @@ def _draw_legend(
     if not entries:
         return None, 0.0
     sample = (_HANDLE + 0.8) * theme.text  # points of a piece of line and the space behind it
-    labels = ["\n".join(wrap(label, 72 * room - sample, theme.text)) for label in entries]
-    wide = [sample + max(measure(line, theme.text) for line in label.split("\n"))
-            for label in labels]  # fmt: skip
-    columns = _count_legend_columns(wide, 72 * room, _SPACING * theme.text)
+    space = _SPACING * theme.text
+    parted = [wrap(label, 72 * room - sample, theme.text) for label in entries]
+    columns = _count_legend_columns(_measure_all(parted, sample, theme), 72 * room, space)
+    if columns == 1 and len(entries) > _MOST_LEGEND_COLUMNS:
+        half = [wrap(label, (72 * room - space) / 2 - sample, theme.text) for label in entries]
+        if max(map(len, half)) <= 2:  # two columns, though some labels take two lines
+            parted, columns = half, 2
+    labels = ["\n".join(lines) for lines in parted]
     style = {"ncols": columns, "handlelength": _HANDLE, "columnspacing": _SPACING}
     style |= {"loc": "upper left", "borderaxespad": 0.0, "bbox_to_anchor": (0.0, 1.0)}
     legend = drawn.legend(entries.values(), labels, **style)
     return legend, legend.get_window_extent(drawn.canvas.get_renderer()).height / drawn.dpi + 0.02
+
+
+def _measure_all(parted: Sequence[Sequence[str]], more: float, theme: Theme) -> list[float]:
+    """The widths of labels in lines, each with so many points more."""
+    return [more + max(measure(line, theme.text) for line in lines) for lines in parted]
 
 
 def _count_legend_columns(wide: Sequence[float], room: float, space: float) -> int:
