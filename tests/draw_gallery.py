@@ -87,27 +87,27 @@ def draw(out: Path, kept: Path | None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     work = out / "work"
     for name, (words, reports) in STUDIES.items():
-        _call("run", "-m", *words, f"out={work / name}")
+        call("run", "-m", *words, f"out={work / name}")
         for i, report in enumerate(reports):
             for theme in THEMES if i == 0 else ("single", "double"):
-                _call("report", str(work / name), "html=false", *report, f"theme={theme}")
+                call("report", str(work / name), "html=false", *report, f"theme={theme}")
                 _keep(work / name, out / f"{name}_{i}_{theme}")
     for name, words in OTHERS.items():
-        _call(*words, f"out={work / name}")
+        call(*words, f"out={work / name}")
         for figure in sorted((work / name).glob("*.png")):
             shutil.copy(figure, out / f"{name}_{DEFAULT_THEME}.png")
     if kept is None:
         kept = work / "experiments"
-        _call("reproduce", "all", "size=small", f"out={kept}")
+        call("reproduce", "all", "size=small", f"out={kept}")
     for study in sorted(path for path in kept.iterdir() if (path / "records").is_dir()):
         copy = work / "copies" / study.name
         shutil.copytree(study, copy, dirs_exist_ok=True)
-        _call("report", str(copy), "html=false")
+        call("report", str(copy), "html=false")
         _keep(copy, out / f"experiment_{study.name}_{DEFAULT_THEME}")
-    (out / "index.html").write_text(_write_page(out))
+    (out / "index.html").write_text(write_page(out))
 
 
-def _call(*words: str) -> None:
+def call(*words: str) -> None:
     """Run a command quietly; what it says counts only where it is refused."""
     said = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
@@ -123,7 +123,7 @@ def _keep(study: Path, stem: Path) -> None:
             shutil.copy(study / name, f"{stem}{ending}")
 
 
-def _write_page(out: Path) -> str:
+def write_page(out: Path) -> str:
     """A page of all figures, each as wide as in print."""
     parts = ["<!doctype html><meta charset=utf-8><title>Gallery</title>",
              "<style>body{font:15px serif;margin:2em} figure{margin:0 0 3em}"
