@@ -75,12 +75,12 @@ def test_long_labels_stand_in_few_columns(length, columns):
 
 def test_mechanisms_have_their_own_looks_and_settings_a_pattern():
     groups = {"curve": ["mechanism", "p"]}
-    labels = ["noisy_gd, p 1", "noisy_gd, p 2", "noisy_sgd, p 1"]
+    labels = ["noisy_gd, p 1", "noisy_gd, p 2", "noisy_sgd, p -"]
     found = choose_label_looks([(groups, [Curve(label, (), None, {}) for label in labels])])
     assert found == {
         "noisy_gd, p 1": (SHIPPED["noisy_gd"], 0),
         "noisy_gd, p 2": (SHIPPED["noisy_gd"], 1),
-        "noisy_sgd, p 1": (SHIPPED["noisy_sgd"], 0),
+        "noisy_sgd, p -": (SHIPPED["noisy_sgd"], 0),
     }
     alone = choose_label_looks([(groups, [Curve(label, (), None, {}) for label in labels[:2]])])
     assert alone == {"noisy_gd, p 1": (0, 0), "noisy_gd, p 2": (1, 0)}

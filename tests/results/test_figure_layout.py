@@ -124,6 +124,15 @@ def test_panels_with_legends_of_their_own(theme, count):
     assert find_faults(drawn) == []
 
 
+@pytest.mark.parametrize("theme", SIZES)
+def test_a_long_name_of_both_axes_of_all_panels(theme):
+    points = tuple(Point(x, x, x / 2, 2 * x, 0.0, 4) for x in (1.0, 2.0, 4.0))
+    label = "95 % quantile of the\nexcess risk (sum over the records of all data sets together)"
+    panel = Panel("a panel", Axis("number of records n"), Axis(label), (Curve("a", points),))
+    figure = Figure((panel, panel), "two panels", shared_legend=True, theme=theme)
+    assert find_faults(figure_drawing.draw_canvas(figure)) == []
+
+
 @pytest.mark.parametrize("name", [LONG, "x" * 300, "one two three " * 20, "$a_b^{c}$"])
 def test_words_are_broken_to_their_room(name):
     lines = wrap(name, 60.0, 7.0)

@@ -97,13 +97,18 @@ def choose_label_looks(
     known = {name for name in names.values() if name}
     if len(known) < 2 or None in names.values():
         return {label: (i, 0) for i, label in enumerate(names)}
-    looks, counts = choose_looks(sorted(known)), dict.fromkeys(known, -1)
-    made = {}
-    for label, name in sorted(names.items(), key=lambda item: item[0] != item[1]):
-        assert name is not None
-        counts[name] += 1
-        made[label] = (looks[name], counts[name])
+    looks, made = choose_looks(sorted(known)), {}
+    for name in known:
+        mine = [label for label, whose in names.items() if whose == name]
+        shown = dict.fromkeys(map(_shorten_label, mine))
+        ordered = sorted(shown, key=lambda words: words != name)  # without settings: solid
+        made |= {label: (looks[name], ordered.index(_shorten_label(label))) for label in mine}
     return made
+
+
+def _shorten_label(label: str) -> str:
+    """The label without the keys that its mechanism has no value of."""
+    return ", ".join(part for part in label.split(", ") if not part.endswith(" -"))
 
 
 def _panel(
@@ -136,8 +141,7 @@ def _line(kind: str, line: Sequence[tuple[float, float]], look: int) -> Referenc
 
 
 def _curve(curve: Curve, look: int, pattern: int) -> chart_model.Curve:
-    # a name without the keys that its mechanism has no value of
-    name = ", ".join(part for part in curve.label.split(", ") if not part.endswith(" -"))
+    name = _shorten_label(curve.label)
     slope = ""
     if curve.fit:
         value = round(curve.fit.slope, 2) + 0.0  # never -0.00

@@ -95,7 +95,8 @@ def _lay_out(figure: Figure) -> Any:
     height = theme.heights[min(columns, len(theme.heights)) - 1]
     drawn = Canvas(figsize=(theme.width, 2 * height), dpi=100)
     FigureCanvasAgg(drawn)
-    side = _SharedLabels(figure, theme)
+    rows = -(-len(figure.panels) // columns)
+    side = _SharedLabels(figure, theme, rows * height)
     # words beside the axes depend on their width, and the width on these words
     width = theme.width / columns - 0.6
     places, margins, sides = [], [], []
@@ -117,14 +118,17 @@ def _lay_out(figure: Figure) -> Any:
 class _SharedLabels:
     """Names of axes that all panels of a figure share: they stand once, beside the grid."""
 
-    def __init__(self, figure: Figure, theme: Theme) -> None:
+    def __init__(self, figure: Figure, theme: Theme, tall: float) -> None:
+        """``tall`` is the height of all rows of panels, in inches."""
         several = len(figure.panels) > 1
         xs, ys = ({getattr(p, axis).label for p in figure.panels} for axis in ("x", "y"))
         # legends of panels stand between the panels and a name below them all
         self.x = xs.pop() if several and len(xs) == 1 and figure.shared_legend else ""
-        self.y = " ".join(ys.pop().split()) if several and len(ys) == 1 else ""
+        y = ys.pop() if several and len(ys) == 1 else ""
+        lines = wrap(y, 72 * tall, theme.title)
+        self.y = "\n".join(lines)
         self.size = theme.title
-        self.left = 1.5 * theme.title / 72 if self.y else 0.0
+        self.left = (1.25 * len(lines) + 0.25) * theme.title / 72 if lines else 0.0
         self.below = 1.6 * theme.title / 72 if self.x else 0.0
 
 
@@ -226,7 +230,9 @@ def _write_around(
         style = {"fontsize": shared.size}
     if shared.y:
         spot = (_EDGE / width, 1 - middle / total)
-        drawn.text(*spot, shared.y, rotation=90, va="center", ha="left", **style)
+        drawn.text(
+            *spot, shared.y, rotation=90, va="center", ha="left", multialignment="center", **style
+        )
     if shared.x:
         spot = ((_EDGE + shared.left + right) / 2 / width, 1 - (below + 0.03) / total)
         drawn.text(*spot, shared.x, va="top", ha="center", **style)
