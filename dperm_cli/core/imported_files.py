@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import importlib.util
 import os
 import site
@@ -14,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from dperm_cli.core.digests import hash_file, hash_sha256
 from dperm_cli.core.errors import InputError
 
 _OWN = __name__.partition(".")[0]
@@ -56,15 +56,14 @@ def hash_package(module: ModuleType) -> tuple[str, str]:
     """The folder or file of a topmost module, and SHA-256 of all source files in it."""
     origin = vars(module).get("__file__")
     folders = list(vars(module).get("__path__", ()))
-    whole = hashlib.sha256()
     if not folders:
-        whole.update(Path(str(origin)).read_bytes())
-        return os.path.abspath(str(origin)), whole.hexdigest()
+        return os.path.abspath(str(origin)), hash_file(Path(str(origin)))
+    parts: list[bytes] = []
     for folder in folders:
         for file in sorted(Path(folder).rglob("*.py")):
-            whole.update(file.relative_to(folder).as_posix().encode() + b"\0")
-            whole.update(file.read_bytes() + b"\0")
-    return os.path.abspath(folders[0]), whole.hexdigest()
+            name = file.relative_to(folder).as_posix().encode()
+            parts += [name, b"\0", file.read_bytes(), b"\0"]
+    return os.path.abspath(folders[0]), hash_sha256(*parts)
 
 
 def _refuse(key: str, path: str, module: str) -> InputError:

@@ -22,6 +22,7 @@ from dperm_cli.results.records.summary import summarise
 from tests.results.conftest import study_rows, trial_rows
 
 LONG = "a_very_long_name_of_a_mechanism(that_contains_another/with_a_sampler)"
+SIZES = ("single", "double", pytest.param("slide", marks=pytest.mark.slow))
 EVERYTHING = ("floor", "bounds", "orders", "calibration")
 
 
@@ -78,7 +79,7 @@ def is_overlap(first, second):
     return wide > 0.5 and tall > 0.5
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", SIZES)
 @pytest.mark.parametrize(
     ("panels", "curves", "long"),
     [(1, 1, False), (1, 24, True), (2, 3, True), (3, 2, False), (4, 3, False), (5, 2, True),
@@ -91,7 +92,7 @@ def test_nothing_overlaps(theme, panels, curves, long):
     assert find_faults(drawn) == []
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", SIZES)
 @pytest.mark.parametrize("epsilons", [(1.0,), (1.0, 1.1), tuple(2.0**k for k in range(11))])
 def test_any_number_of_places_on_the_axis(theme, epsilons):
     for curves, long in ((3, False), (9, True)):
@@ -99,14 +100,14 @@ def test_any_number_of_places_on_the_axis(theme, epsilons):
         assert find_faults(plot_study(rows, StudyView(theme=theme))) == []
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", SIZES)
 def test_all_lines_at_once(theme):
     rows = summarise(normalise(row) for row in study_rows())
     drawn = plot_study(rows, StudyView(theme=theme, show=EVERYTHING))
     assert find_faults(drawn) == []
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", SIZES)
 @pytest.mark.parametrize("count", [1, 4, 17])
 def test_panels_with_legends_of_their_own(theme, count):
     points = tuple(Point(x, x, x / 2, 2 * x, 0.0, 4) for x in (1.0, 2.0, 4.0))
@@ -121,6 +122,15 @@ def test_panels_with_legends_of_their_own(theme, count):
     sizes = {tuple(round(x, 3) for x in axes.get_window_extent().size) for axes in drawn.axes}
     assert len(sizes) == 1
     assert find_faults(drawn) == []
+
+
+@pytest.mark.parametrize("theme", SIZES)
+def test_a_long_name_of_both_axes_of_all_panels(theme):
+    points = tuple(Point(x, x, x / 2, 2 * x, 0.0, 4) for x in (1.0, 2.0, 4.0))
+    label = "95 % quantile of the\nexcess risk (sum over the records of all data sets together)"
+    panel = Panel("a panel", Axis("number of records n"), Axis(label), (Curve("a", points),))
+    figure = Figure((panel, panel), "two panels", shared_legend=True, theme=theme)
+    assert find_faults(figure_drawing.draw_canvas(figure)) == []
 
 
 @pytest.mark.parametrize("name", [LONG, "x" * 300, "one two three " * 20, "$a_b^{c}$"])

@@ -142,7 +142,7 @@ def test_an_axis_can_be_asked_for():
     (panel,) = panels(summed(trial_rows("a"), trial_rows("b", mechanism="newton")),
                       StudyView(x="mechanism", hue="dataset"))  # fmt: skip
     assert panel.x.names == ("noisy_gd", "newton")
-    assert [point.x for point in panel.curves[0].points] == [0.0, 1.0]
+    assert [point.x for point in panel.select_points(panel.curves[0])] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_run_its_verdicts_and_its_files(folder, capsys):
     assert "no_such_mechanism" in verdicts["later"]["note"]
     assert "fail            wrong" in text
     names = {path.name for path in out.iterdir()}
-    figures = {f"figure.{ending}" for ending in ("pdf", "svg", "png")}
+    figures = {f"figure.{ending}" for ending in ("pdf", "svg", "png", "caption.md")}
     tables = {f"table.{ending}" for ending in ("csv", "md", "tex")}
     others = {"claims.json", "manifest.json", "ledger.json", "report.html", "records", "shown.json"}
     assert figures | tables | others == names

@@ -23,6 +23,7 @@ FORMATS = ("pdf", "svg", "png")
 _EDGE = 0.04  # inches of white around everything
 _GAP = 0.1  # between panels beside each other
 _BETWEEN = 0.14  # between rows of panels
+_ABOVE_LEGEND = 0.05
 _MOST_LEGEND_COLUMNS = 5
 _HANDLE, _SPACING = 2.6, 1.2  # a legend's pieces of line, and space between columns, in letters
 _CLOSE = 0.03  # inches by which a panel may be wider or narrower than its words were chosen for
@@ -94,7 +95,8 @@ def _lay_out(figure: Figure) -> Any:
     height = theme.heights[min(columns, len(theme.heights)) - 1]
     drawn = Canvas(figsize=(theme.width, 2 * height), dpi=100)
     FigureCanvasAgg(drawn)
-    side = _SharedLabels(figure, theme)
+    rows = -(-len(figure.panels) // columns)
+    side = _SharedLabels(figure, theme, rows * height)
     # words beside the axes depend on their width, and the width on these words
     width = theme.width / columns - 0.6
     places, margins, sides = [], [], []
@@ -116,14 +118,17 @@ def _lay_out(figure: Figure) -> Any:
 class _SharedLabels:
     """Names of axes that all panels of a figure share: they stand once, beside the grid."""
 
-    def __init__(self, figure: Figure, theme: Theme) -> None:
+    def __init__(self, figure: Figure, theme: Theme, tall: float) -> None:
+        """``tall`` is the height of all rows of panels, in inches."""
         several = len(figure.panels) > 1
         xs, ys = ({getattr(p, axis).label for p in figure.panels} for axis in ("x", "y"))
         # legends of panels stand between the panels and a name below them all
         self.x = xs.pop() if several and len(xs) == 1 and figure.shared_legend else ""
-        self.y = ys.pop() if several and len(ys) == 1 else ""
+        y = ys.pop() if several and len(ys) == 1 else ""
+        lines = wrap(y, 72 * tall, theme.title)
+        self.y = "\n".join(lines)
         self.size = theme.title
-        self.left = 1.5 * theme.title / 72 if self.y else 0.0
+        self.left = (1.25 * len(lines) + 0.25) * theme.title / 72 if lines else 0.0
         self.below = 1.6 * theme.title / 72 if self.x else 0.0
 
 
@@ -185,10 +190,9 @@ def _place_all(
             if not figure.shared_legend:
                 room = lefts[column + 1] - lefts[column] - _GAP
                 legend, tall = _draw_legend(drawn, _list_entries([place]), room, theme)
-                legends += [(legend, lefts[column], down + row.top + height + row.bottom)] * bool(
-                    legend
-                )
-                tallest = max(tallest, tall)
+                y = down + row.top + height + row.bottom + _ABOVE_LEGEND
+                legends += [(legend, lefts[column], y)] * bool(legend)
+                tallest = max(tallest, tall + _ABOVE_LEGEND)
         down += row.top + height + row.bottom + tallest + _BETWEEN
     down -= _BETWEEN
     middle = (first + down) / 2
@@ -197,8 +201,8 @@ def _place_all(
     if figure.shared_legend:
         entries = _list_entries(places) | _make_pattern_entries(figure, theme)
         legend, tall = _draw_legend(drawn, entries, theme.width - 2 * _EDGE, theme)
-        legends += [(legend, _EDGE, down + 0.05)] * bool(legend)
-        down += tall + 0.05 * bool(legend)
+        legends += [(legend, _EDGE, down + _ABOVE_LEGEND)] * bool(legend)
+        down += tall + _ABOVE_LEGEND * bool(legend)
     total = down + _EDGE
     drawn.set_figheight(total)
     for place, x, y in spots:
@@ -226,7 +230,9 @@ def _write_around(
         style = {"fontsize": shared.size}
     if shared.y:
         spot = (_EDGE / width, 1 - middle / total)
-        drawn.text(*spot, shared.y, rotation=90, va="center", ha="left", **style)
+        drawn.text(
+            *spot, shared.y, rotation=90, va="center", ha="left", multialignment="center", **style
+        )
     if shared.x:
         spot = ((_EDGE + shared.left + right) / 2 / width, 1 - (below + 0.03) / total)
         drawn.text(*spot, shared.x, va="top", ha="center", **style)
@@ -266,14 +272,23 @@ def _draw_legend(
     if not entries:
         return None, 0.0
     sample = (_HANDLE + 0.8) * theme.text  # points of a piece of line and the space behind it
-    labels = ["\n".join(wrap(label, 72 * room - sample, theme.text)) for label in entries]
-    wide = [sample + max(measure(line, theme.text) for line in label.split("\n"))
-            for label in labels]  # fmt: skip
-    columns = _count_legend_columns(wide, 72 * room, _SPACING * theme.text)
+    space = _SPACING * theme.text
+    parted = [wrap(label, 72 * room - sample, theme.text) for label in entries]
+    columns = _count_legend_columns(_measure_all(parted, sample, theme), 72 * room, space)
+    if columns == 1 and len(entries) > _MOST_LEGEND_COLUMNS:
+        half = [wrap(label, (72 * room - space) / 2 - sample, theme.text) for label in entries]
+        if max(map(len, half)) <= 3:  # two columns, though some labels take more lines
+            parted, columns = half, 2
+    labels = ["\n".join(lines) for lines in parted]
     style = {"ncols": columns, "handlelength": _HANDLE, "columnspacing": _SPACING}
     style |= {"loc": "upper left", "borderaxespad": 0.0, "bbox_to_anchor": (0.0, 1.0)}
     legend = drawn.legend(entries.values(), labels, **style)
     return legend, legend.get_window_extent(drawn.canvas.get_renderer()).height / drawn.dpi + 0.02
+
+
+def _measure_all(parted: Sequence[Sequence[str]], more: float, theme: Theme) -> list[float]:
+    """The widths of labels in lines, each with so many points more."""
+    return [more + max(measure(line, theme.text) for line in lines) for lines in parted]
 
 
 def _count_legend_columns(wide: Sequence[float], room: float, space: float) -> int:

@@ -7,8 +7,9 @@ is not in it (a plug-in, a sampler, a mechanism in another) has one that follows
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
+
+from dperm_cli.core.digests import hash_sha256
 
 _COLORS = 8
 LOOKS = _COLORS * _COLORS
@@ -84,7 +85,7 @@ def choose_looks(names: Iterable[str]) -> dict[str, int]:
     for name in sorted(set(names) - set(found)):
         if not free:  # more names than looks: marks come again
             free = list(_FREE)
-        wanted = _FREE[int(hashlib.sha256(name.encode()).hexdigest(), 16) % len(_FREE)]
+        wanted = _FREE[int(hash_sha256(name), 16) % len(_FREE)]
         place = next((i for i, look in enumerate(free) if look >= wanted), 0)
         found[name] = free.pop(place)
     return found

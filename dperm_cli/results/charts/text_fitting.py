@@ -27,7 +27,8 @@ def _load_font(bold: bool) -> Any:
     from matplotlib.font_manager import FontProperties, findfont
     from matplotlib.ft2font import FT2Font
 
-    font = FT2Font(findfont(FontProperties(["DejaVu Sans"], weight="bold" if bold else "normal")))
+    weight = "bold" if bold else "normal"
+    font = FT2Font(findfont(FontProperties(family="DejaVu Sans", weight=weight)))
     font.set_size(_LARGE, 72)
     return font
 
